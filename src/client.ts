@@ -1,6 +1,6 @@
 // The entry `gatefold/client`: a client for front ends, whose types come from the controllers by `import type`. The
-// module runs in browsers and in Node, and loads nothing of the server. At run time it does not know the controllers.
-// The operation's name decides the request, and the answer's content type decides how its body is read.
+// module runs in browsers and in Node, and loads nothing of the server. At run time the client does not know the
+// controllers. The operation's name decides the request, and the answer's content type decides how its body is read.
 import { splitRouteName } from './base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
@@ -35,7 +35,10 @@ export function createClient<Groups>(url: string, options: ClientOptions = {}): 
   return withEveryName(operationsOf) as Client<Groups>;
 }
 
-/** Creates an object that has a value for every name. `then` has none: with it, `await` would treat it as a promise. */
+/**
+ * Creates an object that has a value for every name except `then`. With a value for `then`, `await` would treat the
+ * object as a promise.
+ */
 function withEveryName<T>(create: (name: string) => T): object {
   return new Proxy<Record<string, T>>(Object.create(null), {
     get(created, name) {
@@ -69,7 +72,7 @@ function startCall(
     if (lastEventId) headers.set('last-event-id', lastEventId);
     const body = encodeBody(data, headers);
     const { fetch: sendRequest = fetch } = client;
-    // Node accepts a stream as a body only with `duplex`, which `RequestInit` lacks.
+    // Node accepts a stream as a body only with `duplex`, which the type `RequestInit` lacks.
     const init = { method: verb, headers, body, signal: abort.signal, duplex: 'half' };
     const response = await withTimeout(sendRequest(url, init as RequestInit));
     if (response.ok) return response;
@@ -130,9 +133,9 @@ function createError(response: Response, text: string): ApiError {
   try {
     body = JSON.parse(text);
   } catch {
-    // The answer is not the service's, or its error format is a text.
+    // The answer does not come from the service, or the service's error format is plain text.
   }
-  // A body without an `error_code` is none of our envelope, whatever else it has.
+  // A body without an `error_code` is not an error body of the service, whatever else it has.
   const envelope: Envelope = typeof Object(body).error_code === 'string' ? (body as Envelope) : {};
   const {
     error_code: code = `HTTP_${status}`,

@@ -1,5 +1,5 @@
 // The entry `gatefold` for the authors of controllers: `import { HttpError, type ControllerParams } from 'gatefold'`.
-// Its values are the errors and results of operations. It loads nothing of the server.
+// Its values are the errors and results of operations. The entry loads nothing of the server.
 import type { IncomingMessage } from 'node:http';
 import type { Trace } from './controller/trace.ts';
 
@@ -47,9 +47,9 @@ export interface CallingApplication {
   readonly id: string;
   readonly name: string;
   readonly description?: string;
-  /** The identity that registered it: OpenID Connect `iss` and `sub`. */
+  /** The identity that registered the application: OpenID Connect `iss` and `sub`. */
   readonly owner?: { readonly issuer: string; readonly subject: string };
-  /** The scopes of its row in the credentials table. */
+  /** The scopes in the application's row of the credentials table. */
   readonly scopes?: readonly string[];
 }
 
@@ -57,7 +57,10 @@ export interface CallingApplication {
 export interface ParamsShape {
   readonly path?: object;
   readonly query?: object;
-  /** The user whom `authenticate` of the service file has found: required where `access` has `'user'`. */
+  /**
+   * The user whom `authenticate` of the service file has found. Write `user` where `access` has `'user'`, and `user?`
+   * elsewhere.
+   */
   readonly user?: object;
 }
 
@@ -74,37 +77,37 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
   readonly verb: string;
   /** All path segments after the group, percent-decoded. */
   readonly slugs: string[];
-  /** The query string; a repeated key is an array. The object has no prototype. */
+  /** The parameters of the query string. The value of a repeated key is an array. The object has no prototype. */
   readonly query: Shape extends { readonly query: infer Query } ? Query : Record<string, string | string[]>;
   /** The request id: the client's `X-Request-Id` when it is well formed, else a new one. */
   readonly requestId: string;
-  /** The calling application. Undefined: the request has no registered credential. */
+  /** The calling application. `application` is undefined when the request has no registered credential. */
   readonly application?: CallingApplication;
   /** The captured segments of the route, percent-decoded: `{ id: '7' }` for `'GET {id}'` and `/api/order/7`. */
   readonly path: Shape extends { readonly path: infer Path } ? Path : Readonly<Record<string, string>>;
-  /** The path that everything is under, for `Location`: `/api`; empty where `BASE_PATH` is `/`. */
+  /** The base path of all URLs, to build `Location`: `/api`, for example. `base` is empty when `BASE_PATH` is `/`. */
   readonly base: string;
   /**
-   * The bytes of the body, decompressed but not parsed. A signature (HMAC) of the body is verified with them. Empty
-   * without a body.
+   * The bytes of the body, decompressed but not parsed. Use them to verify a signature (HMAC) of the body. `bytes` is
+   * empty when the request has no body.
    */
   readonly bytes: Uint8Array;
   /** The service's log. Each line has the request id, the group and the operation. */
   readonly log: OperationLog;
-  /** The trace of the request, and `span` for a part of it. */
+  /** The trace of the request. Its method `span` records a part of the request. */
   readonly trace: Trace;
-  /** The client's IP address. Behind `TRUSTED_PROXIES`, the address that these proxies report. */
+  /** The client's IP address. Behind `TRUSTED_PROXIES`, `address` is the address that these proxies report. */
   readonly address: string;
   /**
    * Registers work that continues after the answer. A worker that ends waits for the work, up to `DRAIN_TIMEOUT`. The
-   * service logs a rejection.
+   * service logs an error when the work rejects.
    */
   readonly waitUntil: (work: PromiseLike<unknown>) => void;
   /** The `id` of the last event that a client received before it reconnects to an event stream. */
   readonly lastEventId: string | undefined;
   /** The cookies of the request, by name, decoded. The object has no prototype. */
   readonly cookies: Readonly<Record<string, string>>;
-  /** The user whom `authenticate` of the service file has found. Undefined: nobody. */
+  /** The user whom `authenticate` of the service file has found. `user` is undefined when there is no such user. */
   readonly user: Shape extends { readonly user: infer User }
     ? User
     : Shape extends { readonly user?: infer User }
@@ -124,11 +127,11 @@ export type Params<Shape extends ParamsShape = object> = ControllerParams<Shape>
 /** A whole number, from -(2^53 - 1) to 2^53 - 1. */
 export type Int = number;
 export type Email = string;
-/** RFC 9562, in hexadecimal with hyphens. */
+/** A UUID (RFC 9562), in hexadecimal with hyphens. */
 export type Uuid = string;
-/** RFC 3339: `2026-12-31T23:59:59Z`. A `Date` is sent the same way and arrives as a `Date`. */
+/** A date and time (RFC 3339): `2026-12-31T23:59:59Z`. A `Date` is sent in this form and arrives as a `Date`. */
 export type DateTime = string;
-/** `2026-12-31` */
+/** A date without a time: `2026-12-31`. */
 export type DateOnly = string;
 export type Uri = string;
 

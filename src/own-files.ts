@@ -1,5 +1,5 @@
-// Finds the files of Gatefold itself: src, or the dist that `npm run build` makes of it. This file must stay at the top
-// of src, because the build puts all its output at the top of dist, and relative paths must be true in both.
+// Finds the files of Gatefold itself, in src or in dist, which `npm run build` makes from src. This file must stay at
+// the top of src, because the build puts all its output at the top of dist. Relative paths must be true in both.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, extname, sep } from 'node:path';
@@ -22,7 +22,7 @@ export function packagePath(): string {
   return dirname(OWN_FOLDER);
 }
 
-/** Returns the file that an import such as `gatefold/client` reads; undefined if the package has no such entry. */
+/** Returns the file that an import such as `gatefold/client` reads, or undefined when the package has no such entry. */
 export function resolveOwnImport(specifier: string): string | undefined {
   try {
     return createRequire(import.meta.url).resolve(specifier);
@@ -36,7 +36,10 @@ export function version(): string {
   return manifest.version;
 }
 
-/** Reads the page at /api/docs. Only the build makes it, so it comes from dist also when src runs. */
+/**
+ * Reads the page at /api/docs. Only the build makes the page, so it is read from dist even when the service runs from
+ * src.
+ */
 export function readDocsPage(): string {
   return readFileSync(new URL('../dist/docs.html', import.meta.url), 'utf8');
 }

@@ -1,5 +1,5 @@
-// The entry of the service, in the supervisor's process. It only connects the parts. The entry of a worker is
-// worker.ts. Each of the two loads only what it needs, which saves memory in every process.
+// The entry of the service, in the supervisor's process. The entry only connects the parts. The entry of a worker is
+// worker.ts. Each of the two entries loads only what it needs, which saves memory in every process.
 import { secretFlags } from './base/config.ts';
 import { ignoredVariables } from './base/ignored-variables.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';

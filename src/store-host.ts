@@ -1,5 +1,5 @@
-// The entry of the store-host, which the supervisor starts when STORE has an address. It only connects store/host.ts
-// with the channel to the supervisor, and ends with it.
+// The entry of the store-host, the process that the supervisor starts when STORE has an address. This file only
+// connects store/host.ts with the channel to the supervisor. The process ends when the supervisor ends.
 import { readProcessBasics } from './base/process.ts';
 import type { Settings } from './base/settings.ts';
 import { type HostOptions, startHost } from './store/host.ts';

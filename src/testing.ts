@@ -25,16 +25,22 @@ export { type CreatedParams, createParams, type GivenParams } from './controller
 export interface TestOptions {
   /** The folder of controllers; default: `./controllers`. */
   readonly controllers?: string;
-  /** The folder of the tables of credentials and identity providers; default: an empty one, removed afterwards. */
+  /**
+   * The folder with the tables of credentials and identity providers. By default, the test gets an empty folder, which
+   * is removed afterwards.
+   */
   readonly data?: string;
   /** Settings, as environment variables: `{ BODY_LIMIT: '64KiB' }`. The environment of the process is not read. */
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * The user of every request that `as` gives no other caller: `authenticate` of the service file is not called.
-   * Default: `authenticate` finds the user.
+   * The user of every request for which `as` sets no other caller. `authenticate` of the service file is then not
+   * called. By default, `authenticate` finds the user.
    */
   readonly user?: ServiceUser;
-  /** The log events of level error that the test expects: `['request-failed']`. Any other one fails `close`. */
+  /**
+   * The log events of level error that the test expects: `['request-failed']`. Any other event of that level makes
+   * `close` fail.
+   */
   readonly expectedErrors?: readonly string[];
 }
 
@@ -72,7 +78,7 @@ export interface TestCredential {
   readonly handler?: string;
   /** The HTTP methods that the credential may use; default: all. */
   readonly methods?: readonly string[];
-  /** The user who calls by the application; default: the one that a request without a credential has. */
+  /** The user who calls through the application. By default, the user is the one of a request without a credential. */
   readonly user?: ServiceUser | null;
 }
 
@@ -83,11 +89,15 @@ export interface TestApi extends TestCaller, AsyncDisposable {
   /** The lines of the log so far, of all levels. */
   readonly lines: readonly LogLine[];
   /**
-   * Returns another caller: a user, who is recognised by an `id`; a credential, which no table needs to have; or
-   * `null`, which is nobody. `authenticate` of the service file is not called for a user and for nobody.
+   * Returns another caller, who is one of:
+   * - a user, who is recognised by an `id`
+   * - a credential, which needs no row in a table
+   * - `null`, which means nobody
+   *
+   * `authenticate` of the service file is not called for a user or for `null`.
    */
   as(caller: ServiceUser | TestCredential | null): TestCaller;
-  /** Adds log events of level error that the test expects. Any other one fails `close`. */
+  /** Adds log events of level error that the test expects. Any other event of that level makes `close` fail. */
   expectErrors(...events: string[]): void;
   /**
    * Ends the service. A test calls it by `await using` or by `after(() => api.close())`.
@@ -216,7 +226,7 @@ export async function startTest({
   };
 }
 
-/** The service treats a missing folder as an empty one. In a test that is a mistake. */
+/** Refuses a missing folder. The service treats a missing folder as an empty one, but in a test it is a mistake. */
 function checkFolder(dir: string): void {
   try {
     listControllers(dir);
@@ -233,7 +243,10 @@ const openServices = new Set<WorkerParts>();
  */
 const undisposedServices: WorkerParts[] = [];
 
-/** The data folders that this module has created. At its exit the process removes those of services without `close`. */
+/**
+ * The data folders that this module has created. When the process exits, it removes the folders of services that were
+ * not closed.
+ */
 const dataDirs = new Set<string>();
 process.once('exit', () => dataDirs.forEach(removeDataDir));
 
@@ -248,12 +261,12 @@ function removeDataDir(dir: string): void {
   dataDirs.delete(dir);
 }
 
-/** Returns a table that looks for a credential of the test before the credentials of the table. */
+/** Returns a table that looks for a credential first among those of the test, and then in the credentials table. */
 function addTestCallers(testCallers: ReadonlyMap<string, Caller>, table: CallerTable): CallerTable {
   return { ...table, identify: (authorization) => testCallers.get(authorization) ?? table.identify(authorization) };
 }
 
-/** Users of a test, whom a header of their requests names. */
+/** The users of a test. A header of each request names its user. */
 interface TestUsers {
   readonly byToken: Map<string, ServiceUser | null>;
   /** The user of a request without that header. */

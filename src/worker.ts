@@ -1,5 +1,6 @@
-// The entry of a worker process, which the supervisor starts. It only connects worker/life.ts and worker/parts.ts. The
-// imports are static where each worker needs them, because a later import would delay its first answer.
+// The entry of a worker process, which the supervisor starts. The entry only connects worker/life.ts and
+// worker/parts.ts. A module that each worker needs is imported statically, because a later import would delay the first
+// answer.
 import cluster from 'node:cluster';
 import { maxConnections } from './base/descriptors.ts';
 import type { Log } from './base/log.ts';
@@ -56,7 +57,9 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
   });
 }
 
-/** Prepares the TypeScript loader before the worker has to load. A worker in reserve has the time for it. */
+/**
+ * Prepares the TypeScript loader before the worker has to load the folder. A worker in the reserve has time for that.
+ */
 async function prepareFor(dir: string): Promise<void> {
   try {
     if ([...listControllers(dir).values()].some((file) => file.endsWith('.ts'))) await prepareTypeScript();

@@ -1,6 +1,8 @@
-// Loads modules of Node with `require`, because `import` reads every export and some exports are slow to create. For
-// WebSocket in node:http, Node 22 and later load a whole HTTP client: 40 ms and 12 MB a process. node:crypto has Web
-// Crypto. No process of the service uses either.
+// Loads modules of Node with `require`, because `import` reads every export, and some exports are slow to create:
+// - WebSocket in node:http: Node 22 and later load a whole HTTP client for it, which costs 40 ms and 12 MB a process.
+// - Web Crypto in node:crypto.
+//
+// No process of the service uses these two exports.
 import type * as Crypto from 'node:crypto';
 import type * as Http from 'node:http';
 import type * as Https from 'node:https';

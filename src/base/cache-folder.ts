@@ -1,11 +1,14 @@
-// Finds the folder in which processes of this user keep what they have compiled. A process runs code from it, so no
-// other user may be able to write to it, or to put another folder in its place.
+// Finds the folder in which the processes of this user cache compiled code. A process runs code from this folder. So no
+// other user may be able to write to the folder, or to put another folder in its place.
 import { lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { errorCode } from './failure.ts';
 
-/** Folders that remain when one is added: those that were used last. Each release of a service has its own path. */
+/**
+ * The most folders that remain when a new folder is added. The folders that were used last remain. Each release of a
+ * service has a folder of its own.
+ */
 const MAX_FOLDERS = 20;
 const OF_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
@@ -14,12 +17,12 @@ const STICKY = 0o1000;
 /**
  * Creates the folder of this name, for this user alone.
  *
- * @returns undefined where there is no such folder and none can be made
- * @throws Error that names the folder which another user can write to, or owns
+ * @returns the path of the folder, or undefined when there is no such folder and it cannot be created
+ * @throws Error that names a folder when another user owns the folder or can write to it
  */
 export function openCacheFolder(name: string, parent: string = tmpdir()): string | undefined {
   const user = process.geteuid?.();
-  // Other systems have no owner or mode that could be checked.
+  // A system without user ids, such as Windows, has no owner and no mode that could be checked.
   if (user === undefined) return undefined;
   try {
     const root = join(realpathSync(parent), `gatefold-${user}`);
@@ -45,7 +48,7 @@ function checkOwn(path: string, user: number): void {
     throw new Error(`${path} is not used, because it is not a folder of this user alone: remove it`);
 }
 
-/** Refuses a folder in which another user can replace what is inside. */
+/** Refuses a folder in which another user can replace the files and folders inside. */
 function checkParent(folder: string, user: number): void {
   const { uid, mode } = statSync(folder);
   const isReplaceable = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;

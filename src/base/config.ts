@@ -1,5 +1,6 @@
-// Reads the settings from environment variables and flags. Each setting has one of both: `BODY_LIMIT=2MiB`,
-// `--body-limit 2MiB`. Environment and command line are arguments; this file does not read process.env.
+// Reads the settings from environment variables and flags. Each setting has a variable and a flag: `BODY_LIMIT=2MiB`
+// and `--body-limit 2MiB`. The caller passes the environment and the command line, so this file does not read
+// process.env.
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { prefixedName } from './ignored-variables.ts';
 import { InvalidValue, isKeyText } from './setting-values.ts';
@@ -21,7 +22,7 @@ export interface SettingReading {
   readonly source: 'flag' | 'environment' | 'default';
   readonly text: string;
   readonly value: unknown;
-  /** One line: why the value is invalid. Then `value` is the default. */
+  /** The reason why the value is invalid, in one line. With a problem, `value` is the default. */
   readonly problem?: string;
 }
 
@@ -58,7 +59,7 @@ export function readSettings(
   const hasDomains = (flags.domains ?? env.DOMAINS ?? '') !== '';
   const readings = settingRows(machine, hasDomains).map((row): SettingReading => {
     const flag = flags[nameOfFlag(row.name)] as string | undefined;
-    // An empty variable counts as unset, as in `PORT= node …` and in an env file.
+    // An empty variable is treated as unset, as in `PORT= node …` and in an env file.
     const text = flag ?? (env[row.name] || row.fallback);
     const source = flag !== undefined ? 'flag' : env[row.name] ? 'environment' : 'default';
     const prefixed = prefixedName(row.name, env);
@@ -78,7 +79,7 @@ export function readSettings(
   });
 }
 
-/** Returns why a setting conflicts with another one. Only one of the two has the problem. */
+/** Returns why a setting conflicts with another one. Only one of the two settings gets the problem. */
 function conflictOf(
   { row: { key } }: SettingReading,
   { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings,
@@ -102,7 +103,7 @@ function nameOfFlag(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
 
-/** Returns the flags on a command line whose values are secrets. Every user of the machine can read them there. */
+/** Returns the flags on a command line whose values are secrets. Every user of the machine can read a command line. */
 export function secretFlags(argv: readonly string[]): string[] {
   const secrets = settingRows({ cores: 1 }).flatMap(({ name, secret }) => (secret ? [flagOf(name)] : []));
   return secrets.filter((flag) => argv.some((word) => word === flag || word.startsWith(`${flag}=`)));
@@ -137,7 +138,8 @@ export function parseWords(argv: readonly string[], own: FlagOptions = {}): Word
     const isText = options[name]?.type === 'string';
     if (!isText && value !== undefined) refuse('it takes no value');
     if (isText && (value === undefined || (!inlineValue && value.startsWith('--')))) refuse('the value is missing');
-    // With an unset variable, `--tls-cert "$CERT"` must not start a service without a certificate.
+    // In a shell, `--tls-cert "$CERT"` has an empty value when CERT is unset. The empty value is refused, because a
+    // service must not start without the certificate that the operator wanted.
     if (value === '' && !Object.hasOwn(own, name)) refuse('the value is empty');
   }
   return { values, positionals };

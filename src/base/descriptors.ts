@@ -1,18 +1,20 @@
-// Computes how many connections the limit of file descriptors allows. When none is left, the kernel drops new
-// connections, and the service cannot end the one that has idled longest instead.
+// Computes how many connections the limit of file descriptors allows. When no descriptor is left, the kernel drops new
+// connections. The service then cannot make room by ending the connection that has idled longest.
 import { readFileSync } from 'node:fs';
 
 /** The fewest descriptors that stay free for files, pipes and what controllers open. */
 const FEWEST_RESERVED = 32;
-/** The share of a high limit that stays free for them: an eighth. */
+/** The divisor for the share of a high limit that stays free for the same uses: an eighth. */
 const RESERVED_SHARE = 8;
-/** The share of a worker's connections that a port of the supervisor may have: a quarter. */
+/**
+ * The divisor for the connections of a supervisor's port: the port may have a quarter of the connections of a worker.
+ */
 const SIDE_SHARE = 4;
 
 /**
  * Returns how many of the wanted connections a port of a worker may have.
  *
- * @param limit descriptors of the process; undefined: unlimited or unknown
+ * @param limit the file descriptors of the process, or undefined when their number is unlimited or unknown
  */
 export function maxConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   if (limit === undefined) return wanted;
@@ -20,17 +22,18 @@ export function maxConnections(wanted: number, limit: number | undefined = descr
 }
 
 /**
- * Returns the same for a port of the supervisor, which also needs descriptors for its workers, watches and files.
+ * Returns how many of the wanted connections a port of the supervisor may have. The supervisor also needs descriptors
+ * for its workers, watches and files.
  *
- * @param limit descriptors of the process; undefined: unlimited or unknown
+ * @param limit the file descriptors of the process, or undefined when their number is unlimited or unknown
  */
 export function maxSideConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   return Math.max(1, Math.floor(maxConnections(wanted * SIDE_SHARE, limit) / SIDE_SHARE));
 }
 
 /**
- * Returns the soft limit of open files, which Node raises to the hard limit (`ulimit -Hn`) when it starts. Undefined:
- * it is unlimited, or the system has no /proc.
+ * Returns the soft limit of open files, which Node raises to the hard limit (`ulimit -Hn`) when Node starts. Returns
+ * undefined when there is no limit, or when the system has no /proc.
  */
 function descriptorLimit(): number | undefined {
   try {

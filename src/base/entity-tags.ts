@@ -1,7 +1,11 @@
-// Parses the lists of entity tags in If-Match and If-None-Match (RFC 9110, 8.8.3). The time is linear in what a client
-// sends.
+// Parses the lists of entity tags in If-Match and If-None-Match (RFC 9110, 8.8.3). A client chooses the length of the
+// list, so the parsing time is linear in this length.
 
-/** @returns tags with their quotes and `W/`: `"a"`, `W/"b"`; undefined: the header is not such a list */
+/**
+ * Parses a list of entity tags.
+ *
+ * @returns tags with their quotes and `W/`: `"a"`, `W/"b"`. Returns undefined when the header is not such a list.
+ */
 export function parseEntityTags(header: string): readonly string[] | '*' | undefined {
   if (header.trim() === '*') return '*';
   const tags: string[] = [];

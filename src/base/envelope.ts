@@ -1,13 +1,14 @@
 // Builds the envelope, which is the JSON body of every error on every port. `rawRefusal` builds a whole response as
-// text, for a connection whose request Node could not parse. Its caller passes the headers of the port.
+// text, for a connection whose request Node could not parse. The caller of `rawRefusal` passes the headers of the port.
 import { STATUS_CODES } from './builtins.ts';
 import type { HttpError } from './errors.ts';
 import { unixTime } from './time.ts';
 
 /**
- * Returns the JSON body of a refusal. The request id is inserted as it is: it has no character that JSON escapes.
+ * Returns the JSON body of a refusal. The request id is inserted without escaping, because it has no character that
+ * JSON escapes.
  *
- * @param cause shown to developers as the field `detail`; undefined: the field is absent
+ * @param cause shown to developers as the field `detail`. Without a cause, the field is absent.
  */
 export function envelope(error: HttpError, requestId: string, cause?: object): string {
   const errors = error.details === undefined ? '' : `,"errors":${encodeDetails(error.details)}`;
@@ -15,7 +16,7 @@ export function envelope(error: HttpError, requestId: string, cause?: object): s
   return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${errors}${detail}}`;
 }
 
-/** Encodes the details that a controller may have set. Where JSON cannot encode them, the refusal is sent with `[]`. */
+/** Encodes the details that a controller may have set. When JSON cannot encode them, the refusal is sent with `[]`. */
 function encodeDetails(details: unknown): string {
   try {
     return Array.isArray(details) ? JSON.stringify(details) : '[]';
@@ -45,7 +46,7 @@ function envelopeStart(error: HttpError): string {
  * Returns a whole response as text, for a connection whose request Node's parser rejected.
  *
  * @param headers the headers of the port, as alternating names and values
- * @param response replaces the error's status and the envelope: a service file may have formatted the error itself
+ * @param response replaces the error's status and the envelope, when a service file has formatted the error itself
  */
 export function rawRefusal(
   error: HttpError,

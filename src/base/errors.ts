@@ -74,14 +74,14 @@ const BRAND = Symbol.for('gatefold.HttpError');
 export interface HttpErrorOptions {
   /** Further response headers, for example `{ 'Retry-After': '30' }`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The error behind this one. The log shows it, and a client never sees it. */
+  /** The error that caused this one. The log shows the cause, and a client never sees it. */
   readonly cause?: unknown;
   /** One entry for each mistake. The client gets the list as `errors`. */
   readonly details?: readonly ErrorDetail[];
 }
 
 export interface ErrorDetail {
-  /** JSON pointer (RFC 6901) to the wrong value; empty: the whole data. */
+  /** JSON pointer (RFC 6901) to the wrong value. An empty pointer means the whole data. */
   readonly pointer: string;
   readonly message: string;
   readonly [more: string]: unknown;
@@ -119,17 +119,21 @@ export class HttpError extends Error {
 }
 
 Object.defineProperty(HttpError.prototype, 'name', { value: 'HttpError', configurable: true, writable: true });
-// A global symbol, not `instanceof`: a controller may import another copy of this package than the one that serves it.
+// `isHttpError` checks a global symbol instead of `instanceof`. A controller may import another copy of this package
+// than the copy that serves it. `instanceof` would not recognize the errors of that other copy.
 Object.defineProperty(HttpError.prototype, BRAND, { value: true });
 
 export function isHttpError(value: unknown): value is HttpError {
   return value instanceof Error && (value as { [BRAND]?: unknown })[BRAND] === true;
 }
 
-/** Shared errors, one a code. Creating an Error is slow, mostly because of a stack that is not read here. */
+/**
+ * Shared errors, one for each code. Creating an Error is slow, mostly because of its stack. Nobody reads the stack of
+ * these errors, so they are created once.
+ */
 const sharedErrors = new Map<ErrorCode, HttpError>();
 
-/** Returns the error of a code, to be thrown. `message` replaces the catalogue's. */
+/** Returns the error of a code, for the caller to throw. `message` replaces the message of the catalogue. */
 export function refusal(code: ErrorCode, message?: string, options?: HttpErrorOptions): HttpError {
   const row = CATALOGUE[code];
   if (message !== undefined || options !== undefined)

@@ -24,7 +24,7 @@ export interface LoadFacts {
   column: number | undefined;
 }
 
-/** The request of a line, and its trace where one is known. */
+/** The id of the request that a log line belongs to, and the ids of its trace when a trace is known. */
 export interface RequestIds {
   request_id: string;
   trace_id?: string | undefined;
@@ -59,7 +59,7 @@ interface SignInFacts extends RequestIds {
   application: string;
 }
 
-/** The number of a process; undefined: it did not start. */
+/** The id of a process, or undefined when the process did not start. */
 type Pid = number | undefined;
 
 interface ExitFacts {
@@ -107,7 +107,7 @@ export interface LogEvents {
     'operation-info': MessageFacts;
     'operations-port-opened': { host: string; port: number };
     'probe-worker-exited': ExitFacts;
-    /** http/access-log.ts writes this line by hand, because each request has one. */
+    /** http/access-log.ts builds the text of this line itself, for speed, because each request has such a line. */
     request: RequestFacts & {
       method: string;
       path: string;
@@ -148,7 +148,9 @@ export interface LogEvents {
     'identity-keys-unavailable': ErrorFacts & { provider: string; serving_kept_keys: boolean };
     'identity-provider-refused': { provider: string; reason: string };
     'identity-providers-unreadable': { error: string; keeping: number };
-    /** base/log-writer.ts writes this line by hand: it is not dropped, too. */
+    /**
+     * base/log-writer.ts writes this line without the log, so that this line is not dropped like the lines it counts.
+     */
     'log-lines-dropped': { lines: number };
     'method-ignored': { file: string; hint: string };
     'operation-failed-late': OperationFacts & ErrorFacts;

@@ -1,8 +1,8 @@
-// Detects that a file has changed, without reading it. An atomic rename, `cp -p` and `rsync -t` can keep size and
-// mtime, so ctime and inode count, too. Symbolic links are followed.
+// Detects that a file has changed, without reading the file. An atomic rename, `cp -p` and `rsync -t` can keep size and
+// mtime, so ctime and inode are compared, too. Symbolic links are followed.
 import { statSync } from 'node:fs';
 
-/** Returns a text to compare; `'absent'`: the path does not exist, or may not be read. */
+/** Returns a text that changes with the file. Returns `'absent'` when the path does not exist or may not be read. */
 export function fingerprint(path: string): string {
   try {
     const stat = statSync(path, { throwIfNoEntry: false });

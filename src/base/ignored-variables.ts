@@ -1,8 +1,11 @@
-// Finds environment variables that are probably misspelt settings: `RATELIMIT`, `TRUST_PROXY`. Another program may read
-// them, so they do not stop a start. The callers report them.
+// Finds environment variables that are probably misspelt settings: `RATELIMIT`, `TRUST_PROXY`. Such a variable may
+// belong to another program, so it does not stop the service from starting. The callers report it.
 import { isNear, lettersOf } from './near.ts';
 
-/** Each setting that protects the service, and other names that people use for it. Typing errors are found without. */
+/**
+ * The settings that protect the service. Each row begins with a setting, and other names that people use for that
+ * setting follow. The rows contain no typing errors, because `isTypo` finds them.
+ */
 const PROTECTIVE_SETTINGS = [
   'HOST BIND_ADDRESS LISTEN_ADDRESS',
   'BODY_LIMIT BODY_SIZE_LIMIT MAX_BODY_SIZE',
@@ -21,8 +24,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const PREFIX = 'GATEFOLD_';
 
 /**
- * Returns `GATEFOLD_` and the setting's name where that variable is set: no other program reads it, so it is an error.
- * Exempt are the links that Kubernetes sets for a service called gatefold (`tcp://…`).
+ * Returns the name of the variable `GATEFOLD_` plus the setting's name, when that variable is set. No other program
+ * reads such a variable, so the caller refuses to start. Exempt are values such as `tcp://…`, because Kubernetes sets
+ * these variables for a service called gatefold.
  */
 export function prefixedName(setting: string, env: Environment): string | undefined {
   const value = env[PREFIX + setting] ?? '';
@@ -31,7 +35,7 @@ export function prefixedName(setting: string, env: Environment): string | undefi
 
 export interface IgnoredVariable {
   readonly variable: string;
-  /** The setting that was probably meant. It is not set. */
+  /** The setting that was probably meant. The environment does not set this setting. */
   readonly setting: string;
 }
 
@@ -46,7 +50,10 @@ export function ignoredVariables(env: Environment): IgnoredVariable[] {
   });
 }
 
-/** Allows fewer typing errors in a short name, because other words are close to it: `POST`, `HOSTS`. */
+/**
+ * Allows fewer typing errors in a short name, because other words are close to a short name: `POST` and `HOSTS` to
+ * `HOST`.
+ */
 function isTypo(letters: string, setting: string): boolean {
   const most = setting.length > 8 ? 2 : setting.length > 6 ? 1 : 0;
   return isNear(letters, setting, most);

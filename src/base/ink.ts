@@ -1,5 +1,5 @@
-// Formats text for a terminal: colours, columns, paths. Text from files and errors may have control characters, so it
-// passes `plain` before it is printed.
+// Formats text for a terminal: colours, columns, paths. Text from files and errors may have control characters. So
+// `plain` replaces these characters before the text is printed.
 import { relative } from 'node:path';
 
 export interface Ink {
@@ -12,7 +12,10 @@ export interface Ink {
 
 export type Paint = (text: string) => string;
 
-/** Paints only on a terminal, and not where NO_COLOR (no-color.org) is set and not empty. */
+/**
+ * Creates the functions that colour a text. They change nothing when the output is no terminal, when TERM is `dumb`, or
+ * when NO_COLOR (no-color.org) is set and not empty.
+ */
 export function createInk({ isTTY, env }: { isTTY: boolean; env: Readonly<Record<string, string | undefined>> }): Ink {
   const hasColours = isTTY && !env.NO_COLOR && env.TERM !== 'dumb';
   const paint = (on: number, off: number): Paint =>
@@ -42,7 +45,7 @@ export function alignColumns(rows: readonly (readonly string[])[]): string[][] {
   return cells.map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0))));
 }
 
-/** Returns a path, or `path:line`, relative to `cwd` if it lies below it. */
+/** Returns a path, or `path:line`, relative to `cwd` when the path is below `cwd`. Returns any other path as it is. */
 export function shortPlace(place: string, cwd: string): string {
   const short = relative(cwd, place);
   return short === '' || short.startsWith('..') ? place : short;

@@ -1,4 +1,4 @@
-// Finds keys that an object of a JSON text has twice. JSON.parse silently takes the last one, but the author may have
+// Finds keys that an object of a JSON text has twice. JSON.parse silently takes the last value, but the author may have
 // meant the first: a new `"revoked_at": "2026-…"` above an old `"revoked_at": null`.
 
 export interface RepeatedKey {
@@ -12,9 +12,9 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]/gs;
 
 /** @param value the result of JSON.parse for this text */
 export function repeatedKeys(text: string, value: unknown): RepeatedKey[] {
-  // A quick count comes first. Each key in the text is followed by `:`, and the value has each repeated key only once.
-  // So where the text has as many `":` as the value has keys, no key is repeated. A string that contains `\":` also
-  // makes the numbers differ.
+  // A quick count avoids the slow scan. In the text, `":` follows each key. The parsed value has each repeated key only
+  // once. So no key is repeated when the text has as many `":` as the value has keys. A string that contains `\":` also
+  // makes the numbers differ, and the scan then decides.
   const colon = /"\s*:/g;
   let difference = countKeys(value);
   while (difference >= 0 && colon.test(text)) difference--;
@@ -39,7 +39,10 @@ function* scan(text: string): Generator<RepeatedKey> {
   }
 }
 
-/** Counts without recursion, because a value may be nested deeper than the stack allows. */
+/**
+ * Counts the keys of a value and of all values in it. Uses no recursion, because a value may be nested deeper than the
+ * stack allows.
+ */
 function countKeys(value: unknown): number {
   let count = 0;
   const pending = [value];

@@ -1,9 +1,10 @@
-// Writes texts into JSON that is put together by hand, on the hot path.
+// Quotes texts for JSON that is put together by hand. Building JSON by hand is faster, and each request needs such
+// texts.
 
-/** A character that JSON escapes, or that a terminal could obey. */
+/** Matches any character that JSON may escape or that a terminal could obey as a command. */
 const UNUSUAL = /[^ !#-[\]-~]/;
 
-/** Does what `JSON.stringify` does for a text, in less time for usual texts. */
+/** Returns what `JSON.stringify` returns for a text, but takes less time for usual texts. */
 export function quote(text: string): string {
   return UNUSUAL.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
@@ -11,8 +12,8 @@ export function quote(text: string): string {
 const quotedNames = new Map<string, string>();
 
 /**
- * Quotes a name, each only once: a check of the name in each line costs a hundredth of a request. The caller passes
- * only names whose number is bounded, such as those of groups and operations.
+ * Quotes a name once and caches the result. Without the cache, the check of the name in each log line would cost a
+ * hundredth of a request. The caller passes only names whose number is bounded, such as those of groups and operations.
  */
 export function quoteName(name: string): string {
   let quoted = quotedNames.get(name);

@@ -1,13 +1,14 @@
-// Reloads files while people and programs change them: in place, by rename, by a swapped link, in a mounted secret.
-// File events do not reach mounted volumes, so the files are polled. Valid content is used (live) at once. Invalid
-// content, or a missing file, counts after several polls in a row. Then the failure is reported once, and the last
-// valid content stays live. The caller parses the bytes, and may accept a missing file as empty content.
+// Reloads files when people or programs change them: by writing into the file, by a rename, by a swapped link, or in a
+// mounted secret. The files are polled, because file events do not reach mounted volumes. Valid content becomes live
+// (that is, used) at once. Invalid content or a missing file has no effect until several polls in a row have found it.
+// Then the failure is reported once, and the last valid content stays live. The caller parses the bytes, and may accept
+// a missing file as empty content.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { hash } from './builtins.ts';
 import { describeFailure, errorCode } from './failure.ts';
 
-/** The bytes of the files, or why they cannot be read. Contents that are the same have the same `key`. */
+/** The bytes of the files, or the reason why they cannot be read. Equal contents have the same `key`. */
 export type Content =
   | { readonly key: string; readonly files: readonly Buffer[] }
   | {
@@ -54,47 +55,57 @@ export interface LiveFileOptions<T> {
   /** The number of polls in a row that must find the same invalid content before it is reported. */
   readonly confirmations: number;
   /**
-   * The key of the content that is live at the start. `undefined`: no content is live yet. Then a missing file is not
-   * reported.
+   * The key of the content that is live at the start. `liveKey` is undefined when no content is live yet. In that case
+   * a missing file is not reported.
    */
   readonly liveKey: string | undefined;
-  /** Gets missing files, too, once they are confirmed. @throws Error one line, when the content is invalid */
+  /**
+   * Parses the content. Also called for missing or unreadable files, after as many polls as `confirmations`.
+   *
+   * @throws Error one line, when the content is invalid
+   */
   readonly parse: (content: Content) => T | Promise<T>;
   readonly onLive: (value: T, reloads: number) => void;
   readonly onFailure: (reason: string) => void;
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   readonly clock?: () => number;
 }
 
 export interface LiveFileStatus {
   readonly reloads: number;
   readonly reloadFailures: number;
-  /** Why the content of the files is not live; absent when it is. */
+  /** The reason why the current content of the files is not live. Absent when the content is live. */
   readonly lastFailure?: string;
 }
 
 export interface LiveFile {
   /**
-   * Checks the files now, and resolves afterwards. Two checks are at least 50 ms apart. Calls that come before a check
-   * begins share it. Never rejects.
+   * Checks the files and resolves after the check. Two checks are at least 50 ms apart. Calls that come before a check
+   * has begun share that check. Never rejects.
    */
   look(): Promise<void>;
-  /** The same without the distance, for a caller that knows of a change. */
+  /** Checks the files like `look`, but does not wait until 50 ms have passed. For a caller that knows of a change. */
   lookNow(): Promise<void>;
   status(): LiveFileStatus;
   close(): void;
 }
 
-/** The largest file that is reread regularly even if its stat is the same: some file systems keep no times. */
+/**
+ * Bytes of the largest file that is reread regularly even if its stat (inode, size and times) is the same. Some file
+ * systems keep no times, so that a change may leave the stat the same.
+ */
 const MAX_REREAD_SIZE = 64 * 1024;
-/** Milliseconds between two of those reads. With polls of 250 ms, a change is live within a second. */
+/** Milliseconds between two regular reads of such a file. With polls of 250 ms, a change is live within a second. */
 const REREAD_INTERVAL = 700;
 /**
- * Milliseconds after which a stat can be trusted. A second write within one tick of the file system's clock leaves the
- * same stat (git calls such a file "racily clean"). The coarsest tick, of FAT, is 2 s.
+ * Milliseconds after a change until its stat can be trusted. Two writes within one tick of the file system's clock
+ * leave the same stat (git calls such a file "racily clean"). FAT has the coarsest tick, 2 s.
  */
 const TRUST_MS = 2500;
-/** Milliseconds between two checks on request, because each request with an invented token asks for one. */
+/**
+ * Milliseconds between two checks that callers ask for. The limit is needed, because each HTTP request with an invented
+ * token asks for a check.
+ */
 const MIN_CHECK_INTERVAL = 50;
 
 /** Starts to poll. The polling does not keep the process alive. */
@@ -170,8 +181,8 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   }
 
   /**
-   * Returns whether to read files whose stats are the same. The pauses between two reads of a large file grow, until
-   * its stat can be trusted.
+   * Returns whether to reread files although their stats are the same. A large file is reread at growing intervals,
+   * until its stat can be trusted.
    */
   function isDue(now: number, stats: readonly BigIntStats[]): boolean {
     if (stats.every(({ size }) => size <= MAX_REREAD_SIZE))
@@ -187,7 +198,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       status = { reloads, reloadFailures };
       return;
     }
-    // This content has been reported, and stays invalid until it changes.
+    // The same content has already been reported, and stays invalid until it changes.
     if (confirmed > confirmations) return;
     if (content.files === undefined && (confirmed < confirmations || (content.isMissing && liveKey === undefined)))
       return;

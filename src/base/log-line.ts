@@ -4,13 +4,16 @@ import { parseObject } from './values.ts';
 
 /** Maximum characters of a text in the first try. Each further try halves the number. */
 const FIRST_TEXT_LENGTH = 2000;
-/** No try makes texts shorter than this. */
+/** The fewest characters of a text in a try. No try cuts texts shorter. */
 const MIN_TEXT_LENGTH = 40;
-/** A list keeps one item for so many characters of a text: a try that keeps 2000 characters keeps 100 items. */
+/**
+ * The number of characters of a text for which a list keeps one item. So a try that keeps 2000 characters of a text
+ * keeps 100 items of a list.
+ */
 const CHARACTERS_PER_ITEM = 20;
 /** Values below this depth are cut, because JSON.stringify of deep values is slow. */
 const MAX_DEPTH = 4;
-/** The fields that identify a line and its request. A line keeps these if all tries fail. */
+/** The fields that identify a line and its request. When all tries fail, the line keeps only these fields. */
 const IDENTIFYING = ['time', 'level', 'event', 'pid', 'request_id', 'trace_id', 'span_id'];
 
 /**
@@ -53,7 +56,8 @@ function shorten(value: unknown, length: number, items: number, depth: number): 
 
 function cutText(line: string, maxBytes: number): string {
   const ellipsis = '…\n';
-  // The cut may split the bytes of a character. The rest of it decodes to U+FFFD, which is dropped.
+  // The cut may split a character that has several bytes. The first bytes of such a character decode to U+FFFD, which
+  // is removed.
   const text = Buffer.from(line)
     .subarray(0, maxBytes - Buffer.byteLength(ellipsis))
     .toString()

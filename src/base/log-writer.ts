@@ -6,21 +6,25 @@ import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
 
-/** The longest write that a pipe does not split (POSIX PIPE_BUF). No line is longer. */
+/**
+ * Bytes of the longest write that a pipe does not split (POSIX PIPE_BUF). Longer lines are cut, except on a terminal.
+ */
 const PIPE_BUF = 4096;
-/** The longest write to a socket. Linux does not split 32 KiB. */
+/** Bytes of the longest write to a socket. Linux does not split a write of up to 32 KiB. */
 const SOCKET_BATCH = 16 * 1024;
-/** The longest write to a file. Another thread makes it, which costs 50 µs of CPU time for any length. */
+/**
+ * Bytes of the longest write to a file. Another thread makes each write, which costs 50 µs of CPU time for any length.
+ */
 const FILE_BATCH = 64 * 1024;
 /** The most bytes that one UTF-16 unit takes in UTF-8. */
 const MAX_BYTES_PER_UNIT = 3;
 /** Milliseconds that a line may wait for others to join its batch. */
 const LINGER = 50;
-/** Milliseconds before a write to a full pipe is retried. With 64 KiB a try, this writes 13 MB a second. */
+/** Milliseconds before a write to a full pipe is retried. A try writes up to 64 KiB, so 13 MB a second are possible. */
 const RETRY = 5;
-/** The most bytes that wait to be written. Further lines are dropped and counted. */
+/** The most bytes that wait to be written. Above this limit, further lines are dropped and counted. */
 const MAX_HELD = 8 * 1024 * 1024;
-/** Milliseconds that `close` waits for a reader that reads nothing. */
+/** Milliseconds that `close` waits while the reader reads nothing. */
 const PATIENCE = 200;
 /** Milliseconds that `close` waits in all. */
 const MAX_PATIENCE = 1000;
@@ -28,11 +32,11 @@ const MAX_PATIENCE = 1000;
 export interface LogWriter extends LineSink {
   /** Writes lines of another process without a change. */
   pass(lines: string): void;
-  /** Is true where another process that has the descriptor can make our writes wait. */
+  /** True when another process shares the descriptor and can make the writes of this process wait. */
   readonly isShared: boolean;
   /**
-   * Writes the lines that are held, within a second at most. Called just before the process ends. Lines keep their
-   * order, except in a file: a batch that another thread is writing may arrive after them.
+   * Writes all waiting lines, and gives up after a second. Called just before the process ends. The lines keep their
+   * order, except in a file: when another thread is still writing a batch, that batch may arrive after later lines.
    */
   close(): void;
   /** Returns how many lines were dropped since the start, because they were not read fast enough. */
@@ -49,14 +53,14 @@ export function createLogWriter(fd: number): LogWriter {
   /** Bytes of `current` and of the queue. */
   let held = 0;
   let dropped = 0;
-  /** How many of the dropped lines were reported in the log. */
+  /** The number of dropped lines that the log has already reported. */
   let reported = 0;
   let buffer = Buffer.alloc(0);
   /** The batch that is being written. */
   let batch = buffer;
   /** How many bytes of `batch` are written. */
   let written = 0;
-  /** Is true while another thread writes, or while the pipe is full. */
+  /** True while another thread writes, or while the pipe is full. */
   let isWaiting = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -90,7 +94,10 @@ export function createLogWriter(fd: number): LogWriter {
     pump();
   }
 
-  /** Makes the next batch of the queue the one to write. All batches share a buffer, because creating one is slow. */
+  /**
+   * Takes the next batch from the queue, to be written. All batches share one buffer, because creating a buffer is
+   * slow.
+   */
   function takeBatch(): boolean {
     reportDropped();
     const text = queue.shift();
@@ -142,7 +149,10 @@ export function createLogWriter(fd: number): LogWriter {
     });
   }
 
-  /** The thread finishes its batch, in its own buffer: a file does not block it, and Node waits for threads at exit. */
+  /**
+   * Lets the other thread finish its batch in the old buffer, and continues with a new buffer. The thread always
+   * finishes: a file does not block it, and Node waits for its threads at exit.
+   */
   function leaveBatchToThread(): void {
     buffer = Buffer.alloc(0);
     batch = buffer;
@@ -192,9 +202,15 @@ interface Target {
   readonly maxLineBytes: number;
   /** The most bytes of a write. */
   readonly batch: number;
-  /** A write may block, so another thread makes it. Otherwise a write that would block fails with EAGAIN. */
+  /**
+   * True when a write may block, so that another thread must make the write. When false, a write that would block fails
+   * with EAGAIN.
+   */
   readonly mayBlock: boolean;
-  /** Makes the next write fail where it would block; absent where writes to `fd` never block. */
+  /**
+   * Called before each write, so that the write fails with EAGAIN instead of blocking. Absent when `fd` needs no such
+   * call.
+   */
   readonly unblock?: (() => void) | undefined;
 }
 
@@ -204,8 +220,9 @@ function openTarget(fd: number): Target {
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
   const nonBlocking = reopen(fd) ?? unblockShared(fd);
   if (nonBlocking === undefined) return file;
-  // A terminal can be stopped, too. Without /proc, libuv has reopened it for this process. Its lines are for people, so
-  // none is cut.
+  // A user can stop the output of a terminal, so writes to a terminal must not block, either. On a system without
+  // /proc, libuv has already reopened the terminal for this process, so `unblock` is not needed. People read the lines
+  // of a terminal, so no line is cut.
   if (kind.isCharacterDevice())
     return { ...file, fd: nonBlocking.fd, maxLineBytes: Number.POSITIVE_INFINITY, mayBlock: false };
   return { ...file, ...nonBlocking, batch: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF, mayBlock: false };
@@ -223,9 +240,9 @@ function statOf(fd: number): Stats | undefined {
 type NonBlocking = Pick<Target, 'fd' | 'unblock'>;
 
 /**
- * Opens the descriptor's file again with O_NONBLOCK. A blocking write to a pipe that is not read would hang its thread,
- * and Node waits for its threads at exit. The flag belongs to the open file description, which all processes that
- * inherited the descriptor share. Opening the file again gives this process a description of its own.
+ * Opens the descriptor's file again with O_NONBLOCK. When nobody reads a pipe, a blocking write hangs its thread, and
+ * Node waits for its threads at exit. The flag belongs to the open file description, which all processes that inherited
+ * the descriptor share. Opening the file again gives this process an open file description of its own.
  */
 function reopen(fd: number): NonBlocking | undefined {
   const ownFd = reopenWithoutWaiting(fd);
@@ -233,10 +250,14 @@ function reopen(fd: number): NonBlocking | undefined {
 }
 
 /**
- * Sets O_NONBLOCK for all processes that share the descriptor, before each write. libuv clears the flag when it starts
- * a process that inherits the descriptor. Node clears it at the end of a process that found it clear. So the log may be
- * opened before or after workers start, and the flag is as before when the supervisor has ended. Another process can
- * still clear the flag in the microseconds before a write, so workers do not share the descriptor (worker-output.ts).
+ * Returns a function that sets O_NONBLOCK before each write, for all processes that share the descriptor. Two programs
+ * clear the flag again:
+ * - libuv clears the flag when it starts a process that inherits the descriptor.
+ * - Node clears the flag at the end of a process, if the flag was clear at the start of that process.
+ *
+ * So the log may be opened before or after the workers start, and the flag is as before when the supervisor has ended.
+ * Another process can still clear the flag in the microseconds before a write. So workers do not share the descriptor
+ * (worker-output.ts).
  */
 function unblockShared(fd: number): NonBlocking | undefined {
   const unblock = fd === 2 ? stderrUnblocker() : undefined;

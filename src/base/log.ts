@@ -20,7 +20,10 @@ type LogMethod<Events> = <Name extends keyof Events, Facts extends Events[Name]>
   facts: Facts & NoOther<Facts, Events[Name]>,
 ) => void;
 
-/** Refuses a fact that is not in the table, also where it comes from a spread object. */
+/**
+ * Makes the compiler refuse a fact that is not in the table of events.ts, also when the fact comes from a spread
+ * object.
+ */
 type NoOther<Facts, Allowed> = { readonly [Name in Exclude<keyof Facts, KeyOf<Allowed>>]: never };
 
 /** The keys of all members of a union. */
@@ -29,7 +32,7 @@ type KeyOf<Union> = Union extends unknown ? keyof Union : never;
 /** Takes whole lines, each with its line feed. */
 export interface LineSink {
   write(line: string): void;
-  /** Writes all held lines at once: after warnings and errors, and at the end of the process. */
+  /** Writes all waiting lines at once. Called after warnings and errors, and at the end of the process. */
   flush(): void;
 }
 
@@ -56,7 +59,7 @@ function lineOf(head: LogFields, facts: object): string {
   try {
     return `${JSON.stringify({ ...head, ...facts })}\n`;
   } catch (error) {
-    // The facts hold a cycle, a BigInt, or a toJSON that throws. The line keeps at least its event.
+    // The facts contain a cycle, a BigInt, or a toJSON that throws. The line keeps at least its event.
     return `${JSON.stringify({ ...head, unloggable: textOf(error).slice(0, 200) })}\n`;
   }
 }
@@ -77,8 +80,8 @@ export function describeError(thrown: unknown): ErrorFacts {
 
 function messageOf(thrown: unknown): string {
   if (typeof thrown !== 'object' || thrown === null) return textOf(thrown).slice(0, 1000);
-  // Objects such as `{ code: 7, message: 'no such user' }` are thrown, too. An AggregateError of Node's network has
-  // only a code.
+  // Code may also throw objects such as `{ code: 7, message: 'no such user' }`. An AggregateError of Node's network
+  // modules has only a code, and no message.
   const text = [read(thrown, 'message'), isError(thrown) ? read(thrown, 'code') : undefined].find(
     (candidate) => candidate !== undefined && candidate !== '',
   );
@@ -89,7 +92,7 @@ function messageOf(thrown: unknown): string {
   return `an object with ${fieldNamesOf(thrown) || 'no fields'}`.slice(0, 1000);
 }
 
-/** Returns the names alone, because values may be secrets. */
+/** Returns only the names of the fields, because the values may be secrets. */
 function fieldNamesOf(object: object): string {
   try {
     return Object.keys(object).slice(0, 20).join(', ');

@@ -1,10 +1,10 @@
-// Creates a folder and its missing parents. Node's recursive mkdir (up to version 26) never returns where a parent
-// exists but takes no folder, such as /proc.
+// Creates a folder and its missing parents. Node's own recursive mkdir (up to version 26) is not used. It never returns
+// when a parent exists in which no folder can be created, such as /proc.
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { errorCode } from './failure.ts';
 
-/** @throws Error of the system, or one that names the folder in which none can be made */
+/** @throws Error of the system, or an Error that names the existing folder in which no folder can be created */
 export function makeFolder(path: string, mode = 0o777): void {
   try {
     mkdirSync(path, mode);

@@ -4,11 +4,11 @@ import { dirname, join } from 'node:path';
 
 export interface Manifest {
   readonly path: string;
-  /** Empty where the file is not JSON. */
+  /** `fields` is empty when the file is not JSON. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** @returns undefined: no package.json can be read */
+/** @returns undefined when no package.json can be read */
 export function nearestManifest(folder: string): Manifest | undefined {
   for (let dir = folder, last = ''; dir !== last; last = dir, dir = dirname(dir)) {
     const path = join(dir, 'package.json');

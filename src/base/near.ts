@@ -20,7 +20,9 @@ export function editDistance(from: string, to: string): number {
   return last[to.length] as number;
 }
 
-/** Whether the words are at most so many edits apart. Words of very different lengths are never near. */
+/**
+ * Returns whether at most `most` edits separate the words. The words are never near when their lengths differ by more.
+ */
 export function isNear(from: string, to: string, most: number): boolean {
   return Math.abs(from.length - to.length) <= most && editDistance(from, to) <= most;
 }

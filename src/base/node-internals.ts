@@ -1,7 +1,7 @@
-// Every place where Gatefold uses a private or undocumented part of Node, a function each. A new release of Node may
-// change any of them: test/base/node-internals.test.ts calls each function and runs on each supported release.
-// Tried on Node 20.20, 22.23, 24.21 and 26.10, except where a function names others. This file owns no policy: why a
-// part is needed is explained where its function is called.
+// Wraps every private or undocumented part of Node that Gatefold uses. Each part has one function here. A new release
+// of Node may change any of these parts, so test/base/node-internals.test.ts calls each function on each supported
+// release. The functions were tried on Node 20.20, 22.23, 24.21 and 26.10, unless a function's comment names other
+// versions. The callers of a function explain why they need the part.
 import { executionAsyncResource } from 'node:async_hooks';
 import { constants, openSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -11,10 +11,16 @@ import querystring from 'node:querystring';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 
-/** Loads on first use, because `import` of node:net costs 20 ms, and a command opens no socket. */
+/**
+ * Loads node:net on first use. An `import` of node:net takes 20 ms, and a command such as `gatefold routes` opens no
+ * socket.
+ */
 const require = createRequire(import.meta.url);
 
-/** A bound TCP socket as libuv has it. `worker.send()` passes it to a worker, and `server.listen()` accepts on it. */
+/**
+ * A TCP socket of libuv that is bound to a port. `worker.send()` passes the socket to a worker, and `server.listen()`
+ * accepts connections on it.
+ */
 export interface BoundSocket {
   close(): void;
 }
@@ -22,11 +28,12 @@ export interface BoundSocket {
 type ListeningHandle = BoundSocket & { getsockname(address: { port?: number }): number };
 
 /**
- * Binds a TCP socket on which this process does not accept. Uses `net._createServerHandle`, with which node:cluster
- * binds. On a Node without this function the service cannot start: Node documents no other way.
+ * Binds a TCP socket, but accepts no connection on it in this process. Uses `net._createServerHandle`, the function
+ * with which node:cluster binds. Node documents no other way, so the service cannot start on a Node without this
+ * function.
  *
- * @param address an IP address; null: all interfaces
- * @returns the socket and its port (undefined: the port is in use), or the number of the system's error
+ * @param address an IP address, or null for all interfaces
+ * @returns the socket and its port, or the number of the system's error. The port is undefined when it is in use.
  */
 export function bindSocket(
   address: string | null,
@@ -39,14 +46,15 @@ export function bindSocket(
   const handle = createHandle(address, port, family);
   if (typeof handle === 'number') return handle;
   const bound: { port?: number } = {};
-  // libuv reports a busy port only to a process that listens. Until then the socket is bound to no port.
+  // When the port is busy, libuv reports the error only later, to a process that listens. Until then the socket is
+  // bound to no port.
   const status = handle.getsockname(bound);
   return { socket: handle, port: status === 0 && bound.port ? bound.port : undefined };
 }
 
 /**
- * Stops a server's listening and leaves its connections open. Uses `net.Server.prototype.close`, since `close()` of
- * node:http also cuts idle connections. On a Node without this method, the call throws.
+ * Stops a server from accepting connections, and leaves its open connections alone. Uses `net.Server.prototype.close`,
+ * because `close()` of node:http also cuts idle connections. On a Node without this method, the call throws.
  */
 export function stopListening(server: Net.Server): void {
   const { Server: NetServer } = require('node:net') as typeof Net;
@@ -55,7 +63,7 @@ export function stopListening(server: Net.Server): void {
 
 /** The counters of a socket's handle. Node 20 to 26 have all of them. */
 interface Handle {
-  /** The bytes of `bytesWritten` that the kernel has not taken. */
+  /** The number of bytes in `bytesWritten` that the kernel has not taken yet. */
   readonly writeQueueSize?: number;
   readonly bytesWritten?: number;
   /** The TCP handle below a TLS handle. */
@@ -63,41 +71,44 @@ interface Handle {
 }
 
 /**
- * Returns how many bytes were written to the TCP socket, and how many of them the kernel has not taken. Uses
- * `socket._handle`: `writableLength` counts a write as a whole until all of it is taken. On a Node without
- * `_handle`, both fields are undefined, as they are for a closed socket.
+ * Returns two counts of a TCP socket: the bytes that were written to it, and the bytes that the kernel has not taken
+ * yet. Uses `socket._handle`. The public `writableLength` is not enough, because it counts a whole write until the
+ * kernel has taken all of that write. Both fields are undefined for a closed socket, and on a Node without `_handle`.
  */
 export function tcpCounters(socket: Net.Socket): Pick<Handle, 'writeQueueSize' | 'bytesWritten'> {
   const { _handle: handle } = socket as { _handle?: Handle | null };
   return handle?._parent ?? handle ?? {};
 }
 
-/** Returns the socket below a TLS socket. Uses `socket._parent`; returns the argument where `_parent` is absent. */
+/**
+ * Returns the TCP socket below a TLS socket. Uses `socket._parent`, and returns the argument when `_parent` is absent.
+ */
 export function tcpSocketOf<S extends Duplex>(socket: S): S {
   return (socket as { _parent?: S | null })._parent ?? socket;
 }
 
 /**
- * Makes the end of a connection a reset. Sets the flag that `resetAndDestroy()` sets, since that method sends a FIN
- * first where nothing is left to write. On a Node that ignores the flag, the connection ends with a FIN.
+ * Makes a connection end with a reset (RST) instead of a FIN, when the connection is closed. Sets the flag that
+ * `resetAndDestroy()` sets. That method is not called, because it sends a FIN first when nothing is left to write. On a
+ * Node that ignores the flag, the connection ends with a FIN.
  */
 export function resetOnClose(socket: Net.Socket): void {
   Object.assign(tcpSocketOf(socket), { resetAndClosing: true });
 }
 
 /**
- * Calls `listener` when the response of a pipelined request may be written: when the answers before it are sent. Uses
- * the event `socket` of a ServerResponse, which Node documents for requests of a client alone. On a Node
- * without this event, a pipelined request gets no answer.
+ * Calls `listener` when the response to a pipelined request may be written, that is, when all earlier responses of the
+ * connection are sent. Uses the event `socket` of ServerResponse. Node documents this event only for the requests of a
+ * client. On a Node without this event, a pipelined request gets no answer.
  */
 export function onTurn(response: ServerResponse, listener: () => void): void {
   response.once('socket', listener);
 }
 
 /**
- * Makes Node's parser drop what follows a request in the bytes that it is reading. Sets `request.upgrade`, on which the
- * parser stops. Node itself sets it to false afterwards, so the property ignores that. On a Node whose
- * parser ignores `upgrade`, the parser goes to the end of those bytes.
+ * Makes Node's parser stop after this request and drop the rest of the bytes that it is reading. The parser stops when
+ * `request.upgrade` is true, so this function sets it. Node itself sets `upgrade` to false afterwards, so the property
+ * ignores writes. On a Node whose parser ignores `upgrade`, the parser reads on to the end of those bytes.
  */
 export function stopParsingAfter(request: IncomingMessage): void {
   Object.defineProperty(request, 'upgrade', { get: () => true, set: () => {}, configurable: true });
@@ -106,10 +117,10 @@ export function stopParsingAfter(request: IncomingMessage): void {
 type Headers = Readonly<Record<string, unknown>>;
 
 /**
- * Answers Node's own reads of `request.headers`, which it makes before a request is handed over. Replaces the getter
- * `headers` of IncomingMessage. A Node that has no such getter keeps its headers.
+ * Makes `read` supply the value of `request.headers`. Node itself reads these headers before it passes the request to
+ * the service. Overrides the getter `headers` of IncomingMessage. On a Node without such a getter, nothing changes.
  *
- * @param read returns the headers, or undefined for those of Node
+ * @param read returns the headers, or undefined to use the headers of Node
  */
 export function overrideHeaders<R extends IncomingMessage>(
   prototype: R,
@@ -127,8 +138,11 @@ export function overrideHeaders<R extends IncomingMessage>(
 }
 
 /**
- * Answers OpenSSL's question for the keys of a session ticket. The first element of the result is 0 (the key is not
- * ours), 1 (it is ours) or 2 (it is ours, and the client gets a new ticket). The key's parts follow.
+ * Gives OpenSSL the key of a session ticket. The first element of the result is a number, and the parts of the key
+ * follow:
+ * - 0 when the key is not ours,
+ * - 1 when the key is ours,
+ * - 2 when the key is ours and the client gets a new ticket.
  */
 export type OnTicket = (name: Buffer, iv: Buffer, isNew: boolean) => readonly (number | Buffer)[];
 
@@ -138,8 +152,9 @@ interface TicketContext {
 }
 
 /**
- * Has `onTicket` choose the key of each session ticket, until the server's next `setSecureContext()`. Uses the
- * server's `_sharedCreds.context`. On a Node without that object, the option `ticketKeys` applies, with one key alone.
+ * Makes `onTicket` choose the key of each session ticket, until the server's next `setSecureContext()`. Uses the
+ * server's `_sharedCreds.context`. On a Node without that object, the server uses only the one key of its option
+ * `ticketKeys`.
  */
 export function setTicketCallback(server: Net.Server, onTicket: OnTicket): void {
   const context = (server as { _sharedCreds?: { context?: TicketContext } })._sharedCreds?.context;
@@ -154,25 +169,27 @@ export type AlpnCallback = (
 ) => string | undefined;
 
 /**
- * Changes the application protocol that a TLS server accepts on new connections: one name, or what a callback chooses.
- * Sets `ALPNProtocols` and `ALPNCallback`, which Node documents as options and reads for each new connection. Without
- * them the server keeps the protocol of its options.
+ * Changes the application protocol that a TLS server accepts on new connections. `protocol` is one name, or a callback
+ * that chooses a name. Sets the server's properties `ALPNProtocols` and `ALPNCallback`. Node documents both only as
+ * options, but reads the properties for each new connection. On a Node without these properties, the server keeps the
+ * protocol of its options.
  */
 export function setProtocol(server: Net.Server, protocol: string | AlpnCallback): void {
   const isName = typeof protocol === 'string';
   Object.assign(server, {
     ALPNCallback: isName ? undefined : protocol,
-    // RFC 7301, 3.1: each name follows a byte with its length.
+    // One byte with the length precedes each name (RFC 7301, section 3.1).
     ALPNProtocols: isName ? Buffer.from([protocol.length, ...Buffer.from(protocol)]) : undefined,
   });
 }
 
 /**
- * Decodes %XX in the bytes of a text. Uses `querystring.unescapeBuffer`, which never throws: an exception for each
- * malformed field of `decodeURIComponent` takes 0.2 s for 100 KB. On a Node without this function, the call throws.
+ * Decodes %XX in the bytes of a text. Uses `querystring.unescapeBuffer`, because this function never throws.
+ * `decodeURIComponent` throws an exception for each malformed field, which takes 0.2 s for 100 KB. On a Node without
+ * `unescapeBuffer`, the call throws.
  *
- * @param text a byte a character (latin1)
- * @param isPlusSpace decodes a plus as a space
+ * @param text one character for each byte (latin1)
+ * @param isPlusSpace whether a plus is decoded as a space
  */
 export function unescapeBytes(text: string, isPlusSpace: boolean): Buffer {
   return unescapeBuffer(text, isPlusSpace);
@@ -181,9 +198,11 @@ export function unescapeBytes(text: string, isPlusSpace: boolean): Buffer {
 const { unescapeBuffer } = querystring as unknown as { unescapeBuffer(text: string, isPlusSpace: boolean): Buffer };
 
 /**
- * Opens a descriptor's file again, for writes that fail with EAGAIN where they would wait. Uses Linux' /proc/self/fd.
+ * Opens the file of a descriptor again, in a mode without waiting: a write that would have to wait fails with EAGAIN
+ * instead. Uses /proc/self/fd of Linux.
  *
- * @returns the new descriptor; undefined for a socket, another user's pipe, or a system without /proc, such as macOS
+ * @returns the new descriptor. Returns undefined for a socket, for another user's pipe, and on a system without /proc,
+ *   such as macOS.
  */
 export function reopenWithoutWaiting(fd: number): number | undefined {
   try {
@@ -194,8 +213,9 @@ export function reopenWithoutWaiting(fd: number): number | undefined {
 }
 
 /**
- * Returns a function that lets writes to standard error fail with EAGAIN where they would wait, for each process that
- * shares the descriptor. Uses `process.stderr._handle.setBlocking`; without it, returns undefined.
+ * Returns a function that makes writes to standard error fail with EAGAIN when they would have to wait. The function
+ * changes the mode for every process that shares the descriptor. Uses `process.stderr._handle.setBlocking`. Returns
+ * undefined on a Node without that method.
  */
 export function stderrUnblocker(): (() => void) | undefined {
   const { _handle: handle } = process.stderr as { _handle?: { setBlocking?(isBlocking: boolean): number } };
@@ -205,9 +225,10 @@ export function stderrUnblocker(): (() => void) | undefined {
 type ResolveFilename = (request: string, ...rest: readonly unknown[]) => string;
 
 /**
- * Answers a `require` that finds no file. Replaces `Module._resolveFilename`; a Node without it keeps the error.
+ * Calls `find` for each `require` that finds no file. Replaces `Module._resolveFilename`. On a Node without this
+ * function, such a `require` fails as before.
  *
- * @param find returns the path of a file, or undefined for the error of Node
+ * @param find returns the path of a file to load, or undefined to throw Node's own error
  */
 export function onMissingRequire(find: (request: string, error: unknown) => string | undefined): void {
   const Module = require('node:module') as { _resolveFilename?: ResolveFilename };
@@ -225,11 +246,12 @@ export function onMissingRequire(find: (request: string, error: unknown) => stri
 }
 
 /**
- * Keeps the hidden class of the objects that `process.nextTick()` queues alive. Node before 24 makes them by a literal
- * with computed keys. V8 forgets such a class at a full garbage collection in which no tick is queued, and every later
- * tick is slow. Loading a folder is such a moment: requests cost 30 percent more (bench/NOTES.md). One object of the
- * class is enough to keep it. Inside a tick, `executionAsyncResource()` returns that object; if it does not, ticks may
- * be slow. Call this before there is garbage.
+ * Keeps one object of the kind that `process.nextTick()` queues, so that V8 keeps the hidden class of these objects.
+ * Node before 24 creates the objects by a literal with computed keys. When a full garbage collection finds no queued
+ * tick, V8 forgets the hidden class, and every later tick is slow. A collection can find no tick while a folder is
+ * loaded, and requests then cost 30 percent more (bench/NOTES.md). One object is enough to keep the class. Inside a
+ * tick, `executionAsyncResource()` returns the queued object. On a Node where it returns another object, ticks may be
+ * slow. Call this function early, before there is garbage.
  */
 export function keepTickShape(): void {
   process.nextTick(() => {
@@ -237,5 +259,8 @@ export function keepTickShape(): void {
   });
 }
 
-/** Exported, because V8 may collect what no code can read. */
+/**
+ * The object that `keepTickShape` keeps. The variable is exported, because V8 may collect an object that no code can
+ * read.
+ */
 export let queuedTick: object | undefined;

@@ -1,7 +1,10 @@
-// Names a group and its page: `User` and `user`, `v2/Order` and `v2/order`. The page is the name in a URL, in the log
-// and in the metrics; the group is the name in files.
+// Converts between the name of a group and the name of its page: `User` and `user`, `v2/Order` and `v2/order`. URLs,
+// the log and the metrics use the name of the page. Files use the name of the group.
 
-/** The service file in a list of groups. No URL names it, because a group begins with an upper case letter. */
+/**
+ * The name of the service file in a list of groups. No URL can name the service file, because the name of a group
+ * begins with an upper case letter.
+ */
 export const SERVICE = 'service';
 
 const PAGE = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
@@ -12,7 +15,10 @@ export function pageOf(group: string): string {
   return group.slice(0, at) + group.charAt(at).toLowerCase() + group.slice(at + 1);
 }
 
-/** Returns the group of a page; undefined for a text that cannot name a group, such as `..`, `__proto__` or `a.b`. */
+/**
+ * Returns the group of a page. Returns undefined for a text that cannot name a group, such as `..`, `__proto__` or
+ * `a.b`.
+ */
 export function groupNameOf(page: string): string | undefined {
   const [, folder = '', first, rest] = PAGE.exec(page) ?? [];
   return first === undefined ? undefined : `${folder}${first.toUpperCase()}${rest}`;
@@ -20,9 +26,13 @@ export function groupNameOf(page: string): string | undefined {
 
 const pages = new Map<string, string>();
 
-/** Returns the page of the group or of the explicit route that served a request; empty: nothing served it. */
+/**
+ * Returns the page of the group or of the explicit route that served a request. Returns an empty text when nothing
+ * served the request.
+ */
 export function servingPage({ group, page, operation }: { group: string; page: string; operation: string }): string {
-  // Without a group and an operation, the page is any text that a client sent. An explicit route's page is constant.
+  // Without a group and an operation, `page` may be any text that a client sent, so it is not returned. With an
+  // operation but no group, an explicit route served the request, and the page of such a route is constant.
   if (group === '') return operation === '' ? '' : page;
   let servedPage = pages.get(group);
   if (servedPage === undefined) {

@@ -19,7 +19,7 @@ export interface PrettyOptions {
   readonly ink: Ink;
   /** Paths below this folder are shown relative to it. */
   readonly cwd: string;
-  /** Returns the width of the terminal; undefined: unknown. */
+  /** Returns the width of the terminal, or undefined when the width is unknown. */
   readonly columns?: () => number | undefined;
 }
 
@@ -29,7 +29,7 @@ export function createPrettyWriter(writer: LogWriter, options: PrettyOptions): L
   return { ...writer, write };
 }
 
-/** @param line with its line feed, as the result; a line that is not JSON is returned as it is */
+/** Formats one log line. Returns a line that is not JSON as it is. @param line with its line feed, like the result */
 export function prettyLine(line: string, options: PrettyOptions): string {
   let fields: Line;
   try {
@@ -44,7 +44,7 @@ export function prettyLine(line: string, options: PrettyOptions): string {
 
 const MARGIN = ' '.repeat(10);
 
-/** Formats one event: the first line and those below it. An empty list hides the event. */
+/** Formats one event: returns the first line and the lines below it. An empty list hides the event. */
 type Body = (line: Line, options: PrettyOptions) => string[];
 
 const BODIES: Readonly<Record<string, Body>> = {
@@ -65,7 +65,7 @@ const BODIES: Readonly<Record<string, Body>> = {
       ink.dim(`request ${plain(String(request_id))}`),
     ];
     const head = `${ink.red('error')}   ${facts.slice(subject === '' ? 1 : 0).join('  ')}${traceFacts(fields, ink)}`;
-    // An earlier line says why the group does not load.
+    // An earlier log line has already shown why the group does not load.
     return error_code === 'GROUP_NOT_LOADABLE' ? [head] : [head, ...describeThrown(fields, options)];
   },
   'generation-serving'({ cause, groups, took_ms }, { ink, cwd }) {
@@ -93,13 +93,13 @@ const BODIES: Readonly<Record<string, Body>> = {
   'operation-info': (line, options) => fromController(line, options),
   'operation-warning': (line, options) => fromController(line, options),
   'operation-error': (line, options) => fromController(line, options),
-  // Each worker logs this at its start, which is not worth a line.
+  // Each worker logs this event at its start, with 0 reloads. That line would not help anyone, so it is hidden.
   'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : anyEvent(line, options)),
   stopping: ({ signal }) => [`stopping on ${String(signal)}`],
   stopped: () => ['stopped'],
 } satisfies Readonly<Partial<Record<EventName, Body>>>;
 
-/** Fields that are not listed as facts: every line has them, or they have a form of their own. */
+/** Fields that are not listed as facts, because every line has them or because other code formats them. */
 const UNLISTED = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);
 
 const anyEvent: Body = (fields, options) => {
@@ -116,7 +116,7 @@ const anyEvent: Body = (fields, options) => {
   return [head, ...describeThrown(fields, options)];
 };
 
-/** The ids of the trace that the request belongs to, if any. */
+/** Returns the ids of the trace that the request belongs to, or an empty text when there is no trace. */
 function traceFacts({ trace_id, span_id }: LogFields, ink: Ink): string {
   if (trace_id === undefined) return '';
   return `  ${ink.dim(`trace_id ${plain(String(trace_id))}  span_id ${plain(String(span_id))}`)}`;
@@ -129,7 +129,9 @@ function fromController({ message, group, operation, request_id, ...line }: Line
   return [`${head}  ${options.ink.dim(place)}`, ...more];
 }
 
-/** Formats an error with its cause and its stack. A controller may have logged all of it as one text. */
+/**
+ * Formats an error with its cause and its stack. A controller may have logged the message and the stack as one text.
+ */
 function describeThrown({ error, error_name, stack, cause }: LogFields, options: PrettyOptions): string[] {
   const title = error_name === undefined || error_name === 'Error' ? '' : `${textOf(error_name)}: `;
   const text = error === undefined ? '' : title + textOf(error);
@@ -163,10 +165,13 @@ function textLines(text: string): string[] {
   return text.split('\n').map(plain);
 }
 
-/** The most places in packages that are shown of a stack. */
+/** The most places in packages that are shown for one stack. */
 const MAX_PACKAGE_PLACES = 3;
 
-/** Lists the places of a stack: the controller's first, then some of packages. Node's and Gatefold's are counted. */
+/**
+ * Lists the places of a stack: first the places in the controller, then some in packages. The places in Node and
+ * Gatefold are only counted.
+ */
 function stackLines(stack: unknown, { ink, cwd }: PrettyOptions): string[] {
   if (typeof stack !== 'string') return [];
   const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
@@ -208,9 +213,9 @@ function describeFailure({ file, error, at, column }: Failure, options: PrettyOp
   ];
 }
 
-/** Lines that are shown above the one with the mistake. */
+/** Source lines that are shown above the line with the mistake. */
 const ABOVE = 2;
-/** Lines that are shown below it. */
+/** Source lines that are shown below the line with the mistake. */
 const BELOW = 1;
 /** The most columns that are shown of a source line. */
 const MAX_WIDTH = 160;

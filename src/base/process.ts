@@ -13,23 +13,26 @@ export interface ProcessBasics {
   readonly log: Log;
   /** The destination of the log. */
   readonly sink: LogWriter;
-  /** The colours of a log for people; undefined: the log is JSON. */
+  /** The colours of a log for people. `ink` is undefined when the log is JSON. */
   readonly ink: Ink | undefined;
-  /** Writes all held lines. Called just before the process ends. */
+  /** Writes all waiting lines. Called just before the process ends. */
   readonly flush: () => void;
 }
 
-/** Returns undefined where a setting is invalid. One line on standard error then says why, and the exit code is set. */
+/**
+ * Returns undefined when a setting is invalid. In that case, one line on standard error says why, and the exit code is
+ * set.
+ */
 export function readProcessBasics(): ProcessBasics | undefined {
   const settings = readSettings();
   if (settings === undefined) return undefined;
-  // On Linux and BSD the title replaces the command line that `ps` shows, and with it the secret.
+  // On Linux and BSD, the title replaces the command line that `ps` shows. So `ps` no longer shows the secret.
   if (secretFlags(process.argv).length > 0) process.title = 'gatefold';
   const { writer: sink, ink } = openLog(settings);
   return { settings, ink, log: createLog({ level: settings.logLevel, sink }), sink, flush: () => sink.close() };
 }
 
-/** Opens the log. With LOG_FORMAT=auto it is for people on a terminal, and JSON elsewhere. */
+/** Opens the log. With LOG_FORMAT=auto, the log is for people on a terminal, and JSON elsewhere. */
 function openLog({ logFormat }: Settings): { writer: LogWriter; ink: Ink | undefined } {
   const writer = createLogWriter(2);
   const isTTY = isatty(2);

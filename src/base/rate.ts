@@ -1,4 +1,4 @@
-// Parses rate limits: `100/s`, `5000/h burst 200`. The room limits/ counts requests against them.
+// Parses rate limits: `100/s`, `5000/h burst 200`. The folder limits/ counts requests against these limits.
 
 export interface Rate {
   /** The number of requests in each period of `seconds`, in the long run. */
@@ -14,7 +14,10 @@ export const RATE_FORM = 'a rate such as 100/s, 5000/h or 100/s burst 500';
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const RATE = /^([1-9]\d{0,8})\/([smhd])(?: burst ([1-9]\d{0,8}))?$/;
 
-/** Returns undefined for a text of another form. Without `burst`, the requests of a whole period may come at once. */
+/**
+ * Parses a rate. Returns undefined for a text of another form. Without `burst`, the requests of a whole period may come
+ * at once.
+ */
 export function parseRate(text: string): Rate | undefined {
   const [, count = '', unit = '', burst = count] = RATE.exec(text) ?? [];
   const seconds = SECONDS[unit];

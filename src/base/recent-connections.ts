@@ -1,9 +1,13 @@
-// Bounds the connections that are in an early state, such as a TLS handshake. Beyond the bound, the one that was added
-// first is destroyed. A real client leaves this state after a round trip or two, so idle ones cannot exclude it.
+// Limits the number of connections in an early state, such as a TLS handshake. When there are too many, the connection
+// that was added first is destroyed. A real client leaves the early state after a round trip or two, so idle clients
+// cannot exclude a real client.
 import type { Duplex } from 'node:stream';
 
 export interface RecentConnections {
-  /** Keeps a connection until it closes, or `release` is called. One that is added again counts as new. */
+  /**
+   * Adds a connection, until the connection closes or `release` is called. A connection that is added again becomes the
+   * newest one.
+   */
   add(connection: Duplex): void;
   release(connection: Duplex): void;
 }

@@ -1,8 +1,15 @@
-// The grammar of an operation's name, and its only reader. A name is an operation of the verb table (`created`), a
-// route (`'PUT'`, `'GET {id}/items/{item}'`), or any other name. The client runs this file, too, so it imports nothing.
-// groups/group-routes.ts refuses names that make no sense, and finds the route that fits a path.
+// Defines the grammar of operation names, and is the only file that parses these names. A name is one of these:
+// - an operation of the verb table (`created`),
+// - a route (`'PUT'`, `'GET {id}/items/{item}'`),
+// - any other name.
+//
+// The client also runs this file, so this file imports nothing. groups/group-routes.ts refuses names that make no
+// sense, and finds the route that fits a path.
 
-/** HTTP method → the operation that it calls on the bare group (reference 4.1), in the order of `Allow`. */
+/**
+ * The verb table: maps each HTTP method to the operation that the method calls on the bare group, a path without
+ * further segments (reference 4.1). The methods have the order that the header `Allow` has.
+ */
 export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['GET', 'index'],
   ['HEAD', 'index'],
@@ -15,23 +22,28 @@ export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
 
 export type Verb = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
-/** The table the other way round. Two methods call `index`: GET, the first of them, wins. */
+/**
+ * The reverse of the verb table: maps each operation to its method. Both GET and HEAD call `index`, and `index` is
+ * mapped to GET.
+ */
 const METHOD_OF: ReadonlyMap<string, string> = new Map(
   Array.from(VERB_OPERATIONS, ([verb, name]): [string, string] => [name, verb]).reverse(),
 );
 
-/** Returns the method that calls an operation of the verb table on the bare group; of any other name, undefined. */
+/**
+ * Returns the method that calls an operation of the verb table on the bare group. Returns undefined for any other name.
+ */
 export function methodOf(name: string): string | undefined {
   return METHOD_OF.get(name);
 }
 
 export interface RouteName {
   readonly verb: string;
-  /** The path below the group, `{id}/items`; undefined: the route of the bare group. */
+  /** The path below the group, such as `{id}/items`. `pattern` is undefined for a route of the bare group. */
   readonly pattern: string | undefined;
 }
 
-/** Splits the name of a route at its first space; returns undefined for a name that does not begin with a method. */
+/** Splits the name of a route at its first space. Returns undefined for a name that does not begin with a method. */
 export function splitRouteName(name: string): RouteName | undefined {
   const [verb = ''] = name.split(' ', 1);
   if (!VERB_OPERATIONS.has(verb)) return undefined;
@@ -40,7 +52,7 @@ export function splitRouteName(name: string): RouteName | undefined {
 
 export type Segment =
   | { readonly literal: string }
-  /** `isRest`: takes all segments that are left, one at least. */
+  /** When `isRest` is true, the segment takes all segments that are left, at least one. */
   | { readonly literal: undefined; readonly name: string; readonly isRest: boolean };
 
 const NAMED_SEGMENT = /^\{([A-Za-z][A-Za-z0-9_]*)(\*?)\}$/;
@@ -59,7 +71,10 @@ export function namesOf(segments: readonly Segment[]): string[] {
   return segments.flatMap((segment) => (segment.literal === undefined ? [segment.name] : []));
 }
 
-/** `GET {id}/items` → `GET_by_id_items`. The id changes only with the name of the operation. */
+/**
+ * Returns the id of an operation: `GET_by_id_items` for `GET {id}/items`. The id changes only when the name of the
+ * operation changes.
+ */
 export function idOf(name: string): string {
   return name
     .replaceAll(/\{(\w+)\*?\}/g, 'by_$1')

@@ -1,4 +1,4 @@
-// Names of headers that the server alone writes. Names are in lower case.
+// Names of headers that only the server writes. Names are in lower case.
 
 const OWN: ReadonlySet<string> = new Set([
   'connection',
@@ -10,12 +10,18 @@ const OWN: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** Whether no answer may bring the header: it frames the message, or is about the connection, the request or CORS. */
+/**
+ * Returns whether only the server may set the header, and no operation. Such a header frames the message, or concerns
+ * the connection, the request or CORS.
+ */
 export function isReservedHeader(name: string): boolean {
   return OWN.has(name) || name.startsWith('access-control-');
 }
 
-/** Whether every answer has the header anyway. One that an operation brings is skipped, without a line in the log. */
+/**
+ * Returns whether every answer has the header anyway. When an operation sets such a header, the header is skipped
+ * without a line in the log.
+ */
 export function isOnEveryAnswer(name: string): boolean {
   return name === 'x-content-type-options';
 }

@@ -44,12 +44,15 @@ export function file(cwd: string) {
   };
 }
 
-/** Detects a private key given in place of its path. No message may show it. */
+/** Returns whether a text is a private key that was given instead of its path. No message may show such a text. */
 export function isKeyText(text: string): boolean {
   return text.includes('-----BEGIN');
 }
 
-/** Checks a list of addresses and CIDR blocks, and returns it as text. http/address.ts matches against it. */
+/**
+ * Checks a list of addresses and CIDR blocks, and returns its entries as texts. http/address.ts compares addresses with
+ * the list.
+ */
 export function networks(text: string): readonly string[] {
   const list = listOf(text);
   for (const entry of list) {
@@ -64,7 +67,7 @@ export function networks(text: string): readonly string[] {
   return list;
 }
 
-/** Parses the prefix of all paths: `/v1/` is `/v1`, and `/` is empty. */
+/** Parses the prefix of all paths: `/v1/` becomes `/v1`, and `/` becomes an empty text. */
 export function basePath(text: string): string {
   if (!/^(?:\/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*\/?$/.test(text) || text === '')
     throw new InvalidValue('a path such as /api, /shop/v1 or /, of letters, digits, - . _ and ~');
@@ -73,7 +76,7 @@ export function basePath(text: string): string {
 
 /** Matches host names for RFC 8555. Names with `*` need the challenge dns-01, which is not supported. */
 const HOST_NAME = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
-/** The most names of one certificate of Let's Encrypt. */
+/** The most names that one certificate of Let's Encrypt may have. */
 const MAX_NAMES = 100;
 
 export function hostNames(text: string): readonly string[] {
@@ -86,7 +89,7 @@ export function hostNames(text: string): readonly string[] {
   return [...new Set(names)];
 }
 
-/** A name or an address, or the names below a name: `*.internal`. */
+/** Matches a name, an address, or a pattern for the names below a name: `*.internal`. */
 const HOST_PATTERN = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
 /** Parses the hosts that a header may be sent to: `all`, `off`, or a list. */
@@ -102,7 +105,7 @@ export function hostPatterns(text: string): readonly string[] | 'all' {
 /** Headers whose values are secrets. */
 const SECRET_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'set-cookie', 'x-api-key'];
 
-/** Parses the values of a request that leave the service with its span. */
+/** Parses the list of request values that leave the service with the trace span of the request. */
 export function capturedValues(text: string): readonly string[] {
   const list = listOf(text.toLowerCase());
   if (!list.every((name) => /^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && !SECRET_HEADERS.includes(name)))

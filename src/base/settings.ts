@@ -25,7 +25,7 @@ import { ageOrOff, storeAddress, storeKeys } from './store-address.ts';
 
 export interface Machine {
   readonly cores: number;
-  /** Base of relative paths. Default: the current working directory. */
+  /** The base folder of relative paths. The default is the current working directory. */
   readonly cwd?: string;
 }
 
@@ -38,7 +38,10 @@ function row<T>(name: string, fallback: string, parse: (text: string) => T, abou
   return { name, fallback, parse, about, secret };
 }
 
-/** Parsed times are milliseconds, and sizes are bytes. `undefined` stands for `off`, `auto` and empty values. */
+/**
+ * Parsed times are milliseconds, and parsed sizes are bytes. A parsed value that is undefined means `off`, `auto` or an
+ * empty text.
+ */
 function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
   return {
     port: row(
@@ -47,13 +50,13 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       wholeNumber(0, 65535),
       'TCP port of the service, 443 by default with DOMAINS; 0 takes any free one',
     ),
-    /** `undefined`: all interfaces, IPv6 and IPv4. */
+    /** `host` is undefined when the service listens on all interfaces, IPv6 and IPv4. */
     host: row('HOST', '', hostName, 'Address to listen on; empty: all interfaces'),
     workers: row('WORKERS', String(cores), wholeNumber(1, 1024), 'Worker processes; default: the available cores'),
-    /** Absolute, like `dataDir`, because a controller may call `process.chdir`. */
+    /** `controllersDir` is an absolute path, like `dataDir`, because a controller may call `process.chdir`. */
     controllersDir: row('CONTROLLERS_DIR', './controllers', folder(cwd), 'The folder of controller files'),
     dataDir: row('DATA_DIR', './data', folder(cwd), 'The folder of the credentials table and the identity providers'),
-    /** The prefix of all paths; empty: the root. */
+    /** The prefix of all paths. The prefix is empty when the paths begin at the root. */
     basePath: row('BASE_PATH', '/api', basePath, 'Path that everything is under; / is the root'),
     // The text of a body must fit into one string.
     bodyLimit: row(
@@ -89,7 +92,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       wholeNumber(1, 1_000_000),
       'Connections of one worker; beyond it the one that has idled longest is ended',
     ),
-    /** `undefined`: derived from the limit of the heap. */
+    /** `bodyBudget` is undefined for `auto`. The budget is then derived from the limit of the heap. */
     bodyBudget: row(
       'BODY_BUDGET',
       'auto',
@@ -110,7 +113,10 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
     ),
     opsPort: row('OPS_PORT', 'off', portOrOff, 'Port of /livez, /readyz and /metrics; off: none'),
     opsHost: row('OPS_HOST', '127.0.0.1', (text) => hostName(text) ?? text, 'Address of the operations port'),
-    /** Host names in lower case; empty: no certificate is ordered. Never together with `tlsCert`. */
+    /**
+     * Host names in lower case. When the list is empty, no certificate is ordered. `domains` is never set together with
+     * `tlsCert`.
+     */
     domains: row(
       'DOMAINS',
       '',
@@ -130,7 +136,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       portOrOff,
       'Port that sends plain HTTP to HTTPS and answers http-01 challenges, 80 by default with DOMAINS; off: none',
     ),
-    /** Set together with `tlsKey`, or not at all. */
+    /** `tlsCert` and `tlsKey` are set together, or neither of them is set. */
     tlsCert: row('TLS_CERT', '', file(cwd), 'PEM file of a certificate and its chain: HTTPS with it'),
     tlsKey: row('TLS_KEY', '', file(cwd), 'PEM file of its private key'),
     docs: row(
@@ -145,7 +151,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       oneOf(['on', 'application', 'off']),
       'Tools for agents at /api/mcp: on, application (for a credential alone) or off',
     ),
-    /** Hosts, in lower case; `*.example.com` covers the names below it. `'all'`: every host. */
+    /** Hosts in lower case, or `'all'` for every host. `*.example.com` covers the names below example.com. */
     tracePropagate: row(
       'TRACE_PROPAGATE',
       'all',
@@ -165,7 +171,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       oneOf(['auto', 'json', 'pretty']),
       'json: a line for machines; pretty: for people; auto: pretty on a terminal, else json',
     ),
-    /** The key as text; `undefined`: `data/session.key`. */
+    /** The key as text. `sessionKey` is undefined when the key is in the file `data/session.key`. */
     sessionKey: row(
       'SESSION_KEY',
       '',
@@ -173,7 +179,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       'Key of the session tokens, 32 characters or more; empty: data/session.key',
       true,
     ),
-    /** `undefined`: the files of `dataDir`. The address may have a password. */
+    /** `store` is undefined when the files of `dataDir` are the store. An address may contain a password. */
     store: row(
       'STORE',
       'file',
@@ -188,7 +194,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       'Seals the session key in the store, 32 characters or more; empty: each machine has its own session key',
       true,
     ),
-    /** Infinite: off. */
+    /** `storeMaxAge` is infinite for `off`. */
     storeMaxAge: row(
       'STORE_MAX_AGE',
       '24h',
@@ -210,7 +216,7 @@ export type Settings = { readonly [K in keyof Table]: ReturnType<Table[K]['parse
 
 export type SettingRow = ReturnType<typeof row<unknown>> & { readonly key: keyof Settings };
 
-/** @param hasDomains DOMAINS is set, so the default ports are 443 and 80 */
+/** @param hasDomains whether DOMAINS is set. With DOMAINS, the default ports are 443 and 80. */
 export function settingRows(machine: Machine, hasDomains = false): readonly SettingRow[] {
   return Object.entries(tableOf(machine, hasDomains)).map(([key, row]) => ({ key: key as keyof Settings, ...row }));
 }

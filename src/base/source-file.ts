@@ -3,8 +3,8 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
 
 /**
- * The largest source file. Reading the types of one MiB takes up to a second on a busy machine, and a worker counts as
- * stuck after ten (worker-limits.ts).
+ * Bytes of the largest source file. Reading the types of one MiB takes up to a second on a busy machine. The supervisor
+ * treats a worker as stuck after ten seconds (worker-limits.ts).
  */
 const MAX_BYTES = 4 * 1024 * 1024;
 const SOURCE = /\.[cm]?[jt]s$/;
@@ -20,7 +20,7 @@ export function checkSource(path: string): void {
   if (stat !== undefined) checkStat(path, stat);
 }
 
-/** @throws Error of the system, or one that names the file and what to do */
+/** @throws Error of the system, or an Error that names the file and what to do */
 export function readSource(path: string): string {
   // The check comes before the opening, because opening a device may have an effect.
   checkSource(path);
@@ -34,7 +34,7 @@ export function readSource(path: string): string {
   }
 }
 
-/** Reads a file whose text is only shown to people. Returns an empty text where it cannot be read. */
+/** Reads a file whose text is only shown to people. Returns an empty text when the file cannot be read. */
 export function readSourceOrEmpty(path: string): string {
   try {
     return readSource(path);

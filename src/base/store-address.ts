@@ -4,14 +4,17 @@ import { resolve } from 'node:path';
 import { InvalidValue } from './setting-values.ts';
 
 export interface StoreAddress {
-  /** One PostgreSQL, by its primary and its standbys. The one that accepts writes is used. */
+  /** The hosts of one PostgreSQL: its primary and its standbys. The host that accepts writes is used. */
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
   readonly user: string;
   readonly password: string;
   readonly database: string;
-  /** `verify`: TLS, and the certificate must be valid for the host. `off`: no TLS. */
+  /**
+   * With `verify`, the store uses TLS, and the certificate must be valid for the host. With `off`, the store uses no
+   * TLS.
+   */
   readonly tls: 'verify' | 'off';
-  /** PEM file of the authority; undefined: those of Node. */
+  /** PEM file of the certificate authority. `rootCertificate` is undefined when the authorities of Node are used. */
   readonly rootCertificate: string | undefined;
 }
 
@@ -55,7 +58,10 @@ function parseHost(text: string): { host: string; port: number } {
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) };
 }
 
-/** The other modes of PostgreSQL send the password to a server that nobody has verified. */
+/**
+ * Accepts only `verify-full` and `disable`. The other modes of PostgreSQL send the password to a server that nobody has
+ * verified.
+ */
 function parseMode(mode: string): StoreAddress['tls'] {
   if (mode === 'verify-full') return 'verify';
   if (mode === 'disable') return 'off';
@@ -70,7 +76,9 @@ function decode(text: string): string {
   }
 }
 
-/** Parses the keys that seal the secrets in the store. Several keys are in commas: the first one seals. */
+/**
+ * Parses the keys that seal (encrypt) the secrets in the store. Commas separate several keys, and the first key seals.
+ */
 export function storeKeys(text: string): readonly string[] {
   const keys = text === '' ? [] : text.split(',');
   if (keys.some((key) => key.length < 32)) throw new InvalidValue('32 characters or longer, each of them');

@@ -1,8 +1,8 @@
-// Makes the replacing of a file durable, as its last step.
+// Makes the replacement of a file durable. Called as the last step of each replacement.
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { errorCode } from './failure.ts';
 
-/** Writes a folder to the disk. Only then does a rename in it survive a power cut. */
+/** Writes a folder to the disk. A rename in the folder survives a power cut only after this write. */
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r');
   try {

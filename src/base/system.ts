@@ -6,19 +6,23 @@ import { errorCode } from './failure.ts';
 const isWindows = process.platform === 'win32';
 
 /**
- * Returns the bits of a mode that say who may read and write a file. On Windows an access list says so, which Node does
- * not read. So only the owner has bits there, and nobody is warned of others.
+ * Returns the bits of a mode that say who may read and write a file. Windows keeps these rights in an access list,
+ * which Node does not read. So on Windows only the bits of the owner are returned, and no warning about other users is
+ * logged.
  */
 export function modeOf({ mode }: { readonly mode: number }): number {
   return isWindows ? mode & 0o700 : mode;
 }
 
-/** The error codes with which Windows refuses to change what another process has open, or is about to remove. */
+/** The error codes with which Windows refuses to change a file that another process has open or is about to remove. */
 export const BUSY: ReadonlySet<string> = new Set(isWindows ? ['EPERM', 'EACCES', 'EBUSY'] : []);
-/** Attempts to replace a file that is busy, 10 ms apart. A reader of a table has it open for a moment. */
+/**
+ * The most attempts to replace a busy file, 10 ms apart. A process that reads the credentials table has its file open
+ * for a moment.
+ */
 const MAX_ATTEMPTS = 100;
 
-/** Puts a draft in the place of a file. */
+/** Replaces a file with its draft, by a rename. */
 export function replaceFile(draft: string, path: string): void {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -30,8 +34,11 @@ export function replaceFile(draft: string, path: string): void {
   }
 }
 
-/** The error codes of a rename onto a folder that exists. Windows does not replace an empty one, either. */
+/** The error codes of a rename onto a folder that exists. Windows also refuses to replace an empty folder. */
 export const FOLDER_EXISTS: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY]);
 
-/** Whether a process gets a new parent when its parent ends. On Windows it keeps the number of the ended one. */
+/**
+ * True when a process gets a new parent after its parent has ended. On Windows, the process keeps the id of the ended
+ * parent.
+ */
 export const ADOPTS_ORPHANS = !isWindows;

@@ -1,8 +1,9 @@
-// Says whether the environment asks for traces, without a file of the room that makes them.
+// Checks whether the environment asks for traces. This file imports nothing, so that the check does not load the code
+// that makes traces.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One of the two variables names a collector. Without them no request is traced. */
+/** Returns whether one of the two variables names a collector of traces. Without a collector, no request is traced. */
 export function asksForTraces({
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: tracesEndpoint,

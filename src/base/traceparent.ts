@@ -6,23 +6,26 @@ export interface TraceContext {
   readonly traceId: string;
   /** 16 hexadecimal digits. */
   readonly spanId: string;
-  /** SAMPLED and RANDOM_ID. */
+  /** The flags SAMPLED and RANDOM_ID, each as one bit. */
   readonly flags: number;
 }
 
-/** The caller may have recorded its span. */
+/** The flag SAMPLED means that the caller may have recorded its span. */
 export const SAMPLED = 1;
-/** The last 7 bytes of the trace id are random (Trace Context Level 2). */
+/** The flag RANDOM_ID means that the last 7 bytes of the trace id are random (Trace Context Level 2). */
 export const RANDOM_ID = 2;
 
-/** No version is ff, and no id is all zeros. Version 00 ends with its flags, and a later one may have more fields. */
+/**
+ * Matches a valid header. The version is never ff, and an id is never all zeros. Version 00 ends with its flags. A
+ * later version may have more fields.
+ */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/;
 const LENGTH = 55;
 
-/** @returns undefined for a header that is malformed: the request then begins a new trace */
+/** Parses the header. @returns undefined when the header is malformed, so that the request begins a new trace */
 export function parseTraceparent(text: string): TraceContext | undefined {
   if (!TRACEPARENT.test(text) || (text.length > LENGTH && text.startsWith('00'))) return undefined;
-  // All other flags are reserved, and a sender sets them to zero.
+  // All other bits are reserved, and a sender must set reserved bits to zero. So only the two known flags are read.
   const flags = Number.parseInt(text.slice(53, LENGTH), 16) & (SAMPLED | RANDOM_ID);
   return { traceId: text.slice(3, 35), spanId: text.slice(36, 52), flags };
 }

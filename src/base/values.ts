@@ -2,7 +2,7 @@
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Whether the value is what JSON calls an object. */
+/** Returns whether the value is what JSON calls an object. */
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -19,7 +19,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }
 
-/** Returns undefined where the text is not JSON, and where it is JSON of another kind. */
+/** Parses a JSON object. Returns undefined when the text is not JSON, or when the JSON is not an object. */
 export function parseObject(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,5 +1,6 @@
-// Prints the routes of `npm run dev` on a terminal: all of them at the start, and at each change those that were added
-// or removed. The supervisor passes the groups, and the URLs are those of `gatefold routes`.
+// Prints the routes of `npm run dev` on a terminal. All routes are printed at the start. After each change, only the
+// added and the removed routes are printed. The supervisor passes the groups. The URLs are the same as in the list of
+// `gatefold routes`.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';

@@ -1,5 +1,6 @@
-// Asks the server's own app what it would answer to a request (the verdict), over a connection inside this process. The
-// operations are replaced by ones that do nothing. So this file repeats no rule of the server.
+// Finds out what the server would answer to a request: the verdict. The request goes to the server's own app, over a
+// connection inside this process. So this file repeats no rule of the server. Operations that do nothing replace the
+// real operations.
 import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { envelope } from '../base/envelope.ts';
@@ -21,20 +22,26 @@ import { rulesOf } from '../service/access.ts';
 
 export interface Question {
   readonly verb: string;
-  /** Path and query, as in a request line. */
+  /** The path and the query, as in a request line. */
   readonly target: string;
   /**
-   * `foreign`: a header that matches no credential. Otherwise the id of a credential, or else the value of the header.
-   * Undefined: no header.
+   * The header `Authorization` of the request:
+   * - `foreign`: a header that matches no credential.
+   * - The id of a credential: a header with that credential.
+   * - Any other text: a header with this value.
+   *
+   * `authorization` is undefined when the request has no such header.
    */
   readonly authorization?: string | undefined;
   /** A JSON body to check. */
   readonly data?: string | undefined;
-  /** The id of the user that `authenticate` is to find. Undefined: nobody. */
+  /**
+   * The id of the user that `authenticate` is assumed to find. When `user` is undefined, `authenticate` finds nobody.
+   */
   readonly user?: string | undefined;
   /** The header `Origin`. */
   readonly origin?: string | undefined;
-  /** Unix milliseconds. */
+  /** The time of the request, in Unix milliseconds. */
   readonly now: number;
 }
 
@@ -48,14 +55,17 @@ interface AppAnswer {
 }
 
 export interface Verdict extends AppAnswer {
-  /** An operation, or the handler of an explicit route, would be called. */
+  /** Whether an operation, or the handler of an explicit route, would be called. */
   readonly called: boolean;
-  /** The reason of a refusal, as the log has it. */
+  /** The reason of a refusal, as the log would contain it. */
   readonly reason: string | undefined;
-  /** The names of the steps that have begun. The last one refused, if the request was refused. */
+  /**
+   * The names of the steps that the request has reached. If the request was refused, the last of these steps refused
+   * it.
+   */
   readonly steps: readonly string[];
   readonly route: Route | undefined;
-  /** The routes before it that match the path but not the verb. */
+  /** The routes before `route` that match the path but not the verb. */
   readonly passed: readonly Route[];
   readonly page: string;
   readonly slugs: readonly string[];
@@ -63,7 +73,7 @@ export interface Verdict extends AppAnswer {
   /** The group that the server looked for, as the request or the credential names it. */
   readonly sought: string | undefined;
   readonly group: string | undefined;
-  /** No credential has the id in the question, so the question is about a header with this value. */
+  /** Whether `authorization` is taken as the value of a header, because no credential has it as its id. */
   readonly isHeaderValue: boolean;
   /** The name of the credential. */
   readonly application: string | undefined;
@@ -74,26 +84,27 @@ export interface Verdict extends AppAnswer {
 export interface AskedService {
   readonly settings: Settings;
   readonly groups: Pick<Groups, 'find' | 'locate'>;
-  /** Default: there is no service file. */
+  /** The state of the service file. By default, there is no service file. */
   readonly state?: ServiceState;
 }
 
 /**
  * Returns what the service would answer.
  *
- * @throws Error one line, when the credentials table cannot be read
+ * @throws Error with a message of one line, when the credentials table cannot be read
  */
 export async function askApp(question: Question, service: AskedService): Promise<Verdict> {
   const verdict = await ask(question, service);
   if (question.verb !== 'HEAD' || verdict.status < 400) return verdict;
-  // A refusal of HEAD has no body with a code. The refusal of GET has the same code.
+  // The refusal of a HEAD request has no body, so it shows no error code. A GET request for the same target is refused
+  // with the same code.
   const { errorCode, message } = await ask({ ...question, verb: 'GET' }, service);
   return { ...verdict, errorCode, message };
 }
 
 async function ask(question: Question, { settings, groups, state = { kind: 'none' } }: AskedService): Promise<Verdict> {
   const { caller, isHeaderValue } = callerOf(question, settings.dataDir);
-  // Without a body in the question, the check of an operation that takes one is skipped.
+  // If the question has no body, the check of an operation that takes a body is skipped.
   const checksData = question.data !== undefined || !/^(?:POST|PUT|PATCH)$/.test(question.verb);
   let called = false;
   let exchange: Exchange | undefined;
@@ -103,7 +114,7 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
     called = true;
     return { status: 200, body: {} };
   };
-  /** Returns a group with the same operations, none of which does anything. */
+  /** Returns a copy of a group in which no operation does anything. */
   const withoutEffects = (group: Group | undefined): Group | undefined => {
     const operations = Array.from(group?.operations ?? [], ([name, real]): [string, Operation] => {
       const settings = withoutFunctions(real.settings);
@@ -161,7 +172,10 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
   };
 }
 
-/** Names the steps of http/steps.ts by their functions, as CONTROLLERS.md draws them. */
+/**
+ * The name of each step, by the name of its function in http/steps.ts. The drawing in CONTROLLERS.md has the same
+ * names.
+ */
 const STEP_NAMES: Readonly<Record<string, string>> = {
   checkOrigin: 'origin',
   identifyAuthorization: 'key',
@@ -175,20 +189,29 @@ const STEP_NAMES: Readonly<Record<string, string>> = {
   checkTypes: 'types',
 };
 
-/** Returns the names of the steps that have begun. A bundle may add a number to the name of a function. */
+/**
+ * Returns the names of the steps that have begun. A bundler may add a number to the name of a function, so such a
+ * number is removed.
+ */
 function stepsOf({ steps, step, resolved }: Exchange): string[] {
   const names = steps.slice(0, step).flatMap(({ name }) => STEP_NAMES[name.replace(/\d+$/, '')] ?? []);
   return ['request', ...(resolved === undefined ? [] : ['row']), ...names];
 }
 
-/** Removes the author's functions from the access of an operation, so none is called. explain has a note on them. */
+/**
+ * Removes the author's functions from the access rules of an operation, so that none is called. `gatefold explain`
+ * prints a note about such functions.
+ */
 function withoutFunctions(settings: OperationSettings): OperationSettings {
   if (settings.access === undefined) return settings;
   const rules = rulesOf(settings.access).filter((rule) => typeof rule !== 'function');
   return { ...settings, access: rules.length === 0 ? 'anyone' : rules };
 }
 
-/** Returns the service file with the user of the question, and with the server's own envelope, which `send` reads. */
+/**
+ * Returns the service file without the author's functions. `authenticate` finds the user of the question. Errors have
+ * the server's own envelope, which `send` can read.
+ */
 function withoutAuthor(state: ServiceState, { user }: Question): ServiceState {
   if (state.kind !== 'loaded') return state;
   const { authenticate } = state.service;
@@ -199,7 +222,7 @@ function withoutAuthor(state: ServiceState, { user }: Question): ServiceState {
   };
 }
 
-/** Matches the ids that `credentials issue` creates. Imported tables may have others. */
+/** Matches the ids that `credentials issue` creates. Imported tables may have ids of another form. */
 const ISSUED_ID = /^[0-9A-Za-z]{12}$/;
 
 function callerOf(
@@ -211,7 +234,7 @@ function callerOf(
   const table = readTable(tablePath(dataDir));
   const row = table.rows.get(authorization);
   const isHeaderValue = row === undefined && !ISSUED_ID.test(authorization);
-  // Node decodes header values as Latin-1.
+  // Node decodes header values as Latin-1, so this value is decoded in the same way.
   const header = Buffer.from(authorization).toString('latin1');
   if (isHeaderValue)
     return { caller: identifyCaller(header, { table, now, sessionKey: () => undefined }), isHeaderValue };

@@ -1,5 +1,5 @@
-// Runs commands: chooses one by its first word, parses flags and settings, prints its answer as text or JSON, reports
-// errors in one line on standard error, and returns the exit code. commands.ts lists the commands.
+// Runs a command: chooses it by the first word, and parses its flags and settings. The answer is printed as text or
+// JSON. An error is printed in one line on standard error. The result is the exit code. commands.ts lists the commands.
 import { availableParallelism } from 'node:os';
 import {
   type FlagOptions,
@@ -12,7 +12,7 @@ import {
 import { createInk, escapeInvisible, type Ink, plain } from '../base/ink.ts';
 import type { Settings } from '../base/settings.ts';
 
-/** The internal first word of the process that loads a folder for a command. */
+/** The first word on the command line of the internal process that loads a folder for a command. */
 export const INSPECTION = 'inspect-folder';
 
 export interface CommandIo {
@@ -21,42 +21,53 @@ export interface CommandIo {
   readonly stdin: AsyncIterable<Uint8Array | string>;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream;
-  /** Standard output is a terminal, so it may have colours. */
+  /** Whether standard output is a terminal, which can show colours. */
   readonly isTTY: boolean;
-  /** Unix milliseconds. */
+  /** The time in Unix milliseconds. */
   readonly now?: () => number;
-  /** Milliseconds one controller may take to load. */
+  /** The longest time, in milliseconds, that one controller may take to load. */
   readonly loadTimeout?: number;
 }
 
-/** 0: success; 1: a problem was found, or the command refuses; 2: the command line is wrong. */
+/**
+ * The exit code of a command:
+ * - 0: success.
+ * - 1: a problem was found, or the command refuses.
+ * - 2: the command line is wrong.
+ */
 export type ExitCode = 0 | 1 | 2;
 
-/** The command line is wrong: exit code 2. */
+/** The error for a wrong command line. The exit code is 2. */
 export class UsageError extends Error {}
 
-/** The command cannot do its work. The message is one line for people; exit code 1. */
+/** The error of a command that cannot do its work. The message is one line for people. The exit code is 1. */
 export class Refused extends Error {}
 
-/** One command. Its file exports it as `command`, and commands.ts lists it. */
+/** One command. A file exports its command as `command`, and commands.ts lists the command. */
 export interface Command {
-  /** The words after `gatefold`: `routes`, `credentials issue`. */
+  /** The words after `gatefold`, such as `routes` or `credentials issue`. */
   readonly name: string;
-  /** The words after the name, for help. */
+  /** The flags and operands after the name, as help shows them. */
   readonly usage: string;
   readonly about: string;
   /** One line of help for each of its flags. */
   readonly help: readonly string[];
   /** Its flags, in addition to `--json`, `--help` and every setting of the server. */
   readonly options: FlagOptions;
-  /** The names of its operands. The last one is optional if it is written `[NAME]`, and may be repeated if `NAME…`. */
+  /**
+   * The names of its operands. `[NAME]` means that the last operand is optional. `NAME…` means that the last operand
+   * may be repeated.
+   */
   readonly operands: readonly string[];
-  /** The settings that it reads. An invalid one of these is refused. Absent: all settings. */
+  /**
+   * The settings that the command reads. The command refuses to run when one of these is invalid. When `reads` is
+   * undefined, the command reads all settings.
+   */
   readonly reads?: readonly (keyof Settings)[];
   readonly run: (call: Call) => Promise<Answer>;
 }
 
-/** Commands that share their first word: `credentials issue`, `credentials list`. */
+/** Commands that share their first word, such as `credentials issue` and `credentials list`. */
 export interface CommandGroup {
   readonly about: string;
   readonly commands: readonly Command[];
@@ -72,31 +83,31 @@ export interface Entry {
 }
 
 export interface Call {
-  /** The values of flags that take one. */
+  /** The values of the flags that take a value. */
   readonly options: Readonly<Record<string, string | undefined>>;
-  /** The given flags that take no value. */
+  /** The names of the given flags that take no value. */
   readonly flags: ReadonlySet<string>;
   readonly operands: readonly string[];
-  /** Folders are absolute. */
+  /** The settings of the server. Folders in the settings are absolute paths. */
   readonly settings: Settings;
   readonly readings: readonly SettingReading[];
   readonly io: CommandIo;
   readonly ink: Ink;
-  /** Unix milliseconds. */
+  /** The time in Unix milliseconds. */
   readonly now: number;
 }
 
 export interface Answer {
   readonly json: unknown;
-  /** For people, without the last line feed. */
+  /** The answer as a text for people, without the last line feed. */
   readonly text: string;
-  /** Default: 0. */
+  /** The exit code; default: 0. */
   readonly exitCode?: ExitCode;
   /** Warnings, one line each, for standard error. */
   readonly complaints?: readonly string[];
   /**
-   * Advice in case an answer that cannot be repeated, such as a token, was not printed. With it, a closed pipe is a
-   * failure, too.
+   * Advice that is printed when the answer could not be printed. Only an answer that cannot be repeated, such as a
+   * token, has this advice. A closed pipe is then also a failure.
    */
   readonly ifUnprinted?: string;
 }
@@ -108,7 +119,7 @@ const COMMON_HELP = [
   '--help                 Print this',
 ];
 
-/** Runs the command that the first word names. @param title the words before it */
+/** Runs the command that the first word of `argv` names. @param title the words before that word */
 export async function runEntry(
   title: string,
   about: string,
@@ -208,9 +219,10 @@ function printFailure(title: string, error: unknown, io: CommandIo): Promise<Exi
 }
 
 /**
- * Resolves when the text is written. A reader that closes the pipe early is not a failure, but a full disk is.
+ * Writes a text, and resolves when the text is written. A reader that closes the pipe early is not a failure, but a
+ * full disk is.
  *
- * @throws Refused with `ifUnprinted`, for each failure, where it is given
+ * @throws Refused with the advice `ifUnprinted`, after any failure, when that advice is given
  */
 export function print(
   stream: NodeJS.WritableStream,

@@ -1,4 +1,5 @@
-// Lists the commands, one row each, and answers `--version`. A command's file is imported only when it is called.
+// Lists the commands, one row each, and answers `--version`. The file of a command is imported only when the command is
+// called.
 import { version } from '../own-files.ts';
 import { type CommandIo, type Entry, type ExitCode, print, runEntry } from './command.ts';
 

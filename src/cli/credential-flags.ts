@@ -1,5 +1,5 @@
-// Parses the values of the flags of `gatefold credentials issue` and `rotate`. Each value that makes no sense is a
-// UsageError that names its flag.
+// Parses the values of the flags of `gatefold credentials issue` and `rotate`. An invalid value is refused with a
+// UsageError that names the flag.
 import { METHODS } from '../base/builtins.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { parseSpan, parseTime } from '../credentials/table/instant.ts';
@@ -25,7 +25,7 @@ export function parseIssueFlags(options: Call['options'], now: number): NewRow {
   };
 }
 
-/** @returns milliseconds; 0 without the flag */
+/** Returns the overlap in milliseconds, or 0 when the flag is not given. */
 export function parseOverlap(text: string | undefined): number {
   const span = text === undefined ? 0 : parseSpan(text);
   if (span === undefined)
@@ -65,7 +65,7 @@ function checkLimit(text: string): string {
   return text;
 }
 
-/** @returns Unix milliseconds */
+/** Returns the time of the expiry, in Unix milliseconds. */
 function parseExpiry(text: string, now: number): number {
   const span = parseSpan(text);
   const time = span === undefined ? parseTime(text) : now + span;

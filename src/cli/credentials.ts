@@ -114,10 +114,16 @@ async function issue({ options, settings, now }: Call): Promise<Answer> {
   };
 }
 
-/** Without --groups and --handler a token is for the group Sdk, which few projects have. Most users want --groups. */
+/**
+ * Advice for a token that is issued without --groups and --handler. Such a token calls only the group Sdk, which few
+ * projects have. Most users want --groups.
+ */
 const SDK_ADVICE = "so each call with this token is a 500. One for the groups that URLs name: --groups '*'";
 
-/** Makes the folder of the tables, which does not exist on first use. Only its owner may read it: it holds secrets. */
+/**
+ * Makes the folder of the credentials table, which does not exist on first use. Only the owner may read the folder,
+ * because it contains secrets.
+ */
 function makeDataFolder(dir: string): void {
   try {
     makeFolder(dir, 0o700);
@@ -126,7 +132,7 @@ function makeDataFolder(dir: string): void {
   }
 }
 
-/** Reports the groups that have no controller. The token is issued all the same: the controller may come later. */
+/** Reports the groups that have no controller. The token is issued even so, because the controller may come later. */
 function missingGroups(names: readonly string[] | '*', dir: string): string[] {
   if (names === '*') return [];
   try {
@@ -212,7 +218,8 @@ async function readAll(stdin: Call['io']['stdin']): Promise<string> {
     length += chunk.length;
     if (length > MAX_INPUT) throw new UsageError('standard input is too long to be a token');
   }
-  // Node decodes header values as latin1, so the token is checked as a request would bring it.
+  // Node decodes header values as latin1. Standard input is decoded in the same way, so the token is checked exactly as
+  // in a request.
   return Buffer.concat(chunks).toString('latin1');
 }
 
@@ -243,13 +250,16 @@ function drawTable(rows: readonly Listed[]): string {
     .join('\n');
 }
 
-/** A quarantined row has no valid fields, so it has no defaults either. */
+/**
+ * Returns the text for a field that is not set. A quarantined row has no valid fields, so it has no defaults either.
+ */
 function unlessQuarantined(row: Listed, fallback: string): string {
   return row.state === 'quarantined' ? '-' : fallback;
 }
 
 /**
- * Escapes and shortens a name. Anybody may have registered it, so it must not control the terminal or fill the screen.
+ * Escapes and shortens a name. Anybody may have registered the name, so it must not control the terminal or fill the
+ * screen.
  */
 function escapeAndShorten(text: string): string {
   return plain(text).slice(0, 80);

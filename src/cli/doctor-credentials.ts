@@ -11,9 +11,9 @@ import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { Installation, Report } from './doctor.ts';
 import type { Inspection } from './inspection.ts';
 
-/** A row that expires within this many milliseconds is reported. */
+/** The notice period in milliseconds. A row that expires within this period is reported. */
 const EXPIRY_NOTICE = 30 * 86_400_000;
-/** The most rows with a line each; further rows are only counted. */
+/** The largest number of findings that get a line each. Further findings are only counted. */
 const MAX_NAMED = 50;
 
 export function checkCredentials(installation: Installation, report: Report): void {
@@ -69,7 +69,10 @@ function findingsOf(row: Listed, now: number): RowFinding[] {
   return findings;
 }
 
-/** Finds the groups that live rows name and the folder lacks: each request for one is answered with 404 or 500. */
+/**
+ * Finds the groups that live rows name but the controllers folder does not have. Each request for such a group is
+ * answered with 404 or 500.
+ */
 function missingGroups(live: readonly Listed[], inspection: Inspection | Error): RowFinding[] {
   if (inspection instanceof Error) return [];
   const served = new Set(inspection.groups.map(({ group }) => group));

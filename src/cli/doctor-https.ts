@@ -1,4 +1,5 @@
-// The doctor's check of HTTPS: reads the certificate with which the service would start, by the code that serves it.
+// The doctor's check of HTTPS. The check reads the certificate with which the service would start, and uses the same
+// code as the service.
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { modeOf } from '../base/system.ts';
@@ -46,7 +47,7 @@ function reportPair(
     const { facts } = readPair(cert, key);
     const { subject, names, issuer, notBefore, notAfter } = facts;
     const days = Math.floor((notAfter - now) / DAY);
-    // Many authorities leave the subject empty and name hosts in the extension alone.
+    // Many certificate authorities leave the subject empty, and name the hosts only in the extension subjectAltName.
     const certificate = `certificate for ${names.join(', ') || 'no host'}${subject === '' ? '' : ` (${subject})`}, by ${issuer}`;
     const end = new Date(notAfter).toISOString().slice(0, 10);
     if (now < notBefore)

@@ -1,14 +1,23 @@
-// The doctor's check of the store: whether it answers, whether it accepts writes, what a failover may lose, its clock,
-// and whether STORE_KEY opens the session key.
+// The doctor's check of the store:
+// - whether the store answers, and whether it accepts writes
+// - what a failover may lose
+// - whether the clock of the store is right
+// - whether STORE_KEY opens the session key
 import { isLoopback } from '../base/store-address.ts';
 import type { Call } from './command.ts';
 import type { Installation, Report } from './doctor.ts';
 import type { StoreDescription } from './store.ts';
 
-/** Seconds by which two clocks may differ. Expiry is checked by the clock of the machine. */
+/**
+ * The largest allowed difference between two clocks, in seconds. Each machine checks the expiry of credentials by its
+ * own clock, so the clocks must agree.
+ */
 const MAX_CLOCK_DIFFERENCE = 5;
 
-/** @returns undefined when STORE has no address */
+/**
+ * Returns the state of the store, or the error that says why the store is away. Returns undefined when STORE has no
+ * address.
+ */
 export async function inspectStore({ settings }: Call): Promise<StoreDescription | Error | undefined> {
   if (settings.store === undefined) return undefined;
   const { describeStore } = await import('./store.ts');

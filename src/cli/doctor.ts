@@ -1,5 +1,5 @@
-// `gatefold doctor`: reports everything that is wrong or will soon be, one line each, in the order in which a start
-// would fail. No line has a secret, a hash, a header value or an e-mail address.
+// `gatefold doctor` reports everything that is wrong or will soon be wrong, one line each. The lines have the order in
+// which a start of the service would fail. No line has a secret, a hash, a header value or an e-mail address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';
@@ -31,17 +31,23 @@ export const command: Command = {
   help: [],
   options: {},
   operands: [],
-  // No setting is refused before the command runs: an invalid one is a finding.
+  // The list is empty, so an invalid setting does not stop the command. The command reports the invalid setting as a
+  // finding.
   reads: [],
   run,
 };
 
 export interface Finding {
-  /** `wrong`: exit code 1. `warning`: it works now, but may soon fail. `note`: information. */
+  /**
+   * The weight of the finding:
+   * - `wrong`: something does not work. The exit code is 1.
+   * - `warning`: everything works now, but may soon fail.
+   * - `note`: the finding is only information.
+   */
   readonly level: 'wrong' | 'warning' | 'note';
   readonly topic: string;
   readonly message: string;
-  /** `file` or `file:line`. */
+  /** The place of the problem: `file` or `file:line`. */
   readonly at?: string;
 }
 
@@ -51,11 +57,17 @@ export type Report = (level: Finding['level'], message: string, at?: string) => 
 export interface Installation extends Call {
   /** The loaded folder, or the error that says why it cannot be loaded. */
   readonly inspection: Inspection | Error;
-  /** The state of the store, or the error that says why it is away. Undefined without one. */
+  /**
+   * The state of the store, or the error that says why the store is away. `store` is undefined when no store is
+   * configured.
+   */
   readonly store: StoreDescription | Error | undefined;
 }
 
-/** The checks, in the order of their findings. The message of an Error that a check throws is a finding, too. */
+/**
+ * The checks, in the order of their findings. If a check throws an Error, the message of the Error becomes a finding,
+ * too.
+ */
 const CHECKS: readonly {
   readonly topic: string;
   readonly check: (installation: Installation, report: Report) => void;
@@ -169,7 +181,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
   if (inspection instanceof Error) throw inspection;
 }
 
-/** Reports who else can write the controllers. The code of such a user runs as the user of the service. */
+/** Reports controllers that other users can write. The code of such a user would run as the user of the service. */
 function checkWriters(paths: readonly string[], report: Report): void {
   for (const path of paths) {
     const mode = modeOf(statSync(path));

@@ -50,7 +50,7 @@ function parseQuestion(
 ): Question {
   const method = verb.toUpperCase();
   if (!METHODS.includes(method)) throw new UsageError(`${JSON.stringify(verb)} is not an HTTP method`);
-  // In a request line, each of these characters ends the target.
+  // Each of these characters would end the target in a request line.
   if (target === '' || /[\0-\x20\x7f]/.test(target))
     throw new UsageError('PATH: it is empty, or has a space or a control character');
   if (authorization !== undefined && /^(?:gf[ks]_|bearer )/i.test(authorization)) {
@@ -83,7 +83,7 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
     (loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.sought ?? '')),
   );
   const explicit = route?.target === 'gateway.index' ? undefined : route?.target;
-  // Each step after that one refuses a request whose operation is chosen.
+  // The operation is chosen in the step FIND. So a request that is refused in a later step has a chosen operation.
   const isChosen = called || (verdict.operation !== '' && verdict.steps.at(-1) !== FIND);
   const operation = isChosen ? (explicit ?? verdict.operation) : undefined;
   const outcome = called ? 'called' : status === 200 ? 'preflight' : 'refused';

@@ -1,5 +1,5 @@
-// `gatefold init [FOLDER]`: creates a project from examples/smallest, under the name of its folder. Existing files are
-// never changed.
+// `gatefold init [FOLDER]` creates a project from examples/smallest. The project gets the name of its folder. Existing
+// files are never changed.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { describeFailure } from '../base/failure.ts';
@@ -35,7 +35,10 @@ interface Manifest {
 
 const EXAMPLE = 'examples/smallest';
 const COPIED = ['tsconfig.json', 'AGENTS.md'];
-/** Files for a project without controllers. In a project that has some, these files would change what it serves. */
+/**
+ * Files for a project without controllers. In a project that already has controllers, these files would change what the
+ * project serves.
+ */
 const STARTER_FILES = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
 
 async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answer> {
@@ -43,7 +46,8 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
   const name = nameOf(folder);
   const manifest = manifestOf(name, folder);
   const specifier = manifest.dependencies.gatefold ?? '';
-  // `docker build` reads only this folder, so a gatefold from elsewhere on this disk is packed into it.
+  // `docker build` reads only this folder. So a gatefold package from another folder of this disk is packed into this
+  // folder.
   const localPackage =
     flags.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
   const files: [path: string, text: string][] = [
@@ -94,7 +98,7 @@ function manifestOf(name: string, folder: string): Manifest {
   const manifest: Manifest = { ...JSON.parse(readPackageFile(`${EXAMPLE}/package.json`)), name };
   manifest.dependencies.gatefold = ownSpecifier(folder);
   if (typescriptSupport() !== 'node') {
-    // This Node does not run TypeScript by itself.
+    // TypeScript needs tsx here, because this Node does not run TypeScript by itself.
     const { devDependencies } = JSON.parse(readPackageFile('package.json')) as {
       devDependencies: Record<string, string>;
     };
@@ -106,8 +110,11 @@ function manifestOf(name: string, folder: string): Manifest {
 }
 
 /**
- * Returns the specifier with which the new project installs the running gatefold: its checkout, the tarball it was
- * installed from, or its version in the registry.
+ * Returns the specifier with which the new project installs the gatefold that is running now. The specifier names one
+ * of these:
+ * - the checkout of gatefold
+ * - the tarball from which gatefold was installed
+ * - the version of gatefold in the registry
  */
 function ownSpecifier(folder: string): string {
   const own = packagePath();
@@ -119,7 +126,7 @@ function ownSpecifier(folder: string): string {
     const { resolved } = packages['node_modules/gatefold'] as { resolved?: string };
     if (resolved?.startsWith('file:')) return fileSpecifier(resolve(modules, '..', resolved.slice('file:'.length)));
   } catch {
-    // Another tool than npm has installed it.
+    // The file is missing or different when another tool than npm has installed gatefold.
   }
   return `^${version}`;
 }
@@ -132,12 +139,15 @@ function hasControllers(folder: string): boolean {
   }
 }
 
-/** Writes the path with slashes, also on Windows: the project may be installed elsewhere. */
+/**
+ * Returns a specifier for a path. The path has slashes, also on Windows, because the project may be installed on
+ * another system.
+ */
 function fileSpecifier(path: string): string {
   return `file:${path.replaceAll(sep, '/')}`;
 }
 
-/** Creates a file. Returns false where it exists already. */
+/** Creates a file. Returns false when the file already exists. */
 function makeFile(path: string, text: string): boolean {
   try {
     makeFolder(dirname(path));
@@ -174,7 +184,7 @@ function missingIn(path: string, wanted: Manifest): string[] {
   ];
 }
 
-/** Detects a missing script, or the test script of `npm init`, which always fails. */
+/** Returns whether a script is missing, or is the test script of `npm init`, which always fails. */
 function isUnsetScript(script: unknown): boolean {
   return script === undefined || String(script).includes('no test specified');
 }

@@ -1,5 +1,5 @@
-// The process that inspection.ts forks. It loads the folder with the server's own loader, lists every operation, and
-// answers one question about a request if the job has one. Then it ends.
+// The process that inspection.ts forks. The process loads the folder with the server's own loader, and lists every
+// operation. If the job has a question about a request, the process also answers the question. Then the process ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
@@ -96,7 +96,10 @@ function outlineService(service: LoadedService): Pick<InspectedService, 'says' |
   };
 }
 
-/** Returns the place of a mistake, without the query of a retried import. Places in Gatefold's code are hidden. */
+/**
+ * Returns the place of a mistake in the author's code. A retried import adds a query to the path, which is removed. A
+ * place in Gatefold's own code is left out.
+ */
 function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
@@ -114,7 +117,7 @@ function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | '
   };
 }
 
-/** Counts the identity providers. Undefined: their file cannot be read, which the doctor reports. */
+/** Counts the identity providers. Returns undefined when their file cannot be read, which the doctor reports. */
 function countProviders(dataDir: string): number | undefined {
   const accounts = { issueSession: refuse, findByOwner: refuse, register: refuse };
   try {
@@ -134,7 +137,9 @@ function send(message: FromInspection): void {
   process.send?.(message, undefined, {}, () => {});
 }
 
-/** Sends the last message and exits. Without the exit, timers and sockets of controllers would keep the process. */
+/**
+ * Sends the last message and exits. Without the exit, timers and sockets of controllers would keep the process running.
+ */
 function end(message: FromInspection): void {
   process.send?.(message, undefined, {}, () => process.exit(0));
 }

@@ -1,5 +1,5 @@
-// Loads the controllers folder in another process. A controller that exits, blocks or fills the memory then does not
-// harm the command. Such a file is skipped in the next attempt, as the supervisor does.
+// Loads the controllers folder in another process. So a controller that exits, blocks or fills the memory does not harm
+// the command. The next attempt skips the file of that controller, as the supervisor does.
 import { fork } from 'node:child_process';
 import { describeFailure } from '../base/failure.ts';
 import type { Settings } from '../base/settings.ts';
@@ -14,50 +14,53 @@ import { type CommandIo, INSPECTION, Refused } from './command.ts';
 
 export interface Job {
   readonly settings: Settings;
-  /** Files that ended or blocked the process in an earlier attempt, with the reason. */
+  /** The files to skip, each with the reason. These files ended or blocked the process in an earlier attempt. */
   readonly skip: readonly (readonly [file: string, reason: string])[];
   readonly loadTimeout: number;
   readonly question?: Question;
-  /** Set: the OpenAPI document is wanted. */
+  /** Set when the OpenAPI document is wanted. */
   readonly wantsDocument?: true;
-  /** Set: the declarations for front ends are wanted. */
+  /** Set when the declarations for front ends are wanted. */
   readonly wantsTypes?: true;
 }
 
 export interface ListedOperation {
   readonly name: string;
-  /** The checked parts of its requests, or the reason why none is checked. */
+  /** The parts of its requests that are checked, or the reason why nothing is checked. */
   readonly contract?: ContractOutline | undefined;
-  /** The callers that the operation accepts, in words. Undefined: anyone. */
+  /** The callers that the operation accepts, in words. `access` is undefined when anyone may call the operation. */
   readonly access?: string | undefined;
 }
 
 export interface LoadedGroup extends GroupLoad {
-  /** Absolute. */
+  /** The absolute path of the file. */
   readonly path: string;
   readonly operations: readonly ListedOperation[];
   readonly unexposed: readonly { readonly name: string; readonly reason: string }[];
-  /** The reason why the group is strict. Undefined: the group is not strict. */
+  /**
+   * The reason why the group is strict: its own routes, or the service file. `strict` is undefined when the group is
+   * not strict.
+   */
   readonly strict?: 'routes' | 'service' | undefined;
 }
 
 /** The service file of the folder. */
 export interface InspectedService extends GroupLoad {
-  /** Absolute. */
+  /** The absolute path of the file. */
   readonly path: string;
-  /** The properties that the file sets, in words. Undefined: the file does not load. */
+  /** The properties that the file sets, in words. `says` is undefined when the file does not load. */
   readonly says?: readonly string[];
-  /** Whether the file finds users and declares no scheme for them. */
+  /** Whether the file has `authenticate` but declares no security scheme for users. */
   readonly lacksSchemes?: boolean;
 }
 
 export interface Inspection {
   readonly groups: readonly LoadedGroup[];
-  /** The service file; undefined: the folder has none. */
+  /** The service file; undefined when the folder has none. */
   readonly service?: InspectedService | undefined;
   /** Errors outside of any import: in a timer, or in a promise that is not awaited. */
   readonly faults: readonly { readonly reason: string; readonly at?: string }[];
-  /** The number of configured identity providers; undefined: their file cannot be read. */
+  /** The number of configured identity providers; undefined when their file cannot be read. */
   readonly providers?: number | undefined;
   readonly verdict?: Verdict | undefined;
   readonly document?: OpenApiDocument | undefined;
@@ -75,7 +78,10 @@ type Outcome = { readonly inspection: Inspection } | { readonly file: string; re
 
 /** Milliseconds that one controller may take to load. */
 const LOAD_TIMEOUT = 10_000;
-/** Milliseconds until the process must be ready. Even with a TypeScript loader on a busy machine it takes less. */
+/**
+ * The longest time, in milliseconds, until the process must be ready. The start takes less, even with a TypeScript
+ * loader on a busy machine.
+ */
 const BOOT_TIMEOUT = 60_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -148,7 +154,7 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
       );
     });
 
-    /** Kills the child too, because an endless loop in it would run on. */
+    /** Kills the child, too. Otherwise an endless loop in the child would continue after the command has ended. */
     function killBoth(signal: NodeJS.Signals): void {
       child.kill('SIGKILL');
       process.kill(process.pid, signal);

@@ -1,4 +1,4 @@
-// `gatefold new GROUP`: creates a controller to edit. It never changes an existing file.
+// `gatefold new GROUP` creates a controller to edit. The command never changes an existing file.
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
@@ -59,7 +59,7 @@ async function run({
   if (group.includes('/') && !mentionsFolders(dir))
     hints.push('It serves once the service file says so: export default defineService({ folders: true })');
   const packageType = readPackageType(path);
-  // tsx ignores the package type.
+  // tsx ignores the package type, so only the other loaders need this hint.
   if (packageType?.type === 'commonjs' && typescriptSupport() !== 'tsx')
     hints.push(`It will not load, because ${whyCommonJs(packageType)}: ${whatToDo(packageType)}.`);
   return {
@@ -84,7 +84,10 @@ function parseGroup(page: string): string {
   return group;
 }
 
-/** Returns the reason why the file of a group would not serve, or not alone. */
+/**
+ * Returns the reason why the new file of a group would not serve, or would be in conflict with another controller.
+ * Returns undefined when there is no such reason.
+ */
 function findRival(group: string, dir: string): string | undefined {
   const folder = group.includes('/') ? group.slice(0, group.indexOf('/')) : undefined;
   const listing = listControllers(dir, listFolders(dir));
@@ -96,7 +99,10 @@ function findRival(group: string, dir: string): string | undefined {
   return double && `the operations of ${double} have the same ids in the document`;
 }
 
-/** Says whether the text of the service file has the word: the command runs no code of the project. */
+/**
+ * Returns whether the text of the service file contains the word `folders`. Only the text is searched, because the
+ * command runs no code of the project.
+ */
 function mentionsFolders(dir: string): boolean {
   const file = listControllers(dir, []).get(SERVICE);
   try {
@@ -106,7 +112,7 @@ function mentionsFolders(dir: string): boolean {
   }
 }
 
-/** Names that the source of a new controller has already. */
+/** Names that the source of every new controller already uses. */
 const TAKEN = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
 
 function sourceOf(group: string, basePath: string): string {

@@ -1,5 +1,7 @@
-// `gatefold credentials revoke --here`: revokes on this machine alone, without the store. The store-host reads the list
-// at each look. Until then, the replica is edited, so that it also works while the store-host is gone.
+// `gatefold credentials revoke --here` revokes a credential on this machine alone, without the store. The command
+// writes the revocation into a list. The store-host, the process that connects this machine to the store, reads this
+// list regularly. The command also edits the replica, the copy of the table on this machine. So the revocation is valid
+// at once, even when the store-host does not run.
 import { existsSync } from 'node:fs';
 import type { RawRow } from '../credentials/table/table.ts';
 import { readRevokedHere, writeRevokedHere } from '../credentials/write/revoked-here.ts';

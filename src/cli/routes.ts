@@ -1,5 +1,5 @@
-// `gatefold routes`: lists every URL that leads to an operation: the explicit routes, then those of each group. The
-// server's router decides which route takes a request, so this file repeats none of its rules.
+// `gatefold routes` lists every URL that leads to an operation: first the explicit routes, then the routes of each
+// group. The router of the server decides which route takes a request, so this file repeats no rule of the router.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { pageOf } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
@@ -25,19 +25,21 @@ export const command: Command = {
 export interface ListedRoute {
   readonly kind: 'explicit' | 'group';
   readonly methods: readonly string[] | 'any';
-  /** The methods that an earlier route takes from `any`. */
+  /** The methods that do not reach the operation, although `methods` is `any`: an earlier route takes them. */
   readonly except?: readonly string[];
   readonly path: string;
   readonly group?: string;
   readonly operation: string;
   readonly file?: string;
-  /** The checked parts of its requests, or the reason why none is checked. */
+  /** The parts of its requests that are checked, or the reason why nothing is checked. */
   readonly contract?: ContractOutline | undefined;
-  /** The callers that the operation accepts, in words. Undefined: anyone. */
+  /** The callers that the operation accepts, in words. `access` is undefined when anyone may call the operation. */
   readonly access?: string | undefined;
-  /** `service`: the service file makes the group strict. */
+  /** Set when the service file makes the group strict. */
   readonly strict?: 'service';
-  /** Set for OPTIONS: without `Authorization` it is a preflight, which reaches no operation. */
+  /**
+   * Set for a route of OPTIONS. An OPTIONS request without `Authorization` is a preflight, which reaches no operation.
+   */
   readonly needsAuthorization?: true;
 }
 
@@ -79,7 +81,7 @@ async function run({ settings, io, ink }: Call): Promise<Answer> {
   };
 }
 
-/** Describes the contract of an operation: `data { name, age? }`, `not checked: it has no annotation`. */
+/** Describes the contract of an operation, such as `data { name, age? }` or `not checked: it has no annotation`. */
 export function contractText({ contract }: { readonly contract?: ContractOutline | undefined }): string {
   const { checked = '', unchecked } = contract ?? {};
   return [checked, ...(unchecked === undefined ? [] : [`not checked: ${unchecked}`])]
@@ -132,27 +134,30 @@ export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Ro
 }
 
 interface Prefix {
-  /** `/api/`, the base path with a slash. */
+  /** The base path with a slash at its end, such as `/api/`. */
   readonly prefix: string;
-  /** Segments may follow the page of a group. */
+  /** Whether further segments may follow the name of the group. */
   readonly takesMore: boolean;
 }
 
-/** Returns the texts before the page in the gateway's routes. */
+/** Returns the part of each gateway route that comes before the name of the group, such as `/api/`. */
 function prefixesOf(routes: readonly Route[]): Prefix[] {
   return routes
     .filter(({ path, target }) => target === 'gateway.index' && /\{(?:params|page)\}$/.test(path))
     .map(({ path }) => ({ prefix: path.slice(0, path.lastIndexOf('{')), takesMore: path.endsWith('{params}') }));
 }
 
-/** Where an operation is reached, if no explicit row takes the request. */
+/** The methods and the path that reach an operation, unless an explicit route takes the request. */
 interface Address {
   readonly operation: string;
   readonly methods: readonly string[] | 'any';
   readonly path: string;
 }
 
-/** The addresses of the bare group come first. */
+/**
+ * Returns the addresses of the operations of a group. The addresses of the bare group, which have no further segment,
+ * come first.
+ */
 function addressesOf(group: LoadedGroup, { prefix, takesMore }: Prefix): Address[] {
   const base = `${prefix}${pageOf(group.group)}`;
   const routes = routesOf(group);
@@ -190,7 +195,7 @@ function listGroup(group: LoadedGroup, prefix: Prefix, router: Router): ListedRo
   });
 }
 
-/** Returns the routes of a strict group; of any other, an empty list. */
+/** Returns the routes of a strict group. For any other group, the list is empty. */
 export function routesOf({ operations, strict }: LoadedGroup): readonly GroupRoute[] {
   const names = operations.map(({ name }) => name);
   return strict === 'service' ? verbRoutes(names) : createRoutes(names);

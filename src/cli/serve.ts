@@ -15,7 +15,10 @@ export async function command(argv: readonly string[], io: CommandIo, intro = HE
   return process.exitCode === 1 ? 1 : 0;
 }
 
-/** Serves for development. It sets variables itself, because shells do that in different ways. */
+/**
+ * Serves for development. The function sets environment variables itself, because each kind of shell sets them in
+ * another way.
+ */
 export async function dev(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   process.env.NODE_ENV = 'development';
   process.env.WORKERS ||= '1';

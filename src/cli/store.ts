@@ -1,5 +1,5 @@
-// `gatefold store`: prepares the PostgreSQL that several machines share, shows its state, and moves the rows and the
-// session key between it and the files of a data folder.
+// `gatefold store` prepares the PostgreSQL database that several machines share, and shows its state. The command also
+// copies the rows and the session key between the database and the files of a data folder.
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { crypto } from '../base/builtins.ts';
@@ -97,16 +97,22 @@ export interface StoreDescription {
   readonly version: string;
   readonly rows: number;
   readonly writable: boolean;
-  /** `synchronous_standby_names`; empty: a confirmed write may be lost at a failover. */
+  /**
+   * The value of the PostgreSQL setting `synchronous_standby_names`. When the value is empty, a failover may lose a
+   * confirmed write.
+   */
   readonly standbys: string;
-  /** Seconds that the clock of the store is ahead of this machine's. */
+  /** The number of seconds by which the clock of the store is ahead of this machine's clock. */
   readonly clock: number;
   readonly machines: readonly { readonly name: string; readonly seconds: number }[];
-  /** Why STORE_KEY does not open the session key; undefined: it does, or there is none. */
+  /**
+   * The reason why STORE_KEY does not open the session key. `keyFailure` is undefined when STORE_KEY opens the key, or
+   * when there is nothing to open.
+   */
   readonly keyFailure: string | undefined;
 }
 
-/** @param keys STORE_KEY; empty: the session key is not opened */
+/** @param keys the keys of STORE_KEY; when the list is empty, the session key is not opened */
 export async function describeStore(store: PostgresStore, keys: readonly string[]): Promise<StoreDescription> {
   const { version, entries } = await store.read('keys');
   const sealed = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY)?.value;

@@ -1,4 +1,5 @@
-// The credentials table for the commands: the file of the data folder, or the store that several machines share.
+// The credentials table, as the commands read and change it. The table is in the file of the data folder, or in the
+// store that several machines share.
 import type { Settings } from '../base/settings.ts';
 import type { StoreAddress } from '../base/store-address.ts';
 import { type Listed, listCredentials, listRows } from '../credentials/table/listing.ts';
@@ -11,7 +12,7 @@ import { Refused } from './command.ts';
 
 type TableSettings = Pick<Settings, 'dataDir' | 'controllersDir' | 'store'>;
 
-/** @param ids the rows that `edit` needs */
+/** @param ids the ids of the rows that `edit` needs */
 export async function editTable<T>(
   settings: TableSettings,
   ids: readonly string[],

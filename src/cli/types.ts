@@ -44,7 +44,7 @@ async function run({ settings, io, options: { out }, flags }: Call): Promise<Ans
 
 function readOrEmpty(path: string): string {
   try {
-    // git may check a file out with the line ends of Windows.
+    // The line ends are replaced, because git may check the file out with the line ends of Windows.
     return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return '';

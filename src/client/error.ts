@@ -2,11 +2,11 @@
 
 /** One wrong field of a request. */
 export interface FieldError {
-  /** The part of the request that has the field. Undefined: the controller named none. */
+  /** The part of the request that has the field. `in` is undefined when the controller named no part. */
   readonly in?: 'body' | 'query' | 'path';
-  /** A JSON pointer (RFC 6901) into that part: `/items/0/price`; empty: the part itself. */
+  /** A JSON pointer (RFC 6901) into that part, such as `/items/0/price`; empty for the part itself. */
   readonly pointer: string;
-  /** `must be a number`, `is missing`. */
+  /** The mistake, such as `must be a number` or `is missing`. */
   readonly message: string;
 }
 
@@ -20,21 +20,26 @@ export interface ApiErrorDetails {
 
 /** The error of a failed call. A call whose own `signal` is aborted is rejected with the signal's reason instead. */
 export class ApiError<Body = unknown> extends Error {
-  /** The body of the answer: its JSON value, or else its text. Undefined: no answer came. */
+  /** The body of the answer: its JSON value, or else its text. `body` is undefined when no answer came. */
   readonly body: Body;
-  /** The HTTP status; 0: no complete answer came. */
+  /** The HTTP status; 0 when no complete answer came. */
   readonly status: number;
   /**
-   * The `error_code` of the answer. `HTTP_502` and the like: the answer is no error envelope of Gatefold. A proxy has
-   * sent it, or `formatError` of the service file has made its body.
-   * `NETWORK_ERROR`, `TIMEOUT`: no complete answer came.
+   * The code of the error, which is one of these:
+   * - The `error_code` of the answer.
+   * - `HTTP_502` and the like: the answer is not an error envelope of Gatefold. Either a proxy has sent the answer, or
+   *   `formatError` of the service file has made its body.
+   * - `NETWORK_ERROR`, `TIMEOUT`: no complete answer came.
    */
   readonly code: string;
-  /** The wrong fields: of `INVALID_DATA`, and of an error to which the controller added details. */
+  /**
+   * The wrong fields. An answer with `INVALID_DATA` has them, and so has an error to which the controller added
+   * details.
+   */
   readonly errors: readonly FieldError[];
   /** The id of the request in the service's log. */
   readonly requestId: string | undefined;
-  /** The answer, for its headers. Its body has been read. */
+  /** The answer, for example to read its headers. The body of the answer has already been read. */
   readonly response: Response | undefined;
 
   constructor(
@@ -55,8 +60,8 @@ export class ApiError<Body = unknown> extends Error {
 }
 
 /**
- * Whether an error is an `ApiError`. `isApiError<MyError>(error)` also gives its `body` the type that `formatError` of
- * the service file returns. The body is not checked: an answer of a proxy has another one.
+ * Returns whether an error is an `ApiError`. `isApiError<MyError>(error)` also gives `error.body` the type that
+ * `formatError` of the service file returns. The body itself is not checked, and an answer of a proxy has another body.
  *
  * @example
  * if (isApiError<{ errors: { body: string[] } }>(error) && error.status === 422) show(error.body.errors.body);

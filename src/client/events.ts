@@ -5,9 +5,9 @@ import { ApiError } from './error.ts';
 
 /** One server-sent event. */
 export interface ServerEvent<T = unknown> {
-  /** The type that the controller gave the event; else `message`. */
+  /** The type that the controller gave to the event; default: `message`. */
   readonly event: string;
-  /** The id of this event, or of the last event that had one; '' when none had one. */
+  /** The id of this event, or else the id of the last event that had one. `id` is '' when no event had one. */
   readonly id: string;
   readonly data: T;
 }
@@ -15,11 +15,13 @@ export interface ServerEvent<T = unknown> {
 /** Requests the stream again, with the events after this id. */
 export type Resume = (lastId: string) => Promise<Response>;
 
-/** Milliseconds before a stream that broke off is requested again. The service may send another value. */
+/**
+ * Milliseconds before a stream that broke off is requested again. The service may send another value for this delay.
+ */
 const RETRY = 1000;
 
 /**
- * @param resume undefined: the request must not be repeated, so the first stream is the only one
+ * @param resume undefined when the request must not be repeated, so that the first stream is the only one
  * @param abort closes the connection, also when the reader stops early
  */
 export async function* readEvents(
@@ -33,7 +35,7 @@ export async function* readEvents(
     while (!stream.isAtEnd) {
       try {
         response ??= await (resume as Resume)(stream.lastId);
-        // A 204 has no stream: the HTML standard ends the reconnecting here.
+        // An answer with 204 has no stream. By the HTML standard, the client then does not reconnect.
         if (response.status !== 200) return;
         yield* parseEvents(response, stream);
       } catch (error) {
@@ -61,7 +63,7 @@ function pause(ms: number, signal: AbortSignal): Promise<unknown> {
   });
 }
 
-/** Whether a later request may succeed: no answer came, or the service is being restarted. */
+/** Returns whether a later request may succeed: no answer came, or the service is being restarted. */
 function isTemporary(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 502);
 }

@@ -1,5 +1,7 @@
-// Builds the request of a call from the operation's name and arguments. The name is that of a verb operation
-// (`created`), a quoted route (`PUT`, `GET {id}`), or another operation, which is called with POST.
+// Builds the request of a call from the operation's name and arguments. The name is one of these:
+// - the name of a verb operation, such as `created`
+// - a quoted route, such as `PUT` or `GET {id}`
+// - the name of another operation, which is called with POST
 import { methodOf, type Segment, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { CallOptions } from './types.ts';
 
@@ -18,7 +20,7 @@ export interface RequestParts extends CallOptions {
 export interface WireRequest {
   readonly url: string;
   readonly verb: string;
-  /** The value to send as the body; undefined: the request has no body. */
+  /** The value to send as the body; undefined when the request has no body. */
   readonly data: unknown;
 }
 
@@ -77,8 +79,8 @@ function toText(value: unknown): string {
 }
 
 /**
- * Encodes a body and sets its `Content-Type`. Bytes and forms are sent as they are, an object that contains a file as a
- * form, and any other value as JSON.
+ * Encodes a body and sets its `Content-Type`. Bytes and forms are sent as they are. An object that contains a file is
+ * sent as a form. Any other value is sent as JSON.
  */
 export function encodeBody(data: unknown, headers: Headers): Body | undefined {
   if (data === undefined || data instanceof FormData || data instanceof URLSearchParams) return data;

@@ -1,12 +1,16 @@
-// The types of the client, derived from the types of the controllers. A call takes the operation's types as JSON, a
-// form or a URL can carry them. It returns the result's type as JSON leaves it. This file has only types.
+// The types of the client, derived from the types of the controllers. The arguments of a call have the operation's
+// types, in the form that JSON, a form or a URL can carry. The result of a call has the type that remains after JSON.
+// This file has only types.
 import type { Verb } from '../base/route-name.ts';
 import type { EventStream } from '../controller/event-stream.ts';
 import type { Reply } from '../controller/reply.ts';
 import type { ServerEvent } from './events.ts';
 
 export interface ClientOptions {
-  /** The value of the header `Authorization`: `Bearer gfk_…`. A function is called for each request. */
+  /**
+   * The value of the header `Authorization`, such as `Bearer gfk_…`. If `authorization` is a function, it is called for
+   * each request.
+   */
   readonly authorization?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -23,7 +27,7 @@ export interface ClientOptions {
 export interface CallOptions {
   /** Aborts the call, which is then rejected with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds, instead of `timeout` of the client. */
+  /** The timeout of this call in milliseconds, instead of `timeout` of the client. */
   readonly timeout?: number | undefined;
   /** Headers of this request. A header replaces the client's header of the same name. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -31,7 +35,7 @@ export interface CallOptions {
 
 /** The result of a call. A failed call is rejected with an `ApiError`. */
 export interface Call<T> extends Promise<T> {
-  /** The answer with its body unread: for its headers, or for a download as a stream. */
+  /** The answer before its body is read. It is useful for its headers, or for a download as a stream. */
   readonly response: Promise<Response>;
 }
 
@@ -62,7 +66,9 @@ type Nothing = Record<never, never>;
 /** One argument, which is optional if all its fields are. */
 type Optional<T> = Nothing extends T ? [options?: T] : [options: T];
 
-/** `'GET {id}'` → its method and `{id}`; `'PUT'` has no pattern. */
+/**
+ * The parts of a quoted route. `'GET {id}'` has the method `GET` and the pattern `{id}`; `'PUT'` has an empty pattern.
+ */
 type RouteOf<Name> = Name extends `${infer V extends Verb} ${infer Pattern}`
   ? [V, Pattern]
   : Name extends Verb
@@ -84,8 +90,8 @@ interface NamedOptions extends CallOptions {
   /** Further segments of the path. The operation gets them as `params.slugs`. */
   readonly slugs?: readonly (string | number)[] | undefined;
   /**
-   * The HTTP method of an operation that is not a verb operation; default: POST. With GET, HEAD and DELETE its data is
-   * the query.
+   * The HTTP method of an operation that is not a verb operation; default: POST. With GET, HEAD and DELETE, the data of
+   * the operation is sent as the query.
    */
   readonly method?: Verb | undefined;
 }
@@ -105,7 +111,7 @@ type QueryOf<Params> = Params extends { query: infer Query }
   : AnyQuery;
 type DataQuery<Data> = unknown extends Data ? unknown : [Data] extends [undefined] ? unknown : Sent<NonNullable<Data>>;
 
-/** `{id}/items/{item}` → `'id' | 'item'` */
+/** The names in a pattern. For `{id}/items/{item}`, the type is `'id' | 'item'`. */
 type Names<Pattern extends string> = Pattern extends `${string}{${infer Name}}${infer Rest}`
   ? Name | Names<Rest>
   : never;
@@ -122,7 +128,10 @@ type PathValue<Name, Params> = Params extends { path: infer Path }
 type Text = string | number | boolean | Date;
 type SentText<T> = string extends T ? Text : Sent<T>;
 
-/** The type that a caller gives for an operation's type: for a `Date` also its text, for an object of files a form. */
+/**
+ * The types that a caller may send for an operation's type. For example, a `Date` may also be sent as its text, and an
+ * object with files may also be sent as a form.
+ */
 export type Sent<T> = unknown extends T
   ? T
   : T extends Scalar
@@ -143,7 +152,10 @@ interface NodeReadable {
   read: Method;
 }
 
-/** The type of the answer for a result. An object or a list is sent as it is; `7` is sent as `{ data: 7 }`. */
+/**
+ * The type of the answer for a result. An object or a list is sent as it is. Any other value is put into an object: `7`
+ * is sent as `{ data: 7 }`.
+ */
 export type Answer<Result> = unknown extends Result
   ? Result
   : // biome-ignore lint/suspicious/noConfusingVoidType: it is what an operation without `return` gives.
@@ -161,7 +173,9 @@ export type Answer<Result> = unknown extends Result
               ? Blob
               : Json<Result>;
 
-/** The answer of a `Reply`. Undefined for one without a body, and for a status that never has one. */
+/**
+ * The answer of a `Reply`. The type is undefined when the `Reply` has no body, or has a status that never has a body.
+ */
 type AnswerOfReply<Status, Body> = Status extends 204 | 205 | 304
   ? undefined
   : Body extends undefined

@@ -1,6 +1,6 @@
-// Caches the contract of a group as one text, with everything that it was read from: the loaded class, the texts of
-// files, and where each import led. A cached contract is valid while all of these are unchanged. The caller provides
-// the place of the texts.
+// Caches the contract of a group as one text. The text also lists everything that the contract was read from: the
+// loaded class, digests of the files, and where each import led. A cached contract is valid while all of these are
+// unchanged. The caller provides the storage for the texts.
 import type { GroupContract, OperationContract } from './contract.ts';
 import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
@@ -10,14 +10,14 @@ import type { Module } from './source/syntax.ts';
 
 /** The cached contracts of a folder, as texts. */
 export interface ContractCache {
-  /** A cryptographic hash, so that no two sources have the same. */
+  /** Returns a cryptographic hash of a text, so that two different texts never have the same digest. */
   digest(text: string): string;
   /** @param path the real path of a controller */
   find(path: string): string | undefined;
   add(path: string, text: string): void;
 }
 
-/** Where an import led. Null: to no file. */
+/** Where an import led. `found` is null when the import led to no file. */
 type LookUp = readonly [from: string, specifier: string, found: string | null];
 
 interface CachedContract {
@@ -25,7 +25,10 @@ interface CachedContract {
   readonly identity: string;
   readonly reads: readonly (readonly [file: string, digest: string])[];
   readonly lookUps: readonly LookUp[];
-  /** `0 find`, the level of a class above the controller and a method → whether the source makes it `private`. */
+  /**
+   * For each loaded method, whether the source hides it with `private` or `protected`. The key consists of the
+   * inheritance depth (0 is the controller's own class) and the method's name: `0 find`.
+   */
   readonly hidden: Readonly<Record<string, boolean>>;
   /** A text that identifies the loaded operations which the contract describes. */
   readonly operationsKey: string;
@@ -36,7 +39,7 @@ interface CachedContract {
 export interface CachingReader extends GroupReader {
   /** Whether `contract` returned a cached contract, whose schemas have compiled before. */
   wasCached(): boolean;
-  /** Adds the contract that was read to the cache. The caller has compiled its schemas. */
+  /** Adds the contract that was read to the cache. The caller must have compiled the contract's schemas before. */
   cache(): void;
 }
 
@@ -89,8 +92,8 @@ export function createCachingReader(
 }
 
 /**
- * Records which files are read, and where imports lead. The recorder fails when the contract depends on anything else:
- * then the contract is not cached.
+ * Records which files are read, and where imports lead. The recorder fails when the contract depends on anything else.
+ * After a failure the contract is not cached.
  */
 function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
   const modules = new Map<string, Module>();
@@ -101,7 +104,8 @@ function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
   };
 
   /**
-   * Reads, and fails if reading throws or if `record` returns false: the same file was read before, with another text.
+   * Calls `read` and records its result. The recorder fails if `read` throws, or if `record` returns false. `record`
+   * returns false when the same file or import gave another result before.
    */
   function readAndRecord<T>(read: () => T, record: (result: T) => boolean): T {
     let isRecorded = false;
@@ -142,7 +146,7 @@ function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
   };
 }
 
-/** Sets the value of a key that has none. Returns the value of the key. */
+/** Sets the value of a key only if the key has no value yet. Returns the key's value, old or new. */
 function getOrSet<T>(map: Map<string, T>, key: string, value: T): T {
   const first = map.get(key) ?? value;
   map.set(key, first);
@@ -165,14 +169,14 @@ function recall(
       cached.lookUps.every(([from, specifier, found]) => (files.locate(from, specifier) ?? null) === found);
     return isSame ? cached : undefined;
   } catch {
-    // A file that cannot be read now. Reading the group reports it.
+    // A file cannot be read now. The cached contract is not used, and reading the group reports the error.
     return undefined;
   }
 }
 
 /**
- * Writes what the contract takes from loaded code. Returns undefined for a schema of a validation library: it is a
- * function, which cannot be compared as a text.
+ * Writes as a text what the contract takes from the loaded code. Returns undefined when an operation has the schema of
+ * a validation library. Such a schema is a function, which cannot be compared as a text.
  */
 function describeOperations(operations: readonly RunTimeOperation[]): string | undefined {
   const hasLibrarySchema = operations.some(({ given: { body, query, result } }) =>
@@ -192,13 +196,19 @@ interface EncodedContract extends Omit<GroupContract, 'operations'> {
   readonly operations: readonly OperationContract[];
 }
 
-/** JSON has no symbols, so these keys replace them. No keyword has such a name. */
+/**
+ * The keys that replace the symbols of a schema in the cached text, because JSON has no symbols. No JSON Schema keyword
+ * has such a name.
+ */
 const MARKS = new Map([
   ['\0date', IS_DATE],
   ['\0file', IS_FILE],
 ]);
 
-/** Writes a record as JSON. Returns undefined where JSON cannot express the contract. */
+/**
+ * Writes a cached contract as JSON. Returns undefined when JSON cannot express a value of the contract, such as
+ * Infinity.
+ */
 function encode(record: CachedContract): string | undefined {
   const { operations, ...contract } = record.contract as GroupContract;
   let isExact = true;

@@ -5,9 +5,9 @@ import { lineOf } from './source/source-error.ts';
 
 /** Says why a controller does not load: its source has a request type or an operation that cannot be read. */
 export class ContractError extends Error {
-  /** `/path/UserController.ts:12` */
+  /** The file and the line: `/path/UserController.ts:12`. */
   readonly at: string;
-  /** The column in that line, from 1. Undefined: the column is unknown. */
+  /** The column in that line, counted from 1. The field is undefined when the column is unknown. */
   readonly column: number | undefined;
   /** @param place `/path/UserController.ts:12` or `/path/UserController.ts:12:5` */
   constructor(place: string, message: string) {

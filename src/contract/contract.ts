@@ -1,9 +1,11 @@
-// The contract of a controller: the types that were read from its source. The checks of requests, the commands and the
-// OpenAPI document are made from it. This file has types and a name, and does not know TypeScript source or requests.
+// The contract of a controller: the types of its operations, read from its source. The checks of requests, the commands
+// and the OpenAPI document are made from the contract. This file has only types and one constant. Nothing in it depends
+// on TypeScript source or on requests.
 
 /**
- * A JSON Schema of draft 2020-12. Its references are `#/$defs/Name`, into the `defs` of its group. Symbols mark a
- * `Date` and a `File` for the check; `JSON.stringify` leaves them out.
+ * A JSON Schema of draft 2020-12. A reference in the schema has the form `#/$defs/Name` and points into the `defs` of
+ * the group. The schema of a `Date` or a `File` has a symbol as a key, for the check. `JSON.stringify` leaves out
+ * symbols.
  */
 export type Schema = { readonly [keyword: string]: unknown };
 
@@ -11,21 +13,33 @@ export type Schema = { readonly [keyword: string]: unknown };
 export interface ResultContract {
   /** The status of `Reply<201, …>`, else 200. */
   readonly status: number;
-  /** `bytes`: a stream, a blob or a web response. `events`: server-sent events. `none`: the answer has no body. */
+  /**
+   * The form of the body:
+   * - `json`: a JSON value
+   * - `bytes`: a stream, a blob or a web response
+   * - `events`: server-sent events
+   * - `none`: the answer has no body
+   */
   readonly body: 'json' | 'bytes' | 'events' | 'none';
-  /** The schema of a `json` body as the client gets it: a `Date` is a text there. Undefined: any value. */
+  /**
+   * The schema of a `json` body as the client gets the body: a `Date` is a text there. The field is undefined when the
+   * body may be any value, or is not JSON.
+   */
   readonly schema: Schema | undefined;
-  /** The schema of the value before it becomes JSON: the result, or the data of an event. Undefined: any value. */
+  /**
+   * The schema of the value before the value becomes JSON: the result, or the data of an event. The field is undefined
+   * when any value is allowed.
+   */
   readonly returned?: Schema | undefined;
   /** Whether the result is a `Reply`. */
   readonly isReply?: boolean;
   /** Whether the operation may return undefined, also as the body of a `Reply`. */
   readonly mayBeAbsent?: boolean;
-  /** Whether the value may be undefined or null, for which the service sends its plain success. */
+  /** Whether the value may be undefined or null. For these two the service sends its plain success answer. */
   readonly mayBeEmpty?: true;
 }
 
-/** The reason for data of the type `unknown` or `any`, as in `_: unknown`. */
+/** The text of `unchecked` for data of the type `unknown` or `any`, as in `_: unknown`. */
 export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
 
 export interface OperationContract {
@@ -36,19 +50,27 @@ export interface OperationContract {
   /** The rest of the doc comment, without its tags. */
   readonly description: string | undefined;
   readonly deprecated: boolean;
-  /** The schema of `data`: of the body, or of the query of a request without a body. Undefined: not checked. */
+  /**
+   * The schema of the operation's `data`: the body, or the query when the request has no body. The field is undefined
+   * when `data` is not checked.
+   */
   readonly data: Schema | undefined;
   /** Whether `data` may be missing, as in `data?: T`. A request without a body then gives undefined. */
   readonly optional: boolean;
-  /** The object schema of `params.query`. Undefined: not checked. */
+  /** The object schema of `params.query`. The field is undefined when the query is not checked. */
   readonly query: Schema | undefined;
-  /** The object schema of `params.path`. Undefined: not checked. */
+  /** The object schema of `params.path`. The field is undefined when the path is not checked. */
   readonly path: Schema | undefined;
-  /** Whether the type of `params.user` lets it be absent. Undefined: the type says nothing about a user. */
+  /**
+   * Whether the type of `params.user` requires a user. The field is undefined when the type says nothing about a user.
+   */
   readonly user: 'required' | 'optional' | undefined;
-  /** The reason why `data` is not checked: `it has no annotation`. Undefined: checked, or no parameter takes it. */
+  /**
+   * The reason why `data` is not checked, such as `it has no annotation`. The field is undefined when `data` is
+   * checked, or when the operation has no parameter for `data`.
+   */
   readonly unchecked: string | undefined;
-  /** The kinds of answers that the operation declares: one at least. */
+  /** The kinds of answers that the operation declares. The list has at least one entry. */
   readonly results: readonly ResultContract[];
   /** The reason, in one line, why the result's type cannot be documented. */
   readonly undocumented: string | undefined;
@@ -70,8 +92,8 @@ export interface GroupContract {
 /** One mistake of a request. No field contains a value that the client sent. */
 export interface Problem {
   readonly in: 'body' | 'query' | 'path';
-  /** A JSON pointer (RFC 6901) into that part; empty: the part itself. */
+  /** A JSON pointer (RFC 6901) into the part that `in` names. An empty pointer means the whole part. */
   readonly pointer: string;
-  /** `must be a number`, `is missing`. */
+  /** The mistake in words, such as `must be a number` or `is missing`. */
   readonly message: string;
 }

@@ -4,7 +4,7 @@ import { resolveReference } from './check/run.ts';
 import type { OperationContract, Schema } from './contract.ts';
 
 export interface ContractOutline {
-  /** The checked parts: `data { name, age? }, query { dryRun? }`; empty: none. */
+  /** The checked parts, such as `data { name, age? }, query { dryRun? }`. The text is empty when no part is checked. */
   readonly checked: string;
   /** The reason why `data` is not checked. */
   readonly unchecked?: string;
@@ -14,7 +14,7 @@ export interface ContractOutline {
 
 const MAX_FIELDS = 12;
 
-/** Outlines the contract of an operation. Undefined: all three fields would be empty. */
+/** Outlines the contract of an operation. Returns undefined when all three fields would be empty. */
 export function outlineOf(
   { data, query, path, unchecked, undocumented }: OperationContract,
   defs: Readonly<Record<string, Schema>>,

@@ -1,6 +1,7 @@
-// Reads the contract of a group: finds each operation of the loaded class in the source, and reads its annotations. An
-// operation that is not in the source refuses a TypeScript file, because its requests would be unchecked. The
-// exceptions are in `contractWithoutSource`. A level is the exported class or object, or one of its ancestors.
+// Reads the contract of a group: finds each operation of the loaded class in the source, and reads its annotations. A
+// TypeScript file is refused when an operation is not in its source, because requests to that operation would be
+// unchecked. `contractWithoutSource` has the exceptions. A level is the exported class or object, or one of its
+// ancestors.
 import { basename } from 'node:path';
 import { isDataGiven, withGivenSchemas } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
@@ -32,12 +33,18 @@ export interface GroupSource {
   readonly group: string;
   /** `default`, or the name of the controller's class. */
   readonly exportName: string;
-  /** The `constructor.name` of each loaded level, nearest first; undefined for an object. */
+  /**
+   * The `constructor.name` of each loaded level, from the exported class to its ancestors. An entry is undefined for an
+   * object.
+   */
   readonly classNames: readonly (string | undefined)[];
 }
 
 export interface GroupReader {
-  /** Whether the source marks a loaded method `private` or `protected`. `depth` is its level: 0 for the nearest. */
+  /**
+   * Whether the source marks a loaded method `private` or `protected`. `depth` is the level of the method: 0 is the
+   * exported class or object itself.
+   */
   isHidden(name: string, depth: number): boolean;
   /** @throws ContractError */
   contract(operations: readonly RunTimeOperation[]): GroupContract;
@@ -54,10 +61,16 @@ export function readGroup(
   const module = withPlace(() => files.read(path));
   const levels: Levels = withPlace(() => findLevels(exportName, { path, module, typeParams: new Map() }, evaluator));
   const { list } = levels;
-  /** Whether the classes of the source are the loaded classes. A decorator may have put another class in front. */
+  /**
+   * Whether the classes in the source are the classes that were loaded. The two lists differ, for example, when a
+   * decorator has put another class in front.
+   */
   const isAligned = list.length <= classNames.length && list.every(({ className }, i) => className === classNames[i]);
 
-  /** Finds the nearest member of a name. Where the classes are aligned, its level must be that of the loaded method. */
+  /**
+   * Finds the nearest member with a name. When `isAligned` is true, the member must be on the same level as the loaded
+   * method.
+   */
   function find(name: string, depth: number): FoundMember | undefined {
     for (const [i, level] of list.slice(0, depth + 1).entries()) {
       const member = withPlace(() => findMember(level, name, evaluator));
@@ -90,8 +103,9 @@ export function readGroup(
   }
 
   /**
-   * The contract of an operation that is not in the source. Nothing checks its requests, so TypeScript allows it only
-   * for an operation that needs no check, or whose controller says so.
+   * Creates the contract of an operation that is not in the source. Nothing checks the requests of such an operation. A
+   * TypeScript file may therefore have one only when the operation needs no check, or when the controller says that the
+   * operation is unchecked.
    *
    * @throws ContractError in the other cases, and when the method may be private or protected
    */
@@ -132,8 +146,9 @@ export function readGroup(
 }
 
 /**
- * Whether a class in the source marks a method of this name `private` or `protected`. A marked method whose name is
- * computed counts for every name, and so does a source that cannot be read.
+ * Whether a class in the source may mark a method of this name `private` or `protected`. A marked method with a
+ * computed name could have any name, so the result is then true. The result is also true when the source cannot be
+ * read.
  */
 function mayMarkMethod(source: string, name: string): boolean {
   if (!/\b(?:private|protected)\b/.test(source)) return false;
@@ -159,7 +174,10 @@ function mayMarkMethod(source: string, name: string): boolean {
   }
 }
 
-/** Whether a function's text declares no parameters. The text of a bound or built-in function does not show them. */
+/**
+ * Whether a function's text declares no parameters. The result is false for a bound or built-in function, because its
+ * text does not show the parameters.
+ */
 function takesNothing(method: RunTimeOperation['method']): boolean {
   const text = Function.prototype.toString.call(method);
   if (/\[native code\]|\barguments\b/.test(text)) return false;
@@ -174,7 +192,10 @@ function takesNothing(method: RunTimeOperation['method']): boolean {
   }
 }
 
-/** Refuses a controller whose source has a public method that the loaded class lacks: one of the two is misread. */
+/**
+ * Refuses a controller whose source has a public method that the loaded class does not have. In that case the source or
+ * the class was misread.
+ */
 function refuseUnloadedMethod(
   path: string,
   source: string,
@@ -201,7 +222,10 @@ function refuseUnloadedMethod(
   }
 }
 
-/** Refuses a constraint in the comment of a class: only the comment of a property or an alias is read for them. */
+/**
+ * Refuses a constraint tag in the comment of a class. Constraints are read only from the comment of a property or an
+ * alias.
+ */
 function refuseIdleTag({ doc = '', scope: { path, module } }: Level): void {
   const idle = findUnreadConstraint(doc, /\.[mc]?js$/.test(path));
   if (idle !== undefined) throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, idle);

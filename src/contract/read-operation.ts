@@ -22,9 +22,12 @@ import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './
 export interface RunTimeOperation {
   readonly name: string;
   readonly method: (...args: never[]) => unknown;
-  /** The level that has the method: 0 is the exported class or object itself, 1 its parent. */
+  /** The inheritance depth of the class or object that has the method: 0 is the exported one itself, 1 its parent. */
   readonly depth: number;
-  /** The names that its route captures. Undefined: the operation has no route. */
+  /**
+   * The names that the operation's route captures, such as `id` for `GET {id}`. The field is undefined when the
+   * operation has no route.
+   */
   readonly pathNames: readonly string[] | undefined;
   /** The settings of `static operations` that replace annotations. */
   readonly given: GivenSchemas;
@@ -84,10 +87,13 @@ export function readOperation(
   };
 }
 
-/** Replaces the default of a type parameter by its constraint: a request may have any value of the constraint. */
+/**
+ * Uses the constraint of a type parameter instead of its default, because a request may have any value that fits the
+ * constraint.
+ */
 const constraintFirst = (param: TypeParam): TypeParam => ({ ...param, fallback: param.constraint ?? param.fallback });
 
-/** Reads the parts of a contract that are not the request's: the doc comment and the result. */
+/** Reads the parts of a contract that do not describe the request: the doc comment and the result. */
 function describeWithoutRequest(
   name: string,
   { node, doc, at }: FollowedFunction,
@@ -113,7 +119,10 @@ function describeWithoutRequest(
   };
 }
 
-/** Refuses a constraint in the comment of a method: only the comment of a property or an alias is read for them. */
+/**
+ * Refuses a constraint tag in the comment of a method or a parameter. Constraints are read only from the comment of a
+ * property or an alias.
+ */
 function refuseIdleTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
   for (const doc of docs) {
     const idle = findUnreadConstraint(doc, isScript);
@@ -204,7 +213,10 @@ function whyUnchecked(param: Param | undefined, shape: Shape | undefined): strin
   return resolve(shape).kind === 'any' ? TYPE_IS_UNKNOWN : undefined;
 }
 
-/** In TypeScript, params without an annotation may get a type that is not read: from `satisfies Api`, for example. */
+/**
+ * Explains why `params` is not checked. In TypeScript, a parameter without an annotation may get its type from
+ * elsewhere, such as `satisfies Api`, and that type is not read.
+ */
 function whyParamsUnchecked(param: Param | undefined, isScript: boolean): string | undefined {
   return param === undefined || param.rest || param.type !== undefined || isScript
     ? undefined
@@ -213,7 +225,8 @@ function whyParamsUnchecked(param: Param | undefined, isScript: boolean): string
 
 /**
  * Writes the schemas of the second parameter: `ControllerParams<{ path, query }>`, or another object type with these
- * fields. Both are required, whatever the type says, because the server always passes them.
+ * fields. `path` and `query` are required even when the type makes them optional, because the server always passes
+ * both.
  */
 function writeParams(
   name: string,
@@ -241,7 +254,10 @@ function writeParams(
   });
 }
 
-/** Reads whether the user may be absent. The type of the user may come from anywhere, so nothing else of it is read. */
+/**
+ * Reads whether the user may be absent. Nothing else of the user's type is read, because the type may come from
+ * anywhere, such as a package.
+ */
 function readUser(params: Shape): OperationContract['user'] {
   const user = params.kind === 'record' ? params.props.get('user') : undefined;
   if (user?.isUser !== true) return undefined;

@@ -1,6 +1,7 @@
-// The entry to this room: reads which methods a controller's source hides, and the types of its operations. Then it
-// compiles their checks, once to refuse what does not compile, and again for the first request. A worker imports this
-// file, and so the parser, with its first controller.
+// The entry to the folder `contract`. The reader finds out which methods a controller's source hides, and reads the
+// types of the operations. When the controller loads, the reader compiles each check once, to refuse a schema that does
+// not compile. At the first request it compiles the check again, for use. A worker imports this file, and with it the
+// parser, when the worker loads its first controller.
 
 import { type CachingReader, type ContractCache, createCachingReader } from './cached-contract.ts';
 import { isDataGiven, queryAsData } from './check/library.ts';
@@ -27,9 +28,11 @@ export interface ControllerSource extends Pick<GroupReader, 'isHidden'> {
 
 export interface ReadContract {
   readonly contract: GroupContract;
-  /** By operation. An operation that declares nothing to check has no entry. */
+  /** The checks, by the name of the operation. An operation that declares nothing to check has no entry. */
   readonly checks: ReadonlyMap<string, RequestCheck>;
-  /** Compiles the check of an operation's results, for development. Undefined: its result type checks nothing. */
+  /**
+   * Compiles the check of an operation's results, for development. Returns undefined when there is nothing to check.
+   */
   readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
 }
 
@@ -38,11 +41,14 @@ export interface Reader {
   group(source: GroupSource): ControllerSource;
   /** The bodies that `formatError` of a service file returns. */
   errorBody(path: string): ErrorBody;
-  /** The folder has been read: what controllers share need not stay in memory. */
+  /**
+   * Frees the memory that controllers share, such as parsed files. The caller calls this function once the whole folder
+   * has been read.
+   */
   release(): void;
 }
 
-/** @param cache the contracts that earlier processes have read; undefined: each contract is read anew */
+/** @param cache the contracts that earlier processes have read. Without a cache, each contract is read anew. */
 export function createReader(sources: ImportedFiles, cache?: ContractCache): Reader {
   const files = createTypeFiles(sources);
   return {
@@ -76,7 +82,7 @@ function addChecks(
   for (const { name, given } of operations) {
     const { data, optional = false, query, path, at = file } = contract.operations.get(name) ?? {};
     const body = given.body === 'stream' ? undefined : given.body;
-    // The library itself checks its schema. The contract has the JSON Schema of it for the document only.
+    // The library checks its schema itself. The contract has the JSON Schema of that schema for the document only.
     const hasLibrarySchema = body !== undefined || given.query !== undefined;
     const schemas: RequestSchemas = {
       data: isDataGiven(name, given) ? undefined : data,
@@ -101,7 +107,10 @@ function addChecks(
   return { contract, checks, resultCheckOf };
 }
 
-/** Compiles the check at the first request, because most groups of a large folder wait long for theirs. */
+/**
+ * Compiles the check at the first request and not before, because most groups of a large folder get no request for a
+ * long time.
+ */
 function compileLater(schemas: RequestSchemas): RequestCheck {
   let check: RequestCheck | undefined;
   return (parts, dataSource, verb) => {

@@ -1,5 +1,5 @@
 // Reads the kinds of answers of an operation from the annotation of its result, for the document. A result type that is
-// not understood does not refuse the controller: its reason goes into `undocumented`.
+// not understood does not refuse the controller. The reason goes into the field `undocumented` instead.
 import type { OperationContract, ResultContract } from './contract.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { UnreadableFile } from './source/files.ts';
@@ -39,7 +39,7 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
         ? { status, body: 'none', schema: undefined }
         : { ...writeResult(status, body, writer), isReply: true },
   );
-  // Without a `Reply` the type is written as it is, so that it keeps its name.
+  // Without a `Reply` the type is written unchanged, so that a named type keeps its name in the document.
   if (plainParts.length > 0)
     results.unshift(writeResult(200, replies.length === 0 ? shape : unite(plainParts), writer));
   return results;

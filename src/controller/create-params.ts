@@ -1,9 +1,9 @@
-// Creates the second argument of an operation for a test. The entry `gatefold/testing` exports it. This file loads
-// nothing of the server.
+// Creates the second argument of an operation for a test. The entry `gatefold/testing` exports the function. This file
+// loads nothing of the server.
 import type { ControllerParams } from '../controller.ts';
 import { NO_TRACE } from './trace.ts';
 
-/** The enumerable fields of the params. A result that contains the params sends only these. */
+/** The enumerable fields of the params. If a result contains the params, only these fields are sent. */
 const ENUMERABLE = new Set(['page', 'method', 'verb', 'slugs', 'query', 'requestId', 'application']);
 
 /**
@@ -47,8 +47,8 @@ export interface GivenParams<Path, Query, User = undefined>
   readonly user?: User;
 }
 
-/** The params of an operation. Without a user they fit an operation that anyone may call. */
+/** The params of an operation. Without a user, the params fit an operation that anyone may call. */
 export type CreatedParams<Path, Query, User> = ControllerParams<{ path: Path & object; query: Query & object }> & {
-  // The operation that takes the params must not decide what its user is.
+  // TypeScript must not infer the type of the user from the operation that takes the params.
   readonly user: NoInfer<User>;
 };

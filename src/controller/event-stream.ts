@@ -2,7 +2,7 @@
 
 /** One server-sent event. */
 export interface ServerEvent<Data = unknown> {
-  /** Sent as JSON, so that every client can parse it. */
+  /** The content of the event. `data` is sent as JSON, so that every client can parse it. */
   readonly data: Data;
   /** The type that a client listens to; default: `message`. */
   readonly event?: string;
@@ -31,11 +31,12 @@ export class EventStream<Data = unknown> {
 Object.defineProperty(EventStream.prototype, BRAND, { value: true });
 
 /**
- * Creates a result that sends one event for each item of `source`. An item is a value, or
- * `{ data, event?, id?, retry? }`. The stream ends with its source, and when the client disconnects. The service also
- * ends the stream when the credential is revoked or expires, and when new code replaces the worker. The client then
- * reconnects, and `params.lastEventId` is the id of the last event that it has received. When a stream ends early,
- * `params.signal` is aborted.
+ * Creates a result that sends one event for each item of `source`. An item is a value, or `{ data, event?, id?, retry?
+ * }`.
+ *
+ * The stream ends with its source, or when the client disconnects. The service also ends the stream when the credential
+ * is revoked or expires, and when new code replaces the worker. The client then reconnects, and `params.lastEventId` is
+ * the id of the last event that the client has received. When a stream ends early, `params.signal` is aborted.
  *
  * @throws TypeError when `source` is not an async iterable, or `retry` is not a number of milliseconds
  */
@@ -50,7 +51,7 @@ export function eventStream<Data>(
   return new EventStream(source, options);
 }
 
-/** The longest timer of JavaScript, in ms. A longer one would fire at once. */
+/** The longest timer of JavaScript, in milliseconds. A longer timer would fire at once. */
 const MAX_TIMER = 2 ** 31 - 1;
 
 /** Checks a number of milliseconds. @throws TypeError */

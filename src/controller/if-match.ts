@@ -10,10 +10,10 @@ export interface IfMatchOptions {
 }
 
 /**
- * Checks `If-Match`. An operation calls it before its change.
+ * Checks `If-Match`. An operation calls this function before its change.
  *
- * @param etag the current entity tag of the resource, with its quotes, as its answers send it in `ETag`; undefined: the
- *   resource does not exist
+ * @param etag the current entity tag of the resource, with its quotes, as its answers send it in `ETag`; undefined when
+ *   the resource does not exist
  * @throws HttpError PRECONDITION_FAILED (412) when the header names another tag, PRECONDITION_REQUIRED (428) when the
  *   header is required and absent, MALFORMED_REQUEST (400) when the header is not a list of entity tags
  * @throws TypeError when `etag` is not an entity tag

@@ -14,9 +14,13 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 }
 
 /**
- * One condition on the caller. `'application'`: a live credential, else 401. `{ scope }`: a credential with that scope,
- * else 403. `'user'`: a user whom `authenticate` of the service file has found, else 401. `'caller'`: one of the two,
- * else 401. A function returns `true` to let the caller in and `false` for 403.
+ * One condition on the caller:
+ * - `'anyone'`: no condition.
+ * - `'application'`: the request has a live credential; else the answer is 401.
+ * - `{ scope }`: the request has a credential with that scope; else the answer is 403.
+ * - `'user'`: `authenticate` of the service file has found a user; else the answer is 401.
+ * - `'caller'`: the request has a live credential or a user; else the answer is 401.
+ * - A function: the function returns `true` to let the caller in, and `false` to answer 403.
  */
 export type AccessRule<User = unknown> =
   | 'anyone'
@@ -24,7 +28,7 @@ export type AccessRule<User = unknown> =
   | 'user'
   | 'caller'
   | { readonly scope: string }
-  // Declared as a method, so that a function of a narrower user fits.
+  // The function type is declared as a method. So TypeScript also accepts a function for a narrower type of user.
   | { bivariance(params: AccessParamsOf<User>): boolean | Promise<boolean> }['bivariance'];
 
 /** The callers of an operation: one rule, or a list of rules that must all hold. */
@@ -41,17 +45,23 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   /** The callers that may call the operation (else 401 or 403); default: `'anyone'`. */
   readonly access?: Access;
   /**
-   * The rate limit of each caller, by credential or else by address: `100/s`, `5000/h burst 200`. A call above it gets
-   * 429 `RATE_LIMITED`.
+   * The rate limit of each caller, such as `100/s` or `5000/h burst 200`. Callers are distinguished by credential, or
+   * else by address. A call above the limit gets 429 `RATE_LIMITED`.
    */
   readonly limit?: string;
-  /** A schema for the body. Or `'stream'`: `data` is a `ReadableStream` of the bytes, which are not buffered. */
+  /**
+   * A schema for the body, or `'stream'`. With `'stream'`, `data` is a `ReadableStream` of the bytes, which are not
+   * buffered.
+   */
   readonly body?: StandardSchema<unknown, Data> | 'stream';
   /** A schema for the query: for `params.query`, and for `data` when the data is the query. */
   readonly query?: StandardSchema<unknown, Query>;
   /** A schema for the result, for the document only. The schema may declare a `Date` as its text. */
   readonly result?: StandardSchema<unknown, Result>;
-  /** The status of a result that is not a `Reply`: 200 to 299, except 204 and 205, which have no body; default: 200. */
+  /**
+   * The status of a result that is not a `Reply`; default: 200. Any status from 200 to 299 is allowed, except 204 and
+   * 205, which have no body.
+   */
   readonly status?: number;
   /** Whether the types of the request are ignored. Schemas still check the request; default: `false`. */
   readonly unchecked?: boolean;
@@ -60,8 +70,9 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   /** Whether the document leaves the operation out; default: `false`. */
   readonly hidden?: boolean;
   /**
-   * Whether agents may call the operation as a tool, where `MCP` is on. A text is the name of the tool, such as
-   * `find_book`; `true` makes the name from group and operation. Default: `false`.
+   * Whether agents may call the operation as a tool, where `MCP` is on. If `tool` is a text, the text is the name of
+   * the tool, such as `find_book`. If `tool` is `true`, the name is made from the group and the operation. Default:
+   * `false`.
    */
   readonly tool?: boolean | string;
 }
@@ -84,8 +95,8 @@ export type Operations<Controller> = {
 } & { readonly '*'?: OperationSettings };
 
 /**
- * Operations whose `data` is the query, and operations whose `data` is the body. For any other operation, `data` is the
- * body if the request has one, and else the query.
+ * Operations whose `data` is always the query, and operations whose `data` is always the body. For any other operation,
+ * `data` is the body when the request has one. Otherwise, `data` is the query.
  */
 type QueryIsData = 'index' | 'deleted' | `${'GET' | 'HEAD' | 'DELETE'} ${string}`;
 type BodyIsData = 'created' | 'red' | 'patch' | `${'POST' | 'PUT' | 'PATCH'} ${string}`;
@@ -100,14 +111,14 @@ type SettingsOf<Name, Method> = Name extends QueryIsData
             readonly body?: undefined;
           });
 
-/** The type of a method's first parameter; `unknown` without one. */
+/** The type of a method's first parameter; `unknown` when the method has none. */
 type DataOf<Method> = Method extends (...parameters: infer Parameters) => unknown
   ? Parameters extends [(infer Data)?, ...unknown[]]
     ? Data
     : unknown
   : unknown;
 
-/** The type of `params.query` in a method's second parameter; `unknown` without one. */
+/** The type of `params.query` in a method's second parameter; `unknown` when the method has none. */
 type QueryOf<Method> = Method extends (...parameters: infer Parameters) => unknown
   ? Parameters extends [unknown?, (infer Params)?, ...unknown[]]
     ? Params extends { readonly query: infer Query }
@@ -122,7 +133,10 @@ type ResultOf<Method> = Method extends (...parameters: never[]) => infer Result
 
 type BodyOf<Result> = Result extends Reply<number, infer Body> ? Body : Result;
 
-/** A type as a result schema may declare it: a `Date` as itself or as its text. */
+/**
+ * The types that a result schema may declare for a type. For example, a `Date` may be declared as a `Date` or as its
+ * text.
+ */
 type Sent<T> = unknown extends T
   ? unknown
   : T extends { toJSON(...parameters: never[]): infer Text }

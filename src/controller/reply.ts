@@ -14,7 +14,10 @@ const BRAND = Symbol.for('gatefold.Reply');
  */
 export class Reply<Status extends number = number, Body = unknown> {
   readonly status: Status;
-  /** Bytes, a stream or an event stream are sent as they are, and any other value as JSON. Undefined: no body. */
+  /**
+   * The body of the answer. Bytes, a stream or an event stream are sent as they are, and any other value as JSON. When
+   * `body` is undefined, no body is sent.
+   */
   readonly body: Body | undefined;
   readonly headers: ReplyHeaders | undefined;
 

@@ -1,5 +1,5 @@
-// The service file: `export default defineService({ … })` in `controllers/service.ts`. This file holds its types and
-// two makers. service/definition.ts checks the values when the file loads.
+// The service file: `export default defineService({ … })` in `controllers/service.ts`. This file has the types of the
+// service file, `defineService` and `ErrorReply`. service/definition.ts checks the values when the service file loads.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../base/errors.ts';
 import type { CallingApplication, OperationLog } from '../controller.ts';
@@ -12,21 +12,24 @@ export interface ServiceUser {
 
 /** A request before its body has arrived: the argument of `authenticate` and of the functions in `access`. */
 export interface AccessParams {
-  /** The header `Authorization`, unless it holds a credential of Gatefold: that one never reaches a parser of yours. */
+  /**
+   * The header `Authorization`. If the header has a credential of Gatefold, `authorization` is undefined, so your code
+   * never reads such a credential.
+   */
   readonly authorization: string | undefined;
-  /** The application whose credential the request has. */
+  /** The application whose credential the request has; undefined when the request has none. */
   readonly application?: CallingApplication;
   readonly request: IncomingMessage;
   /** The cookies of the request, by name, decoded. The object has no prototype. */
   readonly cookies: Readonly<Record<string, string>>;
-  /** The client's address; behind `TRUSTED_PROXIES` the address that those report. */
+  /** The address of the client. Behind `TRUSTED_PROXIES`, this is the address that those proxies report. */
   readonly address: string;
   readonly log: OperationLog;
-  /** Aborted when the client is gone or the operation is out of time. */
+  /** A signal that is aborted when the client is gone or the operation is out of time. */
   readonly signal: AbortSignal;
-  /** The segments that the route names, as texts. */
+  /** The values of the segments that the route names, as texts. */
   readonly path: Readonly<Record<string, string>>;
-  /** The query string, as texts; a repeated key is a list. */
+  /** The values of the query string, as texts. A repeated key has a list as its value. */
   readonly query: Readonly<Record<string, string | string[]>>;
   /** The group as the URL names it, such as `order`. */
   readonly page: string;
@@ -61,13 +64,13 @@ export interface Refusal {
 export interface CorsOptions {
   /** Origins such as `https://app.example.com`, or `https://*.example.com` for each subdomain. Default: `'*'`. */
   readonly origins?: '*' | readonly string[];
-  /** Lets browsers send cookies from those origins. Needs a list of origins. */
+  /** Whether browsers may send cookies from those origins. `true` needs a list of origins. */
   readonly credentials?: boolean;
-  /** Seconds that a browser keeps the answer to a preflight. Default: 86400. */
+  /** Seconds for which a browser may cache the answer to a preflight. Default: 86400. */
   readonly maxAge?: number;
-  /** Default: the headers that the preflight asks for. */
+  /** The request headers that a page may send. Default: the headers that the preflight asks for. */
   readonly allowHeaders?: readonly string[];
-  /** Default: every header of the answer. */
+  /** The headers of the answer that a page may read. Default: every header of the answer. */
   readonly exposeHeaders?: readonly string[];
 }
 
@@ -82,18 +85,24 @@ export type SecurityScheme = { readonly description?: string } & (
 type MaybePromise<T> = T | Promise<T>;
 
 export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
-  /** `true`: every group takes its verbs at the bare group, and other operations by POST alone. Default: `false`. */
+  /**
+   * Whether every group is strict. The bare URL of a strict group answers its verb operations. Each other operation has
+   * a URL of its own, which answers only POST. Default: `false`.
+   */
   readonly strict?: boolean;
-  /** `true`: `controllers/v2/OrderController.ts` serves `/api/v2/order`. Default: `false`. */
+  /**
+   * Whether the groups in folders serve, too. `controllers/v2/OrderController.ts` then serves `/api/v2/order`. Default:
+   * `false`.
+   */
   readonly folders?: boolean;
   /**
-   * Finds the user of a request. `undefined` and `null` mean nobody. A throw other than an `HttpError` is a 500, and
-   * never an anonymous caller.
+   * Finds the user of a request. `undefined` and `null` mean that nobody is signed in. If the function throws anything
+   * but an `HttpError`, the answer is a 500. The caller then never counts as anonymous.
    */
   readonly authenticate?: (params: AccessParams) => MaybePromise<User | undefined | null>;
   /** The access of each operation that has no `access` of its own. Default: `'anyone'`. */
   readonly access?: Access<User>;
-  /** Makes the body of each answer of 400 or more. Synchronous. */
+  /** Makes the body of each answer of 400 or more. The function must be synchronous. */
   readonly formatError?: (refusal: Refusal) => (object & { readonly then?: never }) | string | ErrorReply;
   readonly cors?: CorsOptions;
   /** Ways in which users authenticate, for the OpenAPI document and for `WWW-Authenticate`. */
@@ -102,9 +111,14 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   readonly keyHeader?: string;
   /** Headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** `'refuse'`: an operation whose request data no type checks refuses its file. */
+  /**
+   * The rule for operations whose request data no type checks. With `'refuse'`, a file with such an operation does not
+   * load.
+   */
   readonly unchecked?: 'refuse';
-  /** Runs when a worker ends, after the controllers' own disposal; 5 s at most. */
+  /**
+   * A function that runs when a worker ends, after the controllers' own disposal. The function may take 5 s at most.
+   */
   readonly close?: () => unknown;
 }
 
@@ -125,7 +139,7 @@ export function isService(value: unknown): value is Service {
   return typeof value === 'object' && value !== null && (value as { [SERVICE]?: unknown })[SERVICE] === true;
 }
 
-/** An answer of `formatError` with a status, and headers such as `Content-Type`, of its own. */
+/** An answer of `formatError` that sets its own status, and headers such as `Content-Type`. */
 export class ErrorReply<Body = unknown> {
   readonly status: number;
   readonly body: Body;
@@ -145,7 +159,8 @@ export class ErrorReply<Body = unknown> {
   }
 }
 
-// A global symbol, not `instanceof`: the service file may import another copy of this package than the one that serves.
+// Marks an ErrorReply with a global symbol. `instanceof` would fail when the service file imports another copy of this
+// package.
 Object.defineProperty(ErrorReply.prototype, ERROR_REPLY, { value: true });
 
 export function isErrorReply(value: unknown): value is ErrorReply {

@@ -5,37 +5,46 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 export type SpanAttribute = string | number | boolean | readonly (string | number | boolean)[];
 
 export interface SpanOptions {
-  /** `'client'`: the work waits for another service, such as a database. Default: `'internal'`. */
+  /**
+   * The kind of the span. `'client'` means that the work waits for another service, such as a database. Default:
+   * `'internal'`.
+   */
   readonly kind?: 'internal' | 'client' | 'producer';
-  /** Such as `{ 'db.system.name': 'postgresql' }`. They leave this service, so they must not contain secrets. */
+  /**
+   * The attributes of the span, such as `{ 'db.system.name': 'postgresql' }`. Attributes leave this service, so they
+   * must not contain secrets.
+   */
   readonly attributes?: Readonly<Record<string, SpanAttribute>>;
 }
 
-/** The trace of a request. Without tracing and without a header `traceparent` its fields are undefined. */
+/** The trace of a request. Without tracing and without a header `traceparent`, its fields are undefined. */
 export interface Trace {
-  /** 32 hexadecimal digits. */
+  /** The id of the trace: 32 hexadecimal digits. */
   readonly traceId: string | undefined;
-  /** The span of this service, or else the caller's span: 16 hexadecimal digits. */
+  /** The id of the span of this service, or else of the caller's span: 16 hexadecimal digits. */
   readonly spanId: string | undefined;
   /** The header that continues the trace in another service. */
   readonly traceparent: string | undefined;
   /**
-   * Runs `work` as a span of its own, and returns what it returns. The span ends when `work` does, or its promise.
-   * Without tracing it only runs `work`.
+   * Runs `work` as a span of its own, and returns the result of `work`. The span ends when `work` ends. If `work`
+   * returns a promise, the span ends when the promise does. Without tracing, `span` only runs `work`.
    */
   span<T>(name: string, work: (trace: Trace) => T, options?: SpanOptions): T;
 }
 
-/** The trace of a request that nothing traces, and that brought none. */
+/** The trace of a request without tracing and without a header `traceparent`. */
 export const NO_TRACE: Trace = {
   ...{ traceId: undefined, spanId: undefined, traceparent: undefined },
   span: (_name, work) => work(NO_TRACE),
 };
 
 /**
- * The message of the channels of `tracingChannel('gatefold:request')`, one object a request. `start`: the head has
- * arrived. `end`: the synchronous steps are over. `error`: the answer is a 5xx. `asyncStart`, `asyncEnd`: the last byte
- * of the answer is out.
+ * The message of the channels of `tracingChannel('gatefold:request')`, one object for each request. The channels have
+ * these meanings:
+ * - `start`: the head of the request has arrived.
+ * - `end`: the synchronous steps are over.
+ * - `error`: the answer is a 5xx.
+ * - `asyncStart`, `asyncEnd`: the last byte of the answer has been sent.
  */
 export interface RequestEvent {
   readonly request: IncomingMessage;
@@ -45,30 +54,39 @@ export interface RequestEvent {
   readonly verb: string;
   /** The path as sent, without the query. */
   readonly path: string;
-  /** The template of the path: `/api/order/{id}`. Undefined until the operation is found. */
+  /** The template of the path, such as `/api/order/{id}`. `route` is undefined until the operation is found. */
   readonly route: string | undefined;
-  /** The group that the URL names; empty until the URL is read. */
+  /** The group that the URL names; empty until the URL has been read. */
   readonly page: string;
-  /** Empty until it is found. */
+  /** The name of the operation; empty until the operation is found. */
   readonly operation: string;
-  /** The IP address of the client, by `TRUSTED_PROXIES`. */
+  /** The IP address of the client. Behind `TRUSTED_PROXIES`, this is the address that those proxies report. */
   readonly address: string;
-  /** The tool of the Model Context Protocol that calls the operation, inside of the request `parent`. */
+  /**
+   * The name of the tool, when a client of the Model Context Protocol calls the operation. The call is then a part of
+   * the request `parent`.
+   */
   readonly tool: string | undefined;
   readonly parent: RequestEvent | undefined;
-  /** The status of the answer; 499: the client left before its last byte. 0 until the answer is out. */
+  /**
+   * The status of the answer, or 0 until the answer has been sent. 499 means that the client left before the last byte
+   * of the answer.
+   */
   readonly status: number;
   /** The bytes of the body that were sent. */
   readonly bytes: number;
-  /** The value that was thrown, where the answer is a 5xx. */
+  /** The value that was thrown, when the answer is a 5xx. */
   readonly error: unknown;
-  /** The trace of the header `traceparent`. A subscriber may replace it, and log lines then have its ids. */
+  /**
+   * The trace of the header `traceparent`. A subscriber may replace this trace. Log lines then have the ids of the new
+   * trace.
+   */
   trace: Trace | undefined;
 }
 
 /** The message of `tracingChannel('gatefold:background')`, one object for each promise given to `params.waitUntil`. */
 export interface BackgroundEvent {
   readonly request: RequestEvent;
-  /** The reason of the rejection. */
+  /** The reason why the promise was rejected. */
   error?: unknown;
 }

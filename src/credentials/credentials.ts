@@ -1,5 +1,8 @@
-// The registered credentials of one worker. Connects the parts of this room: the table in memory (table/live-table.ts),
-// the check of Authorization values (identify.ts), session tokens (session.ts) and registration (write/).
+// Manages the registered credentials of one worker. This file connects the other parts of the folder:
+// - the credentials table in memory (table/live-table.ts)
+// - the check of Authorization values (identify.ts)
+// - session tokens (session.ts)
+// - registration (write/)
 import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
@@ -9,7 +12,10 @@ import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
 import { createRow, refuseRegistration } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 
-/** Requests that may wait for a new read of the file. Further ones are answered from the table in memory. */
+/**
+ * The most requests that wait at the same time for a new read of the file. Further requests are answered from the table
+ * in memory.
+ */
 export const MAX_WAITING = 100;
 export interface Registration {
   readonly owner: Owner;
@@ -17,20 +23,32 @@ export interface Registration {
   readonly description?: string | undefined;
 }
 
-/** `away`: the table is older than STORE_MAX_AGE, so no credential is accepted. */
+/** `away` means that the table is older than the setting STORE_MAX_AGE, so no credential is accepted. */
 export type KnownCaller = Caller | { readonly kind: 'away' };
 
-/** The store that several machines share (src/store). The file of the table is then its replica. */
+/**
+ * The store that several machines share (src/store). With a store, the file of the table is only a copy of the store's
+ * rows.
+ */
 export interface SharedTable {
-  /** Makes the file equal to the store. Returns at once while the store is away, and soon otherwise. Never rejects. */
+  /**
+   * Makes the file equal to the store. Returns at once when the store cannot be reached, and soon otherwise. Never
+   * rejects.
+   */
   refresh(): Promise<void>;
-  /** Adds a row, unless the identity may not register it. @throws Error when the store is away, or HttpError */
+  /**
+   * Adds a row to the store.
+   *
+   * @throws Error when the store cannot be reached; HttpError when the identity may not register the row
+   */
   register(row: object, request: Registration): Promise<void>;
-  /** Whether the table is older than STORE_MAX_AGE, so that no credential may be accepted. */
+  /**
+   * Returns whether the table is older than STORE_MAX_AGE. While the table is too old, no credential may be accepted.
+   */
   isTooOld(): boolean;
-  /** Whether all machines have the session key of the store, so that no machine makes one. */
+  /** Whether all machines get the session key from the store. When this is true, no machine makes its own key. */
   readonly sharesSessionKey: boolean;
-  /** Calls back when the file or the session key has changed. */
+  /** Registers a function that is called when the file or the session key may have changed. */
   onChange(look: () => void): void;
 }
 
@@ -40,11 +58,21 @@ export interface Credentials {
    * first. Never throws or rejects.
    */
   identify(authorization: string): KnownCaller | Promise<KnownCaller>;
-  /** The current table. A change replaces it, and then each caller must be identified again. */
+  /**
+   * Returns the current table. A change of the file creates a new table. Then a caller who was identified before must
+   * be identified again.
+   */
   table(): unknown;
-  /** Creates a session token. @throws HttpError `SESSION_UNAVAILABLE` without a session key that can be used or made */
+  /**
+   * Creates a session token.
+   *
+   * @throws HttpError `SESSION_UNAVAILABLE` when there is no usable session key and none can be made
+   */
   issueSession(rowId: string): Session;
-  /** The owner's live rows, after a read of the file: another process may just have written one. */
+  /**
+   * Returns the owner's live rows, which are neither revoked nor expired. Reads the file first, because another process
+   * may just have written a row.
+   */
   findByOwner(owner: Owner): Promise<CredentialRow[]>;
   /**
    * Appends a row to the table's file.
@@ -54,16 +82,16 @@ export interface Credentials {
    */
   register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }>;
   status(): TableStatus;
-  /** Stops polling. */
+  /** Stops polling the file for changes. */
   close(): void;
 }
 
 export interface CredentialsOptions {
   readonly dataDir: string;
-  /** The value of the setting SESSION_KEY. Without one, the file session.key is used. */
+  /** The value of the setting SESSION_KEY. When the value is undefined, the file session.key is used. */
   readonly sessionKey: string | undefined;
   readonly log: Log;
-  /** Undefined: the file is the only place of the table. */
+  /** The store, when machines share one; undefined when the table is only in the file. */
   readonly shared?: SharedTable | undefined;
   /** Unix milliseconds. */
   readonly now?: () => number;
@@ -92,7 +120,7 @@ export async function createCredentials({
   function identify(authorization: string): Caller | Promise<Caller> {
     const caller = identifyNow(authorization);
     if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MAX_WAITING) return caller;
-    // The row of the token may have been written since the last read.
+    // The row of the token may have been written since the last read. So the file is read again.
     waiting++;
     return refresh().then(() => {
       waiting--;
@@ -100,7 +128,10 @@ export async function createCredentials({
     });
   }
 
-  /** Refuses each credential while the table is too old: a revocation may have happened since. */
+  /**
+   * Refuses each credential while the table is too old, because the credential may have been revoked since the last
+   * update.
+   */
   async function identifyUnlessTooOld(authorization: string): Promise<KnownCaller> {
     const caller = await identify(authorization);
     return shared?.isTooOld() && caller.kind !== 'foreign' ? { kind: 'away' } : caller;
@@ -133,7 +164,7 @@ export async function createCredentials({
             append(issued.row);
           });
         else await shared.register(issued.row, request);
-        // The client's next request may use the new token.
+        // Reads the file now, because the client's next request may already use the new token.
         await table.look();
         const row = table.current().rows.get(issued.token.id);
         if (row === undefined)
@@ -149,7 +180,7 @@ export async function createCredentials({
   };
 }
 
-/** @param isShared the store writes the key file */
+/** Holds the session key in memory. @param isShared whether the store writes the key file */
 function createKeyHolder(dataDir: string, setting: string | undefined, log: Log, isShared: boolean) {
   const derive = (text: string | undefined) => (text === undefined ? undefined : deriveSessionKey(text));
   let key = derive(setting ?? readSessionKey(dataDir));
@@ -161,11 +192,14 @@ function createKeyHolder(dataDir: string, setting: string | undefined, log: Log,
       if (key === undefined) throw new Error('The store has not given this machine the session key yet');
       return key;
     },
-    /** The store may have written another key. */
+    /** Removes the key from memory, because the store may have written another key to the file. */
     forget(): void {
       if (isShared && setting === undefined) key = undefined;
     },
-    /** Reads the key file while there is no key: another worker may have made the file meanwhile. */
+    /**
+     * Returns the key. While there is none, each call reads the key file, because another worker may have made the file
+     * meanwhile.
+     */
     find(): Buffer | undefined {
       try {
         key ??= derive(readSessionKey(dataDir));

@@ -9,9 +9,11 @@ import { parseToken, sha256 } from './token.ts';
 export type Caller =
   /** The value matches a live row, until `expiresAt` (Unix milliseconds). */
   | { readonly kind: 'row'; readonly row: CredentialRow; readonly expiresAt: number }
-  /** The value is no token of Gatefold and matches no row: authorization is up to the controllers. */
+  /** The value is no Gatefold token and matches no row. So the controllers decide about the authorization. */
   | { readonly kind: 'foreign' }
-  /** The value is a token of Gatefold, or a row's literal value, but not of a live row: 401. */
+  /**
+   * The value is a Gatefold token or the literal value of a row, but no live row accepts it. The request gets a 401.
+   */
   | Refusal;
 
 export interface Refusal {
@@ -19,7 +21,7 @@ export interface Refusal {
   readonly reason: string;
   /** The row's id, when the token contains one. */
   readonly id?: string;
-  /** The table does not have this row or secret, but the file may have it by now. */
+  /** The table in memory does not have this row or secret, but the file may already have it. */
   readonly isUnknown?: true;
 }
 
@@ -31,7 +33,7 @@ export interface IdentifyContext {
 }
 
 const FOREIGN: Caller = Object.freeze({ kind: 'foreign' });
-/** Compared with the digest of a secret when no row has the id, so that both comparisons take the same time. */
+/** A digest to compare with when no row has the id. With it, the check of an unknown id takes the same time. */
 const NO_DIGEST = Buffer.alloc(32);
 
 /** @param authorization the header value as it was received, without spaces and tabs around it */
@@ -59,12 +61,12 @@ function identifyToken(text: string, { table, now }: IdentifyContext): Caller {
   const row = table.rows.get(id);
   const digest = sha256(token.secret);
   const { timingSafeEqual } = crypto();
-  // An unknown id costs the same comparison. So response times do not reveal which ids exist.
+  // The digests are compared even when the id is unknown. So response times do not reveal which ids exist.
   const isCurrent = timingSafeEqual(digest, row?.digest ?? NO_DIGEST);
   if (row?.digest === undefined) return refusedUntilRead(id, 'no row has its id');
   if (isCurrent) return liveOrRefused(row, id, now);
   const previous = row.previous.find((earlier) => timingSafeEqual(digest, earlier.digest));
-  // A rotation that this worker has not read yet looks the same.
+  // The secret may come from a rotation that this worker has not read yet.
   if (previous === undefined) return refusedUntilRead(id, 'its secret is not that of the row');
   if (previous.expiresAt <= now) return refused('its secret was rotated and the overlap is over', id);
   return liveOrRefused(row, id, now, previous.expiresAt);
@@ -88,7 +90,7 @@ function liveOrRefused(row: CredentialRow, id: string, now: number, tokenExpires
   return { kind: 'row', row, expiresAt: Math.min(row.expiresAt, tokenExpiresAt) };
 }
 
-/** The reason why a row is not live; `undefined` for a live row. */
+/** Returns the reason why a row is not live; `undefined` for a live row. */
 export function whyNotLive(row: CredentialRow, now: number): string | undefined {
   if (row.revoked) return 'its row is revoked';
   return row.expiresAt > now ? undefined : 'its row has expired';
@@ -98,17 +100,20 @@ function refused(reason: string, id?: string): Refusal {
   return id === undefined ? { kind: 'refused', reason } : { kind: 'refused', reason, id };
 }
 
-/** A refusal by the table in memory, which a new read of the file may change. */
+/** Refuses a caller by the table in memory. A new read of the file may lead to another result. */
 function refusedUntilRead(id: string, reason: string): Refusal {
   return { kind: 'refused', reason, id, isUnknown: true };
 }
 
-/** The scheme is case-insensitive, and one or more spaces follow it (RFC 9110, 11.1 and 11.4). */
+/**
+ * Matches the scheme Bearer. A scheme is case-insensitive, and one or more spaces follow it (RFC 9110, 11.1 and 11.4).
+ */
 const BEARER = /^bearer +/i;
 
-// A damaged token must not become an anonymous call: one with another scheme, with quotes, U+00A0 or in wrong case. But
-// a foreign token may contain "gfk_" by chance, as one JWT in some thousands does. So the prefix counts only at the
-// beginning of a word. Inside of a word, the complete shape must match. Both patterns take time linear in the length.
+// A request with a damaged Gatefold token must not become an anonymous call. Examples of damage are another scheme,
+// quotes, U+00A0 and wrong case. But a foreign token may contain "gfk_" by chance, as one JWT in some thousands does.
+// So the prefix alone is enough only at the beginning of a word. Inside a word, the complete shape must match. Both
+// patterns take time linear in the length.
 const PREFIX_OF_WORD = /(?:^|[^0-9A-Za-z._~+/-])gf[ks]_/i;
 const SHAPE_ANYWHERE = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
 

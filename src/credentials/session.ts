@@ -1,6 +1,7 @@
-// Creates and checks session tokens, `gfs_<claims>.<mac>`. A token belongs to a row, is valid for an hour, and is
-// checked with the session key alone, so every machine with the key accepts it. The key is a setting, or the file
-// `session.key` in the data folder, which is made when it is first needed. identify.ts checks the row.
+// Creates and checks session tokens, `gfs_<claims>.<mac>`. A token belongs to a row of the credentials table and is
+// valid for an hour. The check needs only the session key, so every machine with the key accepts the token. The key is
+// a setting or the file `session.key` in the data folder. The file is made when a key is first needed. identify.ts
+// checks the row.
 import {
   closeSync,
   fsyncSync,
@@ -28,7 +29,10 @@ export interface Session {
   readonly expiresAt: number;
 }
 
-/** The result of a check. `expiresAt` is in Unix milliseconds. */
+/**
+ * The result of a check: the row and the expiry of the token, or the reason of a refusal. `expiresAt` is in Unix
+ * milliseconds.
+ */
 export type SessionCheck = { readonly rowId: string; readonly expiresAt: number } | { readonly reason: string };
 
 /**
@@ -57,23 +61,24 @@ export function checkSessionToken(key: Buffer, token: string, now: number): Sess
   if (match === null) return { reason: 'it does not have the shape of a session token' };
   const [, claims, text] = match as unknown as [string, string, string];
   const mac = Buffer.from(text, 'base64url');
-  // 43 characters hold 258 bits, two more than the MAC, so four texts decode to it. Only one of them is accepted.
+  // The MAC has 256 bits, but 43 characters hold 258. So four different texts decode to the same MAC, and only one of
+  // them is accepted.
   const isGenuine = crypto().timingSafeEqual(mac, computeMac(key, claims)) && mac.toString('base64url') === text;
   if (!isGenuine) return { reason: 'it is not signed with the session key' };
   const { row, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { row: string; exp: number };
   return exp * 1000 > now ? { rowId: row, expiresAt: exp * 1000 } : { reason: 'the session is over' };
 }
 
-// Signs the text of the claims, so that no second spelling of the same claims is accepted.
+// Signs the text of the claims and not their values. So only one spelling of the same claims is accepted.
 function computeMac(key: Buffer, claims: string): Buffer {
   return crypto().createHmac('sha256', key).update(SESSION_PREFIX).update(claims).digest();
 }
 
-/** The length of the shortest key, in characters. */
+/** The length of the shortest key that is accepted, in characters. */
 const MIN_KEY_LENGTH = 32;
 
 /**
- * The text of the key file; `undefined` when there is none.
+ * Returns the text of the key file; `undefined` when there is no such file.
  *
  * @throws Error one line, when the file cannot be read or is too short to be a key
  */
@@ -81,7 +86,7 @@ export function readSessionKey(dataDir: string): string | undefined {
   const path = join(dataDir, 'session.key');
   let text: string;
   try {
-    // To open a FIFO could wait for a writer without end.
+    // Opening a FIFO (a named pipe) could wait for a writer without end, so only a regular file is opened.
     if (!statSync(path).isFile()) throw new Error('it is not a regular file');
     text = readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
   } catch (error) {
@@ -96,7 +101,7 @@ export function readSessionKey(dataDir: string): string | undefined {
   return text;
 }
 
-/** Replaces the key file by the key that all machines share. @throws Error of the system */
+/** Replaces the key file with the key that all machines share. @throws the error of a system call */
 export function writeSessionKey(dataDir: string, text: string): void {
   const draft = join(dataDir, `.session.key.${process.pid}.tmp`);
   writeFileSync(draft, `${text}\n`, { mode: 0o600 });
@@ -104,8 +109,8 @@ export function writeSessionKey(dataDir: string, text: string): void {
 }
 
 /**
- * The text of the key file, which is made when there is none. Processes that do this at the same time get one key: each
- * writes a draft, and `link` gives the real name to the draft of exactly one.
+ * Returns the text of the key file. When there is no file, makes it with a new key. Processes that do this at the same
+ * time get the same key. Each of them writes a draft, and `link` gives the final name to exactly one draft.
  *
  * @throws Error one line
  */

@@ -1,6 +1,6 @@
-// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets for the table. The checksum is no
-// secret: by it, scanners recognise a token in a text, and a typo is refused before the look-up. identify.ts checks
-// tokens against the table.
+// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets for the table. The checksum is not
+// secret. With it, scanners recognise a token in a text, and a typing error is refused before the row is looked up.
+// identify.ts checks tokens against the table.
 import { crypto, hash } from '../base/builtins.ts';
 
 export const ID_LENGTH = 12;
@@ -17,14 +17,17 @@ export interface Token {
 
 export type RandomBytes = (size: number) => Uint8Array;
 
-/** Makes a token with a new secret; also with a new id, unless one is given. 43 base62 characters hold 256 bits. */
+/**
+ * Makes a token with a new secret. The id is also new, unless the caller gives one. The 43 base62 characters of a
+ * secret hold 256 bits.
+ */
 export function generateToken(random: RandomBytes = crypto().randomBytes, id = randomBase62(ID_LENGTH, random)): Token {
   const secret = randomBase62(SECRET_LENGTH, random);
   const body = `gfk_${id}_${secret}_`;
   return { id, secret, token: body + computeChecksum(body) };
 }
 
-/** The parts of a token; `undefined` when its shape or checksum is wrong. */
+/** Returns the id and the secret of a token; `undefined` when its shape or checksum is wrong. */
 export function parseToken(text: string): Pick<Token, 'id' | 'secret'> | undefined {
   const match = TOKEN_SHAPE.exec(text);
   if (match === null) return undefined;
@@ -37,7 +40,9 @@ export function hasTokenShape(text: string): boolean {
   return TOKEN_SHAPE.test(text);
 }
 
-/** The field `hash` of a row. A plain digest is enough, because nobody can guess a secret of 256 random bits. */
+/**
+ * Returns the field `hash` of a row. A plain digest is enough, because nobody can guess a secret of 256 random bits.
+ */
 export function hashSecret(secret: string): string {
   return `sha256:${sha256(secret).toString('base64url')}`;
 }
@@ -46,7 +51,8 @@ export function sha256(data: string | Buffer): Buffer {
   return Buffer.from(hash('sha256', data, 'latin1'), 'latin1');
 }
 
-// 248 = 4 * 62. Bytes from 248 on are dropped, because they would make the first eight characters more frequent.
+// Only bytes below 248 (4 * 62) are used, so that all characters are equally frequent. With the bytes from 248 on, the
+// first eight characters would be more frequent.
 function randomBase62(length: number, randomBytes: RandomBytes): string {
   let text = '';
   while (text.length < length) {

@@ -1,5 +1,8 @@
-// Writes who may call an operation: the security schemes of the document, the alternatives of each operation, and the
-// answers to callers who may not. http/caller-check.ts is what refuses them.
+// Writes who may call an operation:
+// - the security schemes of the document
+// - the alternatives of each operation
+// - the answers to callers who may not call the operation
+// http/caller-check.ts refuses such callers when a request comes.
 import type { LoadedService } from '../groups/service-file.ts';
 import { KEY_HEADER_SCHEME, KEY_SCHEME, rulesOf } from '../service/access.ts';
 import type { DocumentedOperation } from './openapi.ts';
@@ -12,11 +15,14 @@ export interface AccessWriter {
   readonly schemes: Readonly<Record<string, object>>;
   /** The alternatives of an operation that anyone may call. */
   readonly open: readonly Requirement[];
-  /** Alternatives, each of which lets a caller in. Undefined: those of `open`. */
+  /**
+   * Returns the alternatives of an operation. A caller needs only one of them. Returns undefined when the alternatives
+   * are those of `open`.
+   */
   alternatives(access: Access): readonly Requirement[] | undefined;
 }
 
-/** @param service undefined: there is no service file */
+/** @param service undefined when there is no service file */
 export function createAccessWriter(
   service: Pick<LoadedService, 'authenticate' | 'securitySchemes' | 'keyHeader'> | undefined,
 ): AccessWriter {
@@ -52,7 +58,7 @@ export function createAccessWriter(
   };
 }
 
-/** Names of the answers that refuse a caller, by status. */
+/** Returns the names of the answers that refuse a caller, by status. */
 export function refusalsOf(access: Access = 'anyone'): Readonly<Record<string, string>> {
   const rules = rulesOf(access);
   const takesUser = rules.includes('user') || rules.includes('caller');

@@ -22,7 +22,7 @@ interface Component {
   readonly name: string;
   /** The JSON of the group's schema, for the comparison with other groups. */
   readonly text: string;
-  /** The names that its schema refers to. */
+  /** The names of the schemas that its own schema refers to. */
   readonly uses: Set<string>;
   /** Every reference to the component. `finish` writes the name into each. */
   readonly references: { $ref: string }[];
@@ -33,7 +33,7 @@ const DEFS = '#/$defs/';
 
 /** @param reserved names that belong to the document itself */
 export function createComponents(reserved: readonly string[]): Components {
-  /** By `${page} ${name}`. */
+  /** The components, each with the key `${page} ${name}`. */
   const components = new Map<string, Component>();
 
   function publish(group: SchemaGroup, value: unknown, user?: Component): unknown {
@@ -106,7 +106,7 @@ export function isFile({ type, contentMediaType }: Schema): boolean {
 /** Whether a value of the schema may contain a file. Such a body is sent as a form. */
 export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>, depth = 0): boolean {
   const target = resolveReference(schema, defs);
-  // A recursive type has no end.
+  // The limit is needed because a recursive type has no end.
   if (depth > 8) return false;
   if (isFile(target)) return true;
   const children = [

@@ -1,5 +1,6 @@
-// Writes the declarations of all operations for a front end: one file of TypeScript without any import. `Client<Api>`
-// makes the same client of it as of the controllers. type-text.ts writes each type. This file does not know files.
+// Writes the declarations of all operations for a front end: the text of one TypeScript file without any import.
+// `Client<Api>` makes the same client from this text as from the controllers. type-text.ts writes each type. This
+// module reads and writes no files.
 import { pageOf } from '../base/page-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import type { DocumentedGroup, DocumentedOperation } from './openapi.ts';
@@ -7,7 +8,7 @@ import { comment, type NameOf, quoted, typeText } from './type-text.ts';
 
 export interface Declarations {
   readonly text: string;
-  /** Operations whose result has no type that can be read, each with the reason: `order created: …`. */
+  /** The operations whose result has no type that can be read, each with the reason, such as `order created: …`. */
   readonly unknown: readonly string[];
 }
 
@@ -21,7 +22,10 @@ const HEAD = `// Declarations of the service's operations. \`gatefold types\` ma
 //   import { createClient } from 'gatefold/client';
 //   const api = createClient<Api>`;
 
-/** The types of results that have no JSON, as \`gatefold/client\` reads them. Each is written where it is needed. */
+/**
+ * The types of results that are not sent as JSON, in the form that `gatefold/client` reads. Each of these types is
+ * written only when an operation needs it.
+ */
 const RESULT_TYPES: Readonly<Record<string, string>> = {
   Reply: `
 /** A result with a status of its own. */
@@ -62,7 +66,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
     const { summary, description } = group.contract ?? {};
     return `${comment({ summary, description }, '  ')}  ${quoted(pageOf(group.name))}: {\n${members.join('')}  };\n`;
   });
-  // Writing a type may add another one to the map. The loop also visits that one.
+  // Writing a type may add another type to the map. The loop also visits the added type.
   const types: string[] = [];
   for (const [name, { group, schema }] of used) types.push(writeType(name, schema, createNames(group, names, used)));
   const body = `\nexport interface Api {\n${interfaces.join('')}}\n${types.join('')}`;
@@ -161,6 +165,7 @@ function writeResult(result: ResultContract, nameOf: NameOf, indent: string): st
   ];
   if (parts.length === 0) parts.push('unknown');
   const types = body === 'bytes' ? ['Blob'] : body === 'events' ? [`EventStream<${parts.join(' | ')}>`] : parts;
-  // A `Reply` for each part: TypeScript does not infer undefined from a body that may be undefined.
+  // Each part gets a `Reply` of its own. TypeScript does not infer undefined from one `Reply` whose body may be
+  // undefined.
   return (isReply ? types.map((type) => `Reply<${status}, ${type}>`) : types).join(' | ');
 }

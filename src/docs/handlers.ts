@@ -8,13 +8,13 @@ import type { ControllerParams } from '../controller.ts';
 import { createDocument, type DocumentedGroup, type DocumentedService, type DocumentInfo } from './openapi.ts';
 
 export interface DocsParts {
-  /** `application`: a request needs a credential. */
+  /** The callers that may read the document. With `application`, a request needs a credential. */
   readonly access: 'on' | 'application' | 'off';
   /** Returns all groups that serve now. */
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
   readonly basePath: string;
-  /** Returns the service file. Undefined: there is none. */
+  /** Returns the service file, or undefined when there is none. */
   readonly service: () => DocumentedService | undefined;
   /** Reads the HTML that the build made of src/docs/page. */
   readonly readPage: () => string;
@@ -41,7 +41,7 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
     if (document === undefined || !isCurrent) {
       documented = current;
       document = writeDocument(current);
-      // The next request tries again.
+      // After a failure, the next request tries again.
       document.catch(() => {
         document = undefined;
       });
@@ -75,7 +75,10 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
   return { openapi, page: sendPage };
 }
 
-/** Clients keep the answer, and ask with its ETag whether it has changed. */
+/**
+ * The headers of an answer that clients may cache. Before each use, a client asks with the ETag whether the answer has
+ * changed.
+ */
 const REVALIDATED = { 'Cache-Control': 'no-cache' };
 
 function tagOf(text: string): string {
@@ -87,7 +90,10 @@ interface Page {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The page asks for a credential before it has the document, so the page itself names the header for that. */
+/**
+ * Writes the name of the key header into the page. The page asks for a credential before it has the document, so it
+ * cannot read the name there.
+ */
 function withKeyHeader(text: string, keyHeader = ''): string {
   return text.replace('data-key-header=""', () => `data-key-header="${keyHeader.replaceAll('&', '&amp;')}"`);
 }

@@ -14,14 +14,20 @@ import { ENVELOPE_SCHEMAS, writeRefusals } from './refusals.ts';
 
 /** The parts of a handler group that the document shows. */
 export interface DocumentedGroup {
-  /** `User` */
+  /** The name of the group, such as `User`. */
   readonly name: string;
   readonly operations: ReadonlyMap<string, DocumentedOperation>;
-  /** In a group with a route, `/api/user/name` accepts POST only. In other groups it accepts any method. */
+  /**
+   * The routes of the group. In a group with a route, `/api/user/name` accepts only POST. In other groups it accepts
+   * any method.
+   */
   readonly routes: readonly GroupRoute[];
-  /** Set where the service file makes the group strict: `/api/user/name` then accepts POST only, too. */
+  /**
+   * The routes that a group gets when the service file makes it strict; otherwise undefined. In such a group,
+   * `/api/user/name` also accepts only POST.
+   */
   readonly strictRoutes?: readonly GroupRoute[] | undefined;
-  /** The types of the group; undefined: its source was not read. */
+  /** The types of the group; undefined when its source was not read. */
   readonly contract?: GroupContract | undefined;
 }
 
@@ -52,10 +58,11 @@ export type DocumentedService = Pick<
 >;
 
 /**
- * The paths of the document begin with `/api`, as they did before there was BASE_PATH: clients that were generated from
- * it stay as they are. Another base path is in `servers`.
+ * Creates the document. With the default base path, the paths of the document begin with `/api`, as they did before the
+ * setting BASE_PATH existed. So clients that were generated from the document stay valid. Any other base path is in
+ * `servers`.
  *
- * @param service undefined: there is no service file
+ * @param service undefined when there is no service file
  */
 export function createDocument(
   groups: readonly DocumentedGroup[],
@@ -102,7 +109,7 @@ export function createDocument(
     openapi: '3.1.0',
     info,
     servers: [{ url: server }],
-    // A credential is optional. An operation that needs one replaces this.
+    // By default, a credential is optional. An operation that needs a credential replaces this value with its own.
     security: access.open,
     tags,
     paths,
@@ -143,7 +150,8 @@ function createPlaces(
       return { verb: verbForName(name, method, isStrict), path: `${groupPath}/${name}`, names: [] };
     }
     const ownNames = namesOf(route.segments);
-    // `/{id}` and `/{name}` are the same path in OpenAPI 3.1 (Paths Object). So both show the names of the first route.
+    // `/{id}` and `/{name}` are the same path in OpenAPI 3.1 (Paths Object). So both paths show the names of the first
+    // route.
     const shape = route.segments.map(({ literal }) => literal ?? '{}').join('/');
     const shownNames = namesByShape.get(shape) ?? ownNames;
     namesByShape.set(shape, shownNames);
@@ -157,7 +165,7 @@ function createPlaces(
 /** The method that the document shows for an operation with a name of its own, which may accept any method. */
 function verbForName(name: string, method: (...args: never[]) => unknown, isStrict: boolean): string {
   if (isStrict) return 'POST';
-  // A credential needs the permission for PUT to call `updated`.
+  // A credential needs the permission for PUT to call `updated`, so the document shows PUT.
   if (name === 'updated') return 'PUT';
   return method.length === 0 ? 'GET' : 'POST';
 }

@@ -11,7 +11,10 @@ import type { DocumentedOperation } from './openapi.ts';
 export interface Place {
   readonly verb: string;
   readonly path: string;
-  /** The names of the captured segments. `shown`: as the document has it. `own`: as the operation's route has it. */
+  /**
+   * The names of the captured segments. `shown` is the name in the document. `own` is the name in the operation's
+   * route.
+   */
   readonly names: readonly { readonly shown: string; readonly own: string }[];
 }
 
@@ -85,7 +88,7 @@ function describeQuery(schema: Schema | undefined, { group, components }: Operat
   );
 }
 
-/** `data` and `params.query` may both declare the same parameter. */
+/** Removes duplicates, because `data` and `params.query` may both declare the same parameter. */
 function removeDuplicates(parameters: readonly Parameter[]): Parameter[] {
   return [...new Map(parameters.map((parameter) => [`${parameter.in} ${parameter.name}`, parameter])).values()];
 }

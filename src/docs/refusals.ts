@@ -4,7 +4,7 @@ import type { Schema } from '../contract/contract.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import type { Components } from './components.ts';
 
-/** The components that each document has without a format of the service's own. */
+/** The components of each document, unless the service has an error format of its own. */
 export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {
   Error: {
     type: 'object',
@@ -51,7 +51,7 @@ export interface Refusals {
   readonly responses: Readonly<Record<keyof typeof DESCRIPTIONS, object>>;
 }
 
-/** @param service undefined: there is no service file */
+/** @param service undefined when there is no service file */
 export function writeRefusals(
   service: Pick<LoadedService, 'formatError' | 'errorBody'> | undefined,
   components: Components,
@@ -61,7 +61,7 @@ export function writeRefusals(
     return { schemas: ENVELOPE_SCHEMAS, responses: responsesOf(DESCRIPTIONS, 'application/json', schema) };
   }
   const { schema = {}, defs } = service.errorBody;
-  // No group has a name with a dot.
+  // The name has a dot, so it cannot be the name of a group.
   const published = components.publish({ page: 'service.error', defs }, schema);
   return { schemas: {}, responses: responsesOf(OWN_DESCRIPTIONS, mediaTypeOf(service.formatError), published) };
 }

@@ -32,7 +32,10 @@ export function typeText(value: unknown, nameOf: NameOf, indent = '  '): string 
   return parts.length === 1 ? (parts[0] as string) : parts.map(inBrackets).join(' & ');
 }
 
-/** Writes a union. Its parts are different, and `unknown` has every other part in it. */
+/**
+ * Writes a union of types. Equal parts are written once. If one part is `unknown`, the union is `unknown`, because
+ * `unknown` includes every other type.
+ */
 function unite(parts: readonly string[]): string {
   if (parts.includes(UNKNOWN)) return UNKNOWN;
   return [...new Set(parts)].join(' | ') || 'never';
@@ -50,7 +53,7 @@ function writeKind(kind: string, schema: Schema, nameOf: NameOf, indent: string)
 }
 
 function writeArray({ prefixItems, items, minItems = 0, type }: Schema, nameOf: NameOf, indent: string): string {
-  // `object` includes lists.
+  // The type `object` includes lists.
   if (Array.isArray(type) && type.includes('object')) return 'object';
   if (!Array.isArray(prefixItems)) {
     if (items === false) return '[]';
@@ -99,7 +102,7 @@ interface Described {
   readonly [keyword: string]: unknown;
 }
 
-/** Returns the doc comment of a field, a type or an operation. Empty: there is nothing to say. */
+/** Returns the doc comment of a field, a type or an operation. The comment is empty when there is nothing to say. */
 export function comment({ summary, description, deprecated }: Described, indent: string): string {
   const texts = [summary, description].filter((text) => typeof text === 'string' && text !== '');
   const lines = [...texts.join('\n\n').split('\n'), ...(deprecated === true ? ['@deprecated'] : [])]

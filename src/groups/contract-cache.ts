@@ -1,6 +1,6 @@
-// The contracts that earlier processes have read from the controllers of a large folder, in one file on disk.
-// contract/cached-contract.ts decides whether a contract is still valid. The file is valid for one build of Gatefold
-// and Node.
+// A cache on disk of the contracts (types and comments) that earlier processes have read from the controllers of a
+// large folder. contract/cached-contract.ts decides whether a contract is still valid. The cache file is valid only for
+// one build of Gatefold and of Node.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
@@ -10,11 +10,12 @@ import { fingerprint } from '../base/fingerprint.ts';
 import type { ContractCache } from '../contract/cached-contract.ts';
 import { entryPath, version } from '../own-files.ts';
 
-/** Milliseconds from the contract of a group that is imported while the worker serves until the file is written. */
+/** Milliseconds until the file is written, after a worker that serves has imported a group and added its contract. */
 const SAVE_DELAY = 1000;
 /**
- * New contracts after which Node writes the code that it has compiled, in a worker that loads. Nothing else runs while
- * Node writes, and the code of 1,000 files takes a second: too long for one step of a load, and for requests.
+ * Number of new contracts after which a worker that loads makes Node write the code that Node has compiled. Nothing
+ * else runs while Node writes. The code of 1,000 files takes a second, which is too long for one step of a load, and
+ * for requests.
  */
 const FLUSH_AFTER = 50;
 
@@ -32,14 +33,17 @@ export function openCaches(dir: string): FolderCache | undefined {
 }
 
 export interface FolderCache extends ContractCache {
-  /** The folder has loaded: writes what is new of it, and frees the memory of the rest. */
+  /** Writes the new contracts, and frees the memory of the others. Called when the folder has loaded. */
   release(): void;
 }
 
-/** The file begins with the build and the digest of the rest. Each contract has two lines: its path, and its text. */
+/**
+ * Opens the cache of contracts. The file begins with the build and the digest of the rest. Each contract has two lines:
+ * its path, and its text.
+ */
 export function openContractCache(file: string, build = ownBuild()): FolderCache {
   let readState = fingerprint(file);
-  /** Undefined after the load. */
+  /** Path → contract, as read from the file. `cached` is undefined after the load. */
   let cached: ReadonlyMap<string, string> | undefined = readCache(file, build);
   const used = new Set<string>();
   const added = new Map<string, string>();
@@ -83,7 +87,7 @@ export function openContractCache(file: string, build = ownBuild()): FolderCache
   };
 }
 
-/** Path → contract. Empty for a file of another build, and for one that is not as it was written. */
+/** Reads the file: path → contract. The map is empty when another build wrote the file, or when the file is damaged. */
 function readCache(file: string, build: string): ReadonlyMap<string, string> {
   let text: string;
   try {
@@ -100,7 +104,10 @@ function readCache(file: string, build: string): ReadonlyMap<string, string> {
   return cached;
 }
 
-/** The versions of Gatefold and Node, and the state of every own file: a checkout changes without a new version. */
+/**
+ * Returns a digest of the versions of Gatefold and Node, and of the state of every own file. The files are included
+ * because a checkout changes without a new version.
+ */
 function ownBuild(): string {
   const folder = dirname(entryPath('worker'));
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.[jt]s$/.test(name));

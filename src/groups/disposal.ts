@@ -4,7 +4,7 @@ import { describeError, type Log } from '../base/log.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Group } from './operations.ts';
 
-/** Milliseconds that one controller gets. All controllers begin at once. */
+/** Maximum milliseconds to dispose of one controller. All controllers are disposed of at the same time. */
 const LIMIT = 5000;
 
 /** Disposes of the controllers of all groups. The promise never rejects, because the process ends next in any case. */

@@ -15,7 +15,9 @@ import { SourceChanged } from './source-texts.ts';
 
 type Module = Readonly<Record<string, unknown>>;
 
-/** The steps of a load that belong to the caller. An error that a step throws is the error of the file. */
+/**
+ * The steps of a load that the caller provides. When a step throws an error, the file fails to load with that error.
+ */
 export interface LoadSteps<T> {
   /** Runs before the file is imported. */
   readonly check?: () => void;
@@ -24,15 +26,18 @@ export interface LoadSteps<T> {
 }
 
 export interface FileLoader {
-  /** Imports a file and uses its module, again while the file changes during its import. Never rejects. */
+  /**
+   * Imports a file and passes its module to `use`. Does both again when the file changes during its import. Never
+   * rejects.
+   */
   load<T>(group: string, file: string, steps: LoadSteps<T>): Promise<{ readonly load: GroupLoad; readonly loaded?: T }>;
-  /** Returns why a file did not load, while the file has not changed since. */
+  /** Returns why a file did not load, or undefined when the file has changed since or has not failed. */
   brokenReason(file: string): string | undefined;
   /** Keeps a file from being loaded until it changes. */
   skip(file: string, reason: string): void;
   /** Opens the caches of a folder, before its first file is loaded. */
   openCaches(count: number): Promise<void>;
-  /** The folder has loaded: frees what only its load needed. */
+  /** Frees the memory that only the load of the folder needed. Called when the folder has loaded. */
   release(): Promise<void>;
   closure(): LoadedFile[];
 }
@@ -40,25 +45,30 @@ export interface FileLoader {
 export interface FileLoaderOptions extends ModuleLoaderOptions {
   readonly dir: string;
   readonly log: Log;
-  /** Milliseconds that the import of one file may take. */
+  /** Maximum milliseconds for the import of one file. */
   readonly loadTimeout: number;
   readonly usesCaches: boolean;
 }
 
-/** Loads of a file whose source changes during its import, at most. */
+/** Maximum number of loads of a file whose source changes during its import. */
 const MAX_RELOADS = 3;
-/** Controllers in the smallest folder that has a cache. A smaller one loads about as fast without. */
+/**
+ * Minimum number of controllers in a folder that gets a cache. A smaller folder loads about as fast without a cache.
+ */
 const FEWEST_CACHED = 30;
 
 export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: FileLoaderOptions): FileLoader {
   const modules = createModuleLoader({ onFile });
-  /** By file name, files whose last load failed, with their fingerprints then. A changed file is tried again. */
+  /**
+   * File name → why its last load failed, and its fingerprint at that time. A file that has changed since is tried
+   * again.
+   */
   const broken = new Map<string, { readonly reason: string; readonly state: string }>();
-  /** By real path, how often a file was imported. */
+  /** Real path of a file → how often the file was imported. */
   const attempts = new Map<string, number>();
   let cache: FolderCache | undefined;
   let reader: Promise<Reader> | undefined;
-  /** Loads the parser of types with the first controller. */
+  /** Loads the parser of types when the first controller is loaded. */
   const loadReader = () =>
     (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(modules, cache)));
 

@@ -8,8 +8,8 @@ import type { ControllerSource } from '../contract/reader.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
 /**
- * @param onResult reports results that differ from their type; undefined: results are not checked
- * @throws ContractError a request type is not understood, or an operation is not found in the source
+ * @param onResult reports results that differ from their type; when it is undefined, results are not checked
+ * @throws ContractError when a request type is not understood, or an operation is not found in the source
  */
 export function withContract(
   group: Omit<Group, 'contract'>,
@@ -45,7 +45,8 @@ function withResultCheck(
       const mistake = check(result);
       if (mistake !== undefined) report({ group, operation: name, ...mistake });
     } catch {
-      // The check failed on a value that cannot be encoded either. The sender of the answer reports that.
+      // The check threw an error, because the value cannot be encoded. The code that sends the answer reports this
+      // mistake.
     }
     return result;
   };

@@ -1,4 +1,4 @@
-// The outcome of loading one controller file or the service file, and the log lines of one that does not load.
+// The outcome of loading one controller file or the service file, and the log lines of a file that does not load.
 import type { LoadFacts } from '../base/events.ts';
 import type { Log } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
@@ -16,15 +16,15 @@ export interface GroupLoad {
   readonly column?: number | undefined;
   /** The names of the operations, where `GroupsOptions.reportsOperations` is set. */
   readonly operationNames?: readonly string[];
-  /** Methods that look like operations and are none, each with its cure: `find_all: rename it to findAll`. */
+  /** Methods that look like operations but are not, each with its cure: `find_all: rename it to findAll`. */
   readonly hints?: readonly string[];
   /** Operations whose types check nothing, each with the reason: `created: its source is not followed`. */
   readonly unchecked?: readonly string[];
-  /** The number of its tools, where it has any. */
+  /** The number of the group's tools, when it has any. */
   readonly tools?: number;
-  /** Whether the load did not end within its time. */
+  /** Whether the load exceeded its time limit. */
   readonly hung?: boolean;
-  /** Whether folders hold groups, where this is the load of the service file. */
+  /** Whether subfolders hold groups. `folders` is set only in the load of the service file. */
   readonly folders?: boolean;
 }
 

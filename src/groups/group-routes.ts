@@ -1,6 +1,6 @@
-// The routes of a group: refuses names and sets of names that make no sense, and finds the route that fits a path. The
-// grammar of a name is base/route-name.ts. Patterns are compared segment by segment: none becomes a regular expression.
-// This file reads nothing of a request but the verb and the decoded segments.
+// The routes of a group. This file refuses invalid names, and names that contradict each other, and finds the route
+// that fits a path. base/route-name.ts has the grammar of a name. Patterns are compared segment by segment, without
+// regular expressions. From a request, this file uses only the verb and the decoded segments.
 import { METHODS } from '../base/builtins.ts';
 import { methodOf, namesOf, type Segment, segmentsOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 
@@ -9,7 +9,7 @@ export interface GroupRoute {
   readonly name: string;
   readonly verb: string;
   readonly segments: readonly Segment[];
-  /** The last segment takes all that is left. */
+  /** Whether the last segment takes all that is left of the path. */
   readonly takesRest: boolean;
 }
 
@@ -56,8 +56,9 @@ function isRest(segment: Segment): boolean {
 }
 
 /**
- * Builds the routes of a group in the order of choice: segment by segment a literal before `{name}` before `{name*}`. A
- * group with one route is strict, and then its verb operations are routes of the bare group, too.
+ * Builds the routes of a group in the order in which a request tries them. In each segment, a literal comes before
+ * `{name}`, and `{name}` comes before `{name*}`. A group that has a route is strict. Its verb operations, such as
+ * `index` for GET, are then routes of the bare group, too.
  *
  * @param names the names of all operations of the group
  * @returns an empty list for a group that is not strict
@@ -77,7 +78,9 @@ export function createRoutes(names: Iterable<string>): readonly GroupRoute[] {
   return routes;
 }
 
-/** Returns the routes of the verb operations on the bare group. @param names those of all operations of the group */
+/**
+ * Returns the routes of the verb operations on the bare group. @param names the names of all operations of the group
+ */
 export function verbRoutes(names: Iterable<string>): readonly GroupRoute[] {
   return [...names].flatMap((name): GroupRoute[] => {
     const verb = methodOf(name);
@@ -85,21 +88,27 @@ export function verbRoutes(names: Iterable<string>): readonly GroupRoute[] {
   });
 }
 
-/** At the same place in the order, HEAD comes before GET, which answers HEAD as well. */
+/**
+ * Compares two routes for their order. When they are otherwise equal, HEAD comes before GET, which answers HEAD as
+ * well.
+ */
 function compareRoutes(a: GroupRoute, b: GroupRoute): number {
   const shared = a.segments.findIndex((segment, i) => rankOf(segment) !== rankOf(b.segments[i]));
   if (shared >= 0) return rankOf(a.segments[shared]) - rankOf(b.segments[shared]);
   return a.segments.length - b.segments.length || Number(b.verb === 'HEAD') - Number(a.verb === 'HEAD');
 }
 
-/** A path that has ended comes first. */
+/** Returns the rank of a segment in the order. A route that has no further segment comes first. */
 function rankOf(segment: Segment | undefined): number {
   if (segment === undefined) return 0;
   if (segment.literal !== undefined) return 1;
   return segment.isRest ? 3 : 2;
 }
 
-/** An operation that is neither a route nor in the verb table takes every POST to its name, before any route. */
+/**
+ * Refuses a route that no request can reach. An operation that is neither a route nor a verb operation takes every POST
+ * to its name, before any route.
+ */
 function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string>): void {
   for (const route of routes) {
     const takers = samplesOf(route, routes).map((path) => {
@@ -115,7 +124,7 @@ function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string
   }
 }
 
-/** Paths that stand for all that a route takes: no literal of any route equals its named segments. */
+/** Returns sample paths that represent all paths of a route. Their named segments equal no literal of any route. */
 function samplesOf({ segments, takesRest }: GroupRoute, routes: readonly GroupRoute[]): string[][] {
   const path = segments.map(({ literal }) => literal ?? '\0');
   const longest = Math.max(...routes.map((route) => route.segments.length));

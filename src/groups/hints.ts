@@ -1,6 +1,6 @@
-// Logs files and methods that were probably meant to answer requests and do not: a file whose name is nearly right, a
-// method that is nearly an operation. Without a hint their author sees a 404, or a 200 of `index`. A hint is logged
-// once, and again when it has changed.
+// Logs files and methods that were probably meant to answer requests but do not: a file whose name is nearly right, or
+// a method that is nearly an operation. Without a hint, the author sees only a 404, or a 200 from the operation
+// `index`. A hint is logged once, and again when it has changed.
 import { describeError, type Log } from '../base/log.ts';
 import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import type { GroupLoad } from './group-load.ts';
@@ -24,7 +24,7 @@ export function hintsOf(
   };
 }
 
-/** Returns the operations whose types check nothing, except those that say so in their settings. */
+/** Returns the operations whose types check nothing, except those whose settings say `unchecked: true`. */
 function uncheckedOperations({ operations, contract }: Pick<Group, 'operations' | 'contract'>): string[] {
   return Array.from(contract.operations.values()).flatMap(({ name, at, unchecked }) => {
     const isExpected = operations.get(name)?.settings.unchecked === true;
@@ -59,7 +59,7 @@ export interface Hints {
   report(loads: Iterable<GroupLoad>): void;
 }
 
-/** @param needsTools whether `MCP` is on, which serves nothing without a tool */
+/** @param needsTools whether `MCP` is on, because MCP serves nothing without a tool */
 export function createHints(dir: string, log: Log, needsTools = false): Hints {
   let reported = new Set<string>();
   return {

@@ -6,7 +6,10 @@ import { describeError, type Log } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
 import { listControllers, listFolders } from './naming.ts';
 
-/** Milliseconds. File systems keep time in steps, so a second change this soon may leave the times as they were. */
+/**
+ * Milliseconds within which a second change may leave the file times as they were, because file systems keep time in
+ * steps.
+ */
 const COARSE_TIME = 100;
 
 /** @returns a function that looks at the folder and returns the names of its files, by group */
@@ -17,8 +20,9 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
   let states: readonly (Stats | undefined)[] = [];
   let changedAt = 0;
   /**
-   * Whether the folder was looked at in this turn of the event loop. All requests of a turn had arrived when it began,
-   * so files that their clients had made before are in that look. A flood of unknown names costs one look a turn.
+   * Whether the folder was already examined in this turn of the event loop. All requests of a turn arrived before the
+   * turn began. So that one look sees every file that their clients had made before, and a flood of unknown names costs
+   * one look a turn.
    */
   let isFresh = false;
 
@@ -38,11 +42,11 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
     if (!states.every((state, i) => isSameFolder(before[i], state))) changedAt = performance.now();
     else if (performance.now() - changedAt > COARSE_TIME) return;
     try {
-      // The state of a folder that has just come is read the next time, and is then a change.
+      // The state of a new subfolder is read only at the next look, which then sees a change.
       listing = listControllers(dir);
       folders = listing.has(SERVICE) ? listFolders(dir) : [];
     } catch (error) {
-      // The folder is away or unreadable. Loaded groups still serve, and any other name is no group.
+      // The folder is missing or unreadable. Loaded groups still serve, and any other name is no group.
       log.debug('folder-unreadable', describeError(error));
       listing = new Map();
     }
@@ -57,7 +61,7 @@ function statFolder(dir: string): Stats | undefined {
   }
 }
 
-/** Compares numbers: a fingerprint as text would cost a flood of 404s more than the `stat` itself. */
+/** Compares numbers, because a fingerprint as text would cost more than the `stat` itself in a flood of 404s. */
 function isSameFolder(a: Stats | undefined, b: Stats | undefined): boolean {
   if (a === undefined || b === undefined) return false;
   return a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino && a.dev === b.dev;

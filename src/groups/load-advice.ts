@@ -1,11 +1,13 @@
-// Says what to write instead, for the mistakes that Node names without a cure: an import without its extension, an
-// import of a type as a value, and TypeScript that is more than types.
+// Says what to write instead, for mistakes that Node reports without a cure:
+// - an import without its extension
+// - an import of a type as a value
+// - TypeScript that is more than types, so that Node cannot strip it
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 
 const INDEXES = ['index.ts', 'index.mjs', 'index.js'];
-/** The kinds of TypeScript that Node does not strip, by their names in its message. */
+/** Kind of TypeScript that Node does not strip, as Node's message names it → what to write instead. */
 const CURES: Readonly<Record<string, string>> = {
   enum: "write a union of literals: type State = 'open' | 'paid'",
   'parameter property': 'declare the field and set it in the constructor',
@@ -25,7 +27,7 @@ function adviceOnSyntax(reason: string): string | undefined {
   return CURES[kind];
 }
 
-/** `./helper`, `./helper.js` and `./folder` → the file that is there. */
+/** Returns advice for an import of `./helper`, `./helper.js` or `./folder`: the name of the file that exists. */
 function adviceOnImport(reason: string, file: string): string | undefined {
   const [, path] = /Cannot find module '([^']+)'|Directory import '([^']+)'/.exec(reason)?.filter(Boolean) ?? [];
   if (path === undefined || !/^(?:\/|[A-Za-z]:\\)/.test(path)) return undefined;

@@ -1,5 +1,5 @@
-// Turns the error of a failed import into one line and a place: which file, which line, why. V8 gives no place for a
-// syntax error in imported JavaScript; there `node --check` finds it.
+// Turns the error of a failed import into a reason of one line and a place: the file and the line. V8 gives no place
+// for a syntax error in imported JavaScript, so `node --check` finds the place.
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +14,7 @@ export interface LoadError {
   readonly at?: string;
   /** The column in that line, from 1, in the units of the tool that reports the mistake. */
   readonly column?: number | undefined;
-  /** A file that the import does not read and that must change, or come, before the load can succeed. */
+  /** Another file that must change or be created before the load can succeed. The import does not read that file. */
   readonly dueTo?: string;
 }
 
@@ -45,7 +45,7 @@ async function describe(error: unknown, file: string, filesRead: () => readonly 
   if (error instanceof ContractError) return { reason: oneLine(error.message), at: error.at, column: error.column };
   const stack = typeof error.stack === 'string' ? error.stack : '';
   const text = error.message;
-  // esbuild, by way of tsx: "Transform failed with 1 error:\n/path/X.ts:5:0: ERROR: Expected …"
+  // An error of esbuild, which tsx uses: "Transform failed with 1 error:\n/path/X.ts:5:0: ERROR: Expected …"
   const [, failed, row, before, fault] = /^(\/.*?|[A-Za-z]:\\.*?):(\d+):(\d+): ERROR: (.*)$/m.exec(text) ?? [];
   if (failed !== undefined)
     return { reason: `SyntaxError: ${fault}`, at: `${failed}:${row}`, column: 1 + Number(before) };
@@ -97,7 +97,7 @@ function parseFrame(text: string): Frame | undefined {
     : undefined;
 }
 
-/** Returns the path of a path or of a file URL: stacks have both. */
+/** Returns the path for a path or a file URL. Stacks have both forms. */
 function pathOf(file: string): string {
   try {
     return file.startsWith('file:') ? fileURLToPath(file) : file;
@@ -125,7 +125,8 @@ function caretColumn(text: string): number | undefined {
 }
 
 /**
- * Returns the source column of a caret below a line in which Node has drawn each tab up to the next multiple of four.
+ * Converts the column of a caret into a column of the source. Node draws each tab of the quoted line up to the next
+ * multiple of four.
  */
 function sourceColumn(path: string, line: number, caret: number): number {
   const text = readSourceOrEmpty(path).split('\n')[line - 1] ?? '';
@@ -134,7 +135,9 @@ function sourceColumn(path: string, line: number, caret: number): number {
   return column;
 }
 
-/** Returns the place where a file names a missing import; the file alone where its text does not have the name. */
+/**
+ * Returns the place where a file names a missing import. Returns only the file when its text does not have the name.
+ */
 function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'> {
   const source = readSourceOrEmpty(file);
   const name = basename(missing).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
@@ -144,16 +147,18 @@ function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'>
     : { at: `${file}:${source.slice(0, at).split('\n').length}`, column: at - source.lastIndexOf('\n', at) };
 }
 
-/** Files that are checked for a syntax error, at most. Each check is a process. */
+/** Maximum number of files that are checked for a syntax error. Each check starts a process. */
 const MOST_CHECKED = 16;
 
-/** Returns the author's scripts among the files of an import, the latest first: a mistake ends the import. */
+/**
+ * Returns the author's scripts among the files of an import. The latest comes first, because a mistake ends the import.
+ */
 function latestScripts(paths: readonly string[], file: string): string[] {
   const isScript = (path: string) => /\.[cm]?js$/.test(path) && !path.includes('node_modules') && path !== file;
   return paths.filter(isScript).reverse().slice(0, MOST_CHECKED);
 }
 
-/** Returns the place of the first syntax error; nothing when each of the files is sound. */
+/** Returns the place of the first syntax error, or an empty object when no file has one. */
 async function locateSyntaxError(files: readonly string[]): Promise<Omit<LoadError, 'reason'>> {
   for (const file of files) {
     const place = await checkSyntax(file);
@@ -165,7 +170,7 @@ async function locateSyntaxError(files: readonly string[]): Promise<Omit<LoadErr
 function checkSyntax(file: string): Promise<Omit<LoadError, 'reason'>> {
   return new Promise((resolve) => {
     execFile(process.execPath, ['--check', file], { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
-      // Further lines have places inside of Node.
+      // Only the first match is used, because further lines have places inside of Node.
       const place = /^(?:file:\/\/)?((?:\/|[A-Za-z]:\\).*:\d+)$/m.exec(stderr);
       resolve(place === null ? {} : { at: place[1] as string, column: caretColumn(stderr) });
     });

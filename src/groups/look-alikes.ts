@@ -1,5 +1,5 @@
 // Finds files that a person would take for controllers and the server does not, each with the reason. groups/naming.ts
-// has the rules of names. This file guesses by the names in the listing what was meant, and opens no file.
+// has the rules of names. This file opens no file: it guesses from the names what the author meant.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { editDistance } from '../base/near.ts';
@@ -17,11 +17,11 @@ export interface LookAlike {
   readonly group?: string;
 }
 
-/** Levels of subfolders that are searched. */
+/** Maximum depth of the subfolders that are searched. */
 const DEEPEST = 3;
 
 /**
- * @param loads the loads of a worker: its service file says whether folders hold groups
+ * @param loads the loads of one worker; the load of the service file says whether subfolders hold groups
  * @throws what `readdir` throws
  */
 export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?: boolean }> = []): LookAlike[] {
@@ -46,7 +46,7 @@ export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?:
   return lookAlikes.sort((a, b) => (a.file < b.file ? -1 : 1));
 }
 
-/** Says why the listing does not have a file whose name is right. */
+/** Returns the reason why a file that has the name of a controller is not listed. */
 function whyNotListed(entry: Dirent, winner: string | undefined): Pick<LookAlike, 'reason' | 'onPurpose'> {
   if (entry.isFile() && winner !== undefined) return { reason: `${winner} is beside it and wins`, onPurpose: true };
   return { reason: `it is ${kindOf(entry)}`, onPurpose: false };
@@ -93,7 +93,7 @@ function withSuffix(name: string): string {
   return name.replace(/[._-]?controllers?(?=\.)/i, 'Controller');
 }
 
-/** `UserControler.ts`, `UserContoller.ts` → `UserController.ts` */
+/** Corrects a misspelt suffix: `UserControler.ts`, `UserContoller.ts` → `UserController.ts`. */
 function mendSuffix(name: string): string {
   const [, stem = '', extension = ''] = /^(\w+)(\.[cm]?[jt]sx?)$/.exec(name) ?? [];
   const lengths = [10, 9, 11, 8].filter((length) => length < stem.length);
@@ -126,12 +126,12 @@ function searchFolder(dir: string, folder: string, depth: number): { file: strin
     const file = `${folder}/${entry.name}`;
     if (entry.isDirectory()) return depth < DEEPEST ? searchFolder(dir, file, depth + 1) : [];
     const group = parseFileName(entry.name)?.group;
-    // A module in a subfolder may be named service.ts.
+    // In a subfolder, service.ts is the name of an ordinary module.
     return group === undefined || group === SERVICE ? [] : [{ file, group }];
   });
 }
 
-/** Says why a controller in a subfolder does not serve. Undefined: it does. */
+/** Returns the reason why a controller in a subfolder does not serve, or undefined when it serves. */
 function whyNotServed(
   file: string,
   controllers: ReadonlyMap<string, string>,

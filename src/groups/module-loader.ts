@@ -1,6 +1,6 @@
 // Imports a controller file into this process and records its import closure: every file that Node read for it, and
-// every file that Node looked for and did not find. The supervisor watches these. A process imports a file once; new
-// code for old files needs a new process (docs/LIVE.md says why).
+// every file that Node looked for and did not find. The supervisor watches these files. A process imports a file once.
+// New code for old files needs a new process (docs/LIVE.md says why).
 import { statSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, extname, resolve } from 'node:path';
@@ -12,7 +12,10 @@ import { isOwnFile } from '../own-files.ts';
 import { ownUrl, provideOwnPackage } from './own-package.ts';
 import { createSourceTexts, isSource, type SourceTexts } from './source-texts.ts';
 
-/** One file of an import closure, as it was when Node read it. Fingerprint `absent`: Node did not find it. */
+/**
+ * One file of an import closure, as it was when Node read it. The fingerprint is `absent` when Node did not find the
+ * file.
+ */
 export interface LoadedFile {
   readonly path: string;
   readonly fingerprint: string;
@@ -20,15 +23,18 @@ export interface LoadedFile {
 
 export interface ModuleLoader extends ImportedFiles {
   /**
-   * @param path an absolute real path: an import through a swapped link would return the old file
-   * @param attempt counts the imports of this path from 0: each gets a URL of its own
+   * @param path an absolute real path, because an import through a swapped link would return the old file
+   * @param attempt the number of earlier imports of this path, because each import gets a URL of its own
    */
   load(path: string, attempt: number): Promise<Readonly<Record<string, unknown>>>;
   closure(): LoadedFile[];
 }
 
 export interface ModuleLoaderOptions {
-  /** A file has joined the closure. Operations may import, too, so this happens long after the load as well. */
+  /**
+   * Called when a file was added to the closure, the list of imported files. Operations may import files when they are
+   * called, so calls also come long after the load.
+   */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
 }
 
@@ -41,7 +47,7 @@ interface ImportRecorder {
 export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): ModuleLoader {
   const files = new Map<string, string>();
   const remember = (path: string) => {
-    // The code of the server is no part of the folder: a rebuild of it must not start a generation.
+    // The code of the server does not belong to the folder, so a rebuild of the server must not start a new generation.
     if (isOwnFile(path)) return;
     const print = fingerprint(path);
     if (files.get(path) === print) return;
@@ -72,7 +78,8 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
         recorder.afterImport();
       }
     },
-    // The fingerprint of an imported file is from before its text was read. A later change differs from that.
+    // The fingerprint of an imported file was taken before its text was read, and is not taken again. So a later change
+    // of the file differs from the recorded fingerprint.
     remember: (path) => texts.isImported(path) || remember(path),
     textOf: texts.textOf,
     imported: texts.imported,
@@ -115,7 +122,7 @@ function recordByHooks({ remember, texts, resolved }: HookParts): ImportRecorder
       if (!url.startsWith('file:')) return nextLoad(url, context);
       const path = fileURLToPath(url);
       remember(path);
-      // A source file is checked when its text is read.
+      // A source file is checked when its text is read, so only other files are checked here.
       if (!isSource(path)) checkSource(path);
       return texts.keepTextOf(path, () => nextLoad(url, context));
     },
@@ -124,8 +131,9 @@ function recordByHooks({ remember, texts, resolved }: HookParts): ImportRecorder
 }
 
 /**
- * Older versions of Node have no such hooks. There the imports are read from the source texts, and the files that
- * `require` has loaded from its cache. An import that an operation makes when it is called is not recorded.
+ * Records the imports of older versions of Node, which have no such hooks. The imports are found in the source texts,
+ * and the files that `require` has loaded are found in its cache. An import that an operation makes when it is called
+ * is not recorded.
  */
 function recordBySource(remember: (path: string) => void, texts: SourceTexts): ImportRecorder {
   const { cache } = module.createRequire(import.meta.url);
@@ -139,7 +147,7 @@ function recordBySource(remember: (path: string) => void, texts: SourceTexts): I
         if (seen.has(file)) continue;
         seen.add(file);
         remember(file);
-        // Node refuses the import of a folder, and the reason then gets its cure.
+        // Node refuses the import of a folder. Its error then gets a cure from load-advice.ts.
         if (file !== path && statSync(file, { throwIfNoEntry: false })?.isDirectory()) continue;
         checkSource(file);
         const source = texts.readBeforeImport(file, file === path && attempt > 0);
@@ -153,7 +161,7 @@ function recordBySource(remember: (path: string) => void, texts: SourceTexts): I
   };
 }
 
-/** The source of an expression for white space and comments. */
+/** Part of a regular expression that matches white space and comments. */
 const GAP = '(?:\\s|/\\*[^]*?\\*/|//[^\\n]*\\n)*';
 /**
  * Finds `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')` and `require('x')`, where x is a path, a
@@ -209,7 +217,10 @@ export function typescriptSupport(): 'node' | 'tsx' | 'none' {
 const tsxListeners = new Set<(path: string) => void>();
 let tsxRegistration: Promise<void> | undefined;
 
-/** Registers `tsx` before a file needs it: where Node needs `tsx`, that is most of the cost of loading a folder. */
+/**
+ * Registers `tsx` before a file needs it. Where Node needs `tsx`, the registration is most of the cost of loading a
+ * folder.
+ */
 export async function prepareTypeScript(): Promise<void> {
   if (typescriptSupport() !== 'tsx') return;
   tsxRegistration ??= registerTsx();
@@ -233,11 +244,12 @@ async function enableTypeScript(remember: (path: string) => void): Promise<void>
 }
 
 async function registerTsx(): Promise<void> {
-  // `node --import tsx` has registered it already. A second registration would transform each file twice. Imports are
-  // then recorded from the source texts alone.
+  // `node --import tsx` has already registered `tsx`. A second registration would transform each file twice. Imports
+  // are then recorded only from the source texts.
   if (process.execArgv.some((word) => /\btsx\b/.test(word))) return;
   const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);
-  // Outside of a package of ES modules a `.ts` file counts as CommonJS, and loading it takes both registrations.
+  // Outside of a package of ES modules, a `.ts` file counts as CommonJS, and `tsx` needs both registrations to load the
+  // file.
   commonjs.register();
   register({
     onImport(url) {

@@ -1,6 +1,6 @@
-// The naming half of the filesystem convention: which files are controllers, and which group each is. A folder in the
-// controllers folder may hold controllers, too (`v2/OrderController.ts` is `v2/Order`), where the service file says
-// `folders: true`. This file reads no such file.
+// The naming half of the filesystem convention: which files are controllers, and which group each of them is. A
+// subfolder of the controllers folder may hold controllers, too (`v2/OrderController.ts` is `v2/Order`), if the service
+// file says `folders: true`. This file does not read the service file.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
@@ -8,7 +8,7 @@ import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
 const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
 const SERVICE_FILE = /^service\.(ts|mjs|js)$/;
-/** The first of these wins where one group has several files. */
+/** Extensions of controllers. When one group has several files, the first of these extensions wins. */
 const EXTENSIONS = ['ts', 'mjs', 'js'];
 
 /**
@@ -23,23 +23,23 @@ export function parseFileName(name: string): { readonly group: string; readonly 
 }
 
 /**
- * Returns the file name of every controller in `dir`, by group. A name from a URL is only compared with these, and
- * never joined into a path. So neither `..` nor a disk that ignores letter case can lead to another file.
+ * Returns the file name of every controller in `dir`, by group. A name from a URL is only compared with these names,
+ * and never joined into a path. So neither `..` nor a disk that ignores letter case can lead to another file.
  *
- * @param folders the names of the folders to list as well; default: all of them if there is a service file, because
- * only the workers read what that file says
+ * @param folders the names of the subfolders to list as well; default: all of them if there is a service file, because
+ *   only the workers know what the service file says
  * @throws what `readdir` throws of `dir`: ENOENT, ENOTDIR, EACCES
  */
 export function listControllers(dir: string, folders?: readonly string[]): Map<string, string> {
   const files = new Map<string, string>();
   addControllers(dir, '', files);
   for (const folder of folders ?? (files.has(SERVICE) ? listFolders(dir) : [])) {
-    // A controller with the name of the folder serves its URLs.
+    // A controller with the name of the folder serves the URLs of the folder, so the folder is not listed.
     if (files.has(groupNameOf(folder) ?? '')) continue;
     try {
       addControllers(dir, `${folder}/`, files);
     } catch {
-      // The folder has gone, or this user may not read it: no group is in it.
+      // The folder has gone, or this user may not read it. So it adds no group.
     }
   }
   return files;
@@ -52,7 +52,8 @@ function addControllers(dir: string, prefix: string, files: Map<string, string>)
     const parsed = parseFileName(name);
     if (parsed === undefined) continue;
     const { group, extension } = parsed;
-    // A service file that cannot be read is a broken one: without it nothing of what it protects is protected.
+    // A service file that cannot be read is listed, and counts as broken. If it were ignored, its protections would be
+    // missing.
     if (group !== SERVICE && !isFile(folder, entry)) continue;
     const rival = files.get(group);
     if (
@@ -75,14 +76,14 @@ export function listFolders(dir: string): string[] {
   );
 }
 
-/** Says whether the service file of a worker with these loads has `folders: true`. */
+/** Says whether the service file has `folders: true`, according to the loads of one worker. */
 export function hasFolders(loads: Iterable<{ readonly folders?: boolean }>): boolean {
   return Array.from(loads).some(({ folders }) => folders === true);
 }
 
 /**
- * Returns the file whose operations have the same ids as those of a group in a folder: `V2_orderController.ts` for
- * `v2/Order`.
+ * Returns the file whose operations have the same ids as the operations of a group in a folder. Example:
+ * `V2_orderController.ts` for `v2/Order`.
  *
  * @param listing every controller by its group
  */
@@ -90,7 +91,7 @@ export function findTwin(group: string, listing: ReadonlyMap<string, string>): s
   return group.includes('/') ? listing.get(groupNameOf(pageOf(group).replace('/', '_')) ?? '') : undefined;
 }
 
-/** Says whether an entry is a file or a link to one: mounted volumes consist of links. */
+/** Says whether an entry is a file, or a link to a file. Links count, because mounted volumes consist of links. */
 function isFile(dir: string, entry: Dirent): boolean {
   if (entry.isFile()) return true;
   if (!entry.isSymbolicLink()) return false;

@@ -1,5 +1,6 @@
-// Reads `static operations` of a controller by a table with a row for each property. An unknown property refuses the
-// file: a misspelt `access` that is ignored would leave an operation open. The effects of a setting are not here.
+// Reads `static operations` of a controller by a table with a row for each property. A file with an unknown property
+// does not load: if a misspelt `access` were ignored, the operation would be open. The effects of a setting are not in
+// this file.
 
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject, isProxy } from 'node:util/types';
@@ -11,7 +12,7 @@ import { ACCESS_FORM, isAccess } from '../service/access.ts';
 /** The settings of an operation that `static operations` does not name. */
 export const NO_SETTINGS: OperationSettings = Object.freeze({});
 
-/** By property: a check of the value, and the words for a sound value in the error. */
+/** Property → a function that checks the value, and the words for a valid value in the error. */
 const PROPERTIES: Readonly<
   Record<keyof OperationSettings, readonly [isSound: (value: unknown) => boolean, expected: string]>
 > = {
@@ -23,7 +24,7 @@ const PROPERTIES: Readonly<
     'a list of media types such as image/png or image/*',
   ],
   bodyLimit: [isWholeNumber(1), 'a number of bytes'],
-  // Above 2^31 - 1 ms Node's timers fire at once.
+  // Node's timers fire at once above 2^31 - 1 ms, so the limit is a day.
   timeout: [isWholeNumber(1, 86_400_000), 'a number of milliseconds, a day at most'],
   access: [isAccess, ACCESS_FORM],
   limit: [(value) => typeof value === 'string' && parseRate(value) !== undefined, RATE_FORM],
@@ -48,10 +49,13 @@ export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 const MEDIA_RANGE = /^(?:\*\/\*|[!#$%&'+.^_`|~0-9a-z-]+\/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+))$/i;
 
-/** The settings of one class or object: by operation, and under `'*'` those of all. */
+/**
+ * The settings of one class or object: name of an operation → its settings. The name `'*'` has the settings of all
+ * operations.
+ */
 type Declared = ReadonlyMap<string, OperationSettings>;
 
-/** Says whether a value is sound for a property. */
+/** Says whether a value is valid for a property. */
 export function isSound(property: keyof OperationSettings, value: unknown): boolean {
   return PROPERTIES[property][0](value);
 }
@@ -73,7 +77,7 @@ export function readSettings(
     level === undefined ? [] : [readLevel(level.value, (name) => names.has(name) || (i > 0 && isInherited(name)))],
   );
   if (declared.length === 0) return () => NO_SETTINGS;
-  // Settings of a nearer class replace those of its ancestors, and settings of one operation those of `'*'`.
+  // The settings of a class replace those of its ancestors. The settings of one operation replace those of `'*'`.
   const order = declared.toReversed();
   return (name) => {
     const settings: OperationSettings = Object.assign(
@@ -165,7 +169,9 @@ function isWholeNumber(min: number, max = Number.MAX_SAFE_INTEGER) {
     Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
-/** Schemas of some libraries are functions. */
+/**
+ * Says whether a value is a Standard Schema. Schemas of some libraries are functions, so a function is accepted, too.
+ */
 function isSchema(value: unknown): boolean {
   return typeof Object(Object(value)['~standard']).validate === 'function';
 }

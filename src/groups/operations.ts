@@ -1,5 +1,5 @@
-// Finds the operations of a controller: which methods of the exported class or object answer requests. This happens
-// once, at load. A request can only choose from the list, and never names a property.
+// Finds the operations of a controller: which methods of the exported class or object answer requests. The list is made
+// once, at load. A request can only choose an operation from this list, and never a property by its name.
 import { isProxy } from 'node:util/types';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
@@ -11,7 +11,8 @@ import { readSettings } from './operation-settings.ts';
 import { findProtections, isClass } from './protections.ts';
 
 /**
- * The names that a controller may inherit besides routes: the helpers of a base class stay unexposed (decisions 3.3).
+ * The only operations that a controller may inherit, besides routes. Other inherited methods are mostly helpers of a
+ * base class, so they are not exposed (decisions 3.3).
  */
 const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
@@ -29,13 +30,13 @@ export interface Operation {
   readonly settings: OperationSettings;
   /** The index in `Exported.levels` of the holder that declares the method. */
   readonly depth: number;
-  /** The guards of the group; undefined: the group has none. */
+  /** The guards of the group, or undefined when the group has none. */
   readonly guards: Guards | undefined;
-  /** Checks a request by the types of the operation; undefined: nothing is to be checked. */
+  /** Checks a request by the types of the operation. `check` is undefined when there is nothing to check. */
   readonly check: RequestCheck | undefined;
 }
 
-/** `_before` and `_after` of a controller or of an ancestor: they run around each operation. */
+/** The methods `_before` and `_after` of a controller or of an ancestor. They run before and after each operation. */
 export interface Guards {
   readonly before: OperationMethod | undefined;
   readonly after: ((result: unknown, params: ControllerParams) => unknown) | undefined;
@@ -45,16 +46,19 @@ export interface Guards {
 export interface Group {
   readonly name: string;
   readonly controller: object;
-  /** The operations by name, with those of routes: in the order of the source, inherited ones last. */
+  /** The operations by name, including the routes, in the order of the source. Inherited operations come last. */
   readonly operations: ReadonlyMap<string, Operation>;
-  /** The routes in the order of choice. A group that has one is strict (operation-choice.ts). */
+  /**
+   * The routes in the order in which a request tries them. A group that has a route is strict (operation-choice.ts).
+   */
   readonly routes: readonly GroupRoute[];
   /**
-   * The routes of a strict group, for a request whose URL names the group. A verb reaches its operation at the bare
-   * group, and POST alone any other by its name. Undefined: the group is not strict.
+   * The routes of a strict group, for a request whose URL names the group. At the bare URL of the group, each HTTP
+   * method calls its own operation. Any other operation is called by its name, and only with POST. `strictRoutes` is
+   * undefined when the group is not strict.
    */
   readonly strictRoutes: readonly GroupRoute[] | undefined;
-  /** Methods that look like operations and are none. Only commands and hints read this. */
+  /** Methods that look like operations but are not. Only commands and hints use this list. */
   readonly unexposed: readonly Unexposed[];
   /** The types and comments of the source. */
   readonly contract: GroupContract;
@@ -71,7 +75,7 @@ export interface Unexposed {
 export interface Exported {
   /** The class or the object itself. */
   readonly exported: object;
-  /** The name of the export: `default`, or that of the controller. */
+  /** The name of the export: `default`, or the name of the controller. */
   readonly exportName: string;
   /** The object, or the only instance of the class. */
   readonly controller: object;
@@ -84,10 +88,10 @@ export interface Exported {
 }
 
 /**
- * Finds the class or object that a module exports, as default or under the name of the controller, and instantiates a
- * class once, without arguments.
+ * Finds the class or object that a module exports, as default or under the name of the controller. Instantiates a class
+ * once, without arguments.
  *
- * @throws Error one line, when there is no such export; any error of the constructor
+ * @throws Error in one line when there is no such export, or any error of the constructor
  */
 export function instantiate(name: string, module: Readonly<Record<string, unknown>>): Exported {
   const groupExport = findExport(`${name}Controller`, module);
@@ -149,7 +153,8 @@ function findExport(
 ): Pick<Exported, 'exported' | 'exportName' | 'beside'> | undefined {
   const names = ['default', controllerName];
   const byDefault = module.default;
-  // The import of a CommonJS file, or of TypeScript that tsx compiles to one, has a default that holds all exports.
+  // The import of a CommonJS file has a default export that holds all exports. The same is true of TypeScript that tsx
+  // compiles to CommonJS.
   const nested = mayBeGroup(byDefault) && !isClass(byDefault) ? (byDefault as Module) : {};
   const places = [
     ...names.map((name) => ({ holder: nested, name })),
@@ -183,8 +188,8 @@ function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
 /**
  * Sorts the methods of a controller into operations and others.
  *
- * @param fields the fields of the instance. A field that has the name of a method is what a call runs: a function
- *   around the method, or undefined, with which a class takes back an inherited operation
+ * @param fields the fields of the instance. When a field has the name of a method, a call uses the field. Such a field
+ *   is a function that wraps the method, or undefined, with which a class removes an inherited operation
  */
 function sortMembers(
   levels: Exported['levels'],
@@ -235,7 +240,7 @@ function isMadeByClass(controller: object): boolean {
   return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');
 }
 
-/** Returns the name of the class that a level belongs to; undefined for an object that no class has made. */
+/** Returns the name of the class that a level belongs to, or undefined for an object that no class has made. */
 function classNameOf(level: object): string | undefined {
   const declaringClass: unknown = Object.hasOwn(level, 'constructor') ? level.constructor : undefined;
   return typeof declaringClass === 'function' ? declaringClass.name : undefined;

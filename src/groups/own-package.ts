@@ -1,5 +1,6 @@
-// The package `gatefold` for files from which Node finds none: a controllers folder outside of any project. It is then
-// the running package. A file from which Node finds one imports that one. This file does not load controllers.
+// Provides the package `gatefold` to files for which Node finds no installed one, as in a controllers folder outside of
+// any project. Such a file imports the running package. A file for which Node finds an installed package imports that
+// package. This file does not load controllers.
 import { readFileSync, realpathSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, join } from 'node:path';
@@ -11,7 +12,7 @@ import { packagePath, resolveOwnImport, version } from '../own-files.ts';
 const IS_OWN = /^gatefold(?:\/|$)/;
 const NAMES_OWN = /(['"])gatefold(?:\/[\w./-]+)?\1/;
 
-/** Returns the URL of the running package's entry where the import of it has found no package. */
+/** Returns the URL of an entry of the running package, when the import of that entry has found no package. */
 export function ownUrl(specifier: string, error: unknown): string | undefined {
   const path = ownPath(specifier, error);
   return path && pathToFileURL(path).href;
@@ -28,8 +29,9 @@ function isMissing(error: unknown): boolean {
 let isProvided = false;
 
 /**
- * Makes `gatefold` the running package for the imports and requires of this process that find none. Node before 22.15
- * needs it: there only a thread of its own can answer an import. So this waits for a source that needs the thread.
+ * Makes imports and requires of `gatefold` in this process use the running package when they find no other. Only Node
+ * before 22.15 needs this function. There, only a separate thread can answer an import, so the thread starts when the
+ * first source needs it.
  *
  * @param source the text of `path`, which is about to be imported
  */
@@ -52,7 +54,7 @@ export function provideOwnPackage(path: string, source: string): void {
 
 const ENTRIES = ['gatefold', 'gatefold/client', 'gatefold/testing'];
 
-/** Returns the manifest of the package that Node finds from a file. */
+/** Returns the path of the package.json of the package `gatefold` that Node finds from a file. */
 function findPackage(from: string): string | undefined {
   try {
     return module.createRequire(from).resolve('gatefold/package.json');
@@ -66,7 +68,7 @@ export interface OtherPackage {
   readonly version: string;
 }
 
-/** Returns the package that the controllers of a folder import, where its version is not the running one. */
+/** Returns the package that the controllers of a folder import, when its version is not the running one. */
 export function findOtherPackage(dir: string): OtherPackage | undefined {
   const path = findPackage(join(dir, 'Controller.js'));
   if (path === undefined || realpathSync(dirname(path)) === realpathSync(packagePath())) return undefined;

@@ -1,13 +1,13 @@
-// The nearest package.json above a `.ts` or `.js` file says whether Node loads it as CommonJS or as an ES module.
-// `npm init` writes "commonjs". A controller with `import` and `export` is then a syntax error that does not name the
-// cause; this file does.
+// The nearest package.json above a `.ts` or `.js` file says whether Node loads it as CommonJS or as an ES module. `npm
+// init` writes "commonjs". A controller with `import` and `export` is then a syntax error, and the error does not name
+// the cause. This file finds the cause.
 import { dirname, join } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
 
 export interface PackageType {
   /** The path of the package.json. */
   readonly path: string;
-  /** The field `type`; undefined: the package.json has none. */
+  /** The field `type`, or undefined when the package.json has no such field. */
   readonly type: string | undefined;
 }
 

@@ -1,5 +1,7 @@
-// Failures of a load that say nothing final about the file: it is still being written, its import takes too long, or
-// the process has run out of descriptors.
+// Failures of a load whose cause may be gone at the next load:
+// - The file is still being written.
+// - The import of the file takes too long.
+// - The process has run out of descriptors or memory.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint } from '../base/fingerprint.ts';
 import { SourceChanged } from './source-texts.ts';

@@ -1,32 +1,35 @@
-// Finds what protects the operations of a controller: `static operations` and the guards `_before` and `_after`.
-// Another form of these three, and a name that is nearly one of theirs, refuses the file: otherwise a protection would
-// be dropped in silence. operation-settings.ts has the settings themselves.
+// Finds what protects the operations of a controller: `static operations` and the guards `_before` and `_after`. A file
+// does not load when one of these three has another form, or when another name is nearly one of theirs. Otherwise a
+// protection would be lost silently. operation-settings.ts has the settings themselves.
 import { isNear, lettersOf } from '../base/near.ts';
 import { isSound } from './operation-settings.ts';
 import type { Exported, Guards } from './operations.ts';
 
 export interface Protections {
-  /** The property `operations` of the class and of each ancestor, nearest first; of an object, its own. */
+  /**
+   * The property `operations` of the class and of each ancestor, nearest first. For an object, only its own property
+   * counts.
+   */
   readonly declared: readonly (PropertyDescriptor | undefined)[];
   readonly guards: Guards | undefined;
 }
 
 /** One property of a controller, or one of the other exports of its module. */
 interface Member {
-  /** `prototype`: the holder is a prototype of the instance or of the object. */
+  /** The kind of the holder. `prototype` means a prototype of the instance or of the object. */
   readonly place: 'static' | 'field' | 'prototype' | 'object' | 'export';
   readonly holder: object;
   readonly key: string | symbol;
   /** The key, or the description of a symbol. */
   readonly name: string;
   readonly isAccessor: boolean;
-  /** The value of the field; undefined for an accessor. */
+  /** The value of the property, or undefined for an accessor. */
   readonly value: unknown;
 }
 
 /**
  * @param operations the names of the group's operations
- * @throws Error one line that names the wrong form and its cure; any error of a static accessor of such a name
+ * @throws Error in one line that names the wrong form and its cure, or the error of a static accessor of such a name
  */
 export function findProtections(exported: Exported, operations: ReadonlySet<string>): Protections {
   const { controller, isInstance } = exported;
@@ -35,7 +38,7 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
     Object.getOwnPropertyDescriptor(holder, 'operations'),
   );
   const inside = membersOf(exported, classes);
-  // An export whose value is also a member of the controller is checked as a member.
+  // An export whose value is also a member of the controller is checked only as a member.
   const beside = membersIn('export', exported.beside).filter(
     ({ name, value }) => !inside.some((member) => member.name === name && member.value === value),
   );
@@ -88,7 +91,7 @@ function problemOfGuard({ place, key, name, isAccessor, value }: Member): string
   if (place === 'static') return `is no guard: ${methodCure(guard)}`;
   if (isAccessor) return `is an accessor: ${methodCure(guard)}`;
   if (typeof value !== 'function' || isClass(value)) return 'is a guard of the group, so it must be a method';
-  // A call of a generator returns an iterator and does not run the body.
+  // A call of a generator returns an iterator and does not run the body. So a generator cannot be a guard.
   return Object.prototype.toString.call(value).endsWith('GeneratorFunction]')
     ? `is a generator: ${methodCure(guard)}`
     : undefined;
@@ -98,7 +101,7 @@ function methodCure(guard: '_before' | '_after'): string {
   return `write it as a method, ${guard}(${guard === '_before' ? 'data' : 'result'}, params) { … }`;
 }
 
-/** Finds a setting outside of `operations`, and settings under nearly that name. */
+/** Finds a setting outside of `operations`, and settings in a property whose name is nearly `operations`. */
 function problemOfOther(
   { place, holder, key, name, isAccessor, value }: Member,
   operations: ReadonlySet<string>,
@@ -106,7 +109,8 @@ function problemOfOther(
 ): string | undefined {
   const isSetting = name === 'access' || name === 'limit';
   if (!isSetting && !isNear(lettersOf(name), 'operations', 2)) return undefined;
-  // A static accessor needs no instance, so it is read. A call of any other could have effects.
+  // A static accessor needs no instance, so its value is read. Any other accessor is not called, because the call could
+  // have effects.
   const content: unknown = isAccessor && place === 'static' ? Reflect.get(holder, key) : value;
   if (isSetting)
     return isSound(name, content) ? `says nothing: ${settingsCure(`'*': { ${name}: … }`)}, or rename it` : undefined;
@@ -124,11 +128,15 @@ function guardMeantBy(name: string): '_before' | '_after' | undefined {
   if (exact !== undefined) return exact === 'before' ? '_before' : '_after';
   if (!name.startsWith('_')) return undefined;
   if (isNear(letters, 'before', 2)) return '_before';
-  // "later", "enter" and "outer" differ from "after" in two letters, "alter" in one: names of ordinary helpers.
+  // Ordinary helpers have names such as "later", "enter" and "outer", which differ from "after" in two letters, or
+  // "alter", which differs in one. So these names do not count as guards.
   return isNear(letters, 'after', 1) && letters !== 'alter' ? '_after' : undefined;
 }
 
-/** Refuses a `#before` that nothing calls: it was meant as a guard. Only the text of the class shows private names. */
+/**
+ * Refuses a private method such as `#before` that nothing calls, because it was meant as a guard. Only the text of the
+ * class shows private names.
+ */
 function checkPrivateNames(text: string, cure: string): void {
   for (const [, name = ''] of text.matchAll(
     /(?:[\n;{}]|\b(?:static|async)\s)\s*#(operations|_?(?:before|after))\s*[=(]/g,
@@ -139,12 +147,15 @@ function checkPrivateNames(text: string, cure: string): void {
   }
 }
 
-/** Returns the class of an instance and its ancestors, nearest first; for an object, the classes of its prototypes. */
+/**
+ * Returns the class of an instance and its ancestors, nearest first. For an object, returns the classes of its
+ * prototypes.
+ */
 function classesOf({ levels, isInstance }: Exported): object[] {
   const classes = new Set<object>();
   for (const { holder } of levels.slice(isInstance ? 0 : 1)) {
     const declaringClass: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
-    // `Object.setPrototypeOf` can link an ancestor by the prototypes alone, or by the classes alone.
+    // `Object.setPrototypeOf` can link only the prototypes to an ancestor, or only the classes. So both are followed.
     for (
       let level = declaringClass;
       typeof level === 'function' && level !== Function.prototype;

@@ -1,6 +1,7 @@
-// The handler groups of one process, by page. A hit is a Map look-up. A miss looks at the folder (one `stat` when the
-// folder has not changed) and imports a new file "in place", in the process that serves. A loaded file is never read
-// again: new code for it needs new workers, a new "generation", which the supervisor starts.
+// The handler groups of one process, by page, which is the name of the group in a URL. A loaded group is found by a Map
+// look-up. For any other page, the folder is examined (one `stat` when the folder has not changed). A new file is then
+// imported "in place", in the process that serves. A loaded file is never read again. New code for it needs new
+// workers, a new "generation", which the supervisor starts.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
@@ -22,9 +23,12 @@ import { refuseUserWithoutService, underService } from './service-rules.ts';
 import { checkTools, toolsOf } from './tools.ts';
 
 export interface LoadAllOptions {
-  /** The names of the files to load; default: those in the folder now. A file that has gone is skipped. */
+  /** The names of the files to load; default: those in the folder now. A file that no longer exists is skipped. */
   readonly files?: readonly string[];
-  /** By file name, why a file must not be imported: an earlier import of it hung or ended its process. */
+  /**
+   * The files that must not be imported, because an earlier import of them hung or ended its process: file name →
+   * reason.
+   */
   readonly skip: ReadonlyMap<string, string>;
   readonly onLoading: (file: string) => void;
 }
@@ -33,7 +37,7 @@ export interface LoadAllOptions {
 export type ServiceState =
   | { readonly kind: 'none' }
   | { readonly kind: 'loaded'; readonly service: LoadedService }
-  /** The file is there and does not load: no request may be answered as if it said nothing. */
+  /** The file exists but does not load. Its rules are then unknown, so no request may be answered. */
   | { readonly kind: 'broken' };
 
 export interface Location {
@@ -43,13 +47,16 @@ export interface Location {
 
 export interface Groups {
   /**
-   * Returns the group that serves `page`, undefined when there is none; a promise only for a file that is new.
+   * Returns the group that serves `page`, or undefined when there is none. Returns a promise only when a new file has
+   * to be imported.
+   *
    * @throws HttpError GROUP_NOT_LOADABLE
    */
   find(page: string): Group | undefined | Promise<Group | undefined>;
   /**
-   * Returns the page and the slugs of a path whose first segment is a folder of controllers: `v2` and `order`, `7`
-   * become `v2/order` and `7`. Returns undefined for any other path, and where a group has the name of the folder.
+   * Returns the page and the slugs of a path whose first segment is a folder of controllers. Example: `v2` with the
+   * slugs `order` and `7` becomes `v2/order` with the slug `7`. Returns undefined for any other path, and when a group
+   * has the name of the folder.
    */
   locate(page: string, slugs: readonly string[]): Location | undefined;
   /** Loads every group, one after the other, so that the name of a file that ends the process is known. */
@@ -69,17 +76,20 @@ export interface Groups {
 export interface GroupsOptions {
   readonly dir: string;
   readonly log: Log;
-  /** Milliseconds that one file may take to load: a top-level `await` may wait for ever. */
+  /** Maximum milliseconds to load one file, because a top-level `await` may wait for ever. */
   readonly loadTimeout?: number;
-  /** A group is about to be imported in place. */
+  /** Called before a group is imported in place. */
   readonly onImporting?: ((file: string) => void) | undefined;
-  /** A file has joined the closure. Operations may import, too, so this happens long after the load as well. */
+  /**
+   * Called when a file was added to the closure, the list of imported files. Operations may import files when they are
+   * called, so calls also come long after the load.
+   */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
-  /** A group was imported in place, for its first request. The request waits for the returned promise. */
+  /** Called after a group was imported in place, for its first request. The request waits for the returned promise. */
   readonly onImported?: ((load: GroupLoad) => void | Promise<void>) | undefined;
   /** Called once by `loadAll`, before it loads the first controller. */
   readonly onService?: ((state: ServiceState) => void) | undefined;
-  /** Reports results that differ from their types; without it results are not checked. */
+  /** Reports results that differ from their types. When `onResult` is undefined, results are not checked. */
   readonly onResult?: ResultObserver | undefined;
   /** Whether a large folder may be loaded from what earlier processes have compiled and read. Default: no. */
   readonly usesCaches?: boolean | undefined;
@@ -87,7 +97,9 @@ export interface GroupsOptions {
   readonly reportsOperations?: boolean;
 }
 
-/** Imports of a file that is still being written, at most, before its request is refused. */
+/**
+ * Maximum number of imports of a file that is still being written. After them, the request for its group is refused.
+ */
 const MAX_ATTEMPTS = 10;
 
 export function createGroups({
@@ -103,16 +115,19 @@ export function createGroups({
   reportsOperations = false,
 }: GroupsOptions): Groups {
   const files = createFileLoader({ dir, log, loadTimeout, usesCaches, onFile });
-  /** By page. Each group has two entries: the first letter may be in either case. */
+  /** Page → group. Each group has two entries, because the first letter may be upper or lower case. */
   const pages = new Map<string, Group>();
   /** Tool → the name of its group. */
   const toolOwners = new Map<string, string>();
   let state: ServiceState = { kind: 'none' };
-  /** By group, imports that are under way: requests that come meanwhile share one. */
+  /** Name of a group → its import that is under way. Requests that come during the import share it. */
   const pending = new Map<string, Promise<Group | undefined>>();
   const listing = createListing(dir, log);
   const hasFolders = () => state.kind === 'loaded' && state.service.folders;
-  /** Whether a group of the listing may serve: only the service file says what folders hold. */
+  /**
+   * Whether a group of the listing may serve. A group in a subfolder serves only if the service file says `folders:
+   * true`.
+   */
   const isServed = (group: string) => group !== SERVICE && (hasFolders() || !group.includes('/'));
 
   function locate(page: string, slugs: readonly string[]): Location | undefined {
@@ -161,7 +176,7 @@ export function createGroups({
         const created = withContract(createGroup(group, exported, source.isHidden), source, onResult);
         checkTools(created, toolOwners, path);
         if (state.kind === 'loaded') return underService(created, state.service, path);
-        // Beside a broken service file nothing is answered anyway.
+        // With a broken service file no request is answered, so there is nothing to check.
         if (state.kind === 'none') refuseUserWithoutService(created, path);
         return created;
       },
@@ -255,7 +270,10 @@ export function createGroups({
   };
 }
 
-/** Says whether a file has gone. A file that cannot be looked at has not: it is loaded, and fails. */
+/**
+ * Says whether a file no longer exists. A file that cannot be examined counts as existing: its load fails and gives the
+ * reason.
+ */
 function isGone(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) === undefined;

@@ -1,5 +1,5 @@
-// The service file of a folder: its name, and its way from a module to the definition that a worker serves by.
-// service/definition.ts checks what a definition may say.
+// Turns the module of a service file into the definition that a worker serves by. service/definition.ts checks the
+// content of a definition.
 import { basename } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 import { ContractError } from '../contract/contract-error.ts';
@@ -33,12 +33,12 @@ export function createService(
   }
 }
 
-/** An export of such a name was meant for a property. */
+/** Says whether an export has the name of a property. The author then meant it as a property of the default export. */
 function isProtectionName(name: string): boolean {
   return /^(?:authenticate|access|formatError|cors|keyHeader|headers|strict)$/.test(name);
 }
 
-/** Returns the line of a property, from 1; the line of `defineService` where the property is not found. */
+/** Returns the line of a property, from 1. Returns the line of `defineService` when the property is not found. */
 function lineOfProperty(source: string, property: string | undefined): number {
   const call = Math.max(source.search(/\bdefineService\s*[<(]/), 0);
   const name = property?.replace(/[^\w$]/g, '\\$&');

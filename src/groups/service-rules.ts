@@ -1,5 +1,5 @@
-// Holds a group against the service file: the access that its operations get from there, and the operations that the
-// file refuses. Everything here happens at load.
+// Applies the service file to a group. Operations without their own `access` get the access of the service file.
+// Operations that the service file refuses make the load fail. Everything here happens at load.
 
 import type { OperationContract } from '../contract/contract.ts';
 import { ContractError } from '../contract/contract-error.ts';
@@ -9,8 +9,8 @@ import type { Group, Operation } from './operations.ts';
 import type { LoadedService } from './service-file.ts';
 
 /**
- * @param file where the group is, for an operation without a place of its own
- * @throws ContractError an operation that the service file does not allow
+ * @param file the file of the group, which the error names when the place of the operation is not known
+ * @throws ContractError when the service file does not allow an operation
  */
 export function underService(group: Group, service: LoadedService, file: string): Group {
   const operations = new Map(
@@ -27,7 +27,7 @@ export function underService(group: Group, service: LoadedService, file: string)
   return { ...group, operations, strictRoutes };
 }
 
-/** Holds without a service file, too: nothing finds a user then. */
+/** Refuses operations that need a user when there is no service file, because nothing finds a user then. */
 export function refuseUserWithoutService(group: Group, file: string): void {
   for (const [name, { settings }] of group.operations) {
     const known = group.contract.operations.get(name);

@@ -1,6 +1,7 @@
-// The source texts of the modules that this process runs. Types are read from a text, and the checks made of them must
-// fit the code that runs, so both must be the same text. Where Node hands over the text that it loads, this file keeps
-// that. Elsewhere a text counts only if the file had it before the import and still has it.
+// The source texts of the modules that this process runs. The checks of requests are made from the types in a text, and
+// must fit the code that runs. So the types and the code must come from the same text. Where Node hands over the text
+// that it loads, this file uses that text. Elsewhere, a text is valid only if the file had it before the import and
+// still has it.
 import { checkSource, readSource } from '../base/source-file.ts';
 import { SOURCE } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
@@ -9,9 +10,9 @@ export interface SourceTexts {
   /** Runs the step of Node's loader that reads a file, and keeps the text that the step has read. */
   keepTextOf<T extends LoadResult>(path: string, load: () => T): T;
   /**
-   * Returns the text of a file that is about to be imported; an empty text where it cannot be read.
+   * Returns the text of a file that is about to be imported, or an empty text when the file cannot be read.
    *
-   * @param isFresh the URL of the file is new, so Node does not take the module from its cache
+   * @param isFresh whether the URL of the file is new, so that Node does not take the module from its cache
    */
   readBeforeImport(path: string, isFresh: boolean): string;
   /** @throws SourceChanged, and what reading the file throws */
@@ -25,7 +26,7 @@ interface LoadResult {
   readonly source?: unknown;
 }
 
-/** A file has changed since it was imported. The registry then loads it again. */
+/** Error when a file has changed since it was imported. file-loader.ts then loads the file again. */
 export class SourceChanged extends Error {
   constructor(path: string) {
     super(`${path} has changed while it was loaded`);
@@ -33,9 +34,9 @@ export class SourceChanged extends Error {
 }
 
 export function createSourceTexts(): SourceTexts {
-  /** By path, the texts that Node has handed over: these run. */
+  /** Path → the text that Node has handed over and runs. */
   const running = new Map<string, string>();
-  /** By path, the texts from before an import whose text Node does not hand over. */
+  /** Path → the text from before an import, for files whose text Node does not hand over. */
   const expected = new Map<string, string>();
 
   const keepTextOf: SourceTexts['keepTextOf'] = (path, load) => {
@@ -50,7 +51,8 @@ export function createSourceTexts(): SourceTexts {
     }
     const text = readSource(path);
     const loaded = load();
-    // A tool may have transformed JavaScript, and CommonJS reads its files by itself: there the file must not change.
+    // A tool may have transformed JavaScript, and CommonJS reads its files by itself. In both cases the file must not
+    // change.
     running.set(path, isWritten(loaded) ? textOfSource(loaded.source) : refuseChange(path, text));
     return loaded;
   };

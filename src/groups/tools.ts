@@ -1,5 +1,5 @@
-// The tools of a group: which operations agents may call, and under which names. Two tools of one name are an error, so
-// that no call reaches another operation than the one whose description the model has read.
+// The tools of a group: which operations agents may call, and under which names. Two tools with the same name are an
+// error. Otherwise a call could reach another operation than the one whose description the model has read.
 import { pageOf } from '../base/page-name.ts';
 import { idOf, methodOf, splitRouteName } from '../base/route-name.ts';
 import { ContractError } from '../contract/contract-error.ts';
@@ -8,7 +8,9 @@ import type { Group, Operation } from './operations.ts';
 
 type ToolGroup = Pick<Group, 'name' | 'operations'>;
 
-/** Name of the tool → its operation. An answer to HEAD or OPTIONS has no body, so such an operation is no tool. */
+/**
+ * Returns name of a tool → its operation. An answer to HEAD or OPTIONS has no body, so such an operation is no tool.
+ */
 export function toolsOf({ name: group, operations }: ToolGroup): Map<string, Operation> {
   const tools = [...operations.values()].filter(
     ({ name, settings: { tool = false } }) => tool !== false && !/^(?:HEAD|OPTIONS)$/.test(verbOf(name)),
@@ -27,7 +29,7 @@ function verbOf(operation: string): string {
 
 /**
  * @param owners tool → the name of its group, for the groups that serve already
- * @throws ContractError two tools have one name, or an operation cannot be a tool
+ * @throws ContractError when two tools have one name, or when an operation cannot be a tool
  */
 export function checkTools(group: Group, owners: ReadonlyMap<string, string>, file: string): void {
   const refuse = (operation: Operation, problem: string): never => {

@@ -6,7 +6,7 @@ import { servingPage } from '../base/page-name.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface AccessLog {
-  /** @param endedAt `performance.now()` */
+  /** @param endedAt `performance.now()` at the end of the answer */
   write(exchange: Exchange, status: number, bytes: number, endedAt: number): void;
 }
 
@@ -30,7 +30,7 @@ export function createAccessLog(sink: LineSink): AccessLog {
   };
 }
 
-/** Three decimals. `toFixed()` would cost more than the rest of the line. */
+/** Writes milliseconds with three decimals. `toFixed()` would cost more than the rest of the line. */
 function milliseconds(duration: number): string {
   const micros = Math.round(duration * 1000);
   const integer = Math.floor(micros / 1000);
@@ -42,7 +42,7 @@ const THOUSANDTHS = Array.from({ length: 1000 }, (_, i) => String(i).padStart(3,
 let lastMillisecond = 0;
 let lastStart = '';
 
-/** The beginning of a line, which all lines of one millisecond share. */
+/** Returns the beginning of a line, which all lines of one millisecond share. */
 function lineStart(): string {
   const millisecond = Date.now();
   if (millisecond !== lastMillisecond) {

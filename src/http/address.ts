@@ -1,5 +1,5 @@
-// The address of a client. Behind trusted proxies it is the right-most address of X-Forwarded-For that is no trusted
-// proxy: any client can make up the addresses to the left of it.
+// The address of a client. Behind trusted proxies, the address is the right-most entry of X-Forwarded-For that is not a
+// trusted proxy. Any client can make up the entries to the left of that entry.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
@@ -20,16 +20,17 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
   return list;
 }
 
-/** The address of the client of a request, by its connection or by trusted proxies. */
+/** Returns the address of the client of a request, by its connection or by trusted proxies. */
 export function addressOf({ request }: { readonly request: IncomingMessage }, proxies: TrustedProxies): string {
   const peer = plainAddress(request.socket.remoteAddress ?? '');
-  // Node makes the object of all headers for its first reader, so nobody reads them for a peer that is no proxy.
+  // Node builds the object of all headers when it is read for the first time. When the peer is not a proxy, the headers
+  // are not read, which saves this cost.
   if (!isTrusted(peer, proxies)) return peer;
   const forwarded = request.headers['x-forwarded-for'];
   return clientAddress(peer, Array.isArray(forwarded) ? forwarded.join(',') : forwarded, proxies);
 }
 
-/** The most proxies in a row that are believed. A longer row is a header that a client has made up. */
+/** Maximum number of trusted proxies in a row. A longer row is a header that a client has made up. */
 const MAX_PROXIES = 32;
 
 /**
@@ -46,7 +47,7 @@ export function clientAddress(
   for (let end = forwarded.length, hops = 0; end > 0 && hops < MAX_PROXIES; hops++) {
     const comma = forwarded.lastIndexOf(',', end - 1);
     const next = withoutPort(forwarded.slice(comma + 1, end).trim());
-    // A proxy hides its client, or the header is nonsense. The last valid address counts.
+    // The entry is not an address: a proxy hides its client, or the header is nonsense. The last valid address counts.
     if (isIP(next) === 0) return address;
     address = canonicalAddress(next);
     if (!isTrusted(address, proxies)) return address;
@@ -65,8 +66,9 @@ function familyName(family: number): 'ipv4' | 'ipv6' {
 }
 
 /**
- * Removes the IPv6 form of an IPv4 address (`::ffff:192.0.2.1`), which a server on all interfaces sees, and the zone
- * (`fe80::1%eth0`), which has a meaning only on this machine.
+ * Removes two parts of an address:
+ * - the IPv6 prefix of an IPv4 address (`::ffff:192.0.2.1`), which a server on all interfaces sees
+ * - the zone (`fe80::1%eth0`), which has a meaning only on this machine
  */
 function plainAddress(address: string): string {
   return /^::ffff:(\d+\.[\d.]+)$/.exec(address)?.[1] ?? address.replace(/%.*$/, '');
@@ -86,8 +88,8 @@ function withoutPort(text: string): string {
 }
 
 /**
- * The network that a rate limit counts: an IPv4 address, or the /64 of an IPv6 address, because one host may use every
- * address of its /64.
+ * Returns the network that a rate limit counts. The network is an IPv4 address, or the /64 of an IPv6 address, because
+ * one host may use every address of its /64.
  *
  * @param address as `clientAddress` spells it
  */

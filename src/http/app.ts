@@ -35,14 +35,14 @@ import { createCallExchange, type ToolServer } from './tool-calls.ts';
 export interface AppParts {
   readonly settings: Settings;
   readonly log: Log;
-  /** The sink for the line of each request; undefined: no line is written. */
+  /** The sink for the log line of each request; undefined when no line is written. */
   readonly requestLog?: LineSink | undefined;
   readonly groups: Pick<Groups, 'find' | 'locate'>;
   readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
-  /** Both answer as operations do. */
+  /** The handlers of the OpenAPI document and of the page that shows it. Both are called like operations. */
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
-  /** Answers the messages of the Model Context Protocol; undefined: MCP is off. */
+  /** Answers the messages of the Model Context Protocol; undefined when MCP is off. */
   readonly tools?: ToolServer | undefined;
   readonly observer?: RequestObserver | undefined;
   /** Default: a limiter that counts for this process alone. */
@@ -55,24 +55,29 @@ export interface AppParts {
 export interface App {
   /** The server, which does not listen yet. */
   readonly server: Server;
-  /** Serves by the service file from now on. A broken one makes every request a 500. */
+  /** Applies this state of the service file from now on. When the service file is broken, every request is a 500. */
   useService(state: ServiceState): void;
-  /** The refusal of bytes that are no request, as a whole answer. */
+  /** Returns a whole answer that refuses bytes which are not a valid request. */
   rawRefusal(code: ErrorCode): string;
   /** Makes every answer from now on end its connection. */
   setDraining(): void;
   /** The number of requests that have come and are not answered yet. */
   inFlight(): number;
-  /** The number of pieces of work after their answers (`params.waitUntil`) that are under way. */
+  /**
+   * The number of promises given to `params.waitUntil` whose work is under way. Such work continues after its answer.
+   */
   pendingWork(): number;
-  /** Stops waiting for that work, and logs the pieces that have not ended. */
+  /** Stops waiting for the work of `params.waitUntil`, and logs each piece that has not ended. */
   giveUpWork(): void;
   /**
-   * Answers with 500 the request whose operation led to the throw, unless it has its answer. No other request is
-   * touched. An `uncaughtException` listener calls this.
+   * Finds the request whose operation led to the throw. If that request has no answer yet, it is answered with 500. No
+   * other request is touched. An `uncaughtException` listener calls this.
    */
   failCurrentRequest(thrown: unknown): void;
-  /** Returns the facts of a log line that name that request; undefined: no operation led to the throw. */
+  /**
+   * Returns the log fields that name the request whose operation led to the throw. The result is undefined when no
+   * operation led to the throw.
+   */
   currentRequestIds(): RequestIds | undefined;
 }
 
@@ -135,8 +140,8 @@ export function createApp({
   });
 
   /**
-   * Serves one request. The comment of a line names the statuses that it refuses with. The steps of the row that the
-   * request fits come last (steps.ts).
+   * Serves one request. The comment at the end of a line names the statuses with which the line refuses. The last lines
+   * choose the steps (steps.ts) of the row of routes.ts that the request fits.
    */
   function serve(exchange: Exchange): void {
     try {
@@ -158,7 +163,10 @@ export function createApp({
     advance(exchange);
   }
 
-  /** Serves a call by a tool, behind the steps that its message has passed. The request of the message is in flight. */
+  /**
+   * Serves a call by a tool. The message that brings the call has already passed the first steps. The request of the
+   * message is in flight, so the call itself is not counted.
+   */
   function callTool(outer: Exchange, call: ToolCall): Promise<CapturedAnswer> {
     return new Promise((resolve) => {
       const exchange = createCallExchange(outer, call, tools as ToolServer, isMeasured ? performance.now() : 0);
@@ -184,7 +192,7 @@ export function createApp({
   let rows = createRows(undefined);
   let isBroken = false;
 
-  /** Runs the steps that are left, in this tick as far as nothing has to be waited for. */
+  /** Runs the remaining steps. All run in this tick, until one has to wait for something. */
   function advance(exchange: Exchange): void {
     const { steps } = exchange;
     try {
@@ -217,7 +225,7 @@ export function createApp({
     return row;
   }
 
-  /** Keeps a request back until those before it on its connection have their answers. */
+  /** Holds a request back until the earlier requests on its connection have their answers. */
   function begin(request: Request, response: ServerResponse, expectation: Expectation): void {
     if (response.socket === null) connections.defer(response, () => start(request, response, expectation));
     else start(request, response, expectation);
@@ -229,20 +237,25 @@ export function createApp({
     inFlight++;
     exchange.requestId = requestIds.idFor(exchange.head.requestId);
     exchange.expectsContinue = expectation === 'continue';
-    // Node's parser drops the bytes that have come behind such a request.
+    // Node's parser drops the bytes that follow a request with an `Upgrade` header. So the connection ends after the
+    // answer.
     if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
     if (expectation === 'unknown') request.broken ??= 'EXPECTATION_FAILED';
     serveFollowed(exchange, undefined, events, serve);
   }
 
-  /** An upload counts as a request when it is complete. Until then it costs bytes, which the budget counts. */
+  /**
+   * Says whether too many requests are under way. An upload counts as a request only when it is complete. Until then,
+   * the body budget counts its bytes.
+   */
   function isFull(): boolean {
     return inFlight - budget.uploads() > maxInFlight;
   }
 
   /**
-   * MAX_CONNECTIONS bounds the streamed answers, and MAX_IN_FLIGHT all others. A request whose answer has begun needs
-   * its body no more.
+   * Ends the counting of a request when its answer is complete, or when its streamed answer begins. The reason:
+   * MAX_CONNECTIONS limits the streamed answers, and MAX_IN_FLIGHT limits all others. The memory of the body is
+   * released, because a request whose answer has begun no longer needs its body.
    */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;

@@ -1,4 +1,4 @@
-// Work that continues after its answer: `params.waitUntil(promise)`. A worker that drains waits for it.
+// Work that continues after its answer: `params.waitUntil(promise)`. A worker that drains waits for this work.
 import type { OperationFacts } from '../base/events.ts';
 import { describeError, type Log } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';

@@ -1,5 +1,6 @@
-// Finds the caller by `authenticate` of the service file, then checks each rule of the operation's `access`. Both come
-// before a byte of the body is asked for. A result that is not understood is a 500, and never an anonymous caller.
+// Finds the caller by `authenticate` of the service file, then checks each rule of the operation's `access`. Both
+// happen before the client is asked for the body. An unexpected result of these functions is a 500, so it never makes a
+// caller anonymous.
 
 import { type HttpErrorOptions, refusal } from '../base/errors.ts';
 import { isThenable } from '../base/values.ts';
@@ -16,7 +17,7 @@ import type { ParamsParts } from './params.ts';
 type Service = Pick<ServiceDefinition, 'authenticate' | 'securitySchemes'>;
 
 /**
- * @param service undefined: there is no service file
+ * @param service undefined when there is no service file
  * @returns a step that throws USER_REQUIRED, CREDENTIAL_REQUIRED, SCOPE_MISSING, ACCESS_DENIED, and what the functions
  *   throw
  */
@@ -42,7 +43,7 @@ export function createCheckCaller(
     return checkRules(exchange, rules);
   }
 
-  /** The rules run in their order, and one that waits holds those behind it. */
+  /** Checks the rules in their order. A rule that returns a promise delays the rules after it. */
   function checkRules(exchange: Exchange, rules: readonly AccessRule[]): Promise<undefined> | undefined {
     for (const [i, rule] of rules.entries()) {
       const outcome = checkRule(exchange, rule);
@@ -74,7 +75,10 @@ export function createCheckCaller(
     return undefined;
   }
 
-  /** Calls a function so that a throw in a callback of it is a 500 of this request. */
+  /**
+   * Calls a function of the service file. When a callback of that function throws later, this request is answered with
+   * 500.
+   */
   function call(exchange: Exchange, method: (params: RequestAccess) => unknown, params: RequestAccess): unknown {
     if (current.isNeeded(exchange, method)) return current.run(exchange, method, () => method(params));
     const result = method(params);
@@ -85,7 +89,12 @@ export function createCheckCaller(
   return checkCaller;
 }
 
-/** @throws TypeError for a user without an id: an answer that is not understood is never an anonymous caller */
+/**
+ * Stores the user that `authenticate` has found. A result without an id is an error, so it never makes a caller
+ * anonymous.
+ *
+ * @throws TypeError for a user without an id
+ */
 function keepUser(exchange: Exchange, found: unknown): void {
   if (found === undefined || found === null) return;
   const id: unknown = typeof found === 'object' ? (found as { id?: unknown }).id : undefined;
@@ -105,7 +114,9 @@ function readVerdict(outcome: unknown): undefined {
   throw new TypeError('a function in access must return true or false');
 }
 
-/** The challenge of the first scheme that HTTP itself knows: a browser asks for a password when it sees `Basic`. */
+/**
+ * Returns the challenge, which names all schemes of type `http`. A browser asks for a password when it sees `Basic`.
+ */
 function challengeOf(schemes: ServiceDefinition['securitySchemes']): HttpErrorOptions | undefined {
   const names = Object.values(schemes).flatMap((scheme) =>
     scheme.type === 'http' ? [capitalised(scheme.scheme)] : [],

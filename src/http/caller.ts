@@ -1,16 +1,17 @@
-// Two steps of a request: whose key it brings, and whether that key may use the method and the group of the URL. A key
-// is the credential of a registered application, sent as `Authorization`. This file reads no table; `CallerTable` does.
+// Two steps of a request. The first finds out whose key the request brings. The second checks whether that key may use
+// the method and the group of the URL. A key is the credential of a registered application, sent as `Authorization`.
+// This file reads no table; `CallerTable` does.
 import { refusal } from '../base/errors.ts';
 import { type CallerRow, checkGroup, checkVerb, invalidCredential } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 
 /** The answer of the credentials table to an `Authorization` header. */
 export type Caller =
-  /** `expiresAt` is in Unix milliseconds. Undefined: the credential never expires. */
+  /** `expiresAt` is in Unix milliseconds. `expiresAt` is undefined when the credential never expires. */
   | { readonly kind: 'row'; readonly row: CallerRow; readonly expiresAt?: number }
-  /** The header is no key of this service: operations may read it themselves. */
+  /** The header is not a key of this service, so operations may read it themselves. */
   | { readonly kind: 'foreign' }
-  /** `id` names the row, if the token has a readable one. */
+  /** `id` is the id of the credential's row, if the token has a readable id. */
   | { readonly kind: 'refused'; readonly reason: string; readonly id?: string }
   /** The table is too old to accept any credential. */
   | { readonly kind: 'away' };
@@ -18,7 +19,10 @@ export type Caller =
 export interface CallerTable {
   /** Returns a promise only when the table must be read first. Neither throws nor rejects. */
   identify(authorization: string): Caller | Promise<Caller>;
-  /** Returns the current table, another object after each change. Undefined: the table never changes. */
+  /**
+   * Returns the current table, which is another object after each change. `table` is undefined when the table never
+   * changes.
+   */
   table?(): unknown;
 }
 
@@ -40,7 +44,9 @@ export function createIdentifyCaller(
     else exchange.foreignAuthorization = text;
   }
 
-  /** A client that guesses keys is limited by its address. */
+  /**
+   * Refuses a key. Each refusal first counts against the rate of the address, so a client that guesses keys is limited.
+   */
   function refuseKey(exchange: Exchange, reason: string): never {
     checkRate(exchange);
     throw invalidCredential(reason);
@@ -77,7 +83,10 @@ function valuesOf({ request: { rawHeaders } }: Exchange, name: string): string[]
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
 }
 
-/** A row with a handler serves every group of the URL, so its groups are not asked. */
+/**
+ * Checks whether the key may use the verb and the group of the URL. If the row of the key has a handler, that one group
+ * serves every URL. So the group of the URL is then not checked.
+ */
 export function checkRights({ caller, verb, page }: Exchange): undefined {
   if (caller === undefined) return;
   checkVerb(caller, verb);

@@ -7,7 +7,10 @@ export function cookiesOf(exchange: Exchange): Readonly<Record<string, string>> 
   return exchange.cookies;
 }
 
-/** @returns the cookies by name, decoded; the first one of a name counts, since its path is the longest */
+/**
+ * @returns the cookies by name, decoded; when two cookies have the same name, the first counts, because its path is the
+ *   longest
+ */
 function parseCookies(header: string | undefined): Readonly<Record<string, string>> {
   const cookies: Record<string, string> = Object.create(null);
   for (const pair of header?.split(';') ?? []) {

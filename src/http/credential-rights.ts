@@ -10,12 +10,12 @@ import type { CallingApplication } from '../controller.ts';
 /** The fields of a row of the registered-credentials table that a request needs. */
 export interface CallerRow {
   readonly application: CallingApplication;
-  /** The one group that serves all its requests. Undefined: the URL chooses among `groups`. */
+  /** The one group that serves all requests of the key. `handler` is undefined when the URL chooses among `groups`. */
   readonly handler: string | undefined;
   readonly groups?: ReadonlySet<string> | '*' | undefined;
-  /** The allowed verbs; undefined: all. */
+  /** The allowed verbs; undefined when all are allowed. */
   readonly methods: ReadonlySet<string> | undefined;
-  /** The rate of its calls; undefined: no limit. */
+  /** The rate limit for calls with the key; undefined when there is no limit. */
   readonly limit?: Rate | undefined;
 }
 
@@ -45,8 +45,8 @@ export function checkOperation(row: CallerRow, operation: string): void {
 }
 
 /**
- * Checks a request that is already served against its current row. A scope that the row has lost is a refusal, because
- * the operation may have asked for that scope itself.
+ * Checks a request that is already being served against the current row of its key. When the row has lost a scope, the
+ * request is refused, because the operation may have asked for that scope itself.
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
  */

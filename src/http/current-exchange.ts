@@ -1,6 +1,6 @@
-// The request to which an uncaught exception belongs: a timer that an operation set may throw, or a promise that nobody
-// awaits. Node finds it by the asynchronous context. Before Node 24 a context slows down every promise of the process,
-// so only operations that work asynchronously get one.
+// Finds the request to which an uncaught exception belongs. The exception may come from a timer that an operation has
+// set, or from a promise that nobody awaits. Node's asynchronous context leads to the request. Before Node 24, a
+// context slows down every promise of the process, so only operations that work asynchronously get a context.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Exchange } from './exchange.ts';
 import { runFollowed } from './request-event.ts';
@@ -10,8 +10,9 @@ type Work = (...args: never[]) => unknown;
 
 export interface CurrentExchange {
   /**
-   * Whether a call takes place in a context: the method may work after its call. Where a tool follows the request, each
-   * method does until it has returned a value once. A context for each plain operation would cost too much.
+   * Says whether a call needs a context, because the method may still work after it has returned. When a tracing tool
+   * follows the request, a method also needs a context until one call has shown that it starts no such work. A context
+   * for each plain operation would cost too much.
    */
   isNeeded(exchange: Exchange, method: Work): boolean;
   /** Marks a method that has returned a promise. */
@@ -28,7 +29,10 @@ export interface CurrentExchange {
 const ASYNCHRONOUS =
   /\basync\b|\bawait\b|\bPromise\b|\.then\b|\bset(?:Timeout|Interval|Immediate)\b|\bnextTick\b|\bqueueMicrotask\b|\.on(?:ce)?\(/;
 
-/** More source text, of functions that a tool follows into what they start. */
+/**
+ * More source text, which is searched only when a tracing tool follows the request. Such a function starts work that
+ * the tool follows, too.
+ */
 const STARTS_WORK = /\bfetch\b|\brequest\b|\bwaitUntil\b|\btrace\b|\bspan\b|\bget\(/;
 
 export function createCurrentExchange(): CurrentExchange {
@@ -37,7 +41,10 @@ export function createCurrentExchange(): CurrentExchange {
   /** Methods that have returned a value, and whose source starts nothing that a tool would follow. */
   const plain = new WeakSet<Work>();
 
-  /** Whether a method may work after its call: its source looks so, or it has returned a promise before. */
+  /**
+   * Says whether a method may still work after it has returned: its source text suggests so, or it has returned a
+   * promise before.
+   */
   function isAsynchronous(method: Work): boolean {
     let isMarked = asynchronous.get(method);
     if (isMarked === undefined) {
@@ -53,7 +60,7 @@ export function createCurrentExchange(): CurrentExchange {
     run(exchange, method, work) {
       const { event } = exchange;
       if (event === undefined) return storage.run(exchange, work);
-      // A tool whose store throws does so outside of the exchange. Node reports the throw later, as uncaught.
+      // When the store of a tool throws, the throw happens outside of the exchange. Node reports it later, as uncaught.
       const result = runFollowed(event, () => storage.run(exchange, work));
       const isPlain = !isAsynchronous(method) && !isThenable(result) && !STARTS_WORK.test(sourceOf(method));
       if (isPlain) plain.add(method);

@@ -1,5 +1,5 @@
-// One request and its answer: the state that its steps share, and that its log line is made of. A key is the credential
-// of a registered application.
+// One request and its answer: the state that the steps of the request share, and from which its log line is made. A key
+// is the credential of a registered application.
 import type { ServerResponse } from 'node:http';
 import type { RequestParts } from '../contract/check/request-check.ts';
 import type { ServiceUser } from '../controller/service.ts';
@@ -17,14 +17,16 @@ import type { ResolvedPath } from './router.ts';
 export type Step = (exchange: Exchange) => Outcome;
 
 /**
- * `undefined`: the next step follows at once. A promise: the next step follows when it resolves. `later`: the step
- * itself continues the request.
+ * The result of a step decides when the next step runs:
+ * - `undefined`: at once
+ * - a promise: when the promise resolves
+ * - `later`: when the step itself continues the request
  */
 export type Outcome = undefined | 'later' | Promise<undefined>;
 
 /** The arguments of an operation before they are checked, and after. */
 export interface RequestInput extends RequestParts {
-  /** The inflated body. Undefined: there is none, or `data` is its stream. */
+  /** The inflated body. `bytes` is undefined when there is no body, or when `data` is the stream of the body. */
   readonly bytes: Buffer | undefined;
 }
 
@@ -32,18 +34,18 @@ export interface RequestInput extends RequestParts {
 export interface ToolCall {
   /** The name of the tool. */
   readonly name: string;
-  /** `Order` */
+  /** The name of the group, such as `Order`. */
   readonly group: string;
-  /** `GET {id}` */
+  /** The name of the operation, such as `GET {id}`. */
   readonly operation: string;
   readonly verb: string;
   /** The path with its query, as a request would have it. */
   readonly target: string;
-  /** JSON; undefined: no body. */
+  /** The body as JSON; undefined when the call has no body. */
   readonly body: string | undefined;
 }
 
-/** The answer to a call by a tool, which no connection gets. */
+/** The answer to a call by a tool. The tool gets this answer, and no connection does. */
 export interface CapturedAnswer {
   readonly status: number;
   /** Names and values in turn. */
@@ -64,80 +66,89 @@ export class Exchange {
   resolved: ResolvedPath | undefined;
   /** The query as sent, without its question mark. */
   queryText = '';
-  /** The handler group as the URL names it. */
+  /** The name of the handler group, as the URL spells it. */
   page = '';
-  /** The group that serves, by the URL or by the row of the key; '' before it is found. */
+  /**
+   * The name of the group that serves the request. The URL or the row of the key chooses the group. The name is ''
+   * until then.
+   */
   group = '';
   slugs: readonly string[] = [];
-  /** The segments that the route of the operation names, decoded. */
+  /** The decoded path segments to which the route of the operation gives names. */
   path: Readonly<Record<string, string>> = NO_PATH;
   operation = '';
   /** The steps of the row of routes.ts that the request fits. */
   steps: readonly Step[] = NO_STEPS;
   /** The number of steps that have begun. */
   step = 0;
-  /** The operation, by the step that finds it. No earlier step reads this field. */
+  /** The operation that was chosen. The step that finds the operation sets this field, and no earlier step reads it. */
   choice!: Choice;
   /** The arguments of the operation, from the arrival of the body to the call; undefined before and after that. */
   input: RequestInput | undefined;
-  /** The row of its key in the credentials table; undefined: it has no key. */
+  /** The row of the request's key in the credentials table; undefined when the request has no key. */
   caller: CallerRow | undefined;
-  /** The id of that row. A refused key has the id that its token names, if any; else ''. */
+  /** The id of the row in `caller`. For a refused key, the id that its token names. Without either id, ''. */
   credential = '';
   /** The user whom `authenticate` of the service file has found. */
   user: ServiceUser | undefined;
-  /** The id of that user, which is read once: a getter may throw the next time. */
+  /** The id of `user`. The id is read only once, because a getter may throw the next time. */
   userId: string | undefined;
-  /** Milliseconds of the operation's time that `authenticate` and `access` have left; undefined: all of it. */
+  /**
+   * Milliseconds of the operation's time limit that remain after `authenticate` and `access`; undefined when all
+   * remain.
+   */
   timeLeft: number | undefined;
   /** `performance.now()` when the time limit began to run. */
   clockStartedAt = 0;
   /** The text that has been identified as the credential of `caller`, in the form of `Authorization`. */
   key: string | undefined;
-  /** The header `Authorization`, where it holds no credential of ours. */
+  /** The header `Authorization`, when it holds no credential of this service. */
   foreignAuthorization: string | undefined;
   cookies: Readonly<Record<string, string>> | undefined;
-  /** The client waits for `100 Continue` before it sends the body. */
+  /** True while the client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
-  /** The operation reads the body as a stream, so a part of it may still be unread when the answer is sent. */
+  /**
+   * True when the operation reads the body as a stream. A part of the body may then still be unread when the answer is
+   * sent.
+   */
   streamsBody = false;
-  /** The body is being read and is not complete. */
+  /** True while the body is being read and is not complete. */
   isUploading = false;
   /** The part of the body that has arrived. */
   received: Buffer | Pieces | undefined;
   /** The bytes of the body that body/budget.ts counts. */
   heldBytes = 0;
-  /** The value of `heldBytes` at the last sweep of body/budget.ts; -1 before the first. */
+  /** The value of `heldBytes` at the last check of body/budget.ts for slow uploads; -1 before the first check. */
   lastHeldBytes = -1;
-  /** The whole answer has been handed to Node. */
+  /** True when the whole answer has been handed to Node. */
   isAnswered = false;
-  /** The bytes of the answer that the kernel had not taken at the last look. */
+  /** The bytes of the answer that the kernel had not taken when they were last counted. */
   unsent = 0;
-  /** The answer is a 500 that is the client's fault, so it is not counted as an error. */
+  /** True when the answer is a 500 that is the client's fault, so it is not counted as an error. */
   isClientFault = false;
-  /** The head of a streamed answer has been sent. */
+  /** True when the head of a streamed answer has been sent. */
   isStreamingAnswer = false;
-  /** The status of an answer whose result sets none. */
+  /** The status of the answer, unless the result of the operation sets one. */
   status = 200;
-  /** The time limit of the operation, once its clock has started. */
+  /** The timer of the operation's time limit; undefined until its clock starts. */
   timer: NodeJS.Timeout | undefined;
-  /** The reason why nobody waits for the operation; undefined: the client still waits. */
+  /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
   /** Ends the source of a streamed answer. */
   cancelBody: ((reason: Error) => void) | undefined;
   /** Called when the connection closes before the whole body has come. A listener on each request would cost more. */
   onLost: (() => void) | undefined;
-  /** The tool that calls the operation; undefined: the request came by itself. */
+  /** The tool call that this exchange serves; undefined when a client sent the request itself. */
   tool: ToolCall | undefined;
-  /** Receives the answer of a call by a tool, in the place of the connection. */
+  /** Receives the answer to a call by a tool, instead of the connection. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
-  /** The message of the public channels; undefined: no tool follows requests. */
+  /** The event that is published on the diagnostics channels; undefined when no tracing tool follows requests. */
   event: ExchangeEvent | undefined;
-  /** The synchronous part of a followed request is over, and its answer was not out. */
+  /** True when the synchronous part of a followed request ended before its answer was sent. */
   hasReturned = false;
-  /** The trace that the request belongs to; undefined: none is known. */
+  /** The trace that the request belongs to; undefined when none is known. */
   trace: Trace | undefined;
-  /** The form of its refusals, in the place of `formatError` of the service file. */
+  /** Makes the body of a refusal of this request, instead of `formatError` of the service file. */
   formatRefusal: FormatError | undefined;
   #isWatched = false;
   #abort: AbortController | undefined;
@@ -157,7 +168,7 @@ export class Exchange {
     return this.request.method as string;
   }
 
-  /** One of the two framing headers announces a body (RFC 9112, 6). */
+  /** Says whether one of the two framing headers announces a body (RFC 9112, 6). */
   get hasBody(): boolean {
     const { contentLength, transferEncoding } = this.head;
     return transferEncoding !== undefined || (contentLength !== undefined && Number(contentLength) > 0);
@@ -171,7 +182,7 @@ export class Exchange {
     this.cancelBody?.(reason);
   }
 
-  /** Aborts when nobody waits for the result any more. Created for the first reader. */
+  /** The signal that aborts when nobody waits for the result any more. The signal is created for its first reader. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController();
@@ -181,7 +192,7 @@ export class Exchange {
     return this.#abort.signal;
   }
 
-  /** Aborts when the client leaves. Only an operation that asks for its signal pays for the listener. */
+  /** Makes the exchange abort when the client leaves. Only an operation that needs this pays for the listener. */
   watchClient(): void {
     if (this.#isWatched) return;
     this.#isWatched = true;

@@ -1,4 +1,5 @@
-// Two steps of a request: the folder that its URL may name, and the group and the operation that serve it.
+// Two steps of a request. The first finds the folder that the URL may name. The second finds the group and the
+// operation that serve the request.
 import { refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
@@ -6,7 +7,10 @@ import { checkOperation } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation } from './operation-choice.ts';
 
-/** The URL chooses the group, unless the row of the key has a handler. */
+/**
+ * Creates the step that looks for the group of the URL in a folder. When the row of the key has a handler, that handler
+ * serves the request instead, so the step does nothing.
+ */
 export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
   return function locateGroup(exchange): undefined {
     if (exchange.caller?.handler !== undefined) return;
@@ -18,9 +22,10 @@ export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
 }
 
 /**
- * A key whose row has a handler is served by that group, whatever group the URL names.
+ * Creates the step that finds the group and the operation. When the row of a key has a handler, that group serves the
+ * request, whatever group the URL names.
  *
- * @param isStrict whether the service file is strict: then an absent group is 404, whoever asks
+ * @param isStrict whether the service file is strict: an absent group is then a 404 for every caller
  */
 export function createFindOperation(groups: Pick<Groups, 'find'>, isStrict = false): Step {
   return function findOperation(exchange): Outcome {
@@ -45,7 +50,10 @@ function choose(exchange: Exchange, group: Group | undefined, isStrict: boolean)
   if (settings.status !== undefined) exchange.status = settings.status;
 }
 
-/** By the reference, a foreign `Authorization` delegates the request, so the absence is the server's mistake. */
+/**
+ * Creates the refusal for a group that does not exist. By the reference, a foreign `Authorization` delegates the
+ * request, so the absence of the group is the server's mistake.
+ */
 function absentGroup({ caller, head }: Exchange, isStrict: boolean): Error {
   if (caller === undefined)
     return refusal(isStrict || head.authorization === undefined ? 'GROUP_NOT_FOUND' : 'DELEGATED_GROUP_NOT_FOUND');

@@ -5,14 +5,17 @@ import { IncomingMessage } from '../base/builtins.ts';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import { overrideHeaders, stopParsingAfter } from '../base/node-internals.ts';
 
-/** The header values that the service reads, as sent. Node has trimmed SP and HTAB, and nobody trims more. */
+/**
+ * The header values that the service reads, as sent. Node has already trimmed spaces and tabs, and no other code trims
+ * them.
+ */
 export interface RequestHead {
   readonly host: string | undefined;
-  /** The number of `Authorization` lines. */
+  /** The number of `Host` lines. */
   readonly hosts: number;
   /** The header `Authorization`; undefined when it is absent or empty. */
   readonly authorization: string | undefined;
-  /** The number of lines. */
+  /** The number of `Authorization` lines. */
   readonly authorizations: number;
   readonly contentType: string | undefined;
   readonly contentEncoding: string | undefined;
@@ -21,18 +24,21 @@ export interface RequestHead {
   readonly requestId: string | undefined;
   readonly expect: string | undefined;
   readonly origin: string | undefined;
-  /** Empty where two lines have it: then neither counts. */
+  /** The header `traceparent`. The value is '' when the request has two such lines, because then neither counts. */
   readonly traceparent: string | undefined;
-  /** The client asks for another protocol. */
+  /** True when the client asks for another protocol by the header `Upgrade`. */
   readonly hasUpgrade: boolean;
 }
 
-/** A request with more lines is refused: Node 20 drops the lines past 1,000 in silence, even an `Authorization`. */
+/**
+ * Maximum header lines of a request. A request with more lines is refused, because Node 20 drops the lines past 1,000
+ * in silence, even an `Authorization`.
+ */
 const MAX_HEADER_LINES = 1000;
 
 /**
- * Scans the header lines once. The length of a name comes first, so that most lines cost one comparison. Names are
- * case-insensitive (RFC 9110, 5.1); the two usual spellings match without a conversion.
+ * Scans the header lines once. The length of a name is compared first, so most lines cost one comparison. Names are
+ * case-insensitive (RFC 9110, 5.1). The two usual spellings match without a conversion.
  */
 export function scanHead(raw: readonly string[]): RequestHead {
   let host: string | undefined;
@@ -116,22 +122,26 @@ function join(before: string | undefined, value: string): string {
 
 /**
  * A request whose headers are read in one pass. Node itself reads `headers` of every request, for `Expect` and for the
- * framing of the body. Until we receive the request, Node gets only the scanned values. Later readers, such as a
- * controller, get the whole object of Node.
+ * framing of the body. Until receive() is called, `headers` has only the scanned values. After that call, readers such
+ * as a controller get Node's complete object.
  */
 export class Request extends IncomingMessage {
   scanned: RequestHead | undefined;
   received: boolean;
-  /** The error in its body that was found while the request waited for its turn. */
+  /** The error that was found in the body of the request while the request waited for its turn. */
   broken: ErrorCode | undefined;
 
-  /** An implicit constructor would pass its arguments by a spread, and V8 does not inline such a call. */
+  /**
+   * The constructor is explicit for speed. An implicit one would pass its arguments by a spread, and V8 does not inline
+   * such a call.
+   */
   constructor(socket: Socket) {
     super(socket);
     this.scanned = undefined;
     this.received = false;
     this.broken = undefined;
-    // The connection has been cut because its requests are too many: one read may bring a thousand more.
+    // The connection has been cut because it brought too many requests. One read may bring a thousand more, so parsing
+    // stops.
     if (socket.destroyed) stopParsingAfter(this);
   }
 
@@ -148,7 +158,8 @@ overrideHeaders(Request.prototype, (request) => {
   request.scanned ??= scanHead(request.rawHeaders);
   const { expect, contentLength, transferEncoding } = request.scanned;
   if (contentLength === undefined && transferEncoding === undefined) return request.scanned;
-  // Node 24 tests with `in` for the names of these two, so the object of a request without a body lacks them.
+  // Node 24 tests with `in` whether the object has these two names. So a request without a body gets an object without
+  // them (see the line above).
   return { expect, 'content-length': contentLength, 'transfer-encoding': transferEncoding };
 });
 
@@ -164,7 +175,7 @@ export function checkHead(request: Request, head: RequestHead): void {
   if (head.transferEncoding !== undefined) checkTransferCoding(request, head.transferEncoding);
 }
 
-/** The last Host that was valid: nearly every request has the same. */
+/** The last valid Host. Nearly every request has the same Host, which is then not checked again. */
 let lastHost: string | undefined;
 
 function checkHost(request: Request, { host, hosts }: RequestHead): void {
@@ -174,7 +185,10 @@ function checkHost(request: Request, { host, hosts }: RequestHead): void {
   lastHost = host;
 }
 
-/** A name, an IPv4 or a bracketed IPv6 address, and a port, without comma, user and path (RFC 3986, 3.2.2). */
+/**
+ * Matches the value of Host: a name, an IPv4 address or a bracketed IPv6 address, and perhaps a port. A comma, a user
+ * or a path does not match (RFC 3986, 3.2.2).
+ */
 const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+)(?::\d{0,5})?$/;
 
 function checkTransferCoding(request: Request, coding: string): void {

@@ -16,7 +16,7 @@ export const ON_EVERY_ANSWER = [
   ALLOW_METHODS,
   'Access-Control-Allow-Headers',
   ALLOW_HEADERS,
-  // A browser then trusts the content type, and does not guess another from the bytes.
+  // With `nosniff`, a browser trusts the content type and does not guess another from the bytes.
   'X-Content-Type-Options',
   'nosniff',
 ];
@@ -27,9 +27,10 @@ export const NO_STORE = ['Cache-Control', 'no-store'];
 export const RAW_REFUSAL_HEADERS = [...JSON_HEADERS, ...NO_STORE];
 
 /**
- * Returns the headers that an error brings, flat. A header that it must not set is dropped and logged.
+ * Returns the headers of an error as one array of names and values in turn. A header that an error must not set is
+ * dropped and logged.
  *
- * @param subject the request that the line names
+ * @param subject the request that the log line names
  */
 export function ownedHeaders(
   error: Pick<HttpError, 'headers' | 'code'>,

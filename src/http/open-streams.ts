@@ -1,6 +1,7 @@
 // Ends the streamed answers of a key that no longer allows them. A request is checked when it comes, but its stream may
-// outlast its rights. Each second a sweep checks the streams whose table has changed or whose key has expired. Another
-// stream costs two comparisons a sweep, and an answer without a stream costs nothing.
+// outlast the rights of its key. Each second, a sweep looks at all streams. A stream is checked again when the
+// credentials table has changed or when its key has expired. Any other stream costs two comparisons a sweep, and an
+// answer without a stream costs nothing.
 
 import type { Caller, CallerTable } from './caller.ts';
 import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
@@ -16,17 +17,21 @@ export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) 
 interface OpenStream {
   readonly exchange: Exchange;
   readonly end: (refusal: unknown) => void;
-  /** The table that the stream was last checked against. */
+  /** The version of the credentials table that the stream was last checked against. */
   table: unknown;
-  /** The end of its key, in Unix milliseconds. */
+  /** The time when the key of the stream expires, in Unix milliseconds. */
   expiresAt: number;
 }
 
 /**
- * Milliseconds between two sweeps. A change of the table is live within one second, and its streams end within another.
+ * Milliseconds between two sweeps. A change of the credentials table takes effect within one second. Streams that the
+ * change forbids end within another second.
  */
 const SWEEP_INTERVAL = 1000;
-/** Each check hashes a secret, so the event loop gets its turn after this many. */
+/**
+ * Maximum number of checks in one turn of the event loop. Each check hashes a secret, so other work has to get its turn
+ * in between.
+ */
 const CHECKS_A_TURN = 200;
 const UNCHECKED = Symbol('unchecked');
 

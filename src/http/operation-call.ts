@@ -25,11 +25,11 @@ export interface CallOptions {
   readonly params: ParamsParts;
 }
 
-/** Makes an answer of the result of an operation. */
+/** Sends the result of an operation as an answer. */
 export type AnswerWith = (exchange: Exchange, result: unknown) => void;
 
 export interface CallSteps {
-  /** Lets the time limit of the operation run through a step that comes before the body. */
+  /** Wraps a step that comes before the body, so that the time limit of the operation also covers this step. */
   timed(step: Step): Step;
   readonly checkTypes: Step;
   callOperation(answer: AnswerWith): Step;
@@ -66,7 +66,7 @@ export function createCallSteps({
     return (exchange): Outcome => {
       const { operation } = exchange.choice;
       const { data, query, bytes } = exchange.input as RequestInput;
-      // The operation decides how long its data lives.
+      // The exchange drops its reference to the data, so the operation alone decides how long the data stays in memory.
       exchange.input = undefined;
       const params = new Params(exchange, query as Query, paramsParts, bytes);
       const result = currentExchange.isNeeded(exchange, operation.method)
@@ -82,7 +82,8 @@ export function createCallSteps({
         return 'later';
       }
       answer(exchange, result);
-      // The result is a stream whose first byte has not come.
+      // Without an answer by now, the result is a stream whose first byte has not come. The time limit covers this
+      // wait.
       if (!exchange.isAnswered) startClock(exchange);
       return undefined;
     };
@@ -101,7 +102,9 @@ export function createCallSteps({
     }
   }
 
-  /** The limit holds until the answer, or until the first byte of a stream. */
+  /**
+   * Starts the clock of the time limit. The time limit applies until the answer, or until the first byte of a stream.
+   */
   function startClock(exchange: Exchange): void {
     if (exchange.timer !== undefined) return;
     const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
@@ -113,7 +116,7 @@ export function createCallSteps({
     }, exchange.timeLeft ?? timeout);
   }
 
-  /** The clock stops while the body arrives. */
+  /** Stops the clock of the time limit while the body arrives. */
   function pauseClock(exchange: Exchange): void {
     const timeout = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
     clearTimeout(exchange.timer);
@@ -136,7 +139,7 @@ export function createCallSteps({
     };
   }
 
-  /** The request already has its answer. */
+  /** Logs the end of an operation that ended after its request had been answered. */
   function logLateEnd(exchange: Exchange, error?: unknown): undefined {
     const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
     if (error === undefined) log.debug('operation-finished-late', facts);
@@ -163,12 +166,15 @@ function dataSourceOf({ data, query, bytes }: RequestInput): 'query' | 'nothing'
   return isForm(data) ? 'form' : 'body';
 }
 
-/** A form is decoded to an object without a prototype, and no other body is. */
+/** Says whether the data is a form. Only a form is decoded to an object without a prototype. */
 function isForm(data: unknown): boolean {
   return typeof data === 'object' && data !== null && Object.getPrototypeOf(data) === null;
 }
 
-/** Calls an operation of a group without guards in the same tick. With guards it returns a promise. */
+/**
+ * Calls the operation. In a group without guards, the operation is called in the same tick. With guards, this function
+ * returns a promise.
+ */
 function perform(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
   const { guards, method, controller } = operation;
   // Both arguments are always given, so that arity, defaults and rest parameters work as written (decisions 3.4).
@@ -187,7 +193,7 @@ async function performGuarded(
   // The client already has the answer 503, so the operation must not run.
   if (exchange.isAnswered) return reply;
   if (isReply(reply)) return reply;
-  // The author of `return false` wants a refusal, so the request must not pass.
+  // An author who writes `return false` wants a refusal, so the request must not pass.
   if (reply !== undefined)
     throw new TypeError(
       '_before returned a value that is no Reply: throw an HttpError to refuse, or return nothing to let the request pass',

@@ -1,5 +1,5 @@
-// Chooses the operation of a group for a request: as the reference does (4.1) in a group without routes, strictly in a
-// group with a route. This file calls nothing and reads no request.
+// Chooses the operation of a group for a request. In a group without routes, the choice is that of the reference (4.1).
+// In a group with a route, the choice is strict. This file calls nothing and reads no request.
 import { refusal } from '../base/errors.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import { fitRoute, type GroupRoute, verbsOf } from '../groups/group-routes.ts';
@@ -7,9 +7,11 @@ import type { Group, Operation } from '../groups/operations.ts';
 
 export interface Choice {
   readonly operation: Operation;
-  /** The segments that its route names, decoded. */
+  /** The decoded path segments to which the route of the operation gives names. */
   readonly path: Readonly<Record<string, string>>;
-  /** A segment of the URL has named the operation, so neither a route nor the verb has chosen it. */
+  /**
+   * True when a segment of the URL has named the operation. False when a route or the verb has chosen the operation.
+   */
   readonly byName: boolean;
 }
 
@@ -17,7 +19,7 @@ const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
 
 /**
  * @param slugs the segments below the group, the first of which may name an operation
- * @param second a name to try after that: the group of the URL, for a key whose row has a handler
+ * @param second a name to try after the first segment: the group of the URL, for a key whose row has a handler
  * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND
  */
 export function chooseOperation(
@@ -26,7 +28,7 @@ export function chooseOperation(
   slugs: readonly string[],
   second: string | undefined,
 ): Choice {
-  // The strictness of a service file holds for the group that the URL names, and not for the handler of a credential.
+  // The strict mode of a service file applies to the group that the URL names, and not to the handler of a credential.
   const ofHandler = group.routes.length > 0 ? group.routes : undefined;
   const routes = second === undefined ? group.strictRoutes : ofHandler;
   if (routes !== undefined) return chooseStrictly(verb, group, routes, slugs, second);
@@ -43,7 +45,10 @@ export function chooseOperation(
   return { operation, path: NO_PATH, byName: false };
 }
 
-/** Lets a named operation take POST alone, so that no GET changes anything, and a verb operation its verb alone. */
+/**
+ * Chooses strictly. A named operation accepts only POST, so that no GET changes anything. A verb operation accepts only
+ * its own verb.
+ */
 function chooseStrictly(
   verb: string,
   group: Group,
@@ -67,7 +72,10 @@ function operationNamed(group: Group, name: string | undefined): Operation | und
   return name === undefined ? undefined : group.operations.get(name);
 }
 
-/** The operation that a POST may call by this name. A segment may also decode to the name of a route, which is none. */
+/**
+ * Returns the operation that a POST may call by this name. A segment may also decode to the name of a route, but a
+ * route cannot be called by its name.
+ */
 function postedOperation(group: Group, routes: readonly GroupRoute[], name: string | undefined): Operation | undefined {
   const operation = operationNamed(group, name);
   return routes.some((route) => route.name === operation?.name) ? undefined : operation;
@@ -77,7 +85,10 @@ function notAllowed(verbs: readonly string[]): Error {
   return refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: verbs.join(', ') } });
 }
 
-/** The verbs of the bare group. OPTIONS is always one of them: without `Authorization` it is a preflight. */
+/**
+ * Returns the verbs for which the group has an operation. OPTIONS is always one of them: without `Authorization` it is
+ * a preflight.
+ */
 function allowedVerbs(group: Group): string[] {
   return Array.from(VERB_OPERATIONS)
     .filter(([verb, name]) => verb === 'OPTIONS' || group.operations.has(name))

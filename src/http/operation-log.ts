@@ -43,7 +43,7 @@ function messageText(message: unknown): string {
   }
 }
 
-/** Drops all fields if one of them has no JSON: a cycle, a BigInt or a getter that throws. The line itself stays. */
+/** Drops all fields if one of them has no JSON: a cycle, a BigInt or a getter that throws. The line is still logged. */
 function safeFields(fields: LogFields | null | undefined): LogFields {
   try {
     const safe = Object.fromEntries(
@@ -56,7 +56,7 @@ function safeFields(fields: LogFields | null | undefined): LogFields {
   }
 }
 
-/** JSON would make `{}` of an error. */
+/** Replaces an error by its stack, because JSON would make `{}` of the error. */
 function fieldValue(value: unknown): unknown {
   return value instanceof Error ? (value.stack ?? String(value)) : value;
 }

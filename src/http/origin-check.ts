@@ -1,12 +1,12 @@
-// One step of a request: whether a page of another origin may make it. CORS alone stops no simple form post, which a
-// browser sends with the cookies of its user and without a preflight.
+// One step of a request: checks whether a page of another origin may make the request. CORS alone does not stop a
+// simple form post. A browser sends such a post with the cookies of its user and without a preflight.
 import { refusal } from '../base/errors.ts';
 import type { CorsPolicy } from '../service/cors.ts';
 import type { Exchange, Step } from './exchange.ts';
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** @returns no step where browsers send no cookies from other origins */
+/** @returns an empty list when browsers send no cookies from other origins */
 export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolean): readonly Step[] {
   if (cors?.credentials !== true) return [];
   return [
@@ -21,7 +21,10 @@ export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolea
   ];
 }
 
-/** Behind a proxy that ends TLS the service sees plain HTTP, so the scheme counts only where TLS ends here. */
+/**
+ * Says whether an origin is the service's own. Behind a proxy that ends TLS, the service sees plain HTTP. So the scheme
+ * is compared only when TLS ends in this process.
+ */
 function isOwnOrigin({ head: { host } }: Exchange, origin: string, isSecure: boolean): boolean {
   const [, scheme, authority] = /^(https?):\/\/(.+)$/.exec(origin) ?? [];
   // A proxy may write the default port into Host. An origin never has that port.

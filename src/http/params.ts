@@ -1,5 +1,5 @@
-// The controller params of one call. The enumerable fields are safe as JSON. All others are on the prototype: no echo
-// or spread of the params copies them, and they cost nothing until an operation reads them.
+// The controller params of one call. The enumerable fields are safe as JSON. All other properties are getters on the
+// prototype. So no echo or spread of the params copies them, and they cost nothing until an operation reads them.
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../base/log.ts';
 import type { ServiceUser } from '../controller/service.ts';
@@ -17,7 +17,7 @@ export interface ParamsParts {
   readonly log: Log;
   readonly background: BackgroundWork;
   readonly proxies: TrustedProxies;
-  /** BASE_PATH; empty: the root. */
+  /** BASE_PATH, which is empty when the service is at the root. */
   readonly base: string;
 }
 
@@ -35,7 +35,7 @@ export class Params implements ControllerParams {
   readonly #parts: ParamsParts;
   readonly #bytes: Uint8Array | undefined;
 
-  /** @param bytes the inflated body; undefined: there is none, or it is a stream */
+  /** @param bytes the inflated body; undefined when there is no body or when the body is a stream */
   constructor(exchange: Exchange, query: Query, parts: ParamsParts, bytes: Uint8Array | undefined) {
     this.page = exchange.page;
     this.method = exchange.operation;

@@ -1,5 +1,5 @@
-// Two steps of a request: the rate of its caller, and the `limit` of its operation. This file counts nothing: the
-// limiter in limits/ does.
+// Two steps of a request. The first checks the rate of the caller, the second the `limit` of the operation. This file
+// counts nothing: the limiter in limits/ does.
 import { parseRate, type Rate } from '../base/rate.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import { addressOf, networkOf, type TrustedProxies } from './address.ts';
@@ -7,15 +7,18 @@ import type { Exchange, Step } from './exchange.ts';
 
 export interface RateOptions {
   readonly limiter: Pick<RateLimiter, 'check'>;
-  /** The rate of callers without a key; undefined: they may call as often as they like. */
+  /** The rate of callers without a key; undefined when such callers may call as often as they like. */
   readonly addressRate: Rate | undefined;
   readonly proxies: TrustedProxies;
 }
 
 export interface RateSteps {
-  /** The rate of the key, or of the address if there is no key. */
+  /** Checks the rate of the key. Without a key, checks the rate of the address. */
   readonly checkRate: Step;
-  /** The `limit` of the operation, for each key, else for each user, else for each address. */
+  /**
+   * Checks the `limit` of the operation, which counts for each key. Without a key, the limit counts for each user, and
+   * without a user for each address.
+   */
   readonly checkLimit: Step;
 }
 
@@ -23,7 +26,10 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions):
   const parsedRates = new Map<string, Rate>();
   const network = (exchange: Exchange) => networkOf(addressOf(exchange, proxies));
 
-  /** The loader has checked each text, and an operation has one at most, so the map stays small. */
+  /**
+   * Parses the text of a `limit` once. The loader has checked each text, and an operation has at most one, so the map
+   * stays small.
+   */
   function rateOf(limit: string): Rate {
     const rate = parsedRates.get(limit) ?? (parseRate(limit) as Rate);
     parsedRates.set(limit, rate);
@@ -42,7 +48,8 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions):
       const { limit } = exchange.choice.operation.settings;
       if (limit === undefined) return undefined;
       const { group, operation, application, userId } = exchange;
-      // The id of a user may be any text, so its kind is before it. No operation has a line break in its name.
+      // The id of a user may be any text, so the kind of the caller is written before the id. No operation has a line
+      // break in its name, so the line break ends the name.
       const who =
         application !== undefined
           ? `application ${application.id}`

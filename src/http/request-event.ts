@@ -22,11 +22,13 @@ const operations = channel('gatefold:operation');
 
 export interface EventParts {
   readonly proxies: TrustedProxies;
-  /** BASE_PATH; empty: the root. */
+  /** BASE_PATH, which is empty when the service is at the root. */
   readonly base: string;
 }
 
-/** A getter for each field, so that a request pays only for the fields that are read. */
+/**
+ * The event of a request. The facts of the request are getters, so that a request pays only for those that are read.
+ */
 export class ExchangeEvent implements RequestEvent {
   status = 0;
   bytes = 0;
@@ -90,12 +92,15 @@ export class ExchangeEvent implements RequestEvent {
   }
 }
 
-/** Whether a tool follows requests. Node before 20.13 has no answer for all five channels. */
+/**
+ * Says whether a tool follows requests. Node before 20.13 cannot answer for all five channels at once, so two of them
+ * are asked.
+ */
 function isFollowed({ hasSubscribers, start, asyncEnd }: TracingChannel<object>): boolean {
   return hasSubscribers ?? (start.hasSubscribers || asyncEnd.hasSubscribers);
 }
 
-/** Serves a request, and publishes its events where a tool follows it. */
+/** Serves a request, and publishes its events when a tool follows requests. */
 export function serveFollowed(
   exchange: Exchange,
   parent: RequestEvent | undefined,
@@ -134,7 +139,7 @@ export function failEvent({ event }: Exchange, thrown: unknown): void {
   requests.error.publish(event);
 }
 
-/** Calls code of the service's author, within the stores that tools have bound. */
+/** Calls code of the service's author, within the AsyncLocalStorage stores that tools have bound. */
 export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
   return operations.runStores(event, work) as T;
 }
@@ -156,7 +161,7 @@ export function followBackground({ event: request }: Exchange, work: PromiseLike
   });
 }
 
-/** The facts of a log line that name a request. */
+/** Returns the log fields that name a request. */
 export function idsOf({ requestId, trace }: Pick<Exchange, 'requestId' | 'trace'>): RequestIds {
   if (trace === undefined) return { request_id: requestId };
   return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
@@ -198,10 +203,10 @@ interface KeptRoute {
   readonly route: string;
 }
 
-/** The template that was made last, of each operation: nearly all requests of an operation have the same. */
+/** A cache of the last path template of each operation. Nearly all requests of an operation have the same template. */
 const keptRoutes = new WeakMap<Operation, KeptRoute>();
 
-/** The template of the path by which an operation was found; undefined: none was found. */
+/** Returns the template of the path by which an operation was found. The result is undefined when none was found. */
 function routeOf(exchange: Exchange, base: string): string | undefined {
   const { operation, resolved, verb, caller, page, slugs, choice } = exchange;
   if (operation === '') return undefined;

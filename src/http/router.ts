@@ -3,7 +3,7 @@
 import type { Route } from './routes.ts';
 import { parsePath, type TargetPath } from './target.ts';
 
-/** The rows that a path fits. The method then picks the first row that takes it (decisions 1.2). */
+/** The rows that a path fits. The first of these rows that takes the method serves the request (decisions 1.2). */
 export interface ResolvedPath {
   readonly path: TargetPath;
   /** In the order of the table. */
@@ -23,16 +23,19 @@ export interface Router {
   resolve(rawPath: string): ResolvedPath;
 }
 
-/** The number of paths whose resolution is kept. After a flood of made-up paths, the usual paths are resolved again. */
+/**
+ * Maximum number of paths in the cache of resolved paths. A flood of made-up paths removes the usual paths from the
+ * cache, and they are then resolved again.
+ */
 export const KEPT_PATHS = 1000;
 /**
- * Maximum characters of such a path. One character takes 30 bytes of segments and slugs in the worst case, so all paths
- * take 4 MB at most.
+ * Maximum characters of a path in the cache. One character takes 30 bytes of segments and slugs in the worst case, so
+ * all paths take 4 MB at most.
  */
 export const MAX_KEPT_PATH_LENGTH = 128;
 
 /**
- * @param basePath of the routes: segments behind it name the page of an explicit row
+ * @param basePath the base path of the routes; the segments after it name the page of an explicit row
  * @throws Error naming both rows, when one can never be reached
  */
 export function createRouter(routes: readonly Route[], basePath = '/api'): Router {
@@ -45,8 +48,8 @@ export function createRouter(routes: readonly Route[], basePath = '/api'): Route
       const resolvedBefore = resolvedPaths.get(rawPath);
       if (resolvedBefore !== undefined) return resolvedBefore;
       const isKept = rawPath.length <= MAX_KEPT_PATH_LENGTH;
-      // V8 keeps the whole text that a slice was cut from. Here that is a target with a query of up to 16 KiB, so the
-      // path is copied.
+      // The path is cut from the request target, and V8 would keep the whole target in memory. A target may have a
+      // query of up to 16 KiB, so the path is copied.
       const path = parsePath(isKept ? Buffer.from(rawPath, 'latin1').toString('latin1') : rawPath);
       const matches = patterns.map((pattern) => match(pattern, path, depth)).filter((fit) => fit !== undefined);
       const resolved = { path, matches };
@@ -74,7 +77,10 @@ interface Pattern {
   readonly route: Route;
   readonly literals: readonly string[];
   readonly tail: 'none' | 'page' | 'params';
-  /** A slash at the end has no meaning (decisions 1.3), except where both spellings are rows: `/api` and `/api/`. */
+  /**
+   * Whether the path must end in a slash; `either` when a slash at the end has no meaning (decisions 1.3). The slash
+   * has a meaning only where both spellings are rows: `/api` and `/api/`.
+   */
   readonly slash: boolean | 'either';
 }
 
@@ -103,7 +109,7 @@ function match({ route, literals, tail, slash }: Pattern, path: TargetPath, dept
   }
   if (tail === 'none') return { route, page: segments.slice(depth).join('/'), slugs: [] };
   const [first = '', ...others] = segments.slice(literals.length);
-  // One segment may carry `<controller>/<method>`; it is split once and no further.
+  // One decoded segment may contain `<controller>/<method>`. Such a segment is split once and no further.
   const cut = first.indexOf('/');
   if (cut < 0) return { route, page: first, slugs: others };
   return { route, page: first.slice(0, cut), slugs: [first.slice(cut + 1), ...others].filter((slug) => slug !== '') };
@@ -126,7 +132,7 @@ function checkReachable(patterns: readonly Pattern[]): void {
   });
 }
 
-/** Whether `above` fits every path that `below` fits. */
+/** Says whether `above` fits every path that `below` fits. */
 function coversPath(above: Pattern, below: Pattern): boolean {
   if (above.literals.length > below.literals.length) return false;
   if (above.literals.some((literal, i) => literal !== below.literals[i])) return false;

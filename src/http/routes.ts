@@ -1,8 +1,8 @@
-// The ordered rows of routes: the first fit wins. Explicit rows come first, the three rows of the gateway last. The
-// service does not start with a row whose requests all go to a row above it (router.ts). Rows are written for the
-// default of BASE_PATH.
+// The ordered rows of routes: the first row that fits wins. Explicit rows come first, the three rows of the gateway
+// last. The service does not start when the rows above a row take all of its requests (router.ts). The paths are
+// written for the default BASE_PATH, `/api`.
 
-/** The destination of a row; app.ts has the steps of each. */
+/** The destination of a row. steps.ts has the steps of each destination. */
 export type RouteTarget =
   | 'gateway.index'
   | 'identity.signin'
@@ -23,7 +23,8 @@ export const ROUTES: readonly Route[] = [
   { methods: ['POST'], path: '/api/register', target: 'identity.register' },
   { methods: ['GET', 'HEAD'], path: '/api/openapi.json', target: 'docs.openapi' },
   { methods: ['GET', 'HEAD'], path: '/api/docs', target: 'docs.page' },
-  // Clients learn from a 405 that there is neither a stream to listen to nor a session to end.
+  // All methods fit, so that other methods than POST get a 405. Clients learn from the 405 that there is neither a
+  // stream to listen to nor a session to end.
   { methods: 'any', path: '/api/mcp', target: 'mcp.message' },
   { methods: 'any', path: '/api', target: 'gateway.index' },
   { methods: 'any', path: '/api/', target: 'gateway.index' },
@@ -33,8 +34,8 @@ export const ROUTES: readonly Route[] = [
 type Switch = 'on' | 'application' | 'off';
 
 /**
- * The rows under another base path, which may be empty: the rows `/api` and `/api/` are then one. Where `DOCS` or `MCP`
- * is off, its paths are the gateway's like any other.
+ * Returns the rows under another base path. Under an empty base path, the rows `/api` and `/api/` become one. When
+ * `DOCS` or `MCP` is off, its paths belong to the gateway like any other path.
  */
 export function routesWith(docs: Switch, basePath = '/api', mcp: Switch = 'off'): readonly Route[] {
   return ROUTES.map((route) => ({ ...route, path: basePath + route.path.slice('/api'.length) })).filter(

@@ -1,5 +1,5 @@
-// The server of Node that brings the requests, with the options that leave every refusal to us. This file does not know
-// what an answer is.
+// Creates the Node server that receives the requests. The options make Node leave every refusal to this project's code.
+// This file does not know what an answer is.
 import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { createServer } from '../base/builtins.ts';
 import type { Settings } from '../base/settings.ts';
@@ -13,7 +13,7 @@ export interface Transport {
 
 export const PLAIN: Transport = { createServer, isSecure: false };
 
-/** The header `Expect` of a request; undefined: it has none. */
+/** The header `Expect` of a request; undefined when the request has none. */
 export type Expectation = 'continue' | 'unknown' | undefined;
 
 /** Creates a server that does not listen yet. */
@@ -25,13 +25,14 @@ export function createRequestServer(
   const server = transport.createServer(
     {
       IncomingMessage: Request,
-      // Node's default is 30 s.
+      // The interval in which Node checks its time limits. Node's default is 30 s.
       connectionsCheckingInterval: 1000,
-      // connections/ ends idle connections.
+      // 0 turns Node's timer off, because connections/ ends idle connections.
       keepAliveTimeout: 0,
-      // A request without a body is no stream that has to be read to its end. Node before 24 ignores this.
+      // With this option, a request without a body is not a stream that has to be read to its end. Node before 24
+      // ignores the option.
       optimizeEmptyRequests: true,
-      // Node refuses a head that may take longer than the whole request.
+      // Node refuses settings in which the head may take longer than the whole request.
       headersTimeout: Math.min(headersTimeout, requestTimeout),
       requestTimeout,
       // head.ts checks the header: Node's answer would have no envelope and no CORS headers.
@@ -39,7 +40,7 @@ export function createRequestServer(
     },
     (request, response) => onRequest(request as Request, response, undefined),
   );
-  // Node's limit would drop header lines in silence; head.ts counts them.
+  // 0 turns Node's limit off, because Node would drop header lines in silence. head.ts counts the lines.
   server.maxHeadersCount = 0;
   server.on('checkContinue', (request: Request, response: ServerResponse) => onRequest(request, response, 'continue'));
   server.on('checkExpectation', (request: Request, response: ServerResponse) =>

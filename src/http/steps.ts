@@ -38,13 +38,13 @@ export interface StepParts {
   readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
-  /** The tools of the service; undefined: MCP is off. */
+  /** The tools of the service; undefined when MCP is off. */
   readonly tools: ToolServer | undefined;
   readonly toolAccess: 'on' | 'application' | 'off';
   /** Calls an operation within the request that brings the message. */
   readonly callTool: (outer: Exchange, call: ToolCall) => Promise<CapturedAnswer>;
   readonly limiter: Pick<RateLimiter, 'check'>;
-  /** The rate of callers without a key; undefined: no limit. */
+  /** The rate of callers without a key; undefined when there is no limit. */
   readonly addressRate: Rate | undefined;
   readonly proxies: TrustedProxies;
   readonly respond: Responder;
@@ -63,10 +63,13 @@ export interface StepParts {
   readonly resume: (exchange: Exchange) => void;
 }
 
-/** `mcp.call`: the steps of a call by a tool, which the steps of its message precede. */
+/**
+ * The steps of each row of routes.ts, and under `mcp.call` those of a call by a tool. The steps of the tool's message
+ * run before the steps of its call.
+ */
 export type StepRows = Readonly<Record<RouteTarget | 'mcp.call', readonly Step[]>>;
 
-/** @returns the steps under a service file; undefined: there is none */
+/** @returns a function that makes the steps for a service file; its argument is undefined when there is no such file */
 export function prepareSteps(parts: StepParts): (service: LoadedService | undefined) => StepRows {
   const { groups, credentials, identity, docs, limiter, addressRate, proxies, respond, log } = parts;
   const { tools, toolAccess: access, callTool: call } = parts;
@@ -97,7 +100,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const findOperation = createFindOperation(groups, service?.strict);
     const checkCaller = timed(createCheckCaller(service, params, currentExchange));
     const callerSteps: readonly Step[] = [
-      ...checkOrigin, //                403: a page of another origin, where browsers send cookies
+      ...checkOrigin, //                403: a page of another origin, when browsers send cookies
       identifyCaller, //                401: whose key it is, if there is one
       checkRate, //                     429: the rate of the key, or else of the address
     ];
@@ -113,12 +116,13 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
     ];
     const documentSteps = [identifyCaller, checkRate, readData, callOperation(respond.result)];
-    // A client has no key before one of these operations gives one, so no `Authorization` is read.
+    // A client has no key until one of these operations issues one, so no `Authorization` is read.
     const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
     return {
-      // A group in a folder has two segments of the path for its page.
+      // The page of a group in a folder consists of two segments of the path.
       'gateway.index': [...callerSteps, locateGroup, ...findSteps, ...operationSteps],
-      // A message passes what concerns its caller, and the call that it brings the rest: together each step once.
+      // A message passes the steps that concern its caller. The call that the message brings passes the other steps.
+      // Together, they pass each step once.
       'mcp.message': [
         useOperation('message', message, () => {}),
         message.begin, //               404, 405, 415

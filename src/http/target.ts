@@ -1,5 +1,5 @@
-// Request target → path segments and query text. No other code decodes the percent signs of a path. Rows, groups and
-// rights are all decided by these segments, and never by the text of the URL.
+// Turns a request target into path segments and query text. No other code decodes the percent signs of a path. Rows,
+// groups and rights are all decided by these segments, and never by the text of the URL.
 import { refusal } from '../base/errors.ts';
 
 export interface TargetPath {
@@ -7,11 +7,11 @@ export interface TargetPath {
   readonly raw: string;
   /** The decoded segments that are not empty. */
   readonly segments: readonly string[];
-  /** The path ended in a slash (the reference has a route for `/api/` of its own). */
+  /** True when the path ends in a slash (the reference has a route of its own for `/api/`). */
   readonly trailingSlash: boolean;
 }
 
-/** The index at which the path ends. */
+/** Returns the index at which the path ends. */
 export function pathEnd(target: string): number {
   const mark = target.indexOf('?');
   return mark < 0 ? target.length : mark;

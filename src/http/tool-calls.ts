@@ -1,6 +1,7 @@
-// Calls of operations by tools of the Model Context Protocol, inside of the request that brings the message. The
-// message itself passes the steps for its origin, its key and its rate. The call then enters the steps of any request
-// behind these, as an exchange of its own with the same caller. This file reads no message: mcp/ does.
+// Calls of operations by tools of the Model Context Protocol. A call happens inside of the request that brings the
+// message. The message itself passes the steps for its origin, its key and its rate. The call is an exchange of its own
+// with the same caller, and passes the steps that come after these for any request. This file reads no message: mcp/
+// does.
 import type { IncomingHttpHeaders } from 'node:http';
 import { type HttpError, refusal } from '../base/errors.ts';
 import { groupNameOf } from '../base/page-name.ts';
@@ -14,12 +15,15 @@ import { checkAccess, checkGroup, checkOperation, checkVerb } from './credential
 import { type CapturedAnswer, Exchange, type RequestInput, type Step, type ToolCall } from './exchange.ts';
 import { Request } from './head.ts';
 
-/** Answers messages. mcp/ has the one that is used. */
+/** Answers messages. The code in mcp/ implements this interface. */
 export interface ToolServer {
   answer(message: unknown, conversation: Conversation): Promise<MessageAnswer>;
-  /** The body of a message that was refused before it was read. */
+  /** Returns the body of the answer to a message that was refused before it was read. */
   refuseMessage(error: HttpError, requestId: string): string;
-  /** The text of a refused call, for a model. @param dataPart the part of the arguments that became the data */
+  /**
+   * Returns the text that explains the refusal of a call to a model. @param dataPart the part of the arguments that
+   * became the data
+   */
   describeRefusal(error: HttpError, requestId: string, dataPart: 'query' | 'body'): string;
 }
 
@@ -28,7 +32,7 @@ export interface Conversation {
   readonly headers: IncomingHttpHeaders;
   /** Finds the user by `authenticate` of the service file. */
   identifyUser(): Promise<void>;
-  /** Whether the key and the words of `access` let the caller in. Functions of `access` are not asked. */
+  /** Says whether the key and the rules of `access` let the caller in. Rules that are functions are not called. */
   mayCall(tool: ListedTool): boolean;
   call(call: ToolCall): Promise<CapturedAnswer>;
 }
@@ -43,7 +47,7 @@ export interface ListedTool {
 
 export interface MessageAnswer {
   readonly status: number;
-  /** The answer to a message; undefined: the message was a notification. */
+  /** The answer to a message; undefined when the message was a notification. */
   readonly body: object | undefined;
 }
 
@@ -60,7 +64,9 @@ const JSON_TYPE = 'application/json; charset=UTF-8';
 const OF_MESSAGE =
   /^(?:content-.*|transfer-encoding|expect|connection|keep-alive|te|trailer|upgrade|if-.*|range|accept|last-event-id|mcp-.*)$/;
 
-/** @returns the steps that only a message has: before its key is read, behind its rate, and at its end */
+/**
+ * @returns the three steps that only a message has: one before its key is read, one after its rate, and one at its end
+ */
 export function createMessageSteps({ tools, access, respond, call }: MessageParts) {
   function begin(exchange: Exchange): undefined {
     if (tools === undefined) throw refusal('GROUP_NOT_FOUND');
@@ -106,8 +112,8 @@ export function createMessageSteps({ tools, access, respond, call }: MessagePart
 }
 
 /**
- * Refuses a page whose origin `cors` of the service file does not name. Without `cors` no page may call: a page that
- * rebinds its own name to this address would else call with the rights of the network (DNS rebinding).
+ * Refuses a page whose origin `cors` of the service file does not name. Without `cors`, no page may call. Otherwise, a
+ * page could make its own host name point to this address, and call with the rights of the network (DNS rebinding).
  */
 export function createCheckPage(cors: CorsPolicy | undefined): Step {
   return ({ head: { origin } }): undefined => {
@@ -135,10 +141,10 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
   }
 }
 
-/** Whether a mistake in the data is one in the body, also where the call has left the body out. */
+/** Says whether a mistake in the data is a mistake in the body, even when the call has left the body out. */
 const takesBody = ({ body, verb }: ToolCall): boolean => body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb);
 
-/** The exchange of a call. The client that waits for it is that of the message. */
+/** Creates the exchange of a call. The client that waits for the call is the client of the message. */
 export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolServer, startedAt: number): Exchange {
   const exchange = new Exchange(createCallRequest(outer.request, call), outer.response, startedAt);
   exchange.tool = call;
@@ -156,7 +162,7 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
   return exchange;
 }
 
-/** A request with the headers of the message, whose body is that of the call and has arrived. */
+/** Creates a request with the headers of the message and the body of the call. The body has already arrived. */
 function createCallRequest(outer: Request, { verb, target, body }: ToolCall): Request {
   const request = new Request(outer.socket);
   const bytes = Buffer.from(body ?? '');
@@ -181,7 +187,10 @@ function createCallRequest(outer: Request, { verb, target, body }: ToolCall): Re
   return request;
 }
 
-/** Refuses a call whose path leads to another operation than that of its tool: `{id}` may be the name of a route. */
+/**
+ * Refuses a call whose path leads to another operation than that of its tool. For example, the value of `{id}` may be
+ * the name of a route.
+ */
 export function checkTool({ tool, group, operation }: Exchange): undefined {
   if (tool?.group === group && tool.operation === operation) return;
   throw refusal('ROUTE_NOT_FOUND', 'A value of path leads to another operation: send the value of an existing item');

@@ -1,6 +1,6 @@
-// The supervisor's half of HTTPS: gets the certificate (from TLS_CERT and TLS_KEY, or by ACME for DOMAINS), replaces
-// the key of session tickets, and gives both to the workers as one `SecureState`. Logs a warning before a certificate
-// expires. serve/ holds the workers' half, acme/ the orders.
+// The supervisor's half of HTTPS. Gets the certificate from TLS_CERT and TLS_KEY, or by ACME for DOMAINS. Replaces the
+// key of session tickets. Gives the certificate and the ticket keys to the workers as one `SecureState`. Logs a warning
+// before a certificate expires. serve/ contains the workers' half, and acme/ contains the orders.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -21,26 +21,26 @@ import { TICKET_KEY_BYTES } from './serve/ticket-keys.ts';
 export interface CertificateStatus {
   readonly names: readonly string[];
   readonly issuer: string;
-  /** Unix milliseconds. */
+  /** The time at which the certificate expires, in Unix milliseconds. */
   readonly notAfter: number;
   readonly reloads: number;
   /** Failed reloads and failed orders since the start. */
   readonly failures: number;
-  /** One line: why the current files are not in use, or why the last order failed. */
+  /** One line that says why the current files are not in use, or why the last order failed. */
   readonly lastFailure: string | undefined;
 }
 
 export interface Certificates {
   /**
-   * Resolves when there is a certificate. A first order can take any time. Its challenge may need PORT, so nothing
-   * else may listen on PORT before that.
+   * Resolves when there is a certificate. A first order can take any time. The challenge of this order may need PORT,
+   * so nothing else may listen on PORT until the certificate is there.
    *
    * @throws Error one line, when the files of TLS_CERT and TLS_KEY cannot be used, or HTTP_PORT is taken
    */
   start(): Promise<void>;
   /** Leaves PORT to the workers. @param onChange is called whenever `state` returns something new for them */
   handOverPort(port: number, onChange: () => void): void;
-  /** The certificate, its key and the ticket keys, for a worker. @throws Error before `start` has resolved */
+  /** Returns the certificate, its key and the ticket keys, for a worker. @throws Error before `start` has resolved */
   state(): SecureState;
   status(): CertificateStatus | undefined;
   /** Repeats a failed order now, without waiting for the end of its pause. */
@@ -56,16 +56,19 @@ export interface CertificatesOptions {
   readonly version: string;
   readonly log: Log;
   readonly tryLock: TryLock;
-  /** PEM, for tests: the only root that the ACME client trusts. */
+  /** The only root certificate that the ACME client trusts, in PEM form. Only tests set `ca`. */
   readonly ca?: string;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now?: () => number;
 }
 
-/** Milliseconds between two checks of what is due. */
+/** Milliseconds between two checks whether a renewal or a warning is due. */
 const CHECK_INTERVAL = 30_000;
 const DAY = 86_400_000;
-/** Milliseconds for which a key encrypts new tickets. Then the key decrypts for as long, longer than tickets live. */
+/**
+ * Milliseconds for which a key encrypts new tickets. Afterwards the key still decrypts old tickets for the same time,
+ * which is longer than a ticket lives.
+ */
 const TICKET_KEY_LIFETIME = DAY / 2;
 
 export function createCertificates({

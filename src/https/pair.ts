@@ -10,30 +10,37 @@ export interface CertificateFacts {
   /** Host names and addresses, in lower case. */
   readonly names: readonly string[];
   readonly issuer: string;
-  /** Unix milliseconds. */
+  /** The first moment at which the certificate is valid, in Unix milliseconds. `notAfter` is the last one. */
   readonly notBefore: number;
   readonly notAfter: number;
-  /** Hexadecimal. */
+  /** The serial number, in hexadecimal digits. */
   readonly serial: string;
   /** SHA-256 of the certificate, hexadecimal. */
   readonly fingerprint: string;
-  /** The certificate's id in renewal information (RFC 9773, section 4.1); undefined without an issuer's key id. */
+  /**
+   * The certificate's id in renewal information (RFC 9773, section 4.1). `renewalId` is undefined when the certificate
+   * does not contain the key id of its issuer.
+   */
   readonly renewalId: string | undefined;
 }
 
 export interface CertificatePair {
-  /** The certificate and its chain, PEM. */
+  /** The certificate and its chain, in PEM form. */
   readonly cert: string;
-  /** PEM. */
+  /** The private key of the certificate, in PEM form. */
   readonly key: string;
   readonly facts: CertificateFacts;
-  /** Whether clients accept the certificate for this host: a name, or an address as URLs write it. */
+  /**
+   * Returns whether clients accept the certificate for this host. The host is a name, or an address as URLs write it.
+   */
   isFor(host: string): boolean;
 }
 
 /**
- * @throws Error one line, when the two cannot be served: not PEM, a key for another certificate, a key with a
- *   passphrase, a chain that OpenSSL refuses
+ * Checks and reads a certificate and its key.
+ *
+ * @throws Error one line, when the two cannot be served. Examples are a text that is not PEM, a key for another
+ *   certificate, a key with a passphrase, and a chain that OpenSSL refuses.
  */
 export function readPair(certText: string, keyText: string): CertificatePair {
   const leaf = readCertificate(certText);
@@ -87,11 +94,11 @@ export function readFacts(leaf: X509Certificate): CertificateFacts {
 function isFor(leaf: X509Certificate, host: string): boolean {
   const address = host.replace(/^\[(.*)\]$/, '$1');
   if (isIP(address) !== 0) return leaf.checkIP(address) !== undefined;
-  // OpenSSL matches a leading dot with every name below that domain.
+  // OpenSSL would match a host that begins with a dot to every name below that domain.
   return !host.startsWith('.') && leaf.checkHost(host) !== undefined;
 }
 
-/** Node separates the attributes of a name by line ends. */
+/** Replaces the line ends by which Node separates the attributes of a name. */
 function joinAttributes(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');
 }
@@ -106,7 +113,10 @@ function parseNames(subjectAltName: string | undefined): string[] {
 /** The extension's object identifier, 2.5.29.35, in DER. */
 const AUTHORITY_KEY_IDENTIFIER = Buffer.from([0x55, 0x1d, 0x23]);
 
-/** The issuer's key id and the serial number, both base64url. Node does not expose the first, so DER is read. */
+/**
+ * Returns the issuer's key id and the serial number, both in base64url. Node does not expose the key id, so this
+ * function reads the DER bytes.
+ */
 function readRenewalId(leaf: X509Certificate): string | undefined {
   try {
     const [certificate] = readElements(leaf.raw);
@@ -125,7 +135,8 @@ function readRenewalId(leaf: X509Certificate): string | undefined {
         return `${keyId.toString('base64url')}.${serial.toString('base64url')}`;
     }
   } catch {
-    // Node reads this certificate, but readElements does not. Without the id, its age alone decides when it is renewed.
+    // Node can read this certificate, but `readElements` cannot. Without the id, only the certificate's age decides
+    // when to renew the certificate.
   }
   return undefined;
 }

@@ -1,29 +1,30 @@
 // The supported JWS algorithms (RFC 7518 section 3.1, RFC 8037) as one table. `none` and the HMACs must never be added:
 // with an HMAC, anybody who can read a public key can sign (RFC 8725 section 2.1).
 
-/** The key that an algorithm needs, and the arguments of `crypto.verify`. */
+/** An algorithm: the key that it needs, and its arguments of `crypto.verify`. */
 export interface Algorithm {
   readonly name: string;
   readonly kty: 'RSA' | 'EC' | 'OKP';
-  /** The curve, for EC and OKP alone. */
+  /** The curve. Only EC and OKP keys have one. */
   readonly crv?: string;
-  /** Bytes of one coordinate, with leading zeros (RFC 7518 section 6.2.1.2). */
+  /** The number of bytes of one coordinate, including leading zeros (RFC 7518 section 6.2.1.2). */
   readonly coordinateBytes?: number;
-  /** `null` for Ed25519, which hashes by itself. */
+  /** The hash; `null` for Ed25519, which hashes by itself. */
   readonly hash: 'sha256' | 'sha384' | 'sha512' | null;
-  /** `undefined` for RSA, whose signatures are as long as the modulus. */
+  /** The number of bytes of a signature; `undefined` for RSA, whose signatures are as long as the modulus. */
   readonly signatureBytes?: number;
   readonly options: { readonly padding?: number; readonly saltLength?: number; readonly dsaEncoding?: 'ieee-p1363' };
 }
 
-// The values of `crypto.constants`. Importing node:crypto for them would slow every start (base/builtins.ts).
+// The two constants are copies of values in `crypto.constants`. Importing node:crypto for them would slow every start
+// (base/builtins.ts).
 const RSA_PKCS1_PADDING = 1;
 const RSA_PKCS1_PSS_PADDING = 6;
 
 const PKCS1 = { padding: RSA_PKCS1_PADDING };
 /** The salt must be as long as the hash (RFC 7518 section 3.5). OpenSSL's default accepts any length. */
 const pss = (saltLength: number) => ({ padding: RSA_PKCS1_PSS_PADDING, saltLength });
-/** JWS concatenates R and S (RFC 7518 section 3.4). OpenSSL's default is DER. */
+/** JWS signatures are the numbers R and S, one after the other (RFC 7518 section 3.4). OpenSSL's default is DER. */
 const P1363 = { dsaEncoding: 'ieee-p1363' } as const;
 
 const ALGORITHM_ROWS: readonly Algorithm[] = [
@@ -39,8 +40,11 @@ const ALGORITHM_ROWS: readonly Algorithm[] = [
   { name: 'EdDSA', kty: 'OKP', crv: 'Ed25519', coordinateBytes: 32, hash: null, signatureBytes: 64, options: {} },
 ];
 
-/** A Map, because names come from tokens: an object would have a `constructor`. */
+/**
+ * The algorithms by name. A Map is used because names come from tokens: an object would also have the name
+ * `constructor`.
+ */
 export const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map(ALGORITHM_ROWS.map((row) => [row.name, row]));
 
-/** The algorithms of a provider row that names none. */
+/** The algorithms that are allowed when a provider row names none. */
 export const DEFAULT_ALGORITHMS: readonly string[] = ['RS256', 'ES256'];

@@ -1,17 +1,22 @@
-// Checks the claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7), after its signature. Every claim's type
-// is checked before its value: another library accepted an `iss` that was a list (CVE-2025-30144). Keys and HTTP are
-// no part of this file.
+// Checks the claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7), after its signature. The type of every
+// claim is checked before its value, because another library accepted an `iss` that was a list (CVE-2025-30144). Other
+// files handle keys and HTTP.
 import { crypto } from '../base/builtins.ts';
 import { InvalidToken } from './invalid-token.ts';
 
-/** Seconds by which the clocks of provider and server may differ. */
+/** The tolerated difference in seconds between the clock of the provider and the clock of the server. */
 export const CLOCK_SKEW_S = 60;
 export const MAX_LIFETIME_S = 24 * 60 * 60;
 const MAX_SUBJECT_LENGTH = 255;
 
-/** The person who signed in. Issuer and subject are the account. All other fields may change, and only describe it. */
+/**
+ * The person who signed in. The issuer and the subject together identify the account. All other fields only describe
+ * the account and may change.
+ */
 export interface VerifiedIdentity {
-  /** As the provider row spells it, so that a provider with two spellings still gives one account a person. */
+  /**
+   * The issuer as the provider row spells it. Even when a provider uses two spellings, a person has only one account.
+   */
   readonly issuer: string;
   readonly subject: string;
   readonly email?: string;
@@ -41,7 +46,7 @@ export function checkClaims(claims: Readonly<Record<string, unknown>>, expected:
   return { issuer: expected.issuer, subject: parseSubject(claims.sub), ...parseProfile(claims) };
 }
 
-/** All spellings of an issuer. Google alone has two, as its verification guide documents. */
+/** Returns all spellings of an issuer. Only Google has two, as its verification guide documents. */
 export function issuerSpellings(issuer: string): readonly string[] {
   return issuer === 'https://accounts.google.com' ? [issuer, 'accounts.google.com'] : [issuer];
 }
@@ -49,7 +54,8 @@ export function issuerSpellings(issuer: string): readonly string[] {
 function checkAudience({ aud, azp }: Readonly<Record<string, unknown>>, clientIds: readonly string[]): void {
   const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((audience) => typeof audience === 'string')) throw new InvalidToken('aud-malformed');
-  // With a foreign audience in the list, that party holds the token too, and could sign in here with it.
+  // If the list has a foreign audience, that party also has the token and could sign in here. So every audience must be
+  // known.
   if (audiences.length === 0 || !audiences.every((audience) => clientIds.includes(audience)))
     throw new InvalidToken('aud-mismatch');
   if (azp === undefined && audiences.length === 1) return;
@@ -57,7 +63,7 @@ function checkAudience({ aud, azp }: Readonly<Record<string, unknown>>, clientId
 }
 
 function checkTimes({ exp, iat, nbf }: Readonly<Record<string, unknown>>, now: number): void {
-  // JSON.parse reads 1e999 as Infinity.
+  // JSON.parse reads 1e999 as Infinity, so the number must be finite.
   if (!isFiniteNumber(exp)) throw new InvalidToken('exp-malformed');
   if (!isFiniteNumber(iat)) throw new InvalidToken('iat-malformed');
   if (nbf !== undefined && !isFiniteNumber(nbf)) throw new InvalidToken('nbf-malformed');
@@ -77,7 +83,7 @@ function checkNonce(claim: unknown, given: string | undefined): void {
     throw new InvalidToken('nonce-mismatch');
 }
 
-/** Compares digests, so that the time does not depend on the texts or their lengths (CVE-2022-31142). */
+/** Compares the digests of two texts. So the time does not depend on the texts or their lengths (CVE-2022-31142). */
 export function isSameSecret(left: string, right: string): boolean {
   const digest = (text: string) => crypto().createHash('sha256').update(text).digest();
   return crypto().timingSafeEqual(digest(left), digest(right));
@@ -91,7 +97,7 @@ function parseSubject(sub: unknown): string {
   return sub;
 }
 
-/** The claims that describe the person. Some providers send null for an absent one. */
+/** Returns the claims that describe the person. Some providers send null for a claim that is absent. */
 function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedIdentity, 'issuer' | 'subject'> {
   const profile: Record<string, string | boolean> = {};
   for (const [claim, field] of [
@@ -107,7 +113,8 @@ function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedI
   }
   const emailVerified = claims.email_verified ?? undefined;
   if (typeof emailVerified === 'boolean') profile.emailVerified = emailVerified;
-  // Apple and Cognito send a string, against Core section 5.1. Both values are accepted, but neither verifies.
+  // Apple and Cognito send the text 'true' or 'false', against Core section 5.1. Both texts are accepted, but neither
+  // makes the address verified.
   else if (emailVerified !== undefined && emailVerified !== 'true' && emailVerified !== 'false')
     throw new InvalidToken('profile-malformed');
   // A page will put the picture into an <img>, so `javascript:` and `data:` are dropped.

@@ -1,4 +1,4 @@
-// Fetches one JSON document from a provider, within bounds of time and size, without redirects.
+// Fetches one JSON document from a provider. The time and the size are limited, and redirects are refused.
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -7,13 +7,14 @@ export const MAX_DOCUMENT_BYTES = 256 * 1024;
 
 export interface FetchedJson {
   readonly value: unknown;
-  /** Seconds of `Cache-Control: max-age`, when there is one. */
+  /** The seconds in `Cache-Control: max-age`; undefined when there is no such header. */
   readonly maxAge: number | undefined;
 }
 
 /** @throws Error with the cause, and without any text of the document */
 export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIMEOUT_MS): Promise<FetchedJson> {
-  // The signal covers the body too. An open redirect on the provider's host must not choose where keys come from.
+  // The signal also covers the body. A redirect is an error: otherwise an open redirect on the provider's host could
+  // choose where keys come from.
   const init: RequestInit = {
     redirect: 'error',
     signal: AbortSignal.timeout(timeoutMs),
@@ -28,7 +29,10 @@ export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIM
   return { value: parseJson(text), maxAge: parseMaxAge(response.headers.get('cache-control')) };
 }
 
-/** Counts the bytes after decompression, because an announced length may be wrong. */
+/**
+ * Reads a body up to the limit of its size. The bytes are counted after decompression, because an announced length may
+ * be wrong.
+ */
 async function readCapped(response: Response): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

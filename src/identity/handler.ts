@@ -1,5 +1,5 @@
-// Handles /api/idp-signin and /api/register: verifies the identity, then finds or creates its rows in the table of
-// credentials. The table is an argument (`Accounts`), and the caller writes the response.
+// Handles /api/idp-signin and /api/register: verifies the identity, then finds or creates its rows in the credentials
+// table. The table is an argument (`Accounts`). The caller writes the response.
 import { join } from 'node:path';
 import { type HttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -20,14 +20,14 @@ export interface OwnedRow {
   readonly application: { readonly id: string; readonly name: string };
 }
 
-/** The functions of credentials/ that sign-in needs. worker/parts.ts connects the two rooms. */
+/** The functions of credentials/ that sign-in needs. worker/parts.ts connects the two folders. */
 export interface Accounts {
   /** Creates a session token. `expiresAt` is Unix time in seconds. @throws HttpError SESSION_UNAVAILABLE */
   issueSession(rowId: string): { readonly token: string; readonly expiresAt: number };
   /** The owner's rows that are neither revoked nor expired, the oldest first. */
   findByOwner(owner: Owner): Promise<readonly OwnedRow[]>;
   /**
-   * Creates a row, which is on disk when the promise resolves.
+   * Creates a row. The row is on disk when the promise resolves.
    *
    * @throws HttpError ALREADY_REGISTERED, TOO_MANY_APPLICATIONS, REGISTRATION_UNAVAILABLE
    */
@@ -63,9 +63,9 @@ export interface IdentityOptions {
   readonly log: Log;
   readonly accounts: Accounts;
   readonly fetch?: Fetch;
-  /** Unix time in milliseconds, for the times in a token. */
+  /** The current Unix time in milliseconds, for the times in a token. */
   readonly now?: () => number;
-  /** Monotonic milliseconds, for how long keys are kept. */
+  /** A monotonic clock in milliseconds. It measures how long keys are cached. */
   readonly clock?: () => number;
   /** Milliseconds between two reads of the providers' file. */
   readonly pollMs?: number;
@@ -127,7 +127,7 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchA
   }
 
   async function verify({ credential, nonce }: IdentityRequest): Promise<VerifiedToken> {
-    // The body is checked before, so that a client learns of its own mistakes first.
+    // The body was already checked, so that a client first learns of its own mistakes.
     if (providers.list.length === 0) throw refusal('IDENTITY_NOT_CONFIGURED');
     try {
       return await verifyIdToken(credential, { findProvider: providers.find, keys, nonce, ...fetchAndClocks });
@@ -144,8 +144,8 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchA
 }
 
 /**
- * Converts an error to the client's answer. The answer does not contain the reason. The response layer logs that from
- * the `cause`.
+ * Converts an error to the client's answer. The answer does not contain the reason of the error. The response layer
+ * logs the reason, which it takes from the `cause`.
  */
 function toRefusal(cause: unknown): unknown {
   if (cause instanceof InvalidToken) return invalidToken(cause);
@@ -154,7 +154,7 @@ function toRefusal(cause: unknown): unknown {
   return cause;
 }
 
-/** The answer of RFC 6750 section 3.1. */
+/** Makes the answer for an invalid token that RFC 6750 section 3.1 defines. */
 function invalidToken(cause: InvalidToken): HttpError {
   return refusal('INVALID_ID_TOKEN', undefined, {
     headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
@@ -163,15 +163,16 @@ function invalidToken(cause: InvalidToken): HttpError {
 }
 
 /**
- * The row with the wanted id, or else with the wanted name: a name that equals the id of another row must not hide that
- * row. Without a wish, the oldest row, so that each sign-in gets the same.
+ * Chooses the row with the wanted id, or else the row with the wanted name. The id comes first, so that a name that
+ * equals the id of another row does not hide that row. When nothing is wanted, chooses the oldest row, so that each
+ * sign-in gets the same row.
  */
 function chooseRow(rows: readonly OwnedRow[], wanted: string | undefined): OwnedRow | undefined {
   if (wanted === undefined) return rows[0];
   return rows.find((row) => row.application.id === wanted) ?? rows.find((row) => row.application.name === wanted);
 }
 
-/** Copies the public fields, because a row has more. */
+/** Copies only the public fields of a row. */
 function describeApplication({ application: { id, name } }: OwnedRow): { id: string; name: string } {
   return { id, name };
 }

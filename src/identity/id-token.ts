@@ -1,5 +1,5 @@
 // Verifies an ID token in this order: form, provider (by issuer), algorithm, key, signature, claims. Before the
-// signature is verified, the token's content is used for one purpose: to choose the provider. Key sets and clock are
+// signature is verified, the token's content is only used to choose the provider. The key sets and the clock are
 // arguments.
 import { parseJsonObject } from './base64url.ts';
 import { checkClaims, type VerifiedIdentity } from './claims.ts';
@@ -9,7 +9,9 @@ import type { VerificationKey, WantedKey } from './keys.ts';
 import type { Provider } from './provider-rows.ts';
 
 export interface KeySource {
-  /** The key that the token names; `undefined` when the provider does not have it, even after a refresh. */
+  /**
+   * Returns the key that the token names; `undefined` when the provider does not have the key, even after a refresh.
+   */
   find(provider: Provider, wanted: WantedKey): Promise<VerificationKey | undefined>;
 }
 
@@ -28,7 +30,10 @@ export interface VerifiedToken {
   readonly identity: VerifiedIdentity;
 }
 
-/** Accepted values of the claim `typ`: RFC 7519 section 5.3 allows the header's fields among the claims. */
+/**
+ * The accepted values of the claim `typ`. A token may have this claim because RFC 7519 section 5.3 allows the header's
+ * fields among the claims.
+ */
 const ID_TOKEN_TYPES: readonly unknown[] = [undefined, 'ID', 'JWT'];
 
 /**
@@ -60,15 +65,16 @@ export async function verifyIdToken(token: unknown, expected: IdTokenExpectation
 }
 
 /**
- * Reads the claims, and refuses other kinds of tokens (RFC 8725 section 3.11). A provider signs those with the same
- * keys, and some of them for the same audience.
+ * Reads the claims, and refuses tokens of other kinds (RFC 8725 section 3.11). A provider signs other kinds with the
+ * same keys, and some of them have the same audience.
  */
 function parseIdToken({ header, payload }: Jws): Record<string, unknown> {
   if (header.typ !== undefined && header.typ !== 'JWT') throw new InvalidToken('typ-not-jwt');
   if (payload.length === 0) throw new InvalidToken('not-three-segments');
   const claims = parseJsonObject(payload);
   if (claims === undefined) throw new InvalidToken('payload-not-an-object');
-  // A logout token has `events` (Back-Channel Logout 1.0 section 2.4). Keycloak marks each kind by a claim `typ`.
+  // A logout token has the claim `events` (Back-Channel Logout 1.0 section 2.4). Keycloak marks each kind by a claim
+  // `typ`.
   if (claims.events !== undefined || !ID_TOKEN_TYPES.includes(claims.typ)) throw new InvalidToken('not-an-id-token');
   return claims;
 }

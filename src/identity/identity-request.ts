@@ -9,7 +9,10 @@ import { isSameSecret } from './claims.ts';
 const MAX_NAME_LENGTH = 100;
 const MAX_DESCRIPTION_LENGTH = 500;
 const MAX_NONCE_LENGTH = 255;
-/** Control characters, line separators and marks of text direction. Terminals and pages will show the name. */
+/**
+ * The characters that a name must not contain: control characters, line separators and marks of text direction.
+ * Terminals and pages will show the name.
+ */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/u;
 
 export interface IdentityRequest {
@@ -64,7 +67,7 @@ function parseCredential({ credential, nonce }: Record<string, unknown>): Identi
   return { credential, nonce };
 }
 
-/** Reads `{name, description?}`. A form cannot contain objects, so there the field is the name itself. */
+/** Reads `{name, description?}`. A form cannot contain objects, so in a form the field contains only the name. */
 function parseApplication(value: unknown): { name: string; description: string | undefined } {
   const fields: { name?: unknown; description?: unknown } = isObject(value) ? value : { name: value };
   const name = parseText(fields.name, 'application.name', MAX_NAME_LENGTH);
@@ -83,13 +86,14 @@ function parseText(value: unknown, label: string, max: number): string | undefin
 
 /**
  * Compares the form's token with the cookie, as Google's double submit requires. A foreign page can post a form here,
- * but can neither read nor set this site's cookies. JSON needs no token, because a foreign page cannot post it.
+ * but can neither read nor set this site's cookies. A JSON body needs no token, because a foreign page cannot post JSON
+ * here.
  */
 function checkDoubleSubmit(fields: Record<string, unknown>, { request }: ControllerParams): void {
   if (!isForm(request.headers['content-type'])) return;
   const cookies = readCookies(request.headers.cookie, 'g_csrf_token');
   const token = fields.g_csrf_token;
-  // With two cookies of this name, a neighbouring subdomain may have set one of them.
+  // Two cookies with this name are refused, because a neighbouring subdomain may have set one of them.
   const [cookie] = cookies;
   const isSame = typeof token === 'string' && token !== '' && cookie !== undefined && isSameSecret(cookie, token);
   if (!isSame || cookies.length > 1) throw refusal('CSRF_TOKEN_MISMATCH');

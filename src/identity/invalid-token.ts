@@ -1,4 +1,4 @@
-// The reasons for which an ID token is refused, with a sentence each for the log. A client only gets INVALID_ID_TOKEN,
+// The reasons for which an ID token is refused, each with a sentence for the log. A client only gets INVALID_ID_TOKEN,
 // because details would help a forger. No sentence contains a part of a token.
 
 export const TOKEN_REASONS = {
@@ -37,7 +37,7 @@ export const TOKEN_REASONS = {
 
 export type TokenReason = keyof typeof TOKEN_REASONS;
 
-/** A refused token. The message has the table's sentence and is safe to log. */
+/** The error for a refused token. Its message is a sentence of the table above and is safe to log. */
 export class InvalidToken extends Error {
   readonly reason: TokenReason;
 

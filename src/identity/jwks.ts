@@ -1,6 +1,10 @@
-// Keeps the providers' key sets in memory. A set is fetched when first needed, when its Cache-Control lifetime is over,
-// and when a token names an unknown key id (`kid`). While a provider does not answer, stale keys are used. Made-up kids
-// cause at most one fetch in 30 s, and no loss of keys.
+// Keeps the providers' key sets in memory. A set is fetched in three cases:
+// - when it is first needed
+// - when its Cache-Control lifetime is over
+// - when a token names an unknown key id (`kid`)
+//
+// While a provider does not answer, its stale keys are used. Tokens with made-up kids cause at most one fetch in 30 s,
+// and the keys in memory stay.
 
 import { describeError, type Log } from '../base/log.ts';
 import { isObject } from '../base/values.ts';
@@ -14,11 +18,13 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 /** All times are milliseconds. */
 export const KEY_TIMES = {
-  /** How long keys are fresh without a Cache-Control, and the bounds of that header. */
+  /** How long keys are fresh without a Cache-Control header. */
   fresh: 10 * MINUTE,
+  /** The lower limit for the lifetime in a Cache-Control header. A shorter lifetime is raised to this limit. */
   minFresh: 5 * MINUTE,
+  /** The upper limit for the lifetime in a Cache-Control header. A longer lifetime is reduced to this limit. */
   maxFresh: 24 * HOUR,
-  /** How long stale keys are used while the provider sends no newer ones. */
+  /** How long stale keys are used when the provider sends no newer ones. */
   stale: 24 * HOUR,
   /** The pause between two fetches for an unknown kid, and after a failed fetch. */
   coolDown: 30_000,
@@ -26,35 +32,35 @@ export const KEY_TIMES = {
   discovery: 24 * HOUR,
 } as const;
 
-/** A time before every other one. 0 would not do, because the monotonic clock starts there. */
+/** A time before every other one. The number 0 cannot be used, because the monotonic clock starts at 0. */
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** A provider's keys cannot be fetched, and none are in memory. The client did nothing wrong. */
+/** The error when a provider's keys cannot be fetched and none are in memory. The client did nothing wrong. */
 export class KeysUnavailable extends Error {}
 
 interface KeySet {
   keys: readonly (VerificationKey | UnusableKey)[] | undefined;
   freshUntil: number;
-  /** The earliest time of a fetch for an unknown kid. */
+  /** The earliest time of the next fetch for an unknown kid. */
   nextKidFetch: number;
-  /** The earliest time of any fetch, after a failed one. */
+  /** The earliest time of the next fetch after a failed one. */
   nextAttempt: number;
   discovered: { readonly uri: string; readonly until: number } | undefined;
-  /** The fetch that is under way, of which there is one at a time. Never rejects. */
+  /** The fetch that is running. There is at most one at a time. Never rejects. */
   pending: Promise<void> | undefined;
 }
 
 export interface KeySetsOptions {
   readonly log: Log;
   readonly fetch?: Fetch;
-  /** Monotonic milliseconds. If a wall clock were set back, keys would stay fresh for too long. */
+  /** A monotonic clock in milliseconds. With a wall clock that is set back, keys would stay fresh for too long. */
   readonly clock?: () => number;
 }
 
 export interface KeySets extends KeySource {
-  /** Since the start: requests to providers, and refreshes that failed. */
+  /** The numbers of requests to providers, and of refreshes that failed, since the start. */
   readonly counters: { readonly fetches: number; readonly failures: number };
-  /** Drops the keys of all other providers. */
+  /** Drops the keys of all providers that are not in the list. */
   retain(providers: readonly Provider[]): void;
 }
 
@@ -73,8 +79,8 @@ export function createKeySets({
     if (isStale) await refresh(provider, set);
     const key = selectKey(usableKeys(provider, set), wanted);
     if (key !== undefined) return key;
-    // The provider has a new key, or the kid is made up. One fetch in a cool-down finds out, and the refresh of a stale
-    // set was such a fetch.
+    // Either the provider has a new key, or the kid is made up. One fetch in a cool-down is enough to find out. If a
+    // stale set was refreshed just now, that refresh was such a fetch.
     if (set.pending === undefined) {
       const mayFetch = !isStale && now() >= set.nextKidFetch;
       if (mayFetch || isStale) set.nextKidFetch = now() + KEY_TIMES.coolDown;
@@ -108,7 +114,7 @@ export function createKeySets({
     return set.keys;
   }
 
-  /** Waits for a fetch, whether it succeeds or fails. Returns at once in the pause after a failed one. */
+  /** Waits for a fetch, whether it succeeds or fails. In the pause after a failed fetch, returns at once. */
   async function refresh(provider: Provider, set: KeySet): Promise<void> {
     if (set.pending === undefined) {
       if (now() < set.nextAttempt) return;
@@ -126,7 +132,8 @@ export function createKeySets({
       const keys = parseKeySet(value);
       for (const key of keys)
         if ('unusable' in key) log.debug('identity-key-unusable', { provider: provider.name, reason: key.unusable });
-      // During a deployment, a provider may send an empty set. The keys in memory are better.
+      // During a deployment, a provider may send an empty set. Then the keys in memory are better, so the set is
+      // refused.
       if (!keys.some((key) => 'key' in key)) throw new Error('the key set has no usable key');
       set.keys = keys;
       set.freshUntil = now() + freshTime(maxAge);
@@ -167,7 +174,9 @@ export function createKeySets({
   }
 }
 
-/** The key of a set. A row with a new `jwks_uri` starts without keys. */
+/**
+ * Returns the key of a set in the cache. A row with a new `jwks_uri` has a new cache key, and so starts without keys.
+ */
 function cacheKey({ issuer, jwksUri }: Provider): string {
   return JSON.stringify([issuer, jwksUri]);
 }

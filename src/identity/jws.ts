@@ -1,5 +1,5 @@
-// Parses compact JWS (RFC 7515 section 3.1) and verifies its signature with a given key. Claims are claims.ts, the
-// choice of the issuer is id-token.ts. `verifySignature` exists to run public test vectors against this file.
+// Parses compact JWS (RFC 7515 section 3.1) and verifies its signature with a given key. claims.ts checks the claims,
+// and id-token.ts chooses the issuer. `verifySignature` exists to run public test vectors against this file.
 import type { VerifyKeyObjectInput } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS } from './algorithms.ts';
@@ -23,7 +23,7 @@ export interface Jws {
 /** @throws InvalidToken when the text is not a compact JWS with a supported algorithm */
 export function parseJws(token: unknown): Jws {
   if (typeof token !== 'string') throw new InvalidToken('not-a-token');
-  // This comes first, so that a megabyte of dots is not split.
+  // The length is checked first, so that a megabyte of dots is not split.
   if (token.length > MAX_TOKEN_LENGTH) throw new InvalidToken('too-long');
   const segments = token.split('.');
   const [headerText, payloadText, signatureText] = segments;
@@ -76,8 +76,8 @@ function hasValidSignature(jws: Jws, hash: string | null, key: VerifyKeyObjectIn
 /**
  * Verifies the signature of a compact JWS alone, without its claims.
  *
- * @param jwkOrKeySet `{keys: [JWK, …]}`, or one JWK; if that has no `kid`, the token's `kid` does not matter
- * @param allowedAlgorithms case-sensitive names; an unsupported one allows nothing
+ * @param jwkOrKeySet `{keys: [JWK, …]}`, or one JWK; if that JWK has no `kid`, the token's `kid` does not matter
+ * @param allowedAlgorithms case-sensitive names; an unsupported name has no effect
  * @throws InvalidToken with the reason; @throws Error when `jwkOrKeySet` is a set that cannot be read
  */
 export function verifySignature(

@@ -10,25 +10,28 @@ import { InvalidToken } from './invalid-token.ts';
 
 export interface VerificationKey {
   readonly kid: string | undefined;
-  /** The algorithms that the key may verify: one, when the JWK has an `alg`. */
+  /** The algorithms for which the key may be used. When the JWK has an `alg`, only that one is allowed. */
   readonly algorithms: ReadonlySet<string>;
   readonly key: KeyObject;
-  /** The length of every signature of an RSA key; 0 for other keys. */
+  /** The number of bytes of every signature of an RSA key; 0 for other keys. */
   readonly modulusBytes: number;
 }
 
-/** A key that cannot be used. Its `kid` is kept, so that a token which names it is refused without a new fetch. */
+/** A key that cannot be used. Its `kid` is remembered. So a token with this `kid` is refused without a new fetch. */
 export interface UnusableKey {
   readonly kid: string | undefined;
   readonly unusable: string;
 }
 
 export const MAX_KEYS = 100;
-/** JWK members of private and symmetric keys. A published key with one of them can be forged, so it is not used. */
+/**
+ * The JWK members of private and symmetric keys. When a published key has one of them, anybody can forge signatures. So
+ * the key is not used.
+ */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv'];
 const PUBLIC_MEMBERS = { RSA: ['n', 'e'], EC: ['x', 'y'], OKP: ['x'] } as const;
 const MIN_MODULUS_BITS = 2048;
-/** OpenSSL's own limit. Larger keys only cost CPU time. */
+/** The longest modulus that is accepted, in bits, which is also OpenSSL's limit. Larger keys only cost CPU time. */
 const MAX_MODULUS_BITS = 16_384;
 
 /** @param value anything @returns the key, or why it cannot be used */
@@ -61,13 +64,13 @@ export function parseKey(value: unknown): VerificationKey | UnusableKey {
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS)
     return unusable(`its modulus has ${modulusLength} bits`);
-  // With e = 1 a signature is its own message. Small odd exponents made forgeries possible before.
+  // With e = 1, a signature equals its message. Small odd exponents have made forgeries possible in the past.
   if (publicExponent < 65_537n || publicExponent % 2n === 0n) return unusable('its exponent is even or below 65,537');
   return { kid, algorithms, key, modulusBytes: Math.ceil(modulusLength / 8) };
 }
 
 function importKey(jwk: Record<string, unknown>, { kty, crv, coordinateBytes }: Algorithm): KeyObject | undefined {
-  // Node gets only these members of the JWK, and no x5c, x5u or other.
+  // Only these members of the JWK are given to Node, without x5c, x5u or others.
   const members: JsonWebKeyInput['key'] = crv === undefined ? { kty } : { kty, crv };
   for (const name of PUBLIC_MEMBERS[kty]) {
     const bytes = decodeBase64url(jwk[name]);
@@ -95,10 +98,10 @@ export interface WantedKey {
 }
 
 /**
- * Selects the one key for a token; `undefined` when this set lacks it, but a newer set may have it.
+ * Selects the one key for a token. Returns `undefined` when this set lacks the key, because a newer set may have it.
  *
  * @throws InvalidToken `key-unfit` when the key of this kid does not fit; `key-ambiguous` when several keys fit: to try
- *   each would let the sender choose
+ *   each of them would let the sender choose
  */
 export function selectKey(
   keys: readonly (VerificationKey | UnusableKey)[],

@@ -7,10 +7,15 @@ import { isIssuer, isKeyAddress } from './addresses.ts';
 import { ALGORITHMS, DEFAULT_ALGORITHMS } from './algorithms.ts';
 import { issuerSpellings, type VerifiedIdentity } from './claims.ts';
 
-/** The identities that may register. The default is `closed`: everybody can get an account at a public provider. */
+/**
+ * The identities that may register. The default is `closed`, because anybody can get an account at a public provider.
+ */
 export type Registration = 'open' | 'closed' | RegistrationRules;
 
-/** An identity that matches one entry of either list may register. Entries have their ASCII letters in lower case. */
+/**
+ * Rules for registration. An identity that matches one entry of either list may register. ASCII letters in the entries
+ * are in lower case.
+ */
 export interface RegistrationRules {
   readonly hostedDomains: readonly string[];
   readonly emails: readonly string[];
@@ -63,7 +68,7 @@ export function mayRegister({ registration }: Provider, identity: VerifiedIdenti
   if (typeof registration === 'string') return registration === 'open';
   const { hostedDomain, email, emailVerified } = identity;
   if (hostedDomain !== undefined && registration.hostedDomains.includes(lowerCase(hostedDomain))) return true;
-  // Anybody can claim an address that the provider has not verified.
+  // The address must be verified by the provider, because anybody can claim an address.
   return email !== undefined && emailVerified === true && registration.emails.includes(lowerCase(email));
 }
 
@@ -87,7 +92,7 @@ function parseRow(value: unknown): Provider {
   const name = readName(row);
   if (name === undefined) throw new Error('its name is not a text of 1 to 100 printable characters');
   const unknown = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
-  // A misspelled field could be a rule that the author relies on.
+  // A misspelled field could be a rule that the author relies on, so the row is refused.
   if (unknown !== undefined) throw new Error(`it has an unknown field: ${JSON.stringify(unknown.slice(0, 100))}`);
   const { issuer, jwks_uri: jwksUri } = row;
   if (!isIssuer(issuer))
@@ -136,7 +141,7 @@ function parseRegistration(value: unknown): Registration {
   }
   const hostedDomains = domains === undefined ? [] : parseStrings(domains, 'hosted_domains').map(lowerCase);
   const addresses = emails === undefined ? [] : parseStrings(emails, 'emails').map(lowerCase);
-  // `*@example.com` and `example.com` would match no address.
+  // Patterns such as `*@example.com` and domains such as `example.com` would match no address, so they are refused.
   if (!addresses.every((email) => /^[^\s*@]+@[^\s*@]+$/.test(email)))
     throw new Error('emails has an entry that is not a complete address');
   if (!hostedDomains.every((domain) => /^[^\s*@]+$/.test(domain)))
@@ -144,7 +149,7 @@ function parseRegistration(value: unknown): Registration {
   return { hostedDomains, emails: addresses };
 }
 
-/** Refuses a second row of an issuer: the `iss` of a token must select one set of keys. */
+/** Refuses a second row of an issuer, because the `iss` of a token must select exactly one set of keys. */
 function checkUnique(provider: Provider, others: readonly Provider[]): void {
   if (others.some((other) => other.name === provider.name)) throw new Error('a row above has the same name');
   const spellings = issuerSpellings(provider.issuer);
@@ -154,7 +159,10 @@ function checkUnique(provider: Provider, others: readonly Provider[]): void {
   if (sameIssuer !== undefined) throw new Error(`a row above, ${JSON.stringify(sameIssuer.name)}, has the same issuer`);
 }
 
-/** Changes ASCII letters alone: Unicode lower-cases the Kelvin sign to k, so two different addresses could be equal. */
+/**
+ * Changes only ASCII letters to lower case. Unicode would change the Kelvin sign to k, so two different addresses could
+ * become equal.
+ */
 function lowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

@@ -1,5 +1,5 @@
-// Keeps the list of providers in step with data/identity-providers.json. A valid text replaces the whole list. An
-// invalid one is logged, and the last valid list stays. base/live-file.ts decides when the file is read.
+// Keeps the list of providers up to date with data/identity-providers.json. A valid text replaces the whole list. An
+// invalid text is logged, and the last valid list stays in use. base/live-file.ts decides when the file is read.
 import { type Content, createLiveFile, readContent } from '../base/live-file.ts';
 import type { Log } from '../base/log.ts';
 import { issuerSpellings } from './claims.ts';
@@ -24,7 +24,8 @@ export interface Providers {
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /**
- * @throws Error one line, when the file exists and is not a list of rows: a start must not silently disable sign-in
+ * @throws Error one line, when the file exists and is not a list of rows. Otherwise a mistake in the file would
+ *   silently disable sign-in.
  */
 export function createProviders({ path, log, pollMs = 300, onChange = () => {} }: ProvidersOptions): Providers {
   let rows: ProviderRows = { providers: [], refused: [] };
@@ -73,7 +74,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
   }
 }
 
-/** A missing file is an empty list: an operator removes the file to end sign-in. */
+/** A missing file counts as an empty list, because an operator may remove the file to end sign-in. */
 function parseContent(content: Content): ProviderRows {
   if (content.files !== undefined) return parseProviderRows(String(content.files[0]));
   if (content.isMissing) return { providers: [], refused: [] };

@@ -1,5 +1,6 @@
-// A map with a maximum size that drops the entries that were not used for longest. The entries are in two halves, a
-// young and an old one. Nearly all reads hit the young half, and such a read costs one look-up and no reordering.
+// A map with a maximum size. When the map is full, it drops entries that have not been used for longest. The entries
+// are in two halves, a young and an old one. Nearly all reads find their entry in the young half, and such a read costs
+// one look-up and no reordering.
 
 export interface BoundedMap<V> {
   get(key: string): V | undefined;
@@ -10,7 +11,7 @@ export interface BoundedMap<V> {
   size(): number;
 }
 
-/** @param maxEntries the maximum size; at least the half of it that was used last stays in the map */
+/** @param maxEntries the maximum size; of all entries, at least the `maxEntries / 2` used last stay in the map */
 export function createBoundedMap<V>(maxEntries: number): BoundedMap<V> {
   const half = Math.max(1, Math.floor(maxEntries / 2));
   let young = new Map<string, V>();

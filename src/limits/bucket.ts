@@ -1,15 +1,15 @@
 // A token bucket, and the name of the caller that it belongs to. A bucket gains tokens at the rate, up to the burst.
-// Each request takes one. The count can be negative: then the caller has to wait for longer.
+// Each request takes one token. The number of tokens can be negative. The caller then has to wait for longer.
 import { hash } from '../base/builtins.ts';
 import type { Rate } from '../base/rate.ts';
 
 export interface Bucket {
   tokens: number;
-  /** The time of `tokens`, in milliseconds of the clock in use. */
+  /** The time at which `tokens` was computed, in milliseconds of the clock in use. */
   updatedAt: number;
 }
 
-/** Maximum number of callers in a process. Each takes some 300 bytes, so all take 30 MB at most. */
+/** Maximum number of callers whose tokens a process stores. Each takes some 300 bytes, so all take 30 MB at most. */
 export const MAX_CALLERS = 100_000;
 /** Maximum characters of a caller's name. The end of a longer name is replaced by a digest of the name. */
 const MAX_CALLER_LENGTH = 200;

@@ -1,6 +1,6 @@
-// The supervisor's half of rate limiting. The ledger subtracts what all workers have spent from the tokens of each
-// caller. It lives as long as the supervisor, so a reload of the folder resets no limit. If machines share their rates
-// (shared-rates.ts), each reply of the store replaces the tokens here.
+// The supervisor's half of rate limiting. The ledger holds the tokens of each caller, and subtracts the tokens that all
+// workers have spent. The ledger lives as long as the supervisor, so a reload of the folder resets no limit. If
+// machines share their rates (shared-rates.ts), each reply of the store replaces the tokens here.
 import type { Rate } from '../base/rate.ts';
 import { createBoundedMap } from './bounded-map.ts';
 import { type Bucket, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
@@ -8,13 +8,17 @@ import type { Balance, Spending } from './rate-limiter.ts';
 
 export interface Ledger {
   /**
-   * Subtracts what a worker reports.
+   * Subtracts the tokens that a worker reports as spent.
    *
-   * @returns the balances of the reported callers. An empty report comes from a new worker: it gets the balances of
-   * callers that have less than half of their burst
+   * @returns the balances of the reported callers. An empty report comes from a new worker: the reply then has the
+   *   balances of callers that have less than half of their burst
    */
   spend(spendings: readonly Spending[]): Balance[];
-  /** Replaces the tokens of a caller by those that all machines have left. `spent` is what is not in them yet. */
+  /**
+   * Replaces the tokens of a caller with the number that the store returned for all machines.
+   *
+   * @param spent the tokens that this machine has spent and the store has not counted yet
+   */
   replaceTokens(caller: string, tokens: number, spent: number): void;
 }
 
@@ -25,13 +29,19 @@ interface Account extends Bucket {
 export interface LedgerOptions {
   /** A clock in milliseconds that never goes back. */
   readonly now?: () => number;
-  /** Divides each rate: the number of machines, while they cannot share their rates. */
+  /**
+   * Returns the divisor of each rate. While machines cannot share their rates, the divisor is the number of machines.
+   */
   readonly divisor?: () => number;
 }
 
-/** Maximum debt of a caller, in bursts, so that an error locks nobody out for long. */
+/**
+ * Maximum debt of a caller, as a multiple of its burst. The limit makes sure that an error locks nobody out for long.
+ */
 const MAX_DEBT = 2;
-/** Maximum balances in the reply to a new worker. It gets the others when their callers call. */
+/**
+ * Maximum number of balances in the reply to a new worker. The worker gets each other balance when its caller calls.
+ */
 const MAX_INITIAL_BALANCES = 1000;
 
 export function createLedger({ now = () => performance.now(), divisor = () => 1 }: LedgerOptions = {}): Ledger {

@@ -1,7 +1,8 @@
-// A worker's half of rate limiting. It decides at once, from its own memory: the last balance from the supervisor, plus
-// the tokens gained since, minus those that this worker has spent since. It reports what it has spent a few
-// milliseconds later, and the supervisor replies with the balance after the requests of all workers. Two workers may
-// spend the same token between two reports. Then the balance is negative, so the rate is exact over about a second.
+// A worker's half of rate limiting. The worker decides at once, from its own memory. The worker takes the last balance
+// from the supervisor, adds the tokens gained since, and subtracts the tokens that it has spent since. A few
+// milliseconds later, the worker reports what it has spent. The supervisor replies with the balance after the requests
+// of all workers. Between two reports, two workers may spend the same token. The balance is then negative and the
+// caller has to wait, so the rate is exact over about a second.
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
@@ -12,14 +13,14 @@ export type LimitKind = 'credential' | 'address' | 'operation';
 
 /** The tokens that a caller has spent in this worker since the last report. */
 export type Spending = readonly [caller: string, spent: number, ...rate: FlatRate];
-/** The tokens that a caller has left after the requests of all workers. May be negative. */
+/** The tokens that a caller has left after the requests of all workers. The number may be negative. */
 export type Balance = readonly [caller: string, tokens: number, ...rate: FlatRate];
 type FlatRate = readonly [count: number, seconds: number, burst: number];
 
 export interface RateLimiterOptions {
   /**
-   * Sends a report to the supervisor. The first report is empty and asks for the balances. Undefined when this process
-   * is the only one.
+   * Sends a report to the supervisor. The first report is empty and asks for the balances. `report` is undefined when
+   * this process is the only one.
    */
   readonly report?: ((spendings: readonly Spending[]) => void) | undefined;
   /** The number of workers that share the tokens. */
@@ -38,7 +39,7 @@ export interface RateLimiter {
    * @throws HttpError RATE_LIMITED, with the headers that say when to retry
    */
   check(kind: LimitKind, caller: string, rate: Rate): void;
-  /** Takes over the supervisor's reply to a report. */
+  /** Stores the balances that the supervisor sends in reply to a report. */
   applyBalances(balances: readonly Balance[]): void;
   /** Returns the refusals so far by kind, and the number of callers in memory. */
   status(): { readonly refused: Readonly<Record<LimitKind, number>>; readonly callers: number };
@@ -47,15 +48,18 @@ export interface RateLimiter {
 interface Account extends Bucket {
   readonly caller: string;
   rate: Rate;
-  /** Tokens that were spent and are not reported. */
+  /** Tokens that were spent and are not reported yet. */
   unreported: number;
   /** Tokens that were spent since the last balance from the supervisor. */
   spentSinceBalance: number;
 }
 
-/** One token, less the rounding error of adding fractions. */
+/** One token, minus a margin for the rounding error of adding fractions. */
 const ONE_TOKEN = 1 - 1e-6;
-/** In tokens. A smaller share is not enforced while a balance is high. A smaller burst is not reported at once. */
+/**
+ * The smallest share of a balance, in tokens, that is enforced while the balance is high. A burst with fewer tokens for
+ * each worker is never reported at once.
+ */
 const SMALLEST_SHARE = 8;
 /** Milliseconds between two reports, unless one is urgent. */
 const REPORT_INTERVAL = 4;
@@ -98,9 +102,9 @@ export function createRateLimiter({
   }
 
   /**
-   * Says whether this worker has spent its share of the last balance. All workers see the same balance, so each spends
-   * only a share of it before the next one arrives. A share below SMALLEST_SHARE counts only when less than an eighth
-   * of the burst is left. So a caller with five requests an hour may send them in a row.
+   * Says whether this worker has spent its share of the last balance. All workers see the same balance, so each worker
+   * spends only a share of the balance before the next one arrives. A share below SMALLEST_SHARE is enforced only when
+   * at most an eighth of the burst is left. So a caller with five requests an hour may send them in a row.
    */
   function isBeyondShare({ tokens, spentSinceBalance, rate: { burst } }: Account): boolean {
     const balance = tokens + spentSinceBalance;
@@ -123,7 +127,7 @@ export function createRateLimiter({
 
   function sendReport(): void {
     scheduledDelay = Number.POSITIVE_INFINITY;
-    // One report is under way at a time. So each reply includes everything but the tokens in `unreported`.
+    // Only one report is under way at a time. So each reply covers all spent tokens except those in `unreported`.
     if (isReplyDue || unreportedAccounts.length === 0) return;
     isReplyDue = true;
     reportedAt = now();
@@ -177,7 +181,8 @@ function callLater(callback: () => void, milliseconds: number): void {
 }
 
 /**
- * The latest refusals, by their content. A flood of refusals reuses them, because the stack of an Error is expensive.
+ * The latest refusals, by their content. During a flood, the same refusal is used again, because creating the stack of
+ * an Error is expensive.
  */
 const refusals = new Map<string, Error>();
 const MAX_REFUSALS = 100;
@@ -189,7 +194,8 @@ function rateLimited(kind: LimitKind, { count, seconds }: Rate, tokens: number):
   if (cached !== undefined) return cached;
   if (refusals.size >= MAX_REFUSALS) refusals.clear();
   const error = refusal('RATE_LIMITED', undefined, {
-    // draft-ietf-httpapi-ratelimit-headers: the tokens left (r), the seconds to wait (t), and the limit.
+    // The headers follow draft-ietf-httpapi-ratelimit-headers: the tokens left (r), the seconds to wait (t), and the
+    // limit.
     headers: {
       'Retry-After': String(wait),
       RateLimit: `"${kind}";r=0;t=${wait}`,

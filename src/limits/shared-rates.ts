@@ -1,13 +1,15 @@
 // Shares the rates with other machines. The ledger decides at once, as on one machine. The spent tokens go to the store
-// ten times a second in one statement, and sooner when a caller has spent many. The reply has the tokens after the
-// requests of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact
-// over about a second. While the store is away, each machine takes its part of each rate.
+// ten times a second in one statement, and sooner when a caller has spent many. The reply has the tokens that are left
+// after the requests of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact
+// over about a second. While the store cannot be reached, each machine enforces its own part of each rate.
 import type { Rate } from '../base/rate.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import type { Spending } from './rate-limiter.ts';
 
 export interface SharedRatesOptions {
-  /** Subtracts at the store. @returns the tokens that are left; undefined: the store is away */
+  /**
+   * Subtracts spent tokens at the store. @returns the tokens that are left; undefined when the store cannot be reached
+   */
   readonly spend: (spendings: readonly Spending[]) => Promise<readonly number[] | undefined>;
   /** The number of machines that share the rates. */
   readonly machines: () => number;
@@ -17,12 +19,13 @@ export interface SharedRatesOptions {
   readonly later?: (callback: () => void, milliseconds: number) => void;
 }
 
-/** Milliseconds between two reports, and the least of them. */
+/** Milliseconds between two reports, unless one is urgent. */
 const REPORT_INTERVAL = 100;
+/** Minimum milliseconds between two reports, even when one is urgent. */
 const MIN_INTERVAL = 10;
 /** The part of a burst that may be spent before a report is urgent. */
 const URGENT_PART = 0.25;
-/** The most callers in one statement. The others are in the next one. */
+/** Maximum number of callers in one statement. The others are in the next statement. */
 const CALLERS_A_REPORT = 1000;
 
 export function createSharedLedger({
@@ -37,7 +40,7 @@ export function createSharedLedger({
   let unreported = new Map<string, { spent: number; rate: Rate }>();
   let isReporting = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
-  /** When the next report is due; infinite: none is scheduled. */
+  /** The time at which the next report is due; infinite when no report is scheduled. */
   let dueAt = Number.POSITIVE_INFINITY;
 
   function schedule(isUrgent: boolean): void {
@@ -47,7 +50,8 @@ export function createSharedLedger({
     if (due >= dueAt) return;
     dueAt = due;
     later(() => {
-      // An earlier report has taken what this one was for.
+      // An urgent report may have been scheduled after this one and have run before it. In this case `dueAt` has
+      // changed, and this timer does nothing.
       if (dueAt === due) void report();
     }, due - time);
   }
@@ -64,7 +68,8 @@ export function createSharedLedger({
       sent.map(([caller, { spent, rate }]) => [caller, spent, rate.count, rate.seconds, rate.burst]),
     ).catch(() => undefined);
     isReporting = false;
-    // While the store is away, this machine has its own part, so no later report has these tokens.
+    // While the store cannot be reached, this machine enforces its own part of each rate. So the tokens of a failed
+    // report are not reported again.
     isAway = tokens === undefined;
     for (const [index, [caller]] of sent.entries()) {
       const left = tokens?.[index];

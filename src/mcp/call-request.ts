@@ -10,12 +10,12 @@ export type CallRequest =
   | { readonly target: string; readonly body: string | undefined }
   | { readonly problems: readonly ErrorDetail[] };
 
-/** Characters of a path with its query, as the head of a request may have. */
+/** The largest number of characters in a path with its query, as the head of a request may have. */
 const MAX_TARGET_LENGTH = 16 * 1024;
-/** Mistakes, and names of fields, that a refusal lists. */
+/** The largest number of mistakes, or of names of fields, that a refusal lists. */
 const MAX_PROBLEMS = 20;
 
-/** @param basePath of the service; empty: the root */
+/** @param basePath the base path of the service; empty for the root */
 export function createCallRequest(tool: Tool, given: unknown, basePath: string): CallRequest {
   const problems: ErrorDetail[] = [];
   const report = (pointer: string, message: string): void => {
@@ -40,7 +40,10 @@ interface Part {
   readonly additionalProperties?: unknown;
 }
 
-/** Says where a field belongs that has been sent beside the parts. */
+/**
+ * Returns advice about a field that was sent beside `path`, `query` and `body`. If one of these parts has such a field,
+ * the advice names the part.
+ */
 function adviseOn(name: string, parts: Readonly<Record<string, Part>>): string {
   const names = Object.keys(parts);
   const [home] = names.filter((part) => Object.hasOwn(parts[part]?.properties ?? {}, name));
@@ -50,7 +53,10 @@ function adviseOn(name: string, parts: Readonly<Record<string, Part>>): string {
     : `is unknown: the arguments are ${names.join(', ')}`;
 }
 
-/** An unknown field would be dropped in silence, as a filter with a wrong name would be. */
+/**
+ * Reports each unknown field of a part. A request would drop an unknown field silently, for example a filter with a
+ * wrong name.
+ */
 function reportUnknown(
   part: string,
   { properties = {}, additionalProperties }: Part,
@@ -93,7 +99,7 @@ function pathOf(segment: Segment, fields: Fields, report: Report): string {
     : encode(text, pointer, report);
 }
 
-/** A list becomes a repeated name. A field that is null counts as left out. */
+/** Returns the query string. A list becomes a repeated name. A field that is null counts as left out. */
 function queryOf(fields: Fields, report: Report): string {
   const pairs: string[] = [];
   for (const [name, value] of Object.entries(fields)) {

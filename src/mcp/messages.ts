@@ -1,6 +1,8 @@
-// Answers the messages of the Model Context Protocol over streamable HTTP, one message a request and without sessions.
-// Two revisions are spoken: 2026-07-28, whose requests say their revision in `_meta`, and 2025-11-25, which begins with
-// `initialize`. Routing, rights and the call itself are the work of http/.
+// Answers the messages of the Model Context Protocol over streamable HTTP. Each request has one message, and there are
+// no sessions. Two revisions of the protocol are supported:
+// - 2026-07-28: each request names its revision in `_meta`.
+// - 2025-11-25: a client begins with the message `initialize`.
+// The files in http/ do the routing, the check of rights and the call itself.
 import type { HttpError } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Conversation, MessageAnswer, ToolServer } from '../http/tool-calls.ts';
@@ -17,7 +19,7 @@ export interface ToolServerParts {
   readonly basePath: string;
 }
 
-/** Milliseconds for which a client may keep a list of tools. */
+/** Milliseconds for which a client may cache a list of tools. */
 const LIST_TTL = 60_000;
 const CAPABILITIES = { tools: {} };
 
@@ -44,7 +46,7 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
     return createResult(await conversation.call({ name, group, operation, verb, ...request }));
   }
 
-  /** Returns the result of a request. `answer` adds the fields that each result of a revision has. */
+  /** Returns the result of a request. `answer` then adds the fields that every result of the revision has. */
   async function perform(message: RpcMessage, conversation: Conversation): Promise<object> {
     const { method, isStateless, params } = message;
     const { title: name, version, description: instructions } = info();
@@ -87,14 +89,20 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
   return { answer, refuseMessage, describeRefusal };
 }
 
-/** A message that cannot be read is a 400. Since 2026-07-28 an unknown method is a 404. */
+/**
+ * Returns the answer to a message that is refused. The status is 400 when the message cannot be read. For an unknown
+ * method, the status is 404 in the revision 2026-07-28. In all other cases, the status is 200.
+ */
 function refuse({ kind, code, message, data, id }: RpcError, read: RpcMessage | undefined): MessageAnswer {
   const status = read === undefined ? 400 : read.isStateless && kind === 'METHOD_NOT_FOUND' ? 404 : 200;
   const error = { code, message, ...(data !== undefined && { data }) };
   return { status, body: { jsonrpc: '2.0', id: read?.id ?? id ?? null, error } };
 }
 
-/** A message that was refused before it was read has no id. */
+/**
+ * Returns the body of the answer to a message that is refused before it is read. The id of the message is not known, so
+ * `id` is null.
+ */
 function refuseMessage({ status, code, message, details }: HttpError, requestId: string): string {
   const rpcCode = code === 'MALFORMED_JSON' ? -32_700 : status >= 500 ? -32_603 : -32_600;
   const data = { error_code: code, request_id: requestId, ...(details !== undefined && { errors: details }) };

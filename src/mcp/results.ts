@@ -1,5 +1,5 @@
-// Turns the answer to a call into the result of a tool, and a refusal into a text that says how to mend the call. A
-// model reads both, so the texts name the arguments as the tool has them. This file knows no protocol revisions.
+// Turns the answer to a call into the result of a tool. Turns a refusal into a text that says how to correct the call.
+// A model reads both, so the texts name the arguments as the tool has them. This file knows no protocol revisions.
 import type { ErrorDetail, HttpError } from '../base/errors.ts';
 import { MAX_TOOL_BYTES } from '../http/answer/collector.ts';
 import type { CapturedAnswer } from '../http/exchange.ts';
@@ -50,7 +50,7 @@ export function createError(text: string): ToolResult {
 }
 
 /**
- * The text of a refusal: its code, what is wrong, and a line for each mistake.
+ * Returns the text of a refusal: its code, what is wrong, and a line for each mistake.
  *
  * @param dataPart the part of the arguments that became the data of the operation
  */
@@ -60,7 +60,8 @@ export function describeRefusal(
   dataPart: 'query' | 'body',
 ): string {
   const lines = [`${code} (${status}): ${message}${/[.!?]$/.test(message) ? '' : '.'}`];
-  // The check of the types says in which part a mistake is. A pointer of an operation leads into its data.
+  // A mistake from the type check already names its part of the request. A mistake from an operation names no part,
+  // because its pointer leads into the operation's data.
   if (Array.isArray(details)) lines.push(...details.map((detail) => describeDetail({ in: dataPart, ...detail })));
   if (code === 'PRECONDITION_REQUIRED') lines.push('A tool sends no such header, so this operation cannot be called.');
   const wait = headers === undefined ? undefined : headerOf('retry-after', Object.entries(headers).flat());

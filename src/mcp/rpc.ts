@@ -1,19 +1,19 @@
-// Reads a message of JSON-RPC 2.0 as the Model Context Protocol has it, and says by which revision it is answered. Each
-// field is checked before it is used. This file knows no tools.
+// Reads a message of JSON-RPC 2.0 as the Model Context Protocol defines it, and decides which revision of the protocol
+// applies. Each field is checked before it is used. This file knows no tools.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Fields, isObject } from '../base/values.ts';
 
-/** The newest revision first. */
+/** The supported revisions of the protocol, the newest first. */
 export const SUPPORTED = ['2026-07-28', '2025-11-25'] as const;
 const [STATELESS, WITH_HANDSHAKE] = SUPPORTED;
 
 export interface RpcMessage {
-  /** The id of the message; undefined: it is a notification, which gets no result. */
+  /** The id of the message; undefined for a notification, which gets no result. */
   readonly id: string | number | undefined;
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** The revision is 2026-07-28, without a handshake. */
+  /** Whether the message has the revision 2026-07-28, which needs no handshake. */
   readonly isStateless: boolean;
 }
 
@@ -25,12 +25,12 @@ const CODES = {
   UNSUPPORTED_VERSION: -32_022,
 } as const;
 
-/** An error of the protocol, in the place of a result. */
+/** An error of the protocol, which is sent instead of a result. */
 export class RpcError extends Error {
   readonly kind: keyof typeof CODES;
   readonly code: number;
   readonly data: object | undefined;
-  /** The id of the message, where it could be read. */
+  /** The id of the message; undefined when the id could not be read. */
   id: string | number | undefined;
   constructor(kind: keyof typeof CODES, message: string, data?: object) {
     super(message);
@@ -43,7 +43,7 @@ export class RpcError extends Error {
 const MAX_ID_LENGTH = 256;
 const PREFIX = 'io.modelcontextprotocol/';
 
-/** @throws RpcError */
+/** Reads a message and checks its fields. @throws RpcError when a field or a header is wrong */
 export function readMessage(sent: unknown, headers: IncomingHttpHeaders): RpcMessage {
   if (Array.isArray(sent))
     throw new RpcError('INVALID_REQUEST', 'The body is a batch: send one message in each request');
@@ -80,7 +80,7 @@ function readRequest(
   return { method, params, isStateless };
 }
 
-/** @returns whether the message is of the revision without a handshake */
+/** Returns whether the message has the revision without a handshake. */
 function readRevision(method: string, params: Fields, headers: IncomingHttpHeaders): boolean {
   const header = headers['mcp-protocol-version'];
   const meta = metaOf(params)[`${PREFIX}protocolVersion`];
@@ -94,7 +94,10 @@ function readRevision(method: string, params: Fields, headers: IncomingHttpHeade
   throw new RpcError('UNSUPPORTED_VERSION', `Unsupported protocol version: send ${SUPPORTED.join(' or ')}`, data);
 }
 
-/** Proxies decide by the headers and the service by the body, so the two must agree. */
+/**
+ * Checks that the headers and the body agree. They must agree because proxies decide by the headers, and the service
+ * decides by the body.
+ */
 function checkStateless(method: string, params: Fields, headers: IncomingHttpHeaders): void {
   const meta = metaOf(params);
   if (meta[`${PREFIX}protocolVersion`] === undefined || !isObject(meta[`${PREFIX}clientCapabilities`]))
@@ -109,7 +112,7 @@ function metaOf({ _meta: meta }: Fields): Fields {
   return isObject(meta) ? meta : {};
 }
 
-/** A value that is no ASCII comes as `=?base64?…?=`. */
+/** Decodes the value of a header. A value that is not ASCII is sent as `=?base64?…?=`. */
 function decodeHeader(header: string | string[] | undefined): string | undefined {
   const text = String(header);
   const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(text) ?? [];

@@ -1,5 +1,6 @@
-// The JSON Schemas of a tool, made of the contract of its operation: the arguments `{ path, query, body }`, and the
-// result, which is always an object. Each schema brings the named schemas that it uses. This file knows no messages.
+// The JSON Schemas of a tool, made from the contract of its operation. One schema describes the arguments `{ path,
+// query, body }`. The other schema describes the result, which is always an object. Each schema contains the named
+// schemas that it uses. This file knows no messages.
 import { namesOf, type Segment } from '../base/route-name.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from '../contract/contract.ts';
@@ -20,7 +21,7 @@ interface ObjectSchema {
 }
 
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'DELETE']);
-/** Keywords by which an object has more fields than its `properties`. */
+/** Keywords that allow an object to have more fields than its `properties`. */
 const OPENING = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 'oneOf'];
 
 export function inputSchema({ operation, contract, place, defs }: InputParts): ObjectSchema {
@@ -58,7 +59,7 @@ function pathSchema(schema: Schema | undefined, names: readonly string[], defs: 
   return { type: 'object', properties, required: names, additionalProperties: false };
 }
 
-/** `data` and `params.query` may both declare parts of the query. */
+/** Joins the schemas of the query into one, because `data` and `params.query` may both declare parts of the query. */
 function joinSchemas(parts: readonly Schema[], defs: Defs): Schema {
   const [only = {}] = parts;
   if (parts.length < 2) return only;
@@ -77,8 +78,8 @@ function requiredOf(schema: Schema): readonly string[] {
 }
 
 /**
- * Returns the schema of the data, and an open one where its type is not known. `_: unknown` of a route of GET is no
- * query that a model could send.
+ * Returns the schema of the data of an operation. If the type of the data is not known, the schema accepts any data. A
+ * GET route with `_: unknown` takes no query that a model could send, so the function returns undefined.
  */
 function dataSchema(
   { method }: InputParts['operation'],
@@ -92,8 +93,8 @@ function dataSchema(
 }
 
 /**
- * Lets an object have no other fields than it declares. A request drops others in silence; a model that has misspelt a
- * filter would take the whole list for the filtered one.
+ * Forbids fields that an object does not declare. A request would drop such a field silently. A model that has misspelt
+ * a filter would then take the whole list for the filtered list.
  */
 function closeSchema(schema: Schema, defs: Defs): Schema {
   const target = resolveReference(schema, defs);
@@ -102,8 +103,8 @@ function closeSchema(schema: Schema, defs: Defs): Schema {
 }
 
 /**
- * A client refuses a result that is not as the schema says. So there is none where an answer may have no JSON body or
- * the plain success of the service as its body.
+ * Returns the schema of the results. Clients refuse a result that does not match its schema. So the function returns
+ * undefined when an answer may have no JSON body, or only the plain success message of the service.
  */
 export function outputSchema(contract: OperationContract | undefined, defs: Defs): object | undefined {
   const results = contract?.results ?? [];
@@ -115,7 +116,10 @@ export function outputSchema(contract: OperationContract | undefined, defs: Defs
   return withDefs(schemas.length === 1 ? first : { type: 'object', anyOf: schemas }, defs);
 }
 
-/** The schema of a result as a tool has it, whose root says `object`; a list becomes `{ items }`. */
+/**
+ * Returns the schema of a result for a tool. Its root must have the type `object`, so a list becomes `{ items }`.
+ * Returns undefined when the result is neither an object nor a list.
+ */
 function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   const target = resolveReference(schema, defs);
   if (target.type === 'object') return target;
@@ -125,7 +129,10 @@ function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   return areObjects ? { type: 'object', ...target } : undefined;
 }
 
-/** Adds the named schemas that a schema uses, and those that these use; and the type of each `enum` of texts. */
+/**
+ * Adds the named schemas that a schema uses directly or through other schemas. Also adds the type to each `enum` of
+ * texts.
+ */
 function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   const used = new Map<string, Schema>();
   const pending: Schema[] = [schema];
@@ -141,7 +148,10 @@ function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   return JSON.parse(JSON.stringify(whole), (_, value) => (isEnumOfTexts(value) ? { type: 'string', ...value } : value));
 }
 
-/** Some providers of models refuse an `enum` without a type. */
+/**
+ * Returns whether a value is an `enum` that has only texts. Such an `enum` gets a type, because some providers of
+ * models refuse an `enum` without a type.
+ */
 function isEnumOfTexts(value: unknown): boolean {
   const { enum: literals } = Object(value) as { readonly enum?: unknown };
   return Array.isArray(literals) && literals.every((literal) => typeof literal === 'string');

@@ -1,5 +1,5 @@
-// Describes the operations that are tools: name, description, JSON Schemas, and hints by their method. The texts come
-// from doc comments and stay texts: no code reads a meaning out of them. This file knows no messages.
+// Describes the operations that are tools: the name, the description, the JSON Schemas, and hints that depend on the
+// method. The texts come from doc comments. No code interprets these texts. This file knows no messages.
 import { pageOf } from '../base/page-name.ts';
 import { methodOf, type Segment } from '../base/route-name.ts';
 import type { OperationContract } from '../contract/contract.ts';
@@ -14,7 +14,7 @@ export interface Tool {
   readonly page: string;
   readonly operation: string;
   readonly verb: string;
-  /** The segments behind the group. */
+  /** The segments of the path after the group. */
   readonly segments: readonly Segment[];
   readonly access: Access;
   /** The definition, as `tools/list` sends it. */
@@ -30,7 +30,10 @@ export interface ToolDefinition {
   readonly annotations: object;
 }
 
-/** By group, whose object is a new one after each change. */
+/**
+ * The cache of the described tools, by group. After each change, the group is a new object, so its tools are described
+ * again.
+ */
 const described = new WeakMap<Group, readonly Tool[]>();
 
 /** Returns the tools of a group, in the order of its source. */
@@ -72,7 +75,10 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
   };
 }
 
-/** Any method reaches an operation by its name in a group that is not strict. POST reaches it in every group. */
+/**
+ * Returns the method and the segments that reach an operation. POST reaches an operation by its name in every group. In
+ * a group that is not strict, any other method also reaches the operation.
+ */
 function placeOf(name: string, { routes, strictRoutes }: Group): Pick<Tool, 'verb' | 'segments'> {
   const route = routes.find((one) => one.name === name);
   if (route !== undefined) return { verb: route.verb, segments: route.segments };
@@ -94,7 +100,10 @@ function textOf(segment: Segment): string {
   return segment.literal ?? `{${segment.name}}`;
 }
 
-/** Nothing says what an operation with a name of its own does, so a client has to take it for one that destroys. */
+/**
+ * Returns the hints for clients. The effect of an operation with a name of its own is not known. So a client has to
+ * assume that the operation destroys data.
+ */
 function hintsOf(name: string, verb: string): object {
   const isNamed = !/^[A-Z]+(?: |$)/.test(name) && methodOf(name) === undefined;
   return {

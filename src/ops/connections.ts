@@ -4,7 +4,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createRecentConnections } from '../base/recent-connections.ts';
 
 export interface ConnectionLimits {
-  /** Maximum number of connections. One more ends the connection that was idle for longest. */
+  /** Maximum number of connections. When one more connection arrives, the connection that was idle for longest ends. */
   readonly maxConnections: number;
   /** Milliseconds that a client has to read an answer. */
   readonly answerTimeout: number;
@@ -15,7 +15,8 @@ export function limitConnections(server: Server, { maxConnections, answerTimeout
   const answering = new WeakSet<object>();
   server.on('connection', connections.add);
   server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    // Probes and scrapers wait for an answer before they send the next request.
+    // A second request during an answer ends the connection. Probes and scrapers wait for an answer before they send
+    // the next request.
     if (answering.has(socket)) return void socket.destroy();
     connections.add(socket);
     answering.add(socket);

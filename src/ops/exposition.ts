@@ -47,7 +47,7 @@ function renderLine(name: string, labels: readonly string[], value: number): str
   return `${name}${labels.length === 0 ? '' : `{${labels.join(',')}}`} ${formatNumber(value)}\n`;
 }
 
-/** Writes infinity like Go, in which Prometheus is written. */
+/** Writes infinity in the form of Go, because Prometheus is written in Go. */
 function formatNumber(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return '+Inf';
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);

@@ -1,8 +1,9 @@
-// A Prometheus histogram as plain numbers: the number of values in each bucket, and their sum. A worker counts and
-// sends pieces, which are what was added since the last piece. The supervisor adds the pieces up.
+// A Prometheus histogram as plain numbers: the number of values in each bucket, and the sum of the values. A worker
+// counts values and sends them to the supervisor in pieces. A piece contains the values that were added since the last
+// piece. The supervisor adds the pieces up.
 
 export interface Histogram {
-  /** The upper bounds of the buckets, ascending. One more bucket has the values above the last bound. */
+  /** The upper bounds of the buckets, ascending. One more bucket contains the values above the last bound. */
   readonly bounds: readonly number[];
   /** The number of values in each bucket (not cumulative). */
   readonly buckets: number[];

@@ -1,5 +1,6 @@
-// Reads the resident memory of this process. Node reads it from a file, which fails when the process has no free file
-// descriptor. Then this returns the last value, because an exception in the metrics timer would make the worker faulty.
+// Reads the resident memory of this process. Node reads the number from a file, which fails when the process has no
+// free file descriptor. In that case the reader returns the last value. An exception in the metrics timer would make
+// the worker faulty.
 
 /** @returns a function that returns bytes, or 0 when no read has succeeded yet */
 export function createMemoryReader(read: () => number = process.memoryUsage.rss): () => number {
@@ -8,7 +9,7 @@ export function createMemoryReader(read: () => number = process.memoryUsage.rss)
     try {
       last = read();
     } catch {
-      // The next report reads it again.
+      // The read has failed, so the last value is returned. The next report reads the memory again.
     }
     return last;
   };

@@ -1,5 +1,5 @@
 // The table of metrics: name, type, help and samples of each. docs/OPERATING.md documents each row, and a test compares
-// the two. exposition.ts renders the metrics. The workers and the supervisor count them.
+// the two. exposition.ts renders the metrics. The workers and the supervisor count what the metrics show.
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { WorkerStatus } from '../supervisor/status.ts';
 import type { Family, Sample } from './exposition.ts';
@@ -25,7 +25,10 @@ export interface ProcessFacts {
   readonly logLinesDropped: () => number;
 }
 
-/** The states of a worker. Each is always present, because an alert needs a series that does not disappear. */
+/**
+ * The states of a worker. Each state always has a sample, even 0, because an alert needs a series that does not
+ * disappear.
+ */
 const STATES: readonly WorkerStatus['state'][] = [
   'booting',
   'standby',
@@ -246,7 +249,7 @@ function single(value = 0): Sample[] {
   return [{ value }];
 }
 
-/** Returns no sample without HTTPS. The value 0 would mean that the certificate expired in 1970. */
+/** Returns no sample when there is no HTTPS. The value 0 would mean that the certificate expired in 1970. */
 function certificateSample(
   { supervisor }: ServiceStatus,
   measure: (certificate: CertificateStatus) => number,

@@ -1,5 +1,5 @@
-// Decides whether the service accepts requests, and describes its state for /readyz. Each answer of the supervisor
-// shows that the service is alive (/livez). This file decides whether a worker serves.
+// Decides whether the service accepts requests, and describes its state for /readyz. Being alive (/livez) needs less:
+// any answer of the supervisor shows that the service is alive. Being ready also needs a worker that serves requests.
 
 import { SERVICE } from '../base/page-name.ts';
 import { unixTime } from '../base/time.ts';
@@ -7,10 +7,13 @@ import type { GroupLoad } from '../groups/group-load.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { ServiceStatus } from './service-status.ts';
 
-/** `service-not-loadable`: every request gets 500, since no good version of the service file has loaded. */
+/**
+ * The state of the service. In the state `service-not-loadable`, every request gets 500, because no good version of the
+ * service file has loaded.
+ */
 export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping' | 'service-not-loadable' | 'store-too-old';
 
-/** States in which a worker answers requests. A faulty worker answers them until its replacement serves. */
+/** States in which a worker answers requests. A faulty worker still answers requests until its replacement serves. */
 const SERVING_STATES: ReadonlySet<string> = new Set(['serving', 'faulty']);
 
 export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readiness {

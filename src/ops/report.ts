@@ -5,7 +5,10 @@ import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { HistogramPiece } from './histogram.ts';
 import type { CredentialPiece, OperationPiece } from './request-counts.ts';
 
-/** Seconds that a new request waits until the event loop handles it. */
+/**
+ * The upper bounds of the buckets for the event loop delay, in seconds. The delay is the time that a new request waits
+ * until the event loop handles it.
+ */
 export const DELAY_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 export interface WorkerReport {
@@ -33,7 +36,7 @@ export interface WorkerReport {
   readonly quarantinedRows: number;
   /** The first quarantined rows. */
   readonly quarantined: readonly Pick<Quarantined, 'name' | 'reason'>[];
-  /** The reason why the current table file is not in use; '' when it is. */
+  /** The reason why the current table file is not in use, or '' when the file is in use. */
   readonly credentialsFailure: string;
   readonly providers: number;
   readonly refusedProviders: number;

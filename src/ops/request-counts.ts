@@ -1,6 +1,7 @@
-// Counts requests by page, operation, verb and status, with durations and bytes, and by credential. A page is the group
-// that serves. A worker counts in such a table, and the supervisor adds the workers' pieces up in another. The size of
-// the table is limited. The caller passes only names of pages and operations that exist.
+// Counts requests in two ways: by page, operation, verb and status (with durations and bytes), and by credential. A
+// page names the group that served the request. Each worker counts in a table and sends its counts in pieces. The
+// supervisor adds the pieces of all workers up in its own table. The size of a table is limited. The caller passes only
+// names of pages and operations that exist.
 import {
   addPiece,
   createHistogram,
@@ -11,15 +12,21 @@ import {
   totalCount,
 } from './histogram.ts';
 
-/** Seconds, from a fraction of a millisecond to the default of OPERATION_TIMEOUT. */
+/**
+ * The upper bounds of the buckets for durations, in seconds. The bounds reach from half a millisecond to the default of
+ * OPERATION_TIMEOUT.
+ */
 export const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** The label value of everything beyond the limits below. No group, operation, verb or status has parentheses. */
+/**
+ * The label value for everything above the limits below. No group, operation, verb or status has parentheses, so no
+ * real name is the same.
+ */
 export const OTHER = '(other)';
 const VERBS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', OTHER];
 const VERB_NUMBERS: ReadonlyMap<string, number> = new Map(VERBS.map((verb, i) => [verb, i]));
 const OTHER_VERB = VERBS.length - 1;
-/** The status of the cell that counts the combinations beyond MAX_CELLS. */
+/** The status of the one cell that counts all combinations beyond MAX_CELLS. */
 const NO_STATUS = 0;
 
 /** Maximum pairs of page and operation. All further operations are counted as one. */
@@ -34,7 +41,10 @@ export interface OperationCounts {
   readonly operation: string;
   bytes: number;
   readonly seconds: Histogram;
-  /** Requests by cell: the number of a combination of verb, status and fault (see `cellOf`). */
+  /**
+   * The number of requests in each cell. A cell is the number of a combination of verb, status and fault (see
+   * `cellOf`).
+   */
   readonly cells: Map<number, number>;
 }
 
@@ -51,7 +61,7 @@ export interface OperationPiece {
 export type CredentialPiece = readonly [id: string, requests: number];
 
 export interface RequestCounts {
-  /** Returns the counts of an operation. Beyond MAX_OPERATIONS the operations share one. */
+  /** Returns the counts of an operation. All operations beyond MAX_OPERATIONS share the same counts. */
   countsFor(page: string, operation: string): OperationCounts;
   /** @param duration milliseconds */
   count(
@@ -149,14 +159,20 @@ function takeOperation(counts: OperationCounts): OperationPiece {
   return { page, operation, bytes, seconds: takePiece(counts.seconds), cells };
 }
 
-/** Encodes verb, status and fault as one number: as a key of a Map it needs no new string for each request. */
+/**
+ * Encodes verb, status and fault as one number, the key of a Map. A text as the key would be a new string for each
+ * request.
+ */
 function cellOf(verb: number, status: number, isClientFault = false): number {
   return verb * VERB_STEP + (isClientFault ? CLIENT_FAULT : 0) + status;
 }
 
-/** Added to the status of a cell for the client's own fault. All statuses are below. */
+/** The number that is added to the status when the fault is the client's own. All statuses are below this number. */
 const CLIENT_FAULT = 1000;
-/** The distance between the cells of two verbs: room for all statuses, twice. */
+/**
+ * The distance between the first cells of two verbs. Each verb has room for all statuses twice: with and without a
+ * fault of the client.
+ */
 const VERB_STEP = 2000;
 
 /** Decodes the number of a cell into label values. */

@@ -1,5 +1,6 @@
-// Serves the operations port: /livez, /readyz and /metrics. The supervisor runs it, so it answers while all workers are
-// blocked. It only reads: it cannot start, stop or change anything. It does not keep the process alive.
+// Serves the operations port: /livez, /readyz and /metrics. The supervisor runs this port, so the port answers even
+// while all workers are blocked. The port is read-only: a client cannot start, stop or change anything through it. An
+// open port does not keep the process alive.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
@@ -31,7 +32,7 @@ export interface OperationsServer {
 }
 
 export interface OperationsServerOptions {
-  /** The port; 0 means any free one, which is logged. */
+  /** The port, or 0 for any free port. The number of the opened port is logged. */
   readonly port: number;
   readonly host: string;
   /** The configured number of workers. */
@@ -48,11 +49,11 @@ interface Page {
 }
 
 const JSON_TYPE = 'application/json; charset=UTF-8';
-/** Maximum connections: more than scrapers and probes need. */
+/** Maximum number of connections. Scrapers and probes need fewer. */
 const MAX_CONNECTIONS = 100;
-/** Milliseconds to send a request. Probes give up sooner. */
+/** Milliseconds that a client has to send a request. Probes give up sooner. */
 const REQUEST_TIMEOUT = 5000;
-/** Milliseconds to read an answer. */
+/** Milliseconds that a client has to read an answer. */
 const ANSWER_TIMEOUT = 5000;
 
 export function createOperationsServer({
@@ -119,7 +120,7 @@ export function createOperationsServer({
         headersTimeout: REQUEST_TIMEOUT,
         requestTimeout: REQUEST_TIMEOUT,
         connectionsCheckingInterval: 1000,
-        // `renderPage` checks the header: Node's own answer has no envelope.
+        // `renderPage` checks the Host header, because a refusal by Node itself would have no envelope.
         requireHostHeader: false,
       });
       limitConnections(server, {
@@ -146,7 +147,8 @@ function send(request: IncomingMessage, response: ServerResponse, page: Page, re
     'Content-Length': Buffer.byteLength(page.body),
     'Cache-Control': 'no-store',
     'X-Request-Id': requestId,
-    // The body is not read, so the connection ends: Node would parse the body as the next request.
+    // No request body is read here, so a request with a body ends the connection. Otherwise Node would parse the body
+    // as the next request.
     ...(request.headers['content-length'] === undefined && request.headers['transfer-encoding'] === undefined
       ? {}
       : { Connection: 'close' }),
@@ -165,7 +167,7 @@ function processFacts(wantedWorkers: number, logLinesDropped: () => number): Pro
     node: process.versions.node,
     wantedWorkers,
     logLinesDropped,
-    // Rounded down, so that the start is never in the future.
+    // The start time is rounded down, so that the start is never in the future.
     startedAt: Math.floor(Date.now() / 1000 - process.uptime()),
     memoryBytes: createMemoryReader(),
     cpuSeconds() {

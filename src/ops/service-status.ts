@@ -9,10 +9,10 @@ import { addPiece, createHistogram, type Histogram } from './histogram.ts';
 import { DELAY_BOUNDS, type WorkerReport } from './report.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
-/** The supervisor's status with that of the certificate, which is undefined without HTTPS. */
+/** The status of the supervisor, of the certificate and of the store. `certificate` is undefined without HTTPS. */
 export type SupervisorStatus = OwnStatus & {
   readonly certificate?: CertificateStatus | undefined;
-  /** Undefined without STORE. */
+  /** `store` is undefined without STORE. */
   readonly store?: StoreStatus | undefined;
 };
 
@@ -20,8 +20,8 @@ export type SupervisorStatus = OwnStatus & {
 export interface ReportingWorker {
   readonly pid: number;
   /**
-   * The worker's number in the metrics. A later worker gets it when this one has ended, so the number of series stays
-   * small.
+   * The worker's number in the metrics. When this worker has ended, a later worker gets the same number. So the number
+   * of series in Prometheus stays small.
    */
   readonly slot: number;
   /** The worker's last report. */
@@ -48,23 +48,30 @@ export interface Totals {
 }
 
 export interface ServiceStatus {
-  /** The state of the supervisor; undefined until it is created. */
+  /** The state of the supervisor. `supervisor` is undefined until the supervisor is created. */
   readonly supervisor: SupervisorStatus | undefined;
   readonly isStopping: boolean;
   readonly totals: Totals;
   readonly workers: readonly ReportingWorker[];
-  /** The last report of any worker, for what is the same in each: the tables of credentials and of providers. */
+  /**
+   * The last report of any worker. Used for data that is the same in each worker: the tables of credentials and
+   * providers.
+   */
   readonly latest: WorkerReport | undefined;
 }
 
 export interface ServiceWatch {
   status(): ServiceStatus;
-  /** Adds a worker's report. @param report a WorkerReport from the IPC channel, or undefined when it has none yet */
+  /**
+   * Adds a worker's report.
+   *
+   * @param report a WorkerReport from the IPC channel, or undefined when the worker has none yet
+   */
   addReport(pid: number, report: unknown): void;
   setStopping(): void;
 }
 
-/** Reports whose delays are kept: those of one minute. */
+/** The number of last reports whose longest delays are stored for each worker. Sixty reports cover one minute. */
 const DELAYS_KEPT = 60;
 
 export function createServiceWatch(
@@ -140,7 +147,8 @@ export function createServiceWatch(
   }
 
   /**
-   * Removes workers that have ended. A last report may arrive after the end of its worker: its counts are in `totals`.
+   * Removes workers that have ended. A last report may arrive after the end of its worker. The counts of such a report
+   * are still added to `totals`.
    */
   function removeEnded(supervisorStatus: SupervisorStatus | undefined): void {
     const alive = new Set(supervisorStatus?.workers.map(({ pid }) => pid));

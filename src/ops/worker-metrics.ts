@@ -22,24 +22,27 @@ export interface ReportedParts {
   readonly identity: Pick<Identity, 'status'>;
   readonly limiter: Pick<RateLimiter, 'status'>;
   readonly logWriter: { droppedLines(): number };
-  /** Undefined: no request is traced. */
+  /** `tracing` is undefined when no request is traced. */
   readonly tracing?: { status(): { readonly exported: number; readonly dropped: number } } | undefined;
 }
 
 export interface WorkerMetrics {
   readonly observer: { answered(exchange: AnsweredExchange, status: number, bytes: number, duration: number): void };
-  /** Builds the report of what happened since the last one. */
+  /** Builds the report of what happened since the last report. */
   takeReport(parts: ReportedParts): WorkerReport;
   close(): void;
 }
 
-/** Maximum quarantined rows that a report names. The log has all of them. */
+/**
+ * Maximum number of quarantined rows (invalid rows that are not used) that a report names. The log names all of them.
+ */
 const MAX_NAMED_ROWS = 20;
 
 export function createWorkerMetrics(): WorkerMetrics {
   const requests = createRequestCounts();
   /**
-   * Created with the first report. Before it the folder is loaded, which blocks the event loop and delays no request.
+   * Measures the event loop delay, from the first report on. Before the first report, the worker loads the folder.
+   * Loading blocks the event loop, but must not be measured, because it delays no request.
    */
   let delay: LoopDelay | undefined;
   const growth = createDifferences();

@@ -1,12 +1,14 @@
-// The rules of `access`: which forms there are, and what they say about a caller. It knows no request: http/ asks it.
+// The rules of `access`: which forms a rule may have, and what each form demands of a caller. This file knows no
+// request: the files in http/ call it.
 import { isProxy } from 'node:util/types';
 import type { Access, AccessRule } from '../controller/operations.ts';
 
 export const ACCESS_FORM =
   "'anyone', 'application', 'user', 'caller', { scope: '…' }, a function (params) => boolean, or a list of these";
 
-/** The names of the document for a credential of Gatefold: in `Authorization`, and in `keyHeader`. */
+/** The name, in the OpenAPI document, of the security scheme for a credential of Gatefold in `Authorization`. */
 export const KEY_SCHEME = 'application';
+/** The name, in the OpenAPI document, of the security scheme for a credential of Gatefold in `keyHeader`. */
 export const KEY_HEADER_SCHEME = 'applicationKey';
 
 const WORDS: ReadonlySet<unknown> = new Set(['anyone', 'application', 'user', 'caller']);
@@ -27,7 +29,10 @@ function isRule(value: unknown): boolean {
   );
 }
 
-/** The form of the table of credentials: a text with a space in it would be two scopes, so it never matches one. */
+/**
+ * Says whether a value is a scope, in the form of the credentials table. A text with a space would be two scopes, so no
+ * caller would ever have it.
+ */
 export function isScope(value: unknown): boolean {
   return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);
 }
@@ -36,17 +41,17 @@ export function rulesOf(access: Access): readonly AccessRule[] {
   return Array.isArray(access) ? access : [access as AccessRule];
 }
 
-/** Whether no operation with this access runs without a user. */
+/** Says whether an operation with this access never runs without a user. */
 export function requiresUser(access: Access): boolean {
   return rulesOf(access).includes('user');
 }
 
-/** Whether a user may make a difference to this access. */
+/** Says whether a user may make a difference to this access. */
 export function mayTakeUser(access: Access): boolean {
   return rulesOf(access).some((rule) => rule === 'user' || rule === 'caller' || typeof rule === 'function');
 }
 
-/** A few words for people: `user and scope notes:write`. Undefined: anyone may call. */
+/** Describes an access for people, such as `user and scope notes:write`. @returns undefined when anyone may call */
 export function outlineAccess(access: Access | undefined): string | undefined {
   const rules = rulesOf(access ?? 'anyone').filter((rule) => rule !== 'anyone');
   const words = rules.map((rule) => {

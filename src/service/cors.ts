@@ -1,16 +1,16 @@
-// Cross-origin rules of a service file: which origins may read answers, and which requests are refused because their
-// origin may not make them. It follows the Fetch standard. It writes no header; http/ asks it.
+// Cross-origin rules of a service file: which origins may read answers, and which requests are refused because of their
+// origin. The rules follow the Fetch standard. This file writes no header: the files in http/ do.
 import type { CorsOptions } from '../controller/service.ts';
 
 export interface CorsPolicy {
-  /** Whether an origin may read answers; undefined: any may. */
+  /** Says whether an origin may read answers; undefined when any origin may read them. */
   readonly allows: ((origin: string) => boolean) | undefined;
   readonly credentials: boolean;
-  /** Seconds that a browser may keep a preflight's answer. */
+  /** Seconds for which a browser may cache the answer to a preflight. */
   readonly maxAge: number;
-  /** The headers that a page may send; undefined: those that its preflight asks for. */
+  /** The headers that a page may send; undefined when it may send those that its preflight asks for. */
   readonly allowHeaders: string | undefined;
-  /** The headers that a page may read; undefined: all in the answer. */
+  /** The headers that a page may read; undefined when it may read all headers of the answer. */
   readonly exposeHeaders: string | undefined;
 }
 
@@ -18,7 +18,7 @@ const FIELDS = 'origins credentials maxAge allowHeaders exposeHeaders';
 const DAY = 86_400;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** @throws Error one line */
+/** @throws Error whose message is one line */
 export function createCorsPolicy(options: CorsOptions): CorsPolicy {
   const unknown = Object.keys(options).find((name) => !FIELDS.split(' ').includes(name));
   if (unknown !== undefined) throw new Error(`${unknown} is no property; there are ${FIELDS.replaceAll(' ', ', ')}`);
@@ -37,7 +37,10 @@ export function createCorsPolicy(options: CorsOptions): CorsPolicy {
   };
 }
 
-/** With credentials browsers take `*` for the name of a header (Fetch standard, CORS protocol and credentials). */
+/**
+ * Checks a list of header names and joins it. With credentials, browsers take `*` as the name of a header and not as a
+ * wildcard (Fetch standard, CORS protocol and credentials).
+ */
 function listOf(name: string, headers: readonly string[] | undefined, credentials: boolean): string | undefined {
   if (headers === undefined) return undefined;
   if (!Array.isArray(headers) || !headers.every((header) => typeof header === 'string' && TOKEN.test(header)))
@@ -62,10 +65,13 @@ function createMatcher(origins: readonly unknown[]): (origin: string) => boolean
   return (origin) => exact.has(origin) || suffixes.some((suffix) => isSubdomain(origin, suffix));
 }
 
-/** `null`, the origin of sandboxed pages and files, is none: any page can make itself one of those. */
+/**
+ * Says whether a text is an origin. The text `null` is refused: sandboxed pages and files have this origin, and any
+ * page can make itself a sandboxed one.
+ */
 function isOrigin(text: string): boolean {
   try {
-    // The parser of URLs takes an asterisk for a letter of a host.
+    // The URL parser accepts an asterisk as a letter of a host name.
     return new URL(text).origin === text && !text.includes('*');
   } catch {
     return false;

@@ -1,5 +1,6 @@
-// Checks what a service file exports, and turns it into what a worker serves by. Each mistake is an error that names
-// the property and its cure: nothing that was meant to protect is dropped in silence. It knows no request and no file.
+// Checks what a service file exports, and turns it into the definition that a worker uses. Each mistake is an error
+// that names the property and says how to correct it. So no setting that was meant to protect is ignored in silence.
+// This file knows no request and reads no file.
 
 import { isProxy } from 'node:util/types';
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
@@ -18,17 +19,17 @@ export interface ServiceDefinition {
   readonly authenticate: ServiceOptions['authenticate'];
   readonly access: Access;
   readonly formatError: ServiceOptions['formatError'];
-  /** The rules for pages of other origins; undefined: the headers of the reference. */
+  /** The rules for pages of other origins; undefined when answers have the headers of the reference. */
   readonly cors: CorsPolicy | undefined;
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
-  /** The header of the key, in lower case. */
+  /** The name of the header that may hold a key, in lower case; undefined when only `Authorization` may. */
   readonly keyHeader: string | undefined;
-  /** The lines of each answer: alternating names and values. */
+  /** The header lines of every answer: names and values in turn. */
   readonly headers: readonly string[];
   readonly close: (() => unknown) | undefined;
 }
 
-/** A mistake in a service file. `property` is the name whose line the loader looks for. */
+/** A mistake in a service file. The loader looks in the file for the line that contains `property`. */
 export class DefinitionError extends Error {
   readonly property: string | undefined;
   constructor(message: string, property?: string) {
@@ -37,7 +38,10 @@ export class DefinitionError extends Error {
   }
 }
 
-/** For each property: whether a value makes sense, and what the value should have been. */
+/**
+ * Two entries for each property: a function that says whether a value is valid, and a text that says which value is
+ * expected.
+ */
 const PROPERTIES: Readonly<
   Record<keyof ServiceOptions, readonly [isSound: (value: unknown) => boolean, expected: string]>
 > = {
@@ -103,7 +107,7 @@ function readOptions(options: unknown): ServiceOptions {
   return { ...options } as ServiceOptions;
 }
 
-/** Runs work and gives its error the property that the error is about. */
+/** Runs the work. When the work throws, the error gets the name of the property that it is about. */
 function guarded<T>(property: string, work: () => T): T {
   try {
     return work();
@@ -155,7 +159,7 @@ function readKeyHeader(name: string): string {
   });
 }
 
-/** Headers that an answer says of itself, so that one value for all answers would be wrong. */
+/** Headers that describe a single answer, so one value for all answers would be wrong. */
 const OF_THE_ANSWER: ReadonlySet<string> = new Set(
   'content-type content-encoding cache-control date vary allow www-authenticate retry-after etag location'.split(' '),
 );
@@ -174,7 +178,10 @@ function readHeaders(headers: Readonly<Record<string, unknown>>): readonly strin
   });
 }
 
-/** A class, and a generator whose call runs nothing, are no functions to call. */
+/**
+ * Says whether a value is a function that can simply be called. A class cannot be called, and calling a generator
+ * function runs nothing.
+ */
 function isPlainFunction(value: unknown): boolean {
   return (
     typeof value === 'function' &&

@@ -1,5 +1,6 @@
-// One connection to PostgreSQL, by the package `postgres` of the user's project. Each query has a time limit. A
-// connection whose server does not answer is destroyed: a dropped packet must not look like a slow server for minutes.
+// One connection to PostgreSQL. It uses the package `postgres`, which the user's project installs. Each query has a
+// time limit. When the server does not answer in time, the connection is destroyed. Otherwise a dropped packet could
+// look like a slow server for minutes.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { connect as connectSocket, type Socket } from 'node:net';
@@ -18,20 +19,20 @@ export interface Connection {
   close(): void;
 }
 
-/** The parts of the package `postgres` that are used. */
+/** The parts of the package `postgres` that this file uses. */
 export type PostgresPackage = (options: Readonly<Record<string, unknown>>) => {
   unsafe(text: string, parameters: readonly unknown[], options: { prepare: boolean }): PromiseLike<readonly Row[]>;
   end(options: { timeout: number }): Promise<void>;
 };
 
-/** Milliseconds for a query. A look reads an index and takes less than one. */
+/** The time limit of a query, in milliseconds. A normal query for changes reads an index and takes less than 1 ms. */
 const QUERY_TIMEOUT = 2000;
 
 /**
  * Loads the package `postgres` from the project.
  *
- * @param folders the folders from which it is looked up, in this order
- * @throws StoreAway when it is not installed
+ * @param folders the folders in which the package is looked up, in this order
+ * @throws StoreAway when the package is not installed or cannot be loaded
  */
 export async function loadPostgres(folders: readonly string[]): Promise<PostgresPackage> {
   for (const from of [...folders.map((folder) => pathToFileURL(join(folder, 'package.json')).href), import.meta.url]) {
@@ -52,16 +53,16 @@ function cannotLoad(error: unknown): StoreAway {
 export interface ConnectionOptions {
   readonly load: () => Promise<PostgresPackage>;
   readonly address: StoreAddress;
-  /** The index of the host. */
+  /** The index of the host in `address.hosts`. */
   readonly host: number;
   /** The name of the connection in `pg_stat_activity`. */
   readonly name: string;
   readonly onNotify: (payload: string) => void;
-  /** Milliseconds to connect and to log in. */
+  /** The time limit for connecting and logging in, in milliseconds. */
   readonly timeout: number;
 }
 
-/** @throws StoreAway when the host does not answer, refuses, or is a standby */
+/** @throws StoreAway when the host does not answer, refuses the connection, or is a standby */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
   const { address, name, onNotify, timeout } = options;
   const { host, port } = address.hosts[options.host] as StoreAddress['hosts'][number];
@@ -84,7 +85,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     onnotice() {},
     onnotify: (_channel: string, payload: string) => onNotify(payload),
     onclose: close,
-    // The package would connect again by itself. Here a closed connection stays closed.
+    // The package would open a closed connection again by itself. The error here prevents this.
     socket: () => {
       if (socket !== undefined || !isOpen) throw new Error('the connection was closed');
       socket = connectSocket({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 10_000 });
@@ -116,7 +117,8 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
       return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), late]);
     } catch (error) {
       const away = toAway(error, place);
-      // A server that shuts down, or that became a standby, refuses each further query, too.
+      // An error that does not concern one statement closes the connection. For example, a server that shuts down, or
+      // that became a standby, would also refuse each further query.
       if (!isStatement(error)) close();
       throw away;
     } finally {
@@ -161,7 +163,10 @@ function tlsOptions({ tls, rootCertificate }: StoreAddress): object | false {
   }
 }
 
-/** Reasons that an operator can act on. `true`: somebody must change something before a retry. */
+/**
+ * The reasons that an operator can act on, by SQLSTATE. `true` means that a retry is useless until somebody changes
+ * something.
+ */
 const REASONS: Readonly<Record<string, readonly [reason: string, isFinal: boolean]>> = {
   '28P01': ['it refuses the user or the password', true],
   '28000': ['it refuses the user', true],
@@ -177,7 +182,9 @@ const REASONS: Readonly<Record<string, readonly [reason: string, isFinal: boolea
   '57P03': ['it starts or shuts down', false],
 };
 
-/** Classes of SQLSTATE that concern one statement. After any other error the connection is of no use. */
+/**
+ * The classes of SQLSTATE that concern a single statement. After any other error, the connection is of no further use.
+ */
 const STATEMENT_ERROR = /^(?:0A|2[1-3]|25006|3F|40|42|53100|55)/;
 
 function isStatement(error: unknown): boolean {

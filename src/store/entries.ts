@@ -1,11 +1,13 @@
-// The rows of the credentials table as entries of the store: their names, and the text of a table with such rows.
+// Converts the rows of the credentials table to entries of the store. Each row gets a name. The file also writes the
+// text of a table with such rows.
 import { sha256 } from '../credentials/token.ts';
 
 const PLAIN_NAME = /^[0-9A-Za-z._-]{1,200}$/;
 
 /**
- * Names rows. A row is named by its id. A row without an id, or with the id of an earlier row, gets a name of its
- * content: the store must keep it, because it may be a mistake of the author's that quarantines another row.
+ * Returns a function that names rows. The name of a row is its id. A row without an id, or with the id of an earlier
+ * row, gets a name that is made from its content. The store must keep such a row too: it may be a mistake of the author
+ * that quarantines another row.
  */
 export function createRowNames(): (row: unknown) => string {
   const taken = new Set<string>();
@@ -19,12 +21,12 @@ export function createRowNames(): (row: unknown) => string {
   };
 }
 
-/** The member of a table's file that says that the rows are a copy of the store's. */
+/** The member `store` of a table's file. The member marks the rows as a copy of the rows in the store. */
 export interface ReplicaMark {
   readonly version: string;
 }
 
-/** @param rows the JSON of each row */
+/** Returns the text of a table's file. @param rows the JSON of each row */
 export function tableText(rows: Iterable<string>, mark?: ReplicaMark): string {
   const head = mark === undefined ? '' : `"store":${JSON.stringify(mark)},\n`;
   const list = [...rows].join(',\n');

@@ -1,5 +1,5 @@
-// The files of the data folder as a store, for import and export: the rows of production.json, and session.key. The
-// service itself reads the files directly (credentials/table/, credentials/session.ts).
+// Presents the files of the data folder as a store, for import and export. The files are production.json with the rows,
+// and session.key. The service itself reads these files directly (credentials/table/, credentials/session.ts).
 import { readFile } from 'node:fs/promises';
 import { errorCode } from '../base/failure.ts';
 import { readSessionKey, writeSessionKey } from '../credentials/session.ts';

@@ -1,5 +1,6 @@
-// Keeps the replica equal to the store. A look each second asks for changes, and its empty answer proves that the
-// replica is complete. The bell only begins the next look sooner.
+// Keeps the replica, this machine's copy of the table, equal to the store. A look is a query for changes, made once a
+// second. An empty answer proves that the replica is complete. The bell, a notification from the store, only makes the
+// next look begin sooner.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import type { Log } from '../base/log.ts';
@@ -7,17 +8,17 @@ import { isRevoked, type Replica, revokeAs } from './replica.ts';
 import { type Store, StoreAway } from './store.ts';
 
 export interface FollowerStatus {
-  /** Why the store is away; undefined: the last look succeeded. */
+  /** The reason why the store is away, so that it cannot be used; undefined when the last look succeeded. */
   readonly away: string | undefined;
-  /** To retry is useless until somebody changes something. */
+  /** Whether a retry is useless until somebody changes something. */
   readonly isFinal: boolean;
   readonly fullReads: number;
-  /** Changes that a look found and no bell announced. */
+  /** How often a look found changes that no bell announced. */
   readonly missedBells: number;
 }
 
 export interface Follower {
-  /** Looks now. Calls that come before a look begins share it. @throws StoreAway */
+  /** Looks for changes now. Calls share the next look as long as that look has not begun. @throws StoreAway */
   look(): Promise<void>;
   status(): FollowerStatus;
   close(): void;
@@ -27,25 +28,32 @@ export interface FollowerOptions {
   readonly store: Store;
   readonly replica: Replica;
   readonly log: Log;
-  /** The file of the replica has changed. */
+  /** Called after the file of the replica has changed. */
   readonly onPublished: () => void;
-  /** A look has ended, well or not. */
+  /** Called after each look, whether it succeeded or failed. */
   readonly onLook: () => void;
 }
 
-/** Milliseconds between two looks; while the bell does not ring; and while the store is away. */
+/** Milliseconds between two looks while the bell works. */
 const INTERVAL = 1000;
+/** Milliseconds between two looks after the bell has missed a change. */
 const INTERVAL_WITHOUT_BELL = 250;
+/** Milliseconds until the next look while the store is away. */
 const RETRY = 250;
-/** The file is written for at most a fifth of the time, however many changes come. */
+/**
+ * The pause after a write of the file, as a multiple of the duration of that write. So at most a fifth of the time is
+ * spent on writing, however many changes come.
+ */
 const PUBLISH_PAUSE = 4;
+/** The most lost revocations that are written to the store at once. */
 const RESTORED_AT_ONCE = 1000;
 
 export function createFollower({ store, replica, log, onPublished, onLook }: FollowerOptions): Follower {
   let status: FollowerStatus = { away: undefined, isFinal: false, fullReads: 0, missedBells: 0 };
   let bells = 0;
-  /** The bell has rung since the last look began. */
+  /** Whether the bell has rung since the last look began. */
   let isRung = false;
+  /** Whether the bell has missed a change and has not rung since. Then looks are more frequent. */
   let isDeaf = false;
   let awaySince: number | undefined;
   let isClosed = false;
@@ -79,13 +87,14 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
       const begun = performance.now();
       const isChanged = await update();
       if (isChanged) await sleep(Math.max(0, publishedAt + publishPause - performance.now()));
-      // Also without a change: the list of `revoke --here` may be a new one.
+      // Publishes even without a change in the store, because the list of `revoke --here` may have changed.
       publish();
       replica.prove();
       if (awaySince !== undefined) log.info('store-back', { away_seconds: Math.round((begun - awaySince) / 1000) });
       awaySince = undefined;
       status = { ...status, away: undefined, isFinal: false };
-      // A store that is read-only for now is not away. The next look writes them.
+      // A failure here does not make the store away, because the store may only be read-only for now. The next look
+      // tries again.
       await restoreRevocations().catch(() => {});
     } catch (error) {
       const reason = (error as Error).message;
@@ -106,14 +115,16 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
 
   function schedule(pause: number): void {
     clearTimeout(timer);
-    // Machines that lost the store at the same moment must not come back at the same moment.
+    // The pause is partly random. Otherwise all machines that lost the store at the same moment would return at the
+    // same moment.
     timer = setTimeout(() => void look().catch(() => {}), pause * (0.8 + 0.4 * Math.random()));
   }
 
-  /** @returns whether the replica has changed */
+  /** Fetches all changes from the store. @returns whether the replica has changed */
   async function update(): Promise<boolean> {
     let isChanged = false;
-    // While a connection is lost, no bell is heard.
+    // While the connection is lost, no bell can be heard. So the changes of that time do not count as missed by the
+    // bell.
     const isAnnounced = isRung || status.away !== undefined;
     isRung = false;
     for (;;) {
@@ -136,7 +147,10 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     }
   }
 
-  /** The bell of a change may come after the look that found it. Without one in the next second, none comes. */
+  /**
+   * Counts a change that no bell has announced. The bell of a change may also come after the look that found the
+   * change. If no bell comes within the interval of a look, the bell is missed.
+   */
   async function countMissedBell(before: number): Promise<void> {
     if (store.bell === undefined || status.away !== undefined) return;
     await sleep(INTERVAL, undefined, { ref: false });
@@ -146,7 +160,10 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     isDeaf = true;
   }
 
-  /** Writes revocations that the store has lost, all at once. If another machine was first, a look finds that. */
+  /**
+   * Writes the revocations that the store has lost, all in one write. If another machine was faster, this write does
+   * nothing, and the update after it fetches the rows of that machine.
+   */
   async function restoreRevocations(): Promise<void> {
     const lost = [...replica.lostRevocations()].slice(0, RESTORED_AT_ONCE);
     if (lost.length === 0) return;

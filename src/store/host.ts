@@ -1,6 +1,6 @@
-// The store-host: the process that speaks with the store, for the supervisor of one machine. Its end is a store that is
-// away for as long as the next one takes to start. It owns the replica, and no worker ever waits for it to serve a
-// request with a known credential.
+// The store-host: the process that talks to the store for the supervisor of one machine. When this process ends, the
+// store is away for the machine until the next store-host has started. The process owns the replica, the machine's copy
+// of the table. Workers read the replica, so a request with a known credential never waits for this process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { createLog } from '../base/log.ts';
@@ -27,22 +27,25 @@ export interface Host {
   close(): Promise<void>;
 }
 
-/** Milliseconds between two reports of this machine, two reads of the session key, and two sweeps of the rates. */
+/** Milliseconds between two reports that this machine is alive. */
 const REPORT_INTERVAL = 5000;
+/** Milliseconds between two reads of the session key from the store. */
 const KEY_INTERVAL = 30_000;
+/** Milliseconds between two sweeps of the rates, which remove full buckets. */
 const SWEEP_INTERVAL = 60_000;
-/** Milliseconds for which a registration is tried. The client waits. */
+/** Milliseconds for which a registration is tried. The limit is short because the client waits for the answer. */
 const REGISTRATION_PATIENCE = 5000;
 
 export async function startHost({ settings, send }: HostOptions): Promise<Host> {
   const { dataDir, controllersDir, store: address, storeKey } = settings;
-  // The supervisor writes the lines, so that no further process shares its output.
+  // The supervisor writes the lines of this log, so that no further process writes to its output.
   const log = createLog({
     level: settings.logLevel,
     sink: { write: (line) => send({ kind: 'log', line }), flush() {} },
   });
   const load = () => loadPostgres([controllersDir, process.cwd()]);
-  // A package that is not installed is a mistake of the installation, with or without a replica.
+  // A package that is not installed is a mistake of the installation. So the start fails here, even when there is a
+  // replica.
   await load();
   const store = createPostgresStore({ address, load, name: 'gatefold' });
   const replica = openReplica(dataDir, log);
@@ -80,7 +83,10 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     });
   }
 
-  /** Does what is due and not urgent, after a look that has shown that the store answers. */
+  /**
+   * Does the periodic work that is due but not urgent. The work begins after a look, and only if the look has shown
+   * that the store answers.
+   */
   async function doChores(): Promise<void> {
     if (follower.status().away !== undefined) {
       due.key = 0;
@@ -133,7 +139,10 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
 
 type Registration = Extract<Request, { kind: 'register' }>;
 
-/** Checks and writes against one version of all rows. If another write comes between, it begins again. */
+/**
+ * Registers an application. The check and the write are based on the same version of all rows. If another write comes
+ * between them, both are repeated.
+ */
 async function register(
   store: Store,
   replica: Replica,

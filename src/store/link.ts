@@ -1,5 +1,7 @@
-// The supervisor's end of the store: starts the store-host again when it ends, passes calls of workers on, and
-// sends workers a message when they must read the table again, and when the table is too old.
+// The supervisor's side of the store:
+// - starts the store-host, the process that talks to the store, and starts it again when it ends
+// - passes calls of workers on to the store-host
+// - sends workers a message when they must read the table again, and when the table is too old
 import { type ChildProcess, fork } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import type { Log } from '../base/log.ts';
@@ -8,42 +10,56 @@ import type { Spending } from './store.ts';
 
 export interface StoreStatus {
   readonly state: HostState;
-  /** Seconds since the table was proven to be complete; null: never. */
+  /** Seconds since the table was last proven to be complete; null when it never was. */
   readonly ageSeconds: number | null;
   readonly isTooOld: boolean;
   readonly hostRestarts: number;
 }
 
 export interface SharedStore {
-  /** Resolves when workers can have a table. @throws Error one line, when the store can never work like this */
+  /**
+   * Resolves when workers can have a table.
+   *
+   * @throws Error one line, when the store cannot work until somebody changes something
+   */
   start(): Promise<void>;
   status(): StoreStatus;
-  /** @returns the tokens that are left; undefined while the store is away */
+  /** Spends tokens of rate limits. @returns the tokens that are left; undefined while the store is away */
   spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined>;
-  /** The machines that share the rates. */
+  /** Returns the number of machines that share the rate limits. */
   machines(): number;
   close(): void;
 }
 
 export interface SharedStoreOptions {
-  /** The script of the store-host, and its arguments. */
+  /** The path of the store-host's script. */
   readonly exec: string;
+  /** The arguments of the script. */
   readonly args: readonly string[];
-  /** Milliseconds; STORE_MAX_AGE. */
+  /** The value of the setting STORE_MAX_AGE, in milliseconds. */
   readonly maxAge: number;
   readonly log: Log;
   /** Writes a line of the store-host to the log. */
   readonly writeLine: (line: string) => void;
 }
 
-/** Milliseconds for a look that a request with an unknown key waits for, and between two of those looks. */
+/**
+ * The time limit of a look, in milliseconds. A look asks the store for changes, and a request with an unknown key waits
+ * for it.
+ */
 const LOOK_TIMEOUT = 1000;
+/** The shortest time between two of those looks, in milliseconds. */
 const LOOK_INTERVAL = 100;
-/** Milliseconds for any other call. The store-host has shorter limits of its own. */
+/** The time limit of any other call, in milliseconds. The store-host itself has shorter limits. */
 const CALL_TIMEOUT = 15_000;
-/** Milliseconds without a word of the store-host after which it counts as away: it looks each second. */
+/**
+ * The number of milliseconds without a message after which the store-host is treated as away. Normally the store-host
+ * sends a message after each look, so about every second.
+ */
 const SILENCE = 5000;
+/** Milliseconds before the store-host is started again. */
 const RESTART_PAUSE = 500;
+/** Milliseconds before the store-host is started again when the store cannot work until somebody changes something. */
 const FINAL_PAUSE = 10_000;
 const MAX_ERROR_TEXT = 2000;
 
@@ -145,7 +161,10 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
     });
   }
 
-  /** Unknown keys of all workers share looks, ten a second at most. A look that has begun is not shared any more. */
+  /**
+   * Makes a look (a query for changes) for the unknown keys of all workers, at most ten times a second. Calls share the
+   * next look as long as that look has not begun.
+   */
   function lookForKeys(): Promise<unknown> {
     if (look !== undefined) return look;
     const pause = Math.max(0, lookedAt + LOOK_INTERVAL - performance.now());

@@ -2,9 +2,9 @@
 // supervisor. Worker messages are in the envelope of worker/messages.ts, with the kind `store`.
 import type { Spending } from './store.ts';
 
-/** A call has a number, and one answer. */
+/** A request. Each call has a number and gets one answer. */
 export type Request =
-  /** Makes the replica equal to the store. */
+  /** Makes the replica, this machine's copy of the table, equal to the store. */
   | { readonly kind: 'look' }
   /** Adds a row for an identity. */
   | { readonly kind: 'register'; readonly row: object; readonly owner: Owner; readonly name: string }
@@ -16,9 +16,9 @@ interface Owner {
 }
 
 export interface Answer {
-  /** Why the call failed; undefined: it is done. */
+  /** The reason why the call failed; undefined when it succeeded. */
   readonly error?: string;
-  /** The code of an HttpError. */
+  /** The code of the HttpError, when the call failed with one. */
   readonly code?: string;
   /** The tokens that are left, for `spend`. */
   readonly tokens?: readonly number[];
@@ -33,35 +33,38 @@ export type FromHost =
   | { readonly kind: 'answer'; readonly call: number; readonly answer: Answer }
   /** A line of the log, with its line feed. */
   | { readonly kind: 'log'; readonly line: string }
-  /** Workers must read the files of the table and of the session key again. */
+  /** Asks workers to read the files of the table and of the session key again. */
   | { readonly kind: 'published' }
   | { readonly kind: 'state'; readonly state: HostState }
-  /** The store can never work like this. */
+  /** Says that the store cannot work until somebody changes something. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 export interface HostState {
-  /** Why the store is away; null: it is not. */
+  /** The reason why the store is away; null when the store can be used. */
   readonly away: string | null;
-  /** To retry is useless until somebody changes something. */
+  /** Whether a retry is useless until somebody changes something. */
   readonly isFinal: boolean;
   /** Whether workers have a table. */
   readonly hasTable: boolean;
-  /** Milliseconds since the replica was proven to be complete; null: never. */
+  /** Milliseconds since the replica was last proven to be complete; null when it never was. */
   readonly age: number | null;
   readonly rows: number;
-  /** Machines that have reported lately, this one included. */
+  /** The number of machines that have reported lately, including this one. */
   readonly machines: number;
   readonly looks: number;
   readonly fullReads: number;
   readonly missedBells: number;
 }
 
-/** From a worker. */
+/** A call that a worker sends to the supervisor. */
 export interface WorkerCall extends ToHost {
   readonly kind: 'store';
 }
 
-/** To a worker. */
+/**
+ * A message of the supervisor to a worker: either the answer to a call, or a notice to read the files again. The notice
+ * also says whether the table is too old.
+ */
 export type ToWorkerStore =
   | { readonly kind: 'store'; readonly call: number; readonly answer: Answer }
   | { readonly kind: 'store'; readonly call?: undefined; readonly isTooOld: boolean };

@@ -1,5 +1,6 @@
-// The store over PostgreSQL (schema.ts has the statements). It has one connection, which it opens when it is needed. A
-// write and a look are one statement each, so a machine that stops in the middle locks nobody out.
+// The store over PostgreSQL (schema.ts has the statements). There is one connection, which is opened when it is needed.
+// A write is a single statement, and so is a look (a query for changes). So a machine that stops in the middle leaves
+// no lock behind.
 import { hostname } from 'node:os';
 import { crypto } from '../base/builtins.ts';
 import type { StoreAddress } from '../base/store-address.ts';
@@ -21,12 +22,12 @@ import { type Entry, type Snapshot, type Space, type Spending, type Store, Store
 export interface PostgresStore extends Store {
   bell(ring: () => void): () => void;
   spend(spendings: readonly Spending[]): Promise<{ tokens: number[] }>;
-  /** Says that this machine is alive. @returns the number of machines that have said so lately */
+  /** Reports that this machine is alive. @returns the number of machines that have reported lately */
   reportMachine(): Promise<number>;
   sweepRates(): Promise<void>;
-  /** Makes the tables that do not exist. */
+  /** Creates the tables that do not exist yet. */
   init(): Promise<void>;
-  /** Asks something that only PostgreSQL knows. */
+  /** Runs a query about something that only PostgreSQL knows. */
   query(text: string): Promise<readonly Row[]>;
 }
 
@@ -37,12 +38,16 @@ export interface PostgresOptions {
   readonly name: string;
 }
 
-/** Milliseconds to connect for the first time. Later ones are measured by what a connection took. */
+/**
+ * The time limit of the first connection, in milliseconds. Later limits are four times the duration of the last
+ * successful attempt.
+ */
 const FIRST_CONNECT = 5000;
+/** The shortest of the later limits, in milliseconds. */
 const MIN_CONNECT = 1500;
-/** Milliseconds to read the complete table, or to write all rows of an import. */
+/** The time limit for reading the complete table or for writing all rows of an import, in milliseconds. */
 const LONG_QUERY = 60_000;
-/** Milliseconds of a write, which may wait for the lock of other writers. */
+/** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
 const WRITE_TIMEOUT = 5000;
 
 export function createPostgresStore({ address, load, name }: PostgresOptions): PostgresStore {
@@ -61,7 +66,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
     return opening;
   }
 
-  /** Tries all hosts at once: the one that is no standby answers. */
+  /** Connects to all hosts at once, and uses the host that is not a standby. */
   async function openPrimary(): Promise<Connection> {
     const begun = performance.now();
     const attempts = address.hosts.map((_, host) =>
@@ -125,7 +130,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       } catch (error) {
         if (sqlState(error) !== DIVISION_BY_ZERO) throw error;
       }
-      // The answer of an earlier attempt may have been lost.
+      // An earlier attempt may have written the changes, although its answer was lost. So the store is asked.
       return hasWritten(
         space,
         changes.map(({ name }) => name),
@@ -175,7 +180,10 @@ function summarize(reasons: readonly StoreAway[]): StoreAway {
 }
 
 interface Version {
-  /** The history and the timeline. Numbers of another origin mean other changes. */
+  /**
+   * The history and the timeline of the database. Numbers can only be compared within the same origin, because the same
+   * number of another origin means another change.
+   */
   readonly origin: string;
   readonly number: string;
 }

@@ -1,6 +1,7 @@
-// The replica: the table of the store in the file that workers read, `production.json` with a member `store`. With it,
-// a machine starts and serves while the store is away. A revocation that this machine has seen stays: a store that
-// lacks it, because a standby was promoted, does not undo it. The list of `revoke --here` is applied here, too.
+// The replica: this machine's copy of the store's table. Workers read it from the file `production.json`, where a
+// member `store` marks the copy. With the replica, a machine starts and serves while the store is away. A revocation
+// that this machine has seen stays. If a standby is promoted, the store may lack the revocation, but the replica does
+// not undo it. The list of `revoke --here` is applied here, too.
 import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,30 +15,36 @@ import { createRowNames, type ReplicaMark, tableText } from './entries.ts';
 import type { Changes, Snapshot } from './store.ts';
 
 export interface Replica {
-  /** The version of the rows; undefined: they do not come from the store. */
+  /** The version of the rows; undefined when the rows do not come from the store. */
   version(): string | undefined;
-  /** Whether workers have a table: of the store, or one that was here before. */
+  /** Whether workers have a table: either a copy of the store, or a table that was here before the store. */
   hasTable(): boolean;
   /** The JSON of each row by its name. */
   rows(): ReadonlyMap<string, string>;
-  /** Takes over all rows of the store. @throws Error when the file has rows of its own that the store lacks */
+  /**
+   * Replaces all rows by the rows of the store.
+   *
+   * @throws Error when the file has rows of its own that the store lacks
+   */
   replaceAll(snapshot: Snapshot): void;
   apply(changes: Changes): void;
-  /** Rows that the store has, but whose revocation it lacks, by their names. */
+  /** The rows whose revocation this machine has seen, but the store has lost, by their names. */
   lostRevocations(): ReadonlyMap<string, string>;
-  /** Writes the file, if its text has changed. @returns whether it was written @throws Error of the system */
+  /** Writes the file if its text has changed. @returns whether it was written @throws the error of a system call */
   publish(): boolean;
-  /** Records that the rows were complete just now. */
+  /** Records that the rows are complete at this moment. */
   prove(): void;
-  /** Milliseconds since that, also over a restart. Infinite: never. */
+  /**
+   * Milliseconds since the rows were last proven to be complete, also across a restart; infinite when they never were.
+   */
   age(): number;
 }
 
-/** Milliseconds between two records of the proof on disk. */
+/** Milliseconds between two records on disk of the proof that the rows are complete. */
 const PROOF_INTERVAL = 10_000;
-/** Milliseconds from a change of the file to its sync. */
+/** Milliseconds between a change of the file and its sync to disk. */
 const SYNC_DELAY = 1000;
-/** Names of missing rows in a log line. */
+/** The most names of missing rows in one log line. */
 const MAX_NAMES = 20;
 
 /** @throws Error one line, when the file exists and is not a table */
@@ -46,23 +53,24 @@ export function openReplica(dataDir: string, log: Log): Replica {
   const proofPath = join(dataDir, '.store-proof');
   const found = readFile(path);
   let rows = new Map(found?.rows ?? []);
-  // The file has revocations of `--here`, which the store does not have.
+  // The file contains the revocations of `revoke --here`, which the store does not have. So these revocations are
+  // removed from the rows in memory. `publish` adds them to the file again.
   for (const [name, time] of found?.mark === undefined ? [] : readRevokedHere(dataDir)) {
     const row = rows.get(name);
     if (row !== undefined && isRevoked(row) && revocationOf(row) === time) rows.set(name, revoke(row, undefined));
   }
   let version = found?.mark?.version;
   let published = '';
-  /** The text of the file may have to change. */
+  /** Whether the text of the file may have to change. */
   let isDirty = true;
   let listOfHere: number | undefined = 0;
   let isSyncDue = false;
-  // A table that was here before the store counts from now on.
+  // For a table that was here before the store, the age is counted from now on.
   let provenAt =
     found === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
   let recordedAt = Number.NEGATIVE_INFINITY;
   const lost = new Map<string, string>();
-  /** Rows of a table that was here before the store was. */
+  /** The names of the rows in a table that was here before the store. */
   const ownRows = found !== undefined && found.mark === undefined ? [...found.rows.keys()] : [];
 
   function remember(next: Snapshot['entries']): void {
@@ -78,7 +86,10 @@ export function openReplica(dataDir: string, log: Log): Replica {
     if (lost.size > 0) log.warn('store-revocations-lost', { count: lost.size, effect: 'they are written again' });
   }
 
-  /** A revocation must not wait for the disk. A power cut within a second may lose the last state of a copy. */
+  /**
+   * Syncs the file to disk later, because a revocation must not wait for the disk. A power cut within the delay may
+   * lose the last state of the file, but that file is only a copy.
+   */
   function syncLater(): void {
     if (isSyncDue) return;
     isSyncDue = true;
@@ -93,7 +104,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
   function set(name: string, row: string | undefined): void {
     if (row === undefined) rows.delete(name);
     else rows.set(name, row);
-    // The store has the revocation again, or the row is gone.
+    // The revocation is no longer lost when the store has it again, or when the row is gone.
     if (row === undefined || isRevoked(row)) lost.delete(name);
     else if (lost.has(name)) lost.set(name, revokeAs(lost.get(name) as string, row));
   }
@@ -164,7 +175,10 @@ function touch(path: string): void {
   }
 }
 
-/** Milliseconds since the file was touched, by this machine's clock. A clock that was set back counts as 0. */
+/**
+ * Returns the milliseconds since the file was touched, by this machine's clock. If the clock was set back to an earlier
+ * time, returns 0.
+ */
 function timeSince(path: string): number {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - stats.mtimeMs);
@@ -172,7 +186,7 @@ function timeSince(path: string): number {
 
 interface FoundTable {
   readonly rows: ReadonlyMap<string, string>;
-  /** Undefined: the table is no replica. */
+  /** The mark of a replica; undefined when the table is not a replica. */
   readonly mark: ReplicaMark | undefined;
 }
 
@@ -200,7 +214,7 @@ function revocationOf(row: string): unknown {
   return (JSON.parse(row) as { revoked_at?: unknown }).revoked_at ?? undefined;
 }
 
-/** Revokes a row at the time at which another state of it was revoked. */
+/** Revokes `row` at the time at which `revoked`, another state of the same row, was revoked. */
 export function revokeAs(revoked: string, row: string): string {
   return revoke(row, revocationOf(revoked));
 }

@@ -1,5 +1,5 @@
-// The tables in PostgreSQL. `gatefold store init` runs these statements, which change nothing that exists already. To
-// serve, a user needs the rights to select, insert, update and delete.
+// The tables in PostgreSQL. `gatefold store init` runs the statements of `SCHEMA`, which change nothing that exists
+// already. To serve requests, the database user needs the rights to select, insert, update and delete.
 
 export const SCHEMA = `
 create schema if not exists gatefold;
@@ -43,35 +43,44 @@ create unlogged table if not exists gatefold.machine (
 insert into gatefold.head (space, v) values ('keys', 0), ('secrets', 0) on conflict do nothing;
 `;
 
-/** The timeline changes when a standby is promoted. The function shows the new one at once; control data is late. */
+/**
+ * The columns for the version of a space. The timeline is one of them, because it changes when a standby is promoted.
+ * The function `pg_walfile_name` shows the new timeline at once, while the control data shows it late.
+ */
 const POSITION = `h.v::text as head, h.history::text as history,
   substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`;
 const ENTRY = 'e.name, e.v::text as v, e.value';
 
-/** $1 space. One statement sees one moment. */
+/** Reads all entries of a space. A single statement sees the data of one moment. Parameter: $1 is the space. */
 export const READ = `select ${POSITION}, ${ENTRY} from gatefold.head h
   left join gatefold.entry e on e.space = h.space and e.value is not null
   where h.space = $1::text order by e.first`;
 
-/** $1 space, $2 names as JSON. */
+/** Reads the named entries of a space. Parameters: $1 is the space, $2 the names as JSON. */
 export const READ_NAMES = `select ${POSITION}, ${ENTRY} from gatefold.head h
   left join gatefold.entry e on e.space = h.space and e.value is not null
     and e.name in (select json_array_elements_text($2::text::json))
   where h.space = $1::text order by e.first`;
 
-/** The most changes of one look. */
+/** The most changes that one query for changes returns. */
 export const MAX_CHANGES = 5000;
 
-/** $1 space, $2 the last number that was seen. */
+/** Reads the changes since a number. Parameters: $1 is the space, $2 the last number that the reader has seen. */
 export const SINCE = `select ${POSITION}, ${ENTRY} from gatefold.head h
   left join gatefold.entry e on e.space = h.space and e.v > $2::text::bigint
   where h.space = $1::text order by e.v limit ${MAX_CHANGES}`;
 
 /**
- * $1 space, $2 changes as JSON, $3 their number, $4 the id of the write, $5 the number that the space must have, or
- * null. The condition of the update sees the row as it is after the lock. A single change that does not fit writes
- * nothing. If one of several changes does not fit, the
- * statement divides by zero, which undoes the others.
+ * Writes changes. Parameters:
+ * - $1 is the space.
+ * - $2 is the list of changes as JSON.
+ * - $3 is the number of changes.
+ * - $4 is the id of the write.
+ * - $5 is the number that the space must have, or null when any number is accepted.
+ *
+ * The update waits for the lock of the row, and then checks its condition against the row as it is after the lock. A
+ * single change that does not fit writes nothing. If one of several changes does not fit, the statement divides by
+ * zero. The error of the division undoes the others.
  */
 export const WRITE = `with h as (
     update gatefold.head set v = v + $3::text::bigint
@@ -90,13 +99,18 @@ export const WRITE = `with h as (
       when $3::text::bigint > 1 and exists (select from h) then (1 / (count(*) - count(*)))::text end as bell
   from c`;
 
-/** $1 space, $2 names as JSON, $3 the id of a write. */
+/**
+ * Counts the named entries whose last change has the id of a write. Parameters: $1 is the space, $2 the names as JSON,
+ * $3 the id.
+ */
 export const WRITTEN = `select count(*)::int as written from gatefold.entry
   where space = $1::text and name in (select json_array_elements_text($2::text::json)) and change = $3::text`;
 
 /**
- * $1 spendings as JSON. The callers are sorted, so that two machines that report the same callers cannot deadlock. A
- * debt ends at two bursts, so that an error locks nobody out for long. The new row has "burst - spent" tokens.
+ * Subtracts the spent tokens from the buckets of callers. Parameter: $1 is the list of spendings as JSON.
+ * - The callers are sorted, so that two machines that report the same callers cannot deadlock.
+ * - A debt is limited to two bursts, so that an error locks nobody out for long.
+ * - The row to insert has "burst - spent" tokens. The update computes the spent tokens from it.
  */
 export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst, gain)
   select x.caller, greatest(-2 * x.burst, x.burst - x.spent), clock_timestamp(), x.burst, x.gain
@@ -109,11 +123,14 @@ export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst,
     at = greatest(r.at, excluded.at), burst = excluded.burst, gain = excluded.gain
   returning r.caller, r.tokens`;
 
-/** A full bucket is the same as none. */
+/** Removes full buckets, because a full bucket has the same effect as a missing one. */
 export const SWEEP_RATES = `delete from gatefold.rate
   where tokens + extract(epoch from clock_timestamp() - at)::float8 * gain >= burst`;
 
-/** $1 the id of the machine, $2 its name. Returns how many machines have reported in the last 15 s. */
+/**
+ * Reports that a machine is alive, and returns how many machines have reported in the last 15 s. Parameters: $1 is the
+ * id of the machine, $2 its name.
+ */
 export const REPORT_MACHINE = `with m as (
     insert into gatefold.machine (id, name, seen) values ($1::text, $2::text, clock_timestamp())
     on conflict (id) do update set name = excluded.name, seen = excluded.seen

@@ -1,10 +1,13 @@
-// Seals values for the store: AES-256-GCM with a key of STORE_KEY. The name of the entry is a part of the key and of
-// the authenticated data, so that a sealed value is of no use under another name. There is no default key.
+// Seals (encrypts) values for the store: AES-256-GCM with a key of the setting STORE_KEY. The name of the entry is a
+// part of the key and of the authenticated data. So a sealed value is of no use under another name. There is no default
+// key.
 import { crypto } from '../base/builtins.ts';
 
 export interface Seal {
   seal(name: string, text: string): string;
   /**
+   * Opens (decrypts) a value.
+   *
    * @returns the text, and whether the first key sealed it
    * @throws Error one line, when no key opens the value
    */
@@ -15,7 +18,7 @@ const FORM = 'v1';
 const NONCE_LENGTH = 12;
 const TAG_LENGTH = 16;
 
-/** @param keys the texts of STORE_KEY: the first one seals, and each of them opens */
+/** @param keys the texts of STORE_KEY: the first one seals values, and each of them can open values */
 export function createSeal(keys: readonly string[]): Seal {
   const { createCipheriv, createDecipheriv, hkdfSync, randomBytes } = crypto();
   const derive = (key: string, name: string) =>

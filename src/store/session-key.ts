@@ -1,5 +1,6 @@
-// Shares the session key: the store has it sealed, and each machine has it in the file session.key, which workers read.
-// The first machine gives its own key to the store, so that its sessions stay valid.
+// Shares the session key between machines. The store has the key in sealed (encrypted) form. Each machine has the key
+// in the file session.key, which workers read. The first machine gives its own key to the store, so that its sessions
+// stay valid.
 import { crypto } from '../base/builtins.ts';
 import { readSessionKey, writeSessionKey } from '../credentials/session.ts';
 import type { Seal } from './seal.ts';
@@ -9,7 +10,7 @@ import { type Store, StoreAway } from './store.ts';
 export const SESSION_KEY = 'session-key';
 
 /**
- * Makes the file of this machine equal to the store.
+ * Makes the key file of this machine equal to the key in the store.
  *
  * @returns whether the file has changed
  * @throws StoreAway, also when STORE_KEY does not open the value
@@ -20,7 +21,7 @@ export async function syncSessionKey(store: Store, seal: Seal, dataDir: string):
   if (entry?.value === undefined) {
     const text = own ?? crypto().randomBytes(32).toString('base64url');
     const isWritten = await write(store, seal, text, entry?.version ?? '');
-    // Another machine was first.
+    // Another machine has written its key first. So that key is read instead.
     if (!isWritten) return syncSessionKey(store, seal, dataDir);
     if (own === undefined) writeSessionKey(dataDir, text);
     return own === undefined;

@@ -1,18 +1,18 @@
-// Changes rows in the store as a command changes them in the file: reads, lets a function edit, and writes if nobody
-// else has changed the same rows meanwhile. If an answer is lost, the write is repeated
-// with the same id, so it is done once.
+// Changes rows in the store as a command changes them in the file. The rows are read, edited by a function, and written
+// if nobody else has changed them meanwhile. If the answer to a write is lost, the write is repeated with the same id.
+// So the write takes effect only once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { type EditableTable, recordEdits } from '../credentials/write/editable-table.ts';
 import { createRowNames } from './entries.ts';
 import { type Change, type Store, StoreAway } from './store.ts';
 
-/** Milliseconds for which a change is tried: a standby may be promoted meanwhile. */
+/** Milliseconds for which a change is tried. In this time, a standby may be promoted. */
 const PATIENCE = 10_000;
 const PAUSE = 100;
 
 /**
- * Calls until it succeeds, the store refuses for good, or the patience is over.
+ * Calls `work` again until it succeeds, the store refuses for good, or the time of `patience` is over.
  *
  * @throws StoreAway
  */
@@ -27,7 +27,7 @@ export async function retryWhileAway<T>(work: () => Promise<T>, patience = PATIE
 }
 
 /**
- * @param names the rows that `edit` needs. The store has other rows, too, and `edit` may append further ones
+ * @param names the rows that `edit` needs. The store may have other rows, and `edit` may append new ones
  * @returns the value that `edit` returned
  * @throws StoreAway, or any error of `edit`
  */

@@ -1,12 +1,12 @@
-// A worker's end of the store. It asks the supervisor, which asks the store-host. Every answer comes within a time
-// limit, and the answers to the same question are shared.
+// A worker's side of the store. The worker asks the supervisor, which asks the store-host, the process that talks to
+// the store. Every answer comes within a time limit. Callers with the same question share one answer.
 
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { Registration, SharedTable } from '../credentials/credentials.ts';
 import type { Answer, Request, ToWorkerStore } from './messages.ts';
 
 export interface SharedTableOptions {
-  /** Whether the store has the session key. */
+  /** Whether the session key comes from the store. */
   readonly sharesSessionKey: boolean;
   /** Sends a message to the supervisor. */
   readonly send: (message: object) => void;
@@ -14,8 +14,9 @@ export interface SharedTableOptions {
   readonly onMessage: (receive: (message: unknown) => void) => void;
 }
 
-/** Milliseconds: a blocked supervisor does not answer. */
+/** The time limit of a refresh, in milliseconds. The limit is needed because a blocked supervisor does not answer. */
 const REFRESH_TIMEOUT = 1500;
+/** The time limit of a registration, in milliseconds. */
 const REGISTER_TIMEOUT = 15_000;
 
 export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedTableOptions): SharedTable {
@@ -48,11 +49,13 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
     });
   }
 
-  // The first answer comes with the state of the table.
+  // With the answer to any call, the supervisor also sends whether the table is too old. So the worker makes a first
+  // call at once.
   void call({ kind: 'look' }, REFRESH_TIMEOUT);
   return {
     refresh() {
-      // All requests of one turn share a look. Later ones need another, which begins after them.
+      // All requests in one turn of the event loop share one look (a query for changes). A later request needs another
+      // look, which begins after that request.
       refreshing ??= Promise.resolve().then(() => {
         refreshing = undefined;
         return call({ kind: 'look' }, REFRESH_TIMEOUT).then(() => {});

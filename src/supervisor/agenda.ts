@@ -1,6 +1,6 @@
 // The agenda decides which step the supervisor runs next, and when. A generation is one load of the whole folder by a
-// new set of workers. Between two steps the agenda alone remembers which generation is wanted, which was rejected, and
-// when to retry.
+// new set of workers. Between two steps, only the agenda remembers which generation is wanted, which generation was
+// rejected, and when to retry.
 import { type GroupLoad, loadFacts } from '../groups/group-load.ts';
 import { hasMoreGroups } from './group-table.ts';
 import { createRetries } from './retries.ts';
@@ -8,17 +8,20 @@ import type { Service, StepResult } from './service.ts';
 import type { Rejection, Tally } from './status.ts';
 
 export type Step =
-  /** New workers load the whole folder and take over. `expected`: a probe before it loaded these groups. */
+  /**
+   * New workers load the whole folder and replace the workers that serve. `expected` are the groups that the probe
+   * before this step has loaded.
+   */
   | { readonly kind: 'generation'; readonly cause: string; readonly expected?: readonly GroupLoad[] }
-  /** `count` new workers load the groups that serve now, and then serve beside the others. */
+  /** `count` new workers load the groups that serve now, and then serve beside the other workers. */
   | { readonly kind: 'replacement'; readonly count: number }
   /** One new worker loads the whole folder, to find out whether more groups load now. */
   | { readonly kind: 'probe' };
 
-/** Says that no step is due yet. */
+/** The answer when no step is due yet. */
 export interface Wait {
   readonly kind: 'wait';
-  /** Milliseconds; infinite: only an event makes a step due. */
+  /** Milliseconds to wait. The value is infinite when only an event makes a step due. */
   readonly duration: number;
 }
 
@@ -30,12 +33,12 @@ export interface Agenda {
   readonly tally: Readonly<Tally>;
   /** Makes a generation the next step. */
   requestGeneration(cause: string): void;
-  /** Plans the replacement of a serving worker that died or is faulty. The replacement may have to wait for a pause. */
+  /** Plans the replacement of a serving worker that died or is faulty. The replacement may begin only after a pause. */
   planReplacement(): void;
   countDeath(): void;
   /** Returns the step that is due, and removes it from the agenda. */
   takeNext(): Step | Wait;
-  /** Derives from a step's result what is due next. @param took milliseconds that the step took */
+  /** Decides from the result of a step which step is due next. @param took milliseconds that the step took */
   applyResult(step: Step, result: StepResult, took: number): void;
 }
 
@@ -50,9 +53,12 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
   const tally: Tally = { served: 0, rejected: 0, died: 0, replaced: 0 };
   let wanted: GenerationStep | undefined;
   let rejection: Rejection | undefined;
-  /** Is true after `replacement-rejected` was logged, so that its retries do not log it again. */
+  /** Is true after `replacement-rejected` was logged. Retries of the replacement then do not log the event again. */
   let isReplacementRejectionLogged = false;
-  /** The files that did not load when a probe was last planned. When the list changes, pauses are short again. */
+  /**
+   * The files that did not load when a probe was last planned. When this list changes, the pauses between probes become
+   * short again.
+   */
   let brokenFiles = '';
 
   return {
@@ -90,14 +96,15 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
       return duration === 0 ? { kind: 'probe' } : { kind: 'wait', duration };
     }
     const isNoneLeft = serving.length === 0;
-    // After a rejected generation the folder differs from the code that serves, so a replacement would load other code.
+    // While the newest generation is rejected, the folder differs from the code that serves. A replacement would load
+    // that other code, so it has to wait.
     const timeUntilReplacement = rejection === undefined ? retries.remaining('replacement') : NEVER;
     const duration = Math.max(retries.remaining('lostWorker'), isNoneLeft ? 0 : timeUntilReplacement);
     if (duration > 0) return { kind: 'wait', duration: Math.min(duration, timeUntilRetry) };
     return isNoneLeft ? generationFor('no worker is left') : { kind: 'replacement', count };
   }
 
-  /** Returns the milliseconds until a probe is due; infinite if every group loads. */
+  /** Returns the milliseconds until a probe is due, or infinity when every group loads. */
   function timeUntilProbe(): number {
     const files = Array.from(table.current.groups.values()).flatMap(({ ok, file }) => (ok ? [] : [file]));
     const names = files.sort().join('\n');
@@ -146,11 +153,15 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
         return;
     }
     if (step.kind !== 'generation' || step.expected === undefined || result.kind === 'outdated') return;
-    // The groups that the probe loaded are still missing: they failed again in this generation.
+    // The probe loaded these groups, but they failed again in this generation. So the pause before the next probe
+    // becomes much longer.
     if (hasMoreGroups(table.current.groups, step.expected)) retries.recordFailureInUse('probe');
   }
 
-  /** Records that the old generation keeps serving, and logs the reason. A retry with the same reason logs nothing. */
+  /**
+   * Records that the new generation is rejected and the old one keeps serving. Logs the reason, unless a retry has
+   * failed for the same reason.
+   */
   function reject(step: Step, failures: readonly GroupLoad[], error?: string): void {
     const cause = step.kind === 'generation' ? step.cause : step.kind === 'replacement' ? 'replacement' : RETRY;
     const isRepeated =
@@ -165,10 +176,11 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
   }
 
   function holdReplacement({ difference, groups }: Extract<StepResult, { kind: 'differs' }>, took: number): void {
-    // Either difference ends soon. The next replacement loads the added group. The change of the folder that removed
-    // the group also makes a generation due.
+    // Both differences end soon, so the pause is short. The next replacement loads an added group. A removed group is a
+    // change of the folder, which also makes a new generation due.
     if (difference === 'group-added' || difference === 'group-removed') retries.recordFailure('lostWorker');
-    // The cause may be a database that is down. No event reports its return, so the pauses between retries grow.
+    // The cause may be a database that is down. No event reports that the database is back, so the pauses between
+    // retries grow.
     else retries.recordFailure('replacement', took);
     if (difference === 'other-code') wanted ??= generationFor('the folder has changed');
     if (isReplacementRejectionLogged || difference === 'group-added') return;

@@ -1,5 +1,5 @@
-// The generation file: `DATA_DIR/generation.json`, from which a deployment learns whether the release that it made
-// serves. It is replaced whole, so a reader never sees half of it. A data folder that is missing stays so.
+// The generation file is `DATA_DIR/generation.json`. A deployment reads in it whether the release that it made serves.
+// The file is replaced as a whole, so a reader never sees half of it. A missing data folder is not created.
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
@@ -13,22 +13,22 @@ export interface GenerationRecord {
   readonly pid: number;
   /** The package that runs. */
   readonly runtime: string;
-  /** The controllers folder as it was configured, which may lead through a link. */
+  /** The controllers folder as it was configured, which may contain a symbolic link. */
   readonly folder: string;
   /** The controllers folder that was loaded last, whether or not it serves. */
   readonly release: string;
   readonly state: 'serving' | 'rejected' | 'stopped';
-  /** The number of the generation that serves; 0: none. */
+  /** The number of the generation that serves, or 0 when none serves. */
   readonly generation: number;
-  /** Why `release` does not load, or which files of it do not. */
+  /** The reason why `release` does not load, or the files of `release` that do not load. */
   readonly errors: readonly LoadFailure[];
   /** The controllers folder that serves. */
   readonly serving?: string;
-  /** Other controllers folders that workers still serve until they have drained. */
+  /** Controllers folders of older generations, whose workers still serve until they have drained. */
   readonly draining: readonly string[];
 }
 
-/** `at`: the place, `file:line`, where it is known. */
+/** One failure to load. `at` is the place of the mistake, `file:line`, when the place is known. */
 export interface LoadFailure {
   readonly file?: string;
   readonly at?: string | undefined;
@@ -36,11 +36,11 @@ export interface LoadFailure {
 }
 
 export interface GenerationFile {
-  /** A step has ended. */
+  /** Called when a step has ended. */
   addResult(result: StepResult, status: SupervisorStatus): void;
-  /** Workers came or went, or a new group was loaded. */
+  /** Called when workers came or went, or when a new group was loaded. */
   update(status: SupervisorStatus): void;
-  /** The service stops; `error`: it could not start. */
+  /** Called when the service stops. `error` is set when the service could not start. */
   stop(error?: string): void;
 }
 
@@ -52,14 +52,16 @@ export interface GenerationFileOptions {
   readonly log: Log;
 }
 
-/** Milliseconds after which a file that could not be written is written again: the disk may have space by then. */
+/** Milliseconds until the next attempt after the file could not be written. The disk may have space by then. */
 const RETRY_DELAY = 1000;
-/** The reasons for which there is no such file, and nobody misses it. */
+/**
+ * System errors after which the file is left out without a warning: the data folder is missing or cannot be written to.
+ */
 const ABSENT: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EROFS', 'EACCES', 'EPERM']);
 
 export function createGenerationFile({ dataDir, folder, runtime, log }: GenerationFileOptions): GenerationFile {
   const path = join(dataDir, 'generation.json');
-  /** By number, the folder that a generation has loaded. */
+  /** Number of a generation → the controllers folder that the generation has loaded. */
   const releases = new Map<number, string>();
   let attempted = folder;
   let written = '';

@@ -1,5 +1,6 @@
-// The group table: which groups the generation that serves has, and those of the one that is about to take over. The
-// functions below compare what a load found with what serves. Nothing here decides what follows from it.
+// The group table has the groups of the generation that serves, and the groups of the generation that is about to
+// replace it. The functions below compare the groups that a load found with the groups that serve. The callers decide
+// what follows from a difference.
 import { readdirSync } from 'node:fs';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
@@ -10,7 +11,7 @@ export type Groups = ReadonlyMap<string, GroupLoad>;
 
 /** The generation that serves. */
 export interface Serving {
-  /** 0: no generation serves yet. */
+  /** The number of the generation, or 0 when no generation serves yet. */
   readonly number: number;
   readonly groups: Groups;
   readonly since: Date | undefined;
@@ -18,17 +19,20 @@ export interface Serving {
 
 export interface GroupTable {
   readonly current: Serving;
-  /** Number of the newest generation that was begun. */
+  /** The number of the newest generation whose load has begun. */
   readonly newest: number;
   /** Begins to load a generation, and returns its number. */
   beginGeneration(): number;
-  /** A worker imported a new group while it served. `generation`: the worker's, not older than the one that serves. */
+  /**
+   * Adds a new group that a worker imported while it served. `generation` is the worker's generation, which is not
+   * older than the one that serves.
+   */
   addGroup(generation: number, load: GroupLoad): void;
-  /** Whether a worker of the newest generation imported a group that its report of the load does not have. */
+  /** Whether a worker of the newest generation imported a group that is missing in the worker's report of the load. */
   hasMissedGroup(): boolean;
-  /** The newest generation has loaded these groups, and its workers are about to listen. */
+  /** Records the groups that the newest generation has loaded. Called before the workers of that generation listen. */
   announce(groups: readonly GroupLoad[]): void;
-  /** Ends what `announce` began. */
+  /** Ends what `announce` began. The announced groups serve from now on, or are dropped when `isServing` is false. */
   conclude(isServing: boolean): void;
 }
 
@@ -52,7 +56,7 @@ export function createGroupTable(isPending: (group: string) => boolean): GroupTa
       return ++newest;
     },
     addGroup(generation, load) {
-      // A failed import in the next generation says nothing about the workers that serve.
+      // A failed import in a worker of the next generation says nothing about the workers that serve.
       if (load.ok || generation === current.number) add(serving, load);
       if (announced !== undefined) add(announced, load);
       else if (generation > current.number) hasMissedGroup = true;
@@ -70,7 +74,10 @@ export function createGroupTable(isPending: (group: string) => boolean): GroupTa
     },
   };
 
-  /** Adds a load, but keeps a group that has answered: then a failed import in one more worker does not count. */
+  /**
+   * Adds a load. A group that has already answered requests stays as it is, even if its import fails in one more
+   * worker.
+   */
   function add(groups: Map<string, GroupLoad>, load: GroupLoad): void {
     const hasAnswered = !isPending(load.group);
     if (groups.get(load.group)?.ok === true && (load.ok || hasAnswered)) return;
@@ -90,7 +97,10 @@ export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boo
   );
 }
 
-/** Returns the groups that serve and were not in the folder's listing when it was loaded. */
+/**
+ * Returns the groups that serve but are missing in these loads, because the folder did not list them when it was
+ * loaded.
+ */
 export function findUnseenGroups(serving: Groups, loads: readonly GroupLoad[]): GroupLoad[] {
   const seen = new Set(loads.map(({ group }) => group));
   return Array.from(serving.values()).filter(({ group, ok }) => ok && !seen.has(group));
@@ -99,7 +109,7 @@ export function findUnseenGroups(serving: Groups, loads: readonly GroupLoad[]): 
 /**
  * Whether the folder has one of these groups now.
  *
- * @param loads of a worker: its service file says whether folders hold groups
+ * @param loads the loads of one worker; the load of the service file says whether subfolders hold groups
  */
 export function isAnyInFolder(groups: readonly GroupLoad[], dir: string, loads: readonly GroupLoad[]): boolean {
   if (groups.length === 0) return false;
@@ -111,18 +121,18 @@ export function isAnyInFolder(groups: readonly GroupLoad[], dir: string, loads: 
 export type Difference =
   /** A group that serves did not load. */
   | 'group-lost'
-  /** A file that both read has changed in between. */
+  /** A file that both the replacement and the workers read has changed in between. */
   | 'other-code'
-  /** The other workers imported a new group meanwhile. */
+  /** The workers that serve imported a new group while the replacement loaded. */
   | 'group-added'
   /** A group that serves is no longer in the folder. */
   | 'group-removed';
 
 /**
- * Compares the load of a replacement with what serves. `difference` is undefined if they are equal; `groups` are those
- * that the replacement lacks.
+ * Compares the load of a replacement with the groups and files that serve. `difference` is undefined when both are
+ * equal. `groups` are the groups that the replacement lacks.
  *
- * @param hasSameFiles whether the files that the replacement read are as those that serve
+ * @param hasSameFiles whether the files that the replacement read equal the files that serve
  */
 export function compareWithServing(
   serving: Groups,
@@ -147,7 +157,7 @@ export function isReadable(dir: string): boolean {
   }
 }
 
-/** Returns group name → file name; empty while the folder cannot be read. */
+/** Returns a map of group name → file name. The map is empty while the folder cannot be read. */
 export function listGroups(dir: string, folders?: readonly string[]): ReadonlyMap<string, string> {
   try {
     return listControllers(dir, folders);

@@ -1,6 +1,7 @@
-// Notices that the npm which started this service has ended. A SIGTERM to npx, `npm start` or `npm run` ends npm and
-// the shell of its script. The service would otherwise remain without a parent and hold the port. A service that
-// systemd, a container or a shell has started has no such launcher.
+// Detects that a launcher of this service has ended. A launcher is the npm process that started the service, or the
+// shell of its script. A SIGTERM to npx, `npm start` or `npm run` ends npm and that shell, but not the service. Without
+// this file the service would remain without a parent and hold the port. A service that systemd, a container or a shell
+// has started has no launcher.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
@@ -17,14 +18,17 @@ type Describe = (pid: number) => Promise<Ancestor | undefined> | Ancestor | unde
 
 /** Milliseconds between two checks whether the launchers are alive. */
 const CHECK_INTERVAL = 500;
-/** Maximum processes above this one that are examined: npm may run npm, which runs npx, each with a shell. */
+/**
+ * Maximum number of ancestor processes that are examined. npm may run npm, which runs npx, and each of them has a
+ * shell.
+ */
 const MAX_LAUNCHERS = 12;
 const IS_NPM = /(?:^|[\s\\/])(?:npm|npx|pnpm|yarn)(?:-cli)?(?:\.c?js)?(?:\s|$)/;
 const IS_SCRIPT_SHELL = /^(?:\S*\/)?(?:ba|da|k|z)?sh -c /;
 
 /** Calls `onExit` once, when a launcher has ended. Does not keep this process alive. */
 export async function watchLaunchers(onExit: (pid: number) => void, env = process.env): Promise<void> {
-  // npm, pnpm and yarn set it for every script.
+  // npm, pnpm and yarn set one of these two variables for every script.
   if (env.npm_lifecycle_event === undefined && env.npm_command === undefined) return;
   const parent = process.ppid;
   const launchers = ADOPTS_ORPHANS ? await findLaunchers(parent, describeProcess) : [parent];
@@ -54,7 +58,10 @@ export async function findLaunchers(parent: number, describe: Describe): Promise
   return chain.slice(0, length);
 }
 
-/** Reads /proc on Linux. Elsewhere it asks `ps`. Undefined: the process has ended, or the system does not show it. */
+/**
+ * Describes a process from /proc on Linux, and from `ps` elsewhere. Returns undefined when the process has ended, or
+ * when the system does not show it.
+ */
 async function describeProcess(pid: number): Promise<Ancestor | undefined> {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -1,6 +1,6 @@
-// The loader: makes a set of workers load the folder, and returns how that ended. Either all of the workers load it, or
-// all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its process is put into
-// the quarantine, and the next try skips it.
+// The loader makes a set of workers load the folder, and returns the result. Either all of these workers load the
+// folder, or all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its process
+// is put into the quarantine, a list of files that are not imported. The next try skips that controller.
 
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
@@ -26,7 +26,7 @@ export interface Loader {
    * Loads the folder in `count` workers.
    *
    * @param snapshot taken before the load
-   * @param files returns the names to load; default: all controllers
+   * @param files returns the names of the files to load; by default, these are all controllers
    */
   load(
     generation: number,
@@ -37,7 +37,7 @@ export interface Loader {
   /** Loads the folder in one worker, quarantined files included, and ends that worker. */
   probe(generation: number): Promise<LoaderResult>;
   isLoading(): boolean;
-  /** The folder has changed during a load: aborts the load if it seems to hang. */
+  /** Aborts the load if it seems to hang. Called when the folder has changed during a load. */
   abortIfStuck(): void;
   abort(): void;
 }
@@ -49,14 +49,16 @@ export interface LoaderOptions {
   readonly takeSnapshot: () => Snapshot | undefined;
 }
 
-/** Milliseconds after which a worker seems to hang, while it loads one file and while it boots. */
+/**
+ * Milliseconds after which a worker seems to hang: `loading` is the limit for one file, `booting` for the whole boot.
+ */
 const STUCK_AFTER: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
 
 export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOptions): Loader {
   let running: AbortController | undefined;
   /**
-   * Is true after `abortIfStuck` has aborted a load. The next load is then not aborted, so that a slow folder that
-   * changes all the time does load.
+   * Is true after `abortIfStuck` has aborted a load. The next load is then not aborted. So a slow folder that changes
+   * all the time does load in the end.
    */
   let wasLastAborted = false;
   const allFiles = () => [...listGroups(dir).values()];
@@ -114,11 +116,13 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
 interface GenerationOptions {
   readonly generation: number;
   readonly count: number;
-  /** Returns the names to load. Each try calls it once, so that all workers load the same files. */
+  /**
+   * Returns the names of the files to load. Each try calls this function once, so that all workers load the same files.
+   */
   readonly files: () => readonly string[];
   /** Returns a worker that has loaded nothing yet. @throws Error when no process can be forked */
   readonly takeWorker: () => WorkerProcess;
-  /** File name → reason: files that no worker imports. */
+  /** The files that no worker may import: file name → reason. */
   readonly skip: ReadonlyMap<string, string>;
   /** Called with a file that ended or hung a worker. The next try skips the file. */
   readonly onHarm: (file: string, reason: string) => void;
@@ -134,7 +138,7 @@ interface WorkerReport {
 
 type TryOutcome =
   | { readonly kind: 'loaded'; readonly reports: readonly WorkerReport[] }
-  /** A worker ended. `harmful`: file name → reason, for each file that ended or hung the worker that imported it. */
+  /** A worker ended or could not be started. `harmful` maps each file that ended or hung its worker to the reason. */
   | { readonly kind: 'failed'; readonly reason: string; readonly harmful: ReadonlyMap<string, string> }
   | { readonly kind: 'aborted' };
 
@@ -151,8 +155,8 @@ async function loadGeneration(options: GenerationOptions): Promise<LoaderResult>
     if (outcome.kind === 'aborted') return outcome;
     if (outcome.kind === 'loaded') {
       const loaded = { workers: outcome.reports.map(({ worker }) => worker), ...merge(outcome.reports) };
-      // A file that reached the time limit fails alone, and the worker loads the others. Later loads skip the file,
-      // because each of them would also wait for the whole time limit.
+      // A file that reached the time limit fails alone, and the worker loads the other files. Later loads skip the
+      // file, because each of them would also wait for the whole time limit.
       for (const { file, error = '', hung } of loaded.groups) if (hung) options.onHarm(file, error);
       return { kind: 'loaded', ...loaded };
     }
@@ -166,8 +170,9 @@ async function loadGeneration(options: GenerationOptions): Promise<LoaderResult>
 }
 
 /**
- * Loads the folder in all workers. A group that loads in one worker and fails in another may have met a lock that the
- * other held. So the worker that failed ends, and a new one loads alone. If that one fails too, the group fails.
+ * Loads the folder in all workers. A group may load in one worker and fail in another, for example because the first
+ * worker held a lock. So the worker in which the group failed is ended, and a new worker loads the folder alone. If the
+ * group also fails in the new worker, the group counts as failed.
  */
 async function loadOnce(selection: FileSelection, options: GenerationOptions): Promise<TryOutcome> {
   const outcome = await loadTogether(options.count, selection, options);
@@ -228,7 +233,8 @@ async function loadTogether(
     }
   });
   if (isComplete) return { kind: 'loaded', reports };
-  // `quit` may end a worker while it imports a harmless file, and `harmful` then gets that file. The copy does not.
+  // `quit` may end a worker while the worker imports a harmless file. That file is then added to `harmful`. So the
+  // harmful files are copied before.
   const blamed = new Map(harmful);
   for (const worker of workers) worker.quit();
   return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason: reason ?? '', harmful: blamed };

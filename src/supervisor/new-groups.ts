@@ -1,12 +1,16 @@
-// A new group, added while workers serve: the worker that got the first request for it imports it, and then all others
-// do. No worker answers from the group before every worker has imported it. Otherwise its file could break between the
-// first answer and the last import, and a group that has answered would fail.
+// A new group is a group that is added while workers serve. The worker that gets the first request for the group
+// imports it, and then all other workers import it. No worker answers requests for the group before every worker has
+// imported it. Otherwise its file could break between the first answer and the last import, and a group that has
+// answered would fail.
 import type { WorkerProcess } from './workers/worker-handle.ts';
 
 export interface NewGroups {
-  /** This worker has imported the group, and holds the group's requests until the others have imported it. */
+  /**
+   * Called when a worker has imported the group. That worker holds the group's requests until the others have imported
+   * it.
+   */
   imported(worker: WorkerProcess, group: string): void;
-  /** Whether some worker has not yet reported its import; until then the group has given no answer. */
+  /** Whether some worker has not yet reported its import. Until then the group has answered no request. */
   isPending(group: string): boolean;
 }
 

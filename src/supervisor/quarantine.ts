@@ -1,5 +1,5 @@
-// The quarantine: controller files that ended or hung the process which imported them. The next load skips them, so one
-// such file cannot take the service down. A file leaves the quarantine when its fingerprint changes.
+// The quarantine has the controller files that ended or hung the process which imported them. The next load skips these
+// files, so that one such file cannot take the service down. A file leaves the quarantine when its fingerprint changes.
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';
 import { firstDifference, type Snapshot } from './folder/snapshot.ts';
@@ -15,7 +15,7 @@ export interface Quarantine {
   /** @param snapshot the folder as it was before the file was imported */
   add(file: string, reason: string, snapshot: Snapshot | undefined): void;
   release(file: string): void;
-  /** Releases the files that have changed; returns file name → reason of the others. */
+  /** Releases the files that have changed. Returns the files that remain: file name → reason. */
   releaseChanged(): Map<string, string>;
   /** Whether a file is worth another try, because something else in the folder has changed since its import. */
   hasRetryable(snapshot: Snapshot): boolean;

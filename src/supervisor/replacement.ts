@@ -7,7 +7,8 @@ export async function replace(service: Service, count: number): Promise<StepResu
   const { dir, log, pool, loader, table, quarantine, watch, stopping } = service;
   const quarantined = quarantine.releaseChanged().size;
   const { number, groups } = table.current;
-  // A replacement loads the groups that serve. All workers import any other group together, at its first request.
+  // A replacement loads only the groups that serve. Any other group is imported by all workers together, when its first
+  // request comes.
   const filesThatServe = () => Array.from(groups.values(), ({ file }) => file);
   const outcome = await loader.load(number, count, watch.takeSnapshot(), filesThatServe);
   if (stopping.aborted || outcome.kind === 'aborted') return { kind: 'interrupted' };

@@ -1,14 +1,18 @@
-// The times at which a failed attempt is tried again although nothing has changed: a database may be back. Pauses grow
-// after each failure, and with the duration of an attempt, so that attempts never cost much.
+// Decides when a failed attempt is tried again although the folder has not changed. A retry makes sense because the
+// cause may be gone: a database may be back. The pauses grow with each failure and with the duration of the attempt, so
+// that attempts never cost much.
 
 export type RetryKind = keyof typeof RULES;
 
 interface Rule {
-  /** Milliseconds after the first failure; the pause doubles after each further one. */
+  /** Milliseconds of the pause after the first failure. The pause doubles after each further failure. */
   readonly first: number;
-  /** Milliseconds that a pause has at most. */
+  /** Maximum of the pause, in milliseconds. */
   readonly longest: number;
-  /** The pause is at least this many times as long as the attempt: code that hangs its process keeps a core busy. */
+  /**
+   * The pause is at least this many times as long as the attempt, because code that hangs its process keeps a core
+   * busy.
+   */
   readonly cost: number;
   /** Milliseconds without a failure after which earlier failures no longer count. */
   readonly memory: number;
@@ -17,32 +21,35 @@ interface Rule {
 const FOREVER = Number.POSITIVE_INFINITY;
 
 const RULES = {
-  /** A generation, after one was rejected. */
+  /** The retry of a generation that was rejected. */
   generation: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
-  /** A generation, after no worker could start: the machine may soon have room again. */
+  /** The retry of a generation for which no worker could start. The machine may soon have enough resources again. */
   workerStart: { first: 1000, longest: 30_000, cost: 0, memory: FOREVER },
-  /** A replacement, after one did not equal the workers that serve. */
+  /** The retry of a replacement that differed from the workers that serve. */
   replacement: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
-  /** A probe of the groups that did not load. */
+  /** The next probe of the groups that did not load. */
   probe: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
-  /** A replacement, after a worker died or became faulty. */
+  /** The replacement of a worker that died or became faulty. */
   lostWorker: { first: 100, longest: 5000, cost: 0, memory: 15_000 },
 } satisfies Record<string, Rule>;
 
-/** The longest pause grows by this factor when an attempt that seemed to succeed has failed in use. */
+/**
+ * Factor by which the longest pause grows when an attempt succeeded but its result failed in use. Example: a probe
+ * loads a group that the next generation cannot load.
+ */
 const FAILED_IN_USE_FACTOR = 4;
-/** Maximum of the longest pause, in milliseconds. */
+/** Maximum to which the longest pause can grow, in milliseconds. */
 const MAX_PAUSE = 3_600_000;
 
 export interface Retries {
-  /** An attempt begins: the next one is due only after a failure. */
+  /** Records that an attempt begins. The next attempt is then due only after a failure. */
   recordStart(kind: RetryKind): void;
-  /** An attempt failed: the next one is due after a pause. @param took milliseconds of the attempt */
+  /** Records that an attempt failed. The next attempt is due after a pause. @param took milliseconds of the attempt */
   recordFailure(kind: RetryKind, took?: number): void;
-  /** An attempt succeeded, but its result was of no use: pauses become much longer. */
+  /** Records that an attempt succeeded but its result was of no use. The pauses then become much longer. */
   recordFailureInUse(kind: RetryKind): void;
   forget(kind: RetryKind): void;
-  /** Returns the milliseconds until the attempt is due; 0: it is due, or has never failed. */
+  /** Returns the milliseconds until the attempt is due. Returns 0 when the attempt is due or has never failed. */
   remaining(kind: RetryKind): number;
 }
 

@@ -1,5 +1,7 @@
-// Two steps of the supervisor. A new generation: new workers load the whole folder and are compared with the generation
-// that serves; then all of them take over, or none does. A probe: one new worker loads the whole folder and ends.
+// Two steps of the supervisor:
+// - A new generation: new workers load the whole folder. The groups that they have loaded are compared with the groups
+//   that serve. Then all new workers replace the old workers, or none of them does.
+// - A probe: one new worker loads the whole folder, reports the result, and ends.
 import { SERVICE } from '../base/page-name.ts';
 import { logNotLoadable } from '../groups/group-load.ts';
 import { findLostGroups, findUnseenGroups, hasMoreGroups, isAnyInFolder, isReadable } from './group-table.ts';
@@ -15,7 +17,8 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   const begunAt = Date.now();
   const before = watch.takeSnapshot() ?? new Map<string, string>();
   const release = before.get('folder') ?? dir;
-  // The folder is away. Its return is a change, and a change leads to the next generation.
+  // The folder is missing, so there is nothing to load. When the folder returns, the watch reports a change, and the
+  // change starts the next generation.
   if (before.size === 0 && isServing()) return { kind: 'no-change' };
   if (isServing()) releaseServing(service);
   watch.beginAttempt(before);
@@ -25,7 +28,8 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
   const { workers, groups, files } = outcome;
   if (isServing() && !isReadable(dir)) {
-    // The folder went away during the load. An empty baseline makes its return a change, whatever is in it.
+    // The folder was removed during the load. An empty baseline differs from every folder, so the return of the folder
+    // counts as a change.
     quitAll(workers);
     watch.beginAttempt(new Map());
     return { kind: 'no-change' };
@@ -37,7 +41,8 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
     pool.keepReserve(count);
     return { kind: 'groups-lost', failures, release };
   }
-  // The old workers imported a new group after the new ones had listed the folder.
+  // The old workers imported a new group after the new workers had listed the folder. The new workers lack that group,
+  // so the generation must be loaded again.
   const unseen = findUnseenGroups(table.current.groups, groups);
   if (isServing() && (table.hasMissedGroup() || isAnyInFolder(unseen, dir, groups))) {
     quitAll(workers);

@@ -1,5 +1,5 @@
-// The supervisor's process from settings to exit code: checks the folder, starts the supervisor, prints the line with
-// the address, and obeys signals. supervisor.ts does all that concerns generations and workers.
+// Runs the supervisor's process: checks the folder, starts the supervisor, prints the line with the address, handles
+// signals, and sets the exit code. supervisor.ts manages the generations and the workers.
 import { accessSync, constants, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isatty } from 'node:tty';
@@ -35,28 +35,28 @@ type ServiceState = SupervisorStatus & {
 export interface Operations {
   /** @throws Error of the system when the port cannot be bound */
   open(supervisor: () => ServiceState | undefined): Promise<void>;
-  /** A worker has reported its counters. */
+  /** Called when a worker has reported its counters. */
   addReport(pid: number, metrics: unknown): void;
-  /** The service stops. */
+  /** Called when the service begins to stop. */
   setStopping(): void;
 }
 
 export interface ServeOptions {
   readonly settings: Settings;
-  /** The first workers, which boot already. */
+  /** The first workers, whose processes are already booting. */
   readonly early: readonly EarlyWorker[];
   readonly log: Log;
-  /** Writes every log line that waits; the process ends next. */
+  /** Writes every buffered log line. Called just before the process ends. */
   readonly flush: () => void;
-  /** Relays what workers write. Undefined: they write to the same streams as this process. */
+  /** Relays the output of the workers. `output` is undefined when they write to the same streams as this process. */
   readonly output?: WorkerOutput | undefined;
-  /** The operations port; undefined: OPS_PORT is off. */
+  /** The operations port. `operations` is undefined when OPS_PORT is off. */
   readonly operations?: Operations | undefined;
-  /** The certificate that is live; undefined: plain HTTP. */
+  /** The certificate that is in use. `certificates` is undefined for HTTP without TLS. */
   readonly certificates?: Certificates | undefined;
-  /** The store that machines share; undefined: the files of the data folder. */
+  /** The store that several machines share. `store` is undefined when the files of the data folder are used. */
   readonly store?: SharedStore | undefined;
-  /** Lists the routes on the terminal; undefined: nobody watches it. */
+  /** Lists the routes on the terminal. `announcer` is undefined when nobody watches a terminal. */
   readonly announcer?: Announcer | undefined;
   /** Called once the first generation serves. */
   readonly onServing?: (supervisor: Supervisor) => void;
@@ -76,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const generationFile = createGenerationFile({ dataDir, folder: controllersDir, runtime: packagePath(), log });
   let supervisor: Supervisor | undefined;
   let isServing = false;
-  /** When the first signal to stop came. */
+  /** The time of the first signal to stop. `stoppingSince` is undefined until that signal comes. */
   let stoppingSince: number | undefined;
 
   process.on('SIGTERM', stop);
@@ -93,7 +93,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log.info('launcher-exited', { launcher: pid });
     stop('SIGTERM');
   });
-  // A mistake in this process, or a reader of its output that is gone, must not end the workers.
+  // An exception in this process must not end the workers, nor must a reader of its output that is gone.
   process.on('uncaughtException', (error) => log.error('supervisor-exception', describeError(error)));
   process.stdout.on('error', () => {});
 
@@ -150,7 +150,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (isServing) return log.error('supervisor-exception', describeError(error));
     store?.close();
     supervisor?.kill();
-    // A worker that outlives this process would log that, after the one line of the error.
+    // The early workers are killed first. A worker that outlives this process would log that its supervisor is gone,
+    // after the one line of the error.
     await killEarlyWorkers();
     await output?.drained();
     const isKnown = error instanceof StartError;
@@ -190,14 +191,20 @@ export async function serve(options: ServeOptions): Promise<void> {
     return createSharedLedger(store);
   }
 
-  /** Waits for the table of the store, if there is no replica: a worker with an empty table would refuse all keys. */
+  /**
+   * Waits for the credentials table of the store when this machine has no replica of the table. A worker with an empty
+   * table would refuse all keys.
+   */
   async function awaitTable(): Promise<void> {
     await store?.start().catch((error: Error) => {
       throw new StartError(error.message);
     });
   }
 
-  /** Waits for the certificate before the port is bound: to get the first one may need a listener on it. */
+  /**
+   * Waits for the certificate before the port of the service is bound. An order of the first certificate may need its
+   * own listener on that port.
+   */
   async function awaitCertificate(): Promise<void> {
     await certificates?.start().catch((error: Error) => {
       throw new StartError(error.message);
@@ -206,7 +213,7 @@ export async function serve(options: ServeOptions): Promise<void> {
 
   function stop(signal: NodeJS.Signals): void {
     if (stoppingSince !== undefined) {
-      // `timeout`, npm and terminals may deliver one signal twice: to the process, and to its group.
+      // `timeout`, npm and terminals may deliver one signal twice: to the process, and to its process group.
       if (performance.now() - stoppingSince < SAME_SIGNAL_TIME) return;
       supervisor?.kill();
       log.warn('stop-forced', { signal });
@@ -227,7 +234,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Logs that the documentation is served, which no controller asks for, and the setting that turns it off. */
+/**
+ * Logs that the documentation is served, although no controller asks for it. The line names the setting that turns the
+ * documentation off.
+ */
 function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
   if (docs === 'off') return;
   const access = docs === 'on' ? 'anyone' : 'application';
@@ -240,14 +250,17 @@ function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): v
   });
 }
 
-/** Milliseconds between two deliveries of one signal. */
+/** Maximum milliseconds between two deliveries of the same signal. A later signal is a new one, and forces the stop. */
 const SAME_SIGNAL_TIME = 25;
-/** Milliseconds in which every process that does not accept closes its copy of the listening socket. */
+/** Milliseconds until every process that does not accept connections has closed its copy of the listening socket. */
 const SOCKET_CLOSE_TIME = 100;
-/** Milliseconds in which a balancer sees that /readyz is 503 and uses other servers; deploy/haproxy.cfg takes 700. */
+/**
+ * Milliseconds until a load balancer has seen that /readyz answers 503 and uses other servers. HAProxy with
+ * deploy/haproxy.cfg needs 700.
+ */
 const BALANCER_TIME = 1000;
 
-/** @throws StartError when the folder cannot serve at all */
+/** @throws StartError when the folder does not exist or cannot be read */
 function checkFolder(dir: string, log: Log): void {
   try {
     readdirSync(dir);
@@ -258,7 +271,7 @@ function checkFolder(dir: string, log: Log): void {
       `Cannot read the controllers folder ${dir}: ${FOLDER_REASONS[code] ?? 'the system refuses'} (${code})`,
     );
   }
-  // A user who can write to these paths runs code as the user of the service.
+  // A user who can write to these paths can run code as the user of the service.
   const folder = realpathSync(dir);
   const files = Array.from(listControllers(folder).values(), (file) => join(folder, file));
   for (const path of new Set([folder, ...files.map((file) => dirname(file)), ...files])) {

@@ -1,5 +1,5 @@
-// Service: the parts that every step of the supervisor works with. StepResult: how a step ended. A step leaves no other
-// note behind: agenda.ts derives from its result what is done next.
+// `Service` has the parts that every step of the supervisor uses. `StepResult` says how a step ended. A step records
+// nothing else, so agenda.ts decides from this result alone what is done next.
 import type { Log } from '../base/log.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
@@ -19,9 +19,11 @@ export interface Service {
   /** Milliseconds that a worker may take to drain. */
   readonly drainTimeout: number;
   readonly port: Port;
-  /** Returns the certificates and keys that a worker needs for HTTPS. Undefined: plain HTTP. */
+  /**
+   * Returns the certificates and keys that a worker needs for HTTPS. `secureState` is undefined for HTTP without TLS.
+   */
   readonly secureState: (() => SecureState) | undefined;
-  /** Receives the groups whenever a change of them serves. */
+  /** Receives all groups whenever changed groups begin to serve. */
   readonly onGroups: ((groups: Iterable<GroupLoad>) => void) | undefined;
   readonly log: Log;
   readonly pool: Pool;
@@ -35,34 +37,43 @@ export interface Service {
   readonly now: () => number;
 }
 
-/** `release`: the real path of the controllers folder that a generation has loaded. */
+/** The result of a step. `release` is the real path of the controllers folder that a generation has loaded. */
 export type StepResult =
   /** A new generation serves. */
   | { readonly kind: 'serving'; readonly release: string }
-  /** Replacements serve. `hasNewQuarantine`: one of them ended at a file that the other workers still serve. */
+  /**
+   * Replacements serve. `hasNewQuarantine` is true when a file that the other workers still serve has ended a
+   * replacement.
+   */
   | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }
   /** The new generation would lose groups that serve, so the old one stays. */
   | { readonly kind: 'groups-lost'; readonly failures: readonly GroupLoad[]; readonly release: string }
   /** No new worker can serve, and no controller is to blame. */
   | { readonly kind: 'failed'; readonly error: string; readonly release?: string }
-  /** A replacement differs from the workers that serve, so it ended. */
+  /** A replacement differs from the workers that serve, so the replacement was ended. */
   | { readonly kind: 'differs'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
-  /** The step did not come to an end, mostly because the folder changed: a generation is due again. */
+  /** The step was not completed, mostly because the folder changed. So a generation is due again. */
   | { readonly kind: 'outdated' }
-  /** A probe loaded these groups, and more of them than serve. */
+  /** A probe loaded these groups. At least one of them failed to load in the generation that serves. */
   | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
   | { readonly kind: 'no-change' }
-  /** The service stops, or something else is due first. */
+  /** The service stops, or another step is due first. */
   | { readonly kind: 'interrupted' };
 
-/** Sends workers their certificates and keys: before they listen, and whenever those change. */
+/**
+ * Sends certificates and keys to workers. Called before the workers listen, and whenever the certificates or keys
+ * change.
+ */
 export function secure({ secureState }: Pick<Service, 'secureState'>, workers: readonly WorkerProcess[]): void {
   if (secureState === undefined) return;
   const state = secureState();
   for (const worker of workers) worker.send({ kind: 'secure', state });
 }
 
-/** Lets loaded workers accept connections; those that cannot, end. Resolves to an error text if none can. */
+/**
+ * Lets loaded workers accept connections, and ends the workers that cannot. Resolves to the text of the error when no
+ * worker can accept, and otherwise to undefined.
+ */
 export async function listen(service: Service, workers: readonly WorkerProcess[]): Promise<string | undefined> {
   const { port } = service;
   secure(service, workers);
@@ -78,8 +89,8 @@ export function quitAll(workers: readonly WorkerProcess[]): void {
 }
 
 /**
- * Releases the files that serve from the quarantine. A generation or replacement without them would be rejected anyway,
- * so it must try them, whatever they did to another process.
+ * Removes the files that serve from the quarantine. A generation or replacement without these files would be rejected
+ * anyway. So it must try to load them, even if they have ended another process.
  */
 export function releaseServing({ table, quarantine }: Service): void {
   for (const { file, ok } of table.current.groups.values()) if (ok) quarantine.release(file);

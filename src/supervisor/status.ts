@@ -1,4 +1,4 @@
-// The supervisor's status, for the operations port and its metrics: facts only.
+// The status of the supervisor, for the operations port and its metrics.
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { Agenda } from './agenda.ts';
 import type { GroupTable } from './group-table.ts';
@@ -6,39 +6,42 @@ import type { Pool } from './workers/pool.ts';
 import type { WorkerProcess, WorkerState } from './workers/worker-handle.ts';
 
 export interface SupervisorStatus {
-  /** Number of the generation that serves; 0: none yet. */
+  /** The number of the generation that serves, or 0 when none serves yet. */
   readonly generation: number;
   readonly servingSince: Date | undefined;
   readonly workers: readonly WorkerStatus[];
-  /** Groups of the folder that do not serve because they never loaded. */
+  /** Groups of the folder that do not serve, because no version of them has loaded. */
   readonly notLoadable: readonly GroupLoad[];
   /** The newest generation, if it was rejected. */
   readonly rejected: Rejection | undefined;
-  /** Generations that took over, since the start. */
+  /** The number of generations that began to serve since the start. */
   readonly generationsServed: number;
-  /** Generations that were rejected, since the start. */
+  /** The number of generations that were rejected since the start. */
   readonly generationsRejected: number;
-  /** Workers that ended without an order, since the start. */
+  /** The number of workers that ended without an order since the start. */
   readonly died: number;
-  /** Workers that took the place of others, since the start. */
+  /** The number of workers that replaced other workers since the start. */
   readonly replaced: number;
 }
 
 export interface WorkerStatus {
   readonly pid: number | undefined;
-  /** 0: the worker has loaded nothing yet. */
+  /** The number of the worker's generation, or 0 when the worker has loaded nothing yet. */
   readonly generation: number;
-  /** `faulty`: the worker serves until its replacement does. */
+  /** The state of the worker. A `faulty` worker serves until its replacement serves. */
   readonly state: WorkerState | 'faulty';
 }
 
-/** A generation that was rejected: the code that serves is older than the folder. */
+/** A generation that was rejected, so the code that serves is older than the folder. */
 export interface Rejection {
   readonly generation: number;
   readonly at: Date;
-  /** Groups that still serve their old code, because the new one did not load; empty if no controller is to blame. */
+  /**
+   * Groups that still serve their old code, because their new code did not load. The list is empty when no controller
+   * is to blame.
+   */
   readonly failures: readonly GroupLoad[];
-  /** The reason, if no controller is to blame. */
+  /** The reason for the rejection, when no controller is to blame. */
   readonly error?: string | undefined;
 }
 

@@ -1,5 +1,6 @@
-// The supervisor: receives what happens to the folder and to the workers, and runs one step at a time. agenda.ts
-// chooses the step; the steps are in rollout.ts and replacement.ts.
+// The supervisor receives the events of the controllers folder and of the workers, and runs one step at a time. A step
+// is a new generation (new workers that load the whole folder), a replacement of workers, or a probe. agenda.ts chooses
+// the step. The steps are in rollout.ts and replacement.ts.
 import type { Log } from '../base/log.ts';
 import { type GroupLoad, logNotLoadable } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
@@ -29,36 +30,43 @@ export interface SupervisorOptions {
   readonly port: Port;
   /** Milliseconds that a worker may take to drain. */
   readonly drainTimeout: number;
-  /** Milliseconds that a service which stops still accepts connections. */
+  /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
   readonly log: Log;
-  /** Returns the certificates and keys that a worker needs for HTTPS. Undefined: plain HTTP. */
+  /**
+   * Returns the certificates and keys that a worker needs for HTTPS. `secureState` is undefined for HTTP without TLS.
+   */
   readonly secureState?: (() => SecureState) | undefined;
-  /** Receives the groups that serve from now on, also after a new one was imported. */
+  /**
+   * Receives the groups that serve from now on. Called when a generation begins to serve, and after each import of a
+   * new group.
+   */
   readonly onGroups?: ((groups: Iterable<GroupLoad>) => void) | undefined;
-  /** A step has ended. */
+  /** Called when a step has ended. */
   readonly onResult?: ((result: StepResult) => void) | undefined;
-  /** A worker is gone, or has loaded a new group. */
+  /** Called when a worker is gone, or has imported a new group. */
   readonly onWorkers?: (() => void) | undefined;
-  /** Callers with a rate limit have called a worker. */
+  /**
+   * Called when callers with a rate limit have called a worker. `spendings` are the tokens that the callers have spent.
+   */
   readonly onSpent?: (worker: WorkerProcess, spendings: readonly Spending[]) => void;
-  /** A worker reports its counters. */
+  /** Called when a worker reports its counters. */
   readonly onMetrics?: (worker: WorkerProcess, metrics: unknown) => void;
-  /** Makes the worker processes; a test needs none. */
+  /** Creates the pool of worker processes. A test can pass a pool without processes. */
   readonly createPool: (events: WorkerEvents) => Pool;
-  /** Makes the watch over the folder; a test needs none. */
+  /** Creates the watch over the folder. A test can pass a watch that reads no folder. */
   readonly createWatch: (onChange: (what: string) => void) => FolderWatch;
   readonly now?: () => number;
 }
 
 export interface Supervisor {
-  /** Resolves when the first generation serves. @throws StartError when it cannot. */
+  /** Resolves when the first generation serves. @throws StartError when no generation can serve */
   start(): Promise<void>;
   /** Makes a new generation, whether or not the folder has changed. */
   renew(): void;
-  /** Sends `secureState`, which has changed, to every worker. */
+  /** Sends `secureState` to every worker. Called when the certificates or keys have changed. */
   secure(): void;
-  /** Drains every worker; resolves when the last one has ended. */
+  /** Drains every worker. Resolves when the last worker has ended. */
   stop(): Promise<void>;
   /** Ends every worker at once. */
   kill(): void;
@@ -94,9 +102,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     secureState: options.secureState,
     onGroups: options.onGroups,
   };
-  /** The step that runs. */
+  /** The step that is running. */
   let current: Step | undefined;
-  /** Runs the next step when it is due. */
+  /** The timer that runs the next step when that step is due. */
   let timer: NodeJS.Timeout | undefined;
 
   return {
@@ -126,7 +134,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     watch.stop();
     clearTimeout(timer);
     loader.abort();
-    // This process never accepts. If its copy of the socket were the last one, clients that connect would be reset.
+    // The supervisor never accepts connections, so it closes its copy of the socket before the workers close theirs. If
+    // its copy were the last one, the kernel would accept further clients and then reset their connections.
     port.close();
     for (const worker of pool.all()) {
       if (worker.state === 'serving') worker.drain(drainTimeout, options.acceptFor);
@@ -136,10 +145,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (remaining.length > 0) log.error('workers-still-running', { workers: remaining.map(({ pid }) => pid) });
   }
 
-  // Events. Each one changes the agenda, and runs the next step if none runs.
+  // Events. Each event changes the agenda, and starts the next step if no step is running.
 
   function onChange(what: string): void {
-    // The watch reports the change again and again, so it is not lost while a load runs.
+    // A change that comes during a load is not lost, because the watch reports the change again at each poll.
     if (loader.isLoading() && current?.kind !== 'probe') loader.abortIfStuck();
     else requestGeneration(what);
   }
@@ -170,7 +179,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       reason,
       file: worker.loadingFile ?? importing[0],
     };
-    // A probe also loads quarantined files. Its worker serves no request, so its end is neither an error nor counted.
+    // A probe also loads quarantined files, which may end its worker. That worker serves no request. So its end is
+    // neither logged as an error nor counted.
     if (current?.kind === 'probe' && during === 'loading') return log.info('probe-worker-exited', facts);
     agenda.countDeath();
     log.error('worker-died', facts);
@@ -178,7 +188,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (during === 'serving') onWorkerLost();
   }
 
-  /** A new file ended a worker that served: keeps the other workers from importing it. */
+  /** Called when a new file has ended a worker that served. Keeps the other workers from importing the file. */
   function quarantineNewFile(worker: WorkerProcess, file: string, reason: string): void {
     const group = parseFileName(file)?.group;
     if (group === undefined) return;
@@ -199,7 +209,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function onImported(worker: WorkerProcess, load: GroupLoad, files: readonly LoadedFile[]): void {
-    // A worker of an older generation imports new groups too, but its other files may be out of date.
+    // A worker of an older generation imports new groups too, but its other files may be out of date. So its report is
+    // not used.
     if (isCurrent(worker)) {
       watch.addGroup(load, files);
       table.addGroup(worker.generation, load);
@@ -218,7 +229,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (current?.kind === 'probe') loader.abort();
   }
 
-  // Steps. One runs at a time; the next one is chosen when it has ended, or when an event comes.
+  // Steps. One step runs at a time. The next step is chosen when that step has ended, or when an event comes.
 
   function runNextStep(): void {
     if (current !== undefined || stopping.signal.aborted || table.current.number === 0) return;

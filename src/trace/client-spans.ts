@@ -1,6 +1,6 @@
-// The spans of requests that a controller sends, by `fetch` and by node:http, and the headers that continue the trace
-// in the service that is called. Both are followed by the channels that Node publishes to. Only requests within the
-// context of a request count, so the exporter's own are no spans.
+// Makes spans for the requests that a controller sends with `fetch` or node:http. Adds the headers that continue the
+// trace in the called service. Node publishes both kinds of requests on diagnostics channels, which this file follows.
+// A request gets a span only within the context of an incoming request. So the exporter's own requests get no span.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { flagAttribute, intAttribute, textAttribute } from './otlp.ts';
@@ -20,12 +20,12 @@ interface UndiciRequest {
   readonly origin: string | URL;
   readonly path: string;
   readonly method: string;
-  /** Names and values in turn. */
+  /** A flat list, in which each name is followed by its value. */
   readonly headers: unknown;
   addHeader(name: string, value: string): unknown;
 }
 
-/** The messages of all channels. Each has some of the fields. */
+/** The messages of all channels. A message has only some of the fields. */
 interface Message<Request> {
   readonly request: Request;
   readonly response: IncomingMessage;
@@ -43,15 +43,17 @@ interface Outcome {
 /** @returns a function that ends the subscriptions */
 export function traceClients({ context, knownMethods, mayPropagate, capturesQuery }: ClientSpanOptions): () => void {
   const { storage } = context;
-  /** The span of each request that has no answer yet, and the attributes that it has from its beginning. */
+  /** The spans of the requests that have no answer yet, with the attributes that were known when the request began. */
   const spans = new WeakMap<object, { readonly span: Span; readonly attributes: string[] }>();
-  /** Requests that have begun: Node publishes the beginning of one twice. */
+  /**
+   * The requests that have begun. Node publishes the beginning of a request twice, and the second message is ignored.
+   */
   const begun = new WeakSet<object>();
 
   /**
-   * Begins a span, and sends the trace on.
+   * Begins a span, and adds the headers of the trace to the request.
    *
-   * @param setHeader undefined: the header can no longer be set
+   * @param setHeader sets a header; undefined when the headers can no longer be set
    * @param isSet whether the author of the controller has set the header
    */
   function begin(request: object, host: string, setHeader: SetHeader | undefined, isSet: boolean): void {
@@ -68,7 +70,9 @@ export function traceClients({ context, knownMethods, mayPropagate, capturesQuer
     if (span !== parent) spans.set(request, { span, attributes });
   }
 
-  /** Ends a span when the head of the answer is there: nobody may ever read its body. */
+  /**
+   * Ends a span when the head of the answer has arrived. The span does not wait for the body, which may never be read.
+   */
   function end(request: UndiciRequest | ClientRequest, origin: URL, { status, version, error }: Outcome): void {
     const { span, attributes } = spans.get(request) ?? {};
     if (span === undefined || attributes === undefined) return;
@@ -86,7 +90,7 @@ export function traceClients({ context, knownMethods, mayPropagate, capturesQuer
     if (status === undefined) attributes.push(span.fail(error));
     else {
       attributes.push(intAttribute('http.response.status_code', status));
-      // The conventions count each status from 400 on as an error of the client's span.
+      // For the span of a client, the conventions count each status from 400 on as an error.
       if (status >= 400) attributes.push(span.fail({ code: String(status) }));
     }
     span.end(isKnown ? method : 'HTTP', 'client', attributes);
@@ -106,7 +110,7 @@ export function traceClients({ context, knownMethods, mayPropagate, capturesQuer
       const setHeader: SetHeader = (name, value) => request.setHeader(name, value);
       begin(request, request.host, isLate ? undefined : setHeader, request.hasHeader('traceparent'));
     },
-    // Node before 22.12 publishes nothing earlier, and here the head is written already.
+    // Node before 22.12 publishes no earlier message than this one. At this point the head has already been written.
     'http.client.request.start': ({ request }: Message<ClientRequest>) =>
       begin(request, request.host, undefined, request.hasHeader('traceparent')),
     'http.client.response.finish': ({ request, response }: Message<ClientRequest>) =>
@@ -121,13 +125,17 @@ export function traceClients({ context, knownMethods, mayPropagate, capturesQuer
   };
 }
 
-/** A throw of a subscriber would count as an uncaught exception, and end the worker. */
+/**
+ * Catches every error of a listener. Otherwise Node would treat the error as an uncaught exception, and the worker
+ * would end.
+ */
 function withoutThrow(listener: (message: never) => void): (message: unknown) => void {
   return (message) => {
     try {
       listener(message as never);
     } catch {
-      // The request has something that no client of Node has, such as an origin that is no URL. It gets no span.
+      // The request has something that no client of Node sends, such as an origin that is not a URL. The request gets
+      // no span.
     }
   };
 }
@@ -136,7 +144,10 @@ function hasName(headers: unknown, name: string): boolean {
   return Array.isArray(headers) && headers.some((text, i) => i % 2 === 0 && String(text).toLowerCase() === name);
 }
 
-/** The port is only in the socket, or in `Host` where the host is the same. */
+/**
+ * Returns the origin of a request. The port comes from the header `Host` if the header has the same host, and otherwise
+ * from the socket.
+ */
 function originOf(request: ClientRequest): URL {
   const { protocol, host, socket } = request;
   const name = host.includes(':') ? `[${host}]` : host;

@@ -1,5 +1,6 @@
-// Reads the variables by which OpenTelemetry is configured, as its specification names them. Other programs read them,
-// too, so a value that makes no sense never stops a start: tracing is off, or a default holds, and a line says so.
+// Reads the variables that configure OpenTelemetry, under the names of its specification. Other programs read the same
+// variables. So a value that makes no sense never stops a start. Instead, tracing is off or a default value is used,
+// and a log line says so.
 import { createSampler, DEFAULT_SAMPLER, SAMPLER_NAMES, type Sampler } from './sampler.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -7,22 +8,24 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export interface TraceSettings {
   readonly endpoint: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** Milliseconds that the export of a batch may take, retries included. */
+  /** The time limit for the export of a batch in milliseconds, including retries. */
   readonly timeout: number;
-  /** PEM files: the authority of the collector's certificate, and the certificate that the service shows. */
+  /** The path of a PEM file with the certificate of the authority that signed the collector's certificate. */
   readonly certificate: string | undefined;
+  /** The path of a PEM file with the certificate that this service shows to the collector. */
   readonly clientCertificate: string | undefined;
+  /** The path of a PEM file with the key of that certificate. */
   readonly clientKey: string | undefined;
   readonly compress: boolean;
   readonly samplerName: string;
   readonly sampler: Sampler;
-  /** Attributes of the resource. `service.name` is among them where a variable names it. */
+  /** The attributes of the resource, which is this service. `service.name` is one of them when a variable sets it. */
   readonly resource: ReadonlyMap<string, string>;
-  /** Milliseconds between two batches. */
+  /** Milliseconds between two batches of spans. */
   readonly delay: number;
-  /** Spans that wait at most. */
+  /** The most spans that wait for export. */
   readonly queueSize: number;
-  /** Spans of a batch at most. */
+  /** The most spans in a batch. */
   readonly batchSize: number;
   readonly knownMethods: ReadonlySet<string>;
 }
@@ -35,7 +38,7 @@ export interface IgnoredValue {
 
 export type TraceReading =
   | { readonly kind: 'on'; readonly settings: TraceSettings; readonly ignored: readonly IgnoredValue[] }
-  /** `isWanted`: a variable says to trace nothing. Otherwise something is wrong. */
+  /** `isWanted` is true when a variable turns tracing off. When it is false, something is wrong. */
   | { readonly kind: 'off'; readonly reason: string; readonly isWanted: boolean };
 
 const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
@@ -45,7 +48,7 @@ class Unusable extends Error {}
 export function readTraceSettings(env: Environment): TraceReading {
   const ignored: IgnoredValue[] = [];
   const textOf = (name: string): string => (env[name] ?? '').trim();
-  /** The variable for traces wins over that for all signals. */
+  /** Returns the name of the variable that is used. The variable for traces wins over the variable for all signals. */
   const nameOf = (suffix: string): string =>
     textOf(`OTEL_EXPORTER_OTLP_TRACES_${suffix}`) === ''
       ? `OTEL_EXPORTER_OTLP_${suffix}`
@@ -139,12 +142,12 @@ function readEndpoint(name: string, text: string): URL {
   const endpoint = URL.canParse(text) ? new URL(text) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol))
     throw new Unusable(`${name} is not a URL that begins with http:// or https://`);
-  // The address of all signals leads to those of each. That of the traces is used as it is.
+  // An address for all signals still needs the path for traces. An address for traces alone is used as it is.
   if (!name.includes('TRACES')) endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/v1/traces`;
   return endpoint;
 }
 
-/** The message names no value, because a header is mostly a secret. */
+/** Reads headers. The error message contains no value of a header, because most of these values are secret. */
 function readHeaders(name: string, text: string): Readonly<Record<string, string>> {
   const pairs = readPairs(text);
   const isHeader = ([key, value]: readonly [string, string]): boolean =>
@@ -156,7 +159,7 @@ function readHeaders(name: string, text: string): Readonly<Record<string, string
   return Object.fromEntries(pairs);
 }
 
-/** Reads `key=value,key=value` with percent-encoded values; undefined where it is malformed. */
+/** Reads `key=value,key=value` with percent-encoded values. Returns undefined when the text is malformed. */
 function readPairs(text: string): Map<string, string> | undefined {
   try {
     return new Map(
@@ -171,7 +174,9 @@ function readPairs(text: string): Map<string, string> | undefined {
   }
 }
 
-/** The API of OpenTelemetry keeps what is registered in a global variable, whatever copy of it registers. */
+/**
+ * Returns whether a tracer of OpenTelemetry is registered. Every copy of its API registers in the same global variable.
+ */
 function hasTracer(): boolean {
   const registered = (globalThis as Record<symbol, unknown>)[Symbol.for('opentelemetry.js.api.1')];
   return typeof registered === 'object' && registered !== null && 'trace' in registered;

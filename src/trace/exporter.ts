@@ -1,16 +1,17 @@
-// Sends spans to a collector by OTLP over HTTP: many in a request, one request at a time. The spans that wait are
-// bounded: while the collector is away, those beyond the bound are dropped and counted. No client ever waits for it.
+// Sends spans to a collector by OTLP over HTTP. One request carries many spans, and only one request is sent at a time.
+// The number of waiting spans is limited. While the collector is away, the spans beyond the limit are dropped and
+// counted. No client ever waits for the collector.
 import type { Log } from '../base/log.ts';
 import { followClock } from './otlp.ts';
 import type { SendBatch } from './post.ts';
 
 export interface ExporterOptions {
   readonly send: SendBatch;
-  /** The texts around the spans in the body of a request. */
+  /** The texts before and after the spans in the body of a request. */
   readonly envelope: readonly [before: string, behind: string];
-  /** Milliseconds between two batches. */
+  /** Milliseconds between two batches of spans. */
   readonly delay: number;
-  /** Milliseconds that a batch may take, retries included. */
+  /** The time limit of a batch in milliseconds, including retries. */
   readonly timeout: number;
   readonly queueSize: number;
   readonly batchSize: number;
@@ -21,15 +22,15 @@ export interface ExporterOptions {
 }
 
 export interface Exporter {
-  /** @param span as JSON */
+  /** Adds a span to the queue. @param span as JSON */
   add(span: string): void;
   readonly exported: () => number;
   readonly dropped: () => number;
-  /** Sends what waits, for `patience` milliseconds at most. Never rejects. */
+  /** Sends the spans that still wait, for at most `patience` milliseconds. Never rejects. */
   close(patience: number): Promise<void>;
 }
 
-/** Characters of all spans that wait. */
+/** The most characters of all waiting spans together. */
 const MOST_HELD = 8 * 1024 * 1024;
 /** Milliseconds before the first retry. Each further pause is twice as long, up to LONGEST_PAUSE. */
 const FIRST_PAUSE = 500;
@@ -43,11 +44,11 @@ export function createExporter(options: ExporterOptions): Exporter {
   let dropped = 0;
   let timer: NodeJS.Timeout | undefined;
   let sending: Promise<void> | undefined;
-  /** The moment at which a drain ends. */
+  /** The time at which `close` stops sending; undefined before `close` is called. */
   let deadline: number | undefined;
   let wake: (() => void) | undefined;
   let isFailing = false;
-  /** Spans of the batch that is on its way. */
+  /** The number of spans in the batch that is being sent. */
   let flying = 0;
 
   function add(span: string): void {
@@ -66,7 +67,7 @@ export function createExporter(options: ExporterOptions): Exporter {
     timer = undefined;
     sending ??= outside(async () => {
       await Promise.resolve();
-      // After a full batch the next one follows at once. A part of one waits for more.
+      // A full batch is followed by the next one at once. Spans that do not fill a batch wait for more.
       do await sendBatch();
       while (queue.length >= batchSize || (deadline !== undefined && queue.length > 0));
       sending = undefined;
@@ -86,10 +87,10 @@ export function createExporter(options: ExporterOptions): Exporter {
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
       const left = Math.min(end, deadline ?? end) - performance.now();
       const outcome = left <= 0 ? OUT_OF_TIME : await send(body, left);
-      // The drain has ended without this batch, and has counted it.
+      // `close` has ended before this batch was sent, and has already counted its spans as dropped.
       if (flying === 0) return;
       if (outcome.kind === 'sent') return succeed(batch.length, outcome.rejected, outcome.reason);
-      // Half of the pause is by chance, so that all instances do not come back at once.
+      // Up to half of the pause is random, so that not all instances retry at the same time.
       const wait = Math.max(outcome.after ?? 0, pause * (0.5 + random() / 2));
       const isLast = outcome.kind === 'refused' || performance.now() + wait > Math.min(end, deadline ?? end);
       if (isLast) return drop(batch.length, outcome.reason);
@@ -113,7 +114,7 @@ export function createExporter(options: ExporterOptions): Exporter {
     report(reason);
   }
 
-  /** Logs the first failure of a series. */
+  /** Logs a failure, but only the first one of a series. */
   function report(reason: string): void {
     if (!isFailing) log.warn('trace-export-failed', { reason, spans_dropped: dropped });
     isFailing = true;

@@ -1,11 +1,12 @@
-// Makes the ids of traces and spans: slices of one text of random hexadecimal digits, which is made anew when it is
-// used up. A call of the generator for each id would cost more than the rest of a span.
+// Makes the ids of traces and spans. Each id is a slice of one long text of random hexadecimal digits. When all digits
+// are used, a new text is made. One call of the random generator for each id would cost more than the rest of a span.
 import { crypto } from '../base/builtins.ts';
 
-/** Digits of a trace id and of a span id. */
+/** The number of digits in a trace id. */
 const TRACE = 32;
+/** The number of digits in a span id. */
 const SPAN = 16;
-/** Bytes that one call of the generator makes. */
+/** The number of random bytes that one call of the generator makes. */
 const POOL = 8192;
 
 let digits = '';
@@ -18,18 +19,28 @@ function take(length: number): string {
   }
   const id = digits.slice(at, at + length);
   at += length;
-  // An id of zeros is no id.
+  // The specification does not allow an id of zeros, so another one is made.
   return id === '0'.repeat(length) ? take(length) : id;
 }
 
-/** The number of values that the last digits of a trace id have, and that the first seven of these have. */
+/** The number of values that the last 13 digits of a trace id can have. */
 const RANGE = 2 ** 52;
+/** The number of values that the first seven of those 13 digits can have. */
 const HIGH_RANGE = 2 ** 28;
+/** The number of digits in a trace id that carry its randomness. */
 const RANDOM_DIGITS = 13;
-/** Three hexadecimal digits: `toString(16)` of so large a number would be the dearest part of a span. */
+/**
+ * The texts of all numbers with three hexadecimal digits. With them, no large number needs `toString(16)`, which would
+ * be the most expensive part of a span.
+ */
 const TRIPLES = Array.from({ length: 4096 }, (_, i) => i.toString(16).padStart(3, '0'));
 
-/** @param randomness from 0 to 1: the last digits of the id, by which all services with one ratio choose alike */
+/**
+ * Makes a trace id. Its last digits are the randomness. All services with the same sampling ratio decide by these
+ * digits, so they choose the same traces.
+ *
+ * @param randomness from 0 to 1
+ */
 export function newTraceId(randomness: number): string {
   const shifted = randomness * HIGH_RANGE;
   const high = Math.floor(shifted);
@@ -38,12 +49,12 @@ export function newTraceId(randomness: number): string {
   return take(TRACE - RANDOM_DIGITS) + first + triples(high & 0xffffff) + triples(low);
 }
 
-/** @param number of 24 bits */
+/** Returns six hexadecimal digits. @param number of 24 bits */
 function triples(number: number): string {
   return `${TRIPLES[number >>> 12]}${TRIPLES[number & 0xfff]}`;
 }
 
-/** The inverse of `newTraceId`. */
+/** Returns the randomness from which `newTraceId` made the id. */
 export function randomnessOf(traceId: string): number {
   return Number.parseInt(traceId.slice(TRACE - RANDOM_DIGITS), 16) / RANGE;
 }

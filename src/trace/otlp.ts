@@ -1,26 +1,29 @@
-// Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, with ids in hexadecimal), by hand: an object a span and
-// `JSON.stringify` would cost more than the whole bar for a traced request.
+// Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, but with ids in hexadecimal). The text is written by hand.
+// An object for each span and `JSON.stringify` would cost more than a traced request may cost as a whole.
 import { quote, quoteName } from '../base/json-text.ts';
 import type { SpanAttribute } from '../controller/trace.ts';
 
 export const KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const;
 export type Kind = keyof typeof KINDS;
 
-/** Characters of an attribute's text at most. Longer texts are cut. */
+/** The most characters in the text of an attribute. Longer texts are cut. */
 const LONGEST_TEXT = 4096;
-/** Items of a list at most. */
+/** The most items in a list. */
 const MOST_ITEMS = 100;
-/** Attributes of a span at most, as the specification has it. */
+/** The most attributes of a span, as in the specification. */
 const MOST_ATTRIBUTES = 128;
-/** Milliseconds by which the clock of the machine may differ before spans follow it. */
+/**
+ * The largest difference in milliseconds that is accepted between the clock of the machine and the times of spans. When
+ * the difference is larger, the times of later spans follow the clock.
+ */
 const MOST_DRIFT = 50;
 
-/** @param name is constant, or chosen by the author of a controller */
+/** @param name constant, or chosen by the author of a controller */
 export function textAttribute(name: string, value: string): string {
   return `{"key":${quoteName(name)},"value":{"stringValue":${quote(cut(value))}}}`;
 }
 
-/** Whole numbers have 64 bits in protobuf, so JSON has them as text. */
+/** Encodes a whole number. JSON carries it as text, because protobuf's whole numbers have 64 bits. */
 export function intAttribute(name: string, value: number): string {
   return `{"key":${quoteName(name)},"value":{"intValue":"${value}"}}`;
 }
@@ -34,7 +37,7 @@ export function listAttribute(name: string, values: readonly unknown[]): string 
   return `{"key":${quote(name)},"value":{"arrayValue":{"values":[${items}]}}}`;
 }
 
-/** The attributes that a controller gives. Values of other types are sent as text. */
+/** Encodes the attributes that a controller gives. Values of other types are sent as text. */
 export function attributesOf(given: Readonly<Record<string, SpanAttribute>> | undefined): string[] {
   if (given === undefined) return [];
   return Object.entries(given)
@@ -62,7 +65,10 @@ function textOf(value: unknown): string {
 
 const HALF = /\p{Surrogate}/gu;
 
-/** Protobuf has only well-formed texts: a reader may refuse the whole body for half of a character. */
+/**
+ * Cuts a text to the longest length and replaces halves of surrogate pairs. Protobuf allows only well-formed texts, so
+ * a reader may refuse the whole body because of one half character.
+ */
 export function cut(text: string): string {
   return (text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text).replace(HALF, '\ufffd');
 }
@@ -80,9 +86,11 @@ let lastMillisecond = 0;
 let lastText = '';
 
 /**
- * Formats a time. Most times share their millisecond with the one before, and the text of so large a number is dear.
+ * Formats a time. Most times have the same millisecond as the time before. So the text of that millisecond is cached,
+ * because it is expensive to make the text of so large a number.
  *
- * @param moment of `performance.now()` @returns nanoseconds of Unix time, exact to a microsecond
+ * @param moment a time of `performance.now()`
+ * @returns nanoseconds of Unix time, exact to a microsecond
  */
 export function nanoseconds(moment: number): string {
   const time = anchor + moment;
@@ -95,8 +103,9 @@ export function nanoseconds(moment: number): string {
 }
 
 const ERROR_STATUS = ',"status":{"code":2}';
-/** The bits of `flags` that say whether the parent is in another process (OTLP, `SpanFlags`). */
+/** The bit of `flags` that says that the bit `IS_REMOTE` is meaningful (OTLP, `SpanFlags`). */
 const HAS_IS_REMOTE = 0x100;
+/** The bit of `flags` that says that the parent is in another process. */
 const IS_REMOTE = 0x200;
 
 export interface SpanParts {
@@ -106,15 +115,16 @@ export interface SpanParts {
   readonly isRemoteParent: boolean;
   readonly flags: number;
   readonly tracestate: string;
-  /** Moments of `performance.now()`. */
+  /** The start of the span, as a time of `performance.now()`. */
   readonly startedAt: number;
+  /** The end of the span, as a time of `performance.now()`. */
   readonly endedAt: number;
   readonly hasFailed: boolean;
 }
 
 /**
- * @param head `"name":…,"kind":…`
- * @param attributes with commas between them
+ * @param head the text `"name":…,"kind":…`
+ * @param attributes the attributes as JSON, separated by commas
  */
 export function encodeSpan(span: SpanParts, head: string, attributes: string): string {
   const { traceId, spanId, parentSpanId, isRemoteParent, flags, tracestate, startedAt, endedAt, hasFailed } = span;
@@ -124,7 +134,7 @@ export function encodeSpan(span: SpanParts, head: string, attributes: string): s
   return `{"traceId":"${traceId}","spanId":"${spanId}",${parent}${state}"flags":${bits},${head},"startTimeUnixNano":"${nanoseconds(startedAt)}","endTimeUnixNano":"${nanoseconds(endedAt)}","attributes":[${attributes}]${hasFailed ? ERROR_STATUS : ''}}`;
 }
 
-/** @returns what comes before the spans of a request to the collector, and what comes behind them */
+/** @returns the texts before and after the spans in the body of a request to the collector */
 export function createEnvelope(resource: ReadonlyMap<string, string | number>, version: string): [string, string] {
   const attributes = attributesOf(Object.fromEntries(resource)).join(',');
   return [
@@ -133,5 +143,5 @@ export function createEnvelope(resource: ReadonlyMap<string, string | number>, v
   ];
 }
 
-/** The version of the semantic conventions whose names the spans have. */
+/** The address of the semantic conventions, in the version whose names the spans use. */
 const SCHEMA = 'https://opentelemetry.io/schemas/1.37.0';

@@ -1,4 +1,4 @@
-// One request to the collector, and what its answer means (OTLP 1, "OTLP/HTTP Response").
+// Sends one request to the collector, and interprets the answer (OTLP 1, "OTLP/HTTP Response").
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import type { RequestOptions } from 'node:https';
@@ -8,12 +8,12 @@ import type { TraceSettings } from './environment.ts';
 
 export type Outcome =
   | { readonly kind: 'sent'; readonly rejected: number; readonly reason: string | undefined }
-  /** `after`: the milliseconds that the collector wants to be left alone. */
+  /** The request may be retried. `after` is the number of milliseconds that the collector asks the sender to wait. */
   | { readonly kind: 'failed'; readonly reason: string; readonly after: number | undefined }
-  /** A retry would be refused, too. */
+  /** The collector would refuse a retry, too. */
   | { readonly kind: 'refused'; readonly reason: string; readonly after: undefined };
 
-/** @param time milliseconds at most. Never rejects. */
+/** Sends one batch and never rejects. @param time the time limit in milliseconds */
 export type SendBatch = (body: string, time: number) => Promise<Outcome>;
 
 type PostSettings = Pick<
@@ -21,12 +21,12 @@ type PostSettings = Pick<
   'endpoint' | 'headers' | 'certificate' | 'clientCertificate' | 'clientKey' | 'compress'
 >;
 
-/** The statuses that the protocol lets a sender retry. */
+/** The statuses after which the protocol allows a retry. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-/** Bytes of an answer that are read. */
+/** The most bytes of an answer that are read. */
 const LONGEST_ANSWER = 64 * 1024;
 
-/** @throws Error when a file of a certificate cannot be read */
+/** @throws Error when the file of a certificate cannot be read */
 export function createPost(settings: PostSettings, userAgent: string): SendBatch {
   const { endpoint, headers, certificate, clientCertificate, clientKey, compress } = settings;
   const isSecure = endpoint.protocol === 'https:';
@@ -75,7 +75,9 @@ async function readAnswer(response: IncomingMessage): Promise<Outcome> {
   return { kind: 'failed', reason, after: readRetryAfter(response.headers['retry-after']) };
 }
 
-/** The collector may have taken only a part. Such a batch is not sent again. */
+/**
+ * Reads the answer to a batch that the collector has accepted, perhaps only in part. Such a batch is not sent again.
+ */
 function readPartialSuccess(text: string): Outcome {
   const { rejectedSpans, errorMessage } = partialSuccessOf(text);
   const count = Number(rejectedSpans);
@@ -88,12 +90,12 @@ function partialSuccessOf(text: string): { readonly rejectedSpans?: unknown; rea
   try {
     return JSON.parse(text)?.partialSuccess ?? {};
   } catch {
-    // A collector may answer with anything. The status says that it has the spans.
+    // The body of the answer may be anything. The status has already shown that the collector has the spans.
     return {};
   }
 }
 
-/** Seconds, or a date (RFC 9110, 10.2.3). */
+/** Reads the header Retry-After: seconds or a date (RFC 9110, 10.2.3). Returns milliseconds from now. */
 function readRetryAfter(header: string | undefined): number | undefined {
   if (header === undefined) return undefined;
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;

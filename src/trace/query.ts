@@ -1,13 +1,17 @@
-// Queries in attributes. A query may hold personal data and keys, so it is left out unless TRACE_CAPTURE asks for it.
+// Prepares queries for attributes. A query may contain personal data and keys, so it is left out unless TRACE_CAPTURE
+// asks for it.
 
-/** The signatures that the conventions name. A query with one of them opens an object of a cloud. */
+/**
+ * The parameters for signatures, as the conventions name them. Anybody who has a query with such a signature can open
+ * an object in a cloud.
+ */
 const SECRETS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature)=[^&]*/g;
 
 export function redactQuery(query: string): string {
   return query.replace(SECRETS, '$1$2=REDACTED');
 }
 
-/** @param target a path with its query @param isAsked whether the query is kept */
+/** @param target a path with its query @param isAsked whether the query stays in the result */
 export function visibleTarget(target: string, isAsked: boolean): string {
   const at = target.indexOf('?');
   if (at < 0) return target;

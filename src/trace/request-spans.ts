@@ -1,5 +1,5 @@
-// The spans of requests, by the semantic conventions for HTTP servers. The events come from public channels, so any
-// other tool can do what this file does.
+// Makes the spans of incoming requests, by the semantic conventions for HTTP servers. The events come from public
+// channels, so any other tool can do the same as this file.
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { quote } from '../base/json-text.ts';
 import { parseTraceparent } from '../base/traceparent.ts';
@@ -18,11 +18,11 @@ export interface RequestSpanOptions {
   readonly capture: readonly string[];
 }
 
-/** Routes whose texts are kept. */
+/** The most routes for each method whose texts are cached. */
 const MOST_ROUTES = 1000;
 
 interface RouteTexts {
-  /** The name and the kind. */
+  /** The name and the kind of the span, as JSON. */
   readonly head: string;
   readonly attributes: string;
 }
@@ -35,7 +35,7 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
   const peers = new WeakMap<object, string>();
   const backgroundSpans = new WeakMap<object, Span>();
 
-  /** The texts that all requests of a route share, by the method and the route. */
+  /** Returns the texts that all requests with the same method and route share. */
   function textsOf({ verb, route, tool }: RequestEvent): RouteTexts {
     const key = tool === undefined ? (route ?? '') : `${route ?? ''} ${tool}`;
     const kept = routes.get(verb)?.get(key);
@@ -49,7 +49,8 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
       ...(route === undefined ? [] : [textAttribute('http.route', route)]),
       ...(tool === undefined ? [] : [textAttribute('gen_ai.tool.name', tool)]),
     ];
-    // The request that brings the call of a tool is the one that a client has sent.
+    // The call of a tool arrives inside another request. Only that other request has been sent by a client, so the call
+    // is internal.
     const kind = tool === undefined ? KINDS.server : KINDS.internal;
     const texts = { head: `"name":${quote(name)},"kind":${kind}`, attributes: attributes.join(',') };
     const ofVerb = routes.get(verb) ?? new Map<string, RouteTexts>();
@@ -57,7 +58,7 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
     return texts;
   }
 
-  /** The attributes of a connection. */
+  /** Returns the attributes of a connection, which are made once for each connection. */
   function peerOf({ request }: RequestEvent): string {
     const { socket } = request;
     const kept = peers.get(socket);
@@ -81,7 +82,7 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
     return text;
   }
 
-  /** The status of the answer, and the kind of its failure. */
+  /** Returns the attributes for the status of the answer and for the kind of its failure. */
   function outcomeOf({ status, bytes, response, error }: RequestEvent, span: Span): string {
     if (status < 499) return statusOf(status);
     if (status > 499) {
@@ -89,7 +90,7 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
       const type = error === undefined ? '_OTHER' : errorType(error);
       return `${statusOf(status)},${textAttribute('error.type', type === '_OTHER' ? String(status) : type)}`;
     }
-    // The client left before the last byte. It has the head where it has some of the body.
+    // The client left before the last byte. If it has a part of the body, it has also received the status.
     span.hasFailed = true;
     const sent = bytes > 0 ? `${statusOf(response.statusCode)},` : '';
     return `${sent}${textAttribute('error.type', 'client_disconnected')}`;
@@ -166,7 +167,7 @@ function tracestateOf(rawHeaders: readonly string[]): string {
   return lines.length === 0 ? '' : parseTracestate(lines);
 }
 
-/** The values of the query and of headers that TRACE_CAPTURE asks for, a comma before each. */
+/** Returns the values of the query and of headers that TRACE_CAPTURE asks for, with a comma before each. */
 function capturedOf({ request }: RequestEvent, capture: readonly string[]): string {
   const attributes = capture.flatMap((name) => {
     if (name === 'query') {

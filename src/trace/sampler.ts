@@ -1,9 +1,9 @@
-// Decides which traces are recorded: the samplers that OTEL_TRACES_SAMPLER names.
+// Decides which traces are recorded. Contains the samplers that the variable OTEL_TRACES_SAMPLER can name.
 import { SAMPLED, type TraceContext } from '../base/traceparent.ts';
 
 /**
- * @param randomness of the id of the trace, from 0 to 1
- * @param parent the span of the caller; undefined: the request begins a trace
+ * @param randomness the number from 0 to 1 that the id of the trace contains
+ * @param parent the span of the caller; undefined when the request begins a trace
  */
 export type Sampler = (randomness: number, parent: TraceContext | undefined) => boolean;
 
@@ -19,7 +19,7 @@ const ofRatio =
   (randomness) =>
     randomness >= 1 - ratio;
 
-/** A span of the caller decides. The root sampler decides where there is none. */
+/** Follows the decision of the caller's span. Without such a span, the root sampler decides. */
 function byParent(root: Root): Sampler {
   return (randomness, parent) => (parent === undefined ? root(randomness) : (parent.flags & SAMPLED) !== 0);
 }

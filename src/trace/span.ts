@@ -1,5 +1,5 @@
-// A span under way: its ids, and the spans below it. A span that is not sampled has ids, too, for the log and for the
-// services that are called, and is never exported.
+// A span that has begun: its ids, and the spans below it. A span that is not sampled is never exported. But it has ids,
+// too, for the log and for the services that are called.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { quote } from '../base/json-text.ts';
 import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../base/traceparent.ts';
@@ -16,7 +16,7 @@ export interface SpanContext {
   readonly add: (span: string) => void;
 }
 
-/** The name of an error as an attribute: a class or a code, and never its message. */
+/** The form of an error's name that may be sent as an attribute: a code or a class. A message is never sent. */
 const ERROR_NAME = /^[\w.$-]{1,100}$/;
 
 export class Span implements Trace, SpanParts {
@@ -28,11 +28,14 @@ export class Span implements Trace, SpanParts {
   endedAt = 0;
   hasFailed = false;
   readonly context: SpanContext;
-  /** Made for the first reader: most spans that are not sampled have none. */
+  /**
+   * The trace id, or the number from which the id is made when it is first read. Nobody reads the ids of most spans
+   * that are not sampled.
+   */
   #traceId: string | number;
   #spanId = '';
 
-  /** @param traceId the id, or the randomness of a new one */
+  /** @param traceId the id, or the randomness from which a new id is made */
   constructor(
     context: SpanContext,
     traceId: string | number,
@@ -68,7 +71,7 @@ export class Span implements Trace, SpanParts {
     return formatTraceparent(this);
   }
 
-  /** A span below this one, in this process. */
+  /** Makes a span below this one, in the same process. */
   child(): Span {
     return new Span(this.context, this.traceId, this.spanId, false, this.flags, this.tracestate);
   }
@@ -94,8 +97,8 @@ export class Span implements Trace, SpanParts {
         end();
         return result;
       }
-      // A promise of Node is followed by another one, so that a rejection that nobody handles is still reported. A
-      // thenable of a library, such as a query, is returned itself: it has methods that no promise has.
+      // For a promise of Node, the promise of `then` is returned. So a rejection that nobody handles is still reported.
+      // A thenable of a library, such as a query, is returned itself, because it has methods that a promise lacks.
       if (Object.getPrototypeOf(result) !== Promise.prototype) {
         result.then(end, fail);
         return result;
@@ -113,7 +116,7 @@ export class Span implements Trace, SpanParts {
     });
   }
 
-  /** Marks the span as failed. @returns the attribute that says why */
+  /** Marks the span as failed. @returns the attribute with the reason */
   fail(error: unknown): string {
     this.hasFailed = true;
     return textAttribute('error.type', errorType(error));
@@ -127,14 +130,14 @@ export class Span implements Trace, SpanParts {
     );
   }
 
-  /** @param head as `encodeSpan` takes it */
+  /** Ends the span. @param head the name and the kind, in the form that `encodeSpan` takes */
   endAs(head: string, attributes: string): void {
     this.endedAt = performance.now();
     this.context.add(encodeSpan(this, head, attributes));
   }
 }
 
-/** Begins the span of a request. @param parent the span of the caller; undefined: a trace begins */
+/** Begins the span of a request. @param parent the span of the caller; undefined when the request begins a trace */
 export function beginSpan(
   context: SpanContext,
   sampler: Sampler,
@@ -147,13 +150,13 @@ export function beginSpan(
   return new Span(context, parent?.traceId ?? randomness, parent?.spanId, parent !== undefined, flags, tracestate);
 }
 
-/** The code of an error, or the name of its class. */
+/** Returns the code of an error, or else the name of its class. */
 export function errorType(error: unknown): string {
   try {
     const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
     for (const text of [code, name]) if (typeof text === 'string' && ERROR_NAME.test(text)) return text;
   } catch {
-    // Reading the field of a thrown value may throw.
+    // A thrown value can be anything, and even reading its fields may throw.
   }
   return '_OTHER';
 }

@@ -1,21 +1,24 @@
 // Reads the header `tracestate` of W3C Trace Context (3.3). This service adds no member of its own, so it only checks
 // the list and passes it on.
 
-/** The most members of a list (3.3.1.1). A longer list is dropped as a whole. */
+/** The most members of a list that the standard allows (3.3.1.1). A longer list is dropped as a whole. */
 const MOST_MEMBERS = 32;
-/** Characters that a list keeps at least (3.3.1.5). From a longer one, whole members are removed. */
+/**
+ * The most characters of a list that are passed on, which is the minimum of the standard (3.3.1.5). Whole members are
+ * removed from a longer list.
+ */
 const LONGEST_LIST = 512;
-/** Members that are longer are removed first (3.3.1.5). */
+/** The length in characters above which a member is removed first (3.3.1.5). */
 const LONG_MEMBER = 128;
 
-/** A name, or a tenant and its system: `rojo`, `fw529a3039@dt` (3.3.1.3.1). */
+/** The form of a key: a name, or a tenant and its system, such as `rojo` or `fw529a3039@dt` (3.3.1.3.1). */
 const KEY = /^(?:[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})$/;
-/** Printable ASCII without comma and equals sign, whose last character is no space (3.3.1.3.2). */
+/** The form of a value: printable ASCII without comma and equals sign, not ending in a space (3.3.1.3.2). */
 const VALUE = /^[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 
 /**
- * @param lines the values of all header lines of that name, in their order
- * @returns the list in its shortest spelling; empty for a list that breaks a rule, and for an empty list
+ * @param lines the values of all header lines with the name `tracestate`, in their order
+ * @returns the list in its shortest spelling; empty when the list is empty or breaks a rule
  */
 export function parseTracestate(lines: readonly string[]): string {
   const members = lines
@@ -34,7 +37,7 @@ export function parseTracestate(lines: readonly string[]): string {
   return shorten(members).join(',');
 }
 
-/** Removes long members, and then the last ones: the first members are the newest. */
+/** Removes the long members first, and then members from the end, because the first members are the newest. */
 function shorten(members: string[]): string[] {
   const lengthOf = (list: readonly string[]) => list.join(',').length;
   for (let i = members.length - 1; i >= 0 && lengthOf(members) > LONGEST_LIST; i--)

@@ -1,5 +1,5 @@
-// The door of the room: turns tracing on in a worker. Nothing else of the service imports the room, and the room
-// follows the service by public channels alone.
+// The entry point of this folder: turns tracing on in a worker. No other part of the service imports any other file of
+// this folder. The folder receives its events only through public channels.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hostname } from 'node:os';
 import { describeFailure } from '../base/failure.ts';
@@ -16,7 +16,7 @@ import type { Span } from './span.ts';
 export interface TracingOptions {
   readonly env: Environment;
   readonly settings: Pick<Settings, 'tracePropagate' | 'traceCapture'>;
-  /** The name and the version of the service, where no variable names them. */
+  /** The name and the version of the service, which are used when no variable sets them. */
   readonly service: { readonly title: string; readonly version: string };
   /** The version of Gatefold. */
   readonly version: string;
@@ -24,13 +24,16 @@ export interface TracingOptions {
 }
 
 export interface Tracing {
-  /** The spans that the collector has, and those that it has not, since the start. */
+  /** The number of spans that the collector has received, and the number of spans that were lost, since the start. */
   status(): { readonly exported: number; readonly dropped: number };
-  /** Ends all subscriptions, and sends what waits. */
+  /** Ends all subscriptions, and sends the spans that still wait. */
   close(): Promise<void>;
 }
 
-/** Milliseconds for the last spans of a worker that ends. The supervisor gives it 5 s after its drain. */
+/**
+ * The time limit for sending the last spans of a worker that ends, in milliseconds. The supervisor gives the worker 5 s
+ * after its drain.
+ */
 const PATIENCE = 3000;
 
 export type TraceState =
@@ -42,7 +45,7 @@ export type TraceState =
     }
   | { readonly kind: 'off'; readonly reason: string; readonly isWanted: boolean };
 
-/** Reads the variables, and the files that they name. */
+/** Reads the variables, and the files that the variables name. */
 export function readTraceState(env: Environment, version: string): TraceState {
   const reading = readTraceSettings(env);
   if (reading.kind === 'off') return reading;
@@ -53,7 +56,7 @@ export function readTraceState(env: Environment, version: string): TraceState {
   }
 }
 
-/** Logs, once a service, whether requests are traced, and every value that is ignored. */
+/** Logs whether requests are traced, and every value that is ignored. Called once for the whole service. */
 export function announceTracing(env: Environment, version: string, log: Log): void {
   const state = readTraceState(env, version);
   if (state.kind === 'off') {
@@ -62,11 +65,11 @@ export function announceTracing(env: Environment, version: string, log: Log): vo
   }
   const { endpoint, samplerName: sampler } = state.settings;
   for (const value of state.ignored) log.warn('trace-variable-ignored', { ...value });
-  // A URL may have a key as its user or in its query.
+  // The user or the query of a URL may contain a key, so neither is logged.
   log.info('traces-on', { endpoint: endpoint.origin + endpoint.pathname, sampler });
 }
 
-/** @returns undefined where tracing is off */
+/** @returns undefined when tracing is off */
 export function startTracing(options: TracingOptions): Tracing | undefined {
   const { env, service, version, log } = options;
   const { tracePropagate, traceCapture: capture } = options.settings;
@@ -101,7 +104,7 @@ export function startTracing(options: TracingOptions): Tracing | undefined {
   };
 }
 
-/** The variables win over what the service finds out by itself. */
+/** Collects the attributes of the service. The variables win over the values that the service finds by itself. */
 function resourceOf(
   { resource }: TraceSettings,
   service: TracingOptions['service'],
@@ -119,7 +122,10 @@ function resourceOf(
   ]);
 }
 
-/** @param hosts TRACE_PROPAGATE @returns whether a host gets the trace; `*.internal` covers `a.b.internal` */
+/**
+ * @param hosts the setting TRACE_PROPAGATE
+ * @returns whether a host gets the headers of the trace; `*.internal` also matches `a.b.internal`
+ */
 function matchHosts(hosts: readonly string[] | 'all'): (host: string) => boolean {
   if (hosts === 'all') return () => true;
   return (host) => {

@@ -19,7 +19,7 @@ export interface DrainOptions {
   readonly timeout: number;
   /**
    * Milliseconds to keep accepting when no other worker accepts on the same socket. Closing that socket resets the
-   * connections that are not accepted yet. Null when other workers accept.
+   * connections that are not accepted yet. `acceptFor` is null when other workers accept.
    */
   readonly acceptFor: number | null;
   /** Called when no connection is left, or the time is over. */
@@ -28,16 +28,16 @@ export interface DrainOptions {
 
 /**
  * Milliseconds before idle connections are closed. A request may be on its way on a connection that looks idle. A
- * client that sends one in this time gets an answer with `Connection: close`, so it loses nothing.
+ * client that sends a request in this time gets an answer with `Connection: close`, so no request is lost.
  */
 const IDLE_GRACE = 1500;
 /** Milliseconds between two checks of the connections. */
 const SWEEP_INTERVAL = 50;
 /** Milliseconds after `timeout` until draining ends, although some connection is still open. */
 const CUT_GRACE = 200;
-/** Turns of the event loop without a new connection, after which no connection is waiting to be accepted. */
+/** Number of turns of the event loop without a new connection, after which no connection is waiting to be accepted. */
 const QUIET_TURNS = 3;
-/** Milliseconds to wait for QUIET_TURNS at most. */
+/** Maximum milliseconds to wait for QUIET_TURNS. */
 const QUIET_LIMIT = 400;
 
 export function drain(
@@ -61,7 +61,8 @@ export function drain(
     const isOver = now - startedAt >= timeout + CUT_GRACE;
     if (isLate) server.closeAllConnections();
     if (stoppedAt === undefined) return;
-    // Each answer since `stoppedAt` has ended its connection, so a connection that is idle now was idle since then.
+    // Each answer since `stoppedAt` has ended its connection. So a connection that is idle now has been idle since
+    // `stoppedAt`.
     if (now - stoppedAt >= IDLE_GRACE) server.closeIdleConnections();
     server.getConnections((_error, count) => {
       if ((count > 0 && !isOver) || (pendingWork() > 0 && !isLate)) return;
@@ -73,7 +74,8 @@ export function drain(
 }
 
 /**
- * Calls close() of net.Server. That of http.Server also cuts idle connections, on which a request may be on its way.
+ * Calls close() of net.Server. The close() of http.Server would also cut idle connections, on which a request may be on
+ * its way.
  */
 function stopAccepting(server: Server): void {
   if (server.listening) stopListening(server);
@@ -81,7 +83,8 @@ function stopAccepting(server: Server): void {
 
 /**
  * Calls back when no connection waits to be accepted. The kernel completes connections before the process accepts them,
- * and closing the socket resets those. Right after a quiet turn the risk is only microseconds long.
+ * and closing the socket resets such connections. Right after a quiet turn of the event loop, such a connection can
+ * come only within microseconds.
  */
 function whenQuiet(server: Server, callback: () => void): void {
   let arrivals = 0;

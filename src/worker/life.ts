@@ -29,7 +29,9 @@ export interface RunningParts {
     }): Promise<readonly GroupLoad[]>;
     /** Returns every file that has been imported so far. */
     closure(): readonly LoadedFile[];
-    /** Returns a promise when it has to import the group. @throws when the group failed to load and has not changed */
+    /**
+     * Returns a promise when the group has to be imported. @throws when the group failed to load and has not changed
+     */
     find(page: string): unknown;
     /** Disposes of the controllers. Never rejects, and waits at most 5 s for each (groups/disposal.ts). */
     dispose(): Promise<void>;
@@ -37,9 +39,12 @@ export interface RunningParts {
     skip(file: string, reason: string): void;
   };
   readonly limiter: Pick<RateLimiter, 'applyBalances'>;
-  /** Takes the counts since the last call, for the supervisor. Absent when OPS_PORT is not set. */
+  /** Takes the counts since the last call, for the supervisor. `takeMetrics` is absent when OPS_PORT is not set. */
   takeMetrics?(): unknown;
-  /** Sends what the process holds for others, while the controllers are disposed of. Never rejects. */
+  /**
+   * Sends data that the process has buffered for other services, such as traces. Runs while the controllers are
+   * disposed of. Never rejects.
+   */
   finish?(): Promise<void>;
 }
 
@@ -48,9 +53,11 @@ export interface WorkerOptions {
   readonly createParts: (events: {
     /** Called before a new group is imported. */
     onImporting(file: string): void;
-    /** Called after that. The requests for the group wait for the promise. */
+    /** Called after a new group was imported. The requests for the group wait for the returned promise. */
     onImported(load: GroupLoad): void | Promise<void>;
-    /** Called for each file that an import reads: of a group that is loaded, or of an operation that is called. */
+    /**
+     * Called for each file that an import reads. The import may be part of a load, or of an operation that is called.
+     */
     onFile(file: LoadedFile): void;
     /** Called with the tokens that callers have spent. */
     onSpent(spendings: readonly Spending[]): void;
@@ -62,17 +69,23 @@ export interface WorkerOptions {
   readonly log: Log;
   /** Writes the log lines that are still buffered. Called before the process ends. */
   readonly flush: () => void;
-  /** Milliseconds to drain when the connection to the supervisor breaks. Otherwise the `drain` message has the time. */
+  /**
+   * Milliseconds to drain when the connection to the supervisor breaks. In any other case, the `drain` message contains
+   * the time.
+   */
   readonly drainTimeout: number;
 }
 
-/** Uncaught exceptions that are logged. A timer that throws on every tick must not fill the disk. */
+/** Maximum number of uncaught exceptions that are logged. A timer that throws on every tick must not fill the disk. */
 const MAX_FAULTS_LOGGED = 20;
 /** Milliseconds between two reports of the metrics. */
 const METRICS_INTERVAL = 1000;
-/** Milliseconds to wait for the last report to be sent. A blocked supervisor does not receive it. */
+/** Milliseconds to wait until the last report is sent. A supervisor that is blocked does not receive the report. */
 const METRICS_GRACE = 500;
-/** Milliseconds after which held requests continue when the supervisor is blocked. It normally waits 2 s at most. */
+/**
+ * Milliseconds after which held requests for a new group continue when the supervisor is blocked. The supervisor
+ * normally waits 2 s at most.
+ */
 const MAX_SHARING_TIME = 3000;
 
 export async function runWorker({
@@ -169,7 +182,7 @@ export async function runWorker({
 
   function importGroup(group: string): void {
     // A successful import has already sent `imported`, and a failed one has been logged. The reply is sent in each
-    // case, so that the supervisor also gets it when the worker has the group already or the file has vanished.
+    // case. So the supervisor also gets it when the worker has the group already, or when the file has vanished.
     const reply = () => send({ kind: 'import-finished', group });
     let imported: unknown;
     try {
@@ -195,7 +208,10 @@ export async function runWorker({
     });
   }
 
-  /** Reports files that an operation imports when it is called. One import leads to others, so they go together. */
+  /**
+   * Reports files that an operation imports when it is called. One import leads to others, so all files of one turn of
+   * the event loop are reported together.
+   */
   function onFile(file: LoadedFile): void {
     if (!isLoaded) return;
     if (unreported.length === 0) {
@@ -236,7 +252,7 @@ export async function runWorker({
     drain(parts.app, { timeout, acceptFor, onDrained: disposeAndExit });
   }
 
-  /** Ends the process. The supervisor kills a worker that is still there after the time that it allows. */
+  /** Ends the process. The supervisor kills a worker that is still there after its time limit. */
   function disposeAndExit(): void {
     if (parts === undefined) exit();
     else void Promise.all([parts.groups.dispose(), parts.finish?.()]).then(exit);
@@ -251,7 +267,9 @@ export async function runWorker({
   }
 }
 
-/** Connections that wait in the kernel while all workers are busy. The kernel may lower this number. */
+/**
+ * Maximum number of connections that wait in the kernel while all workers are busy. The kernel may lower this number.
+ */
 const BACKLOG = 4096;
 
 function send(message: FromWorker, onSent: () => void = () => {}): void {
@@ -268,7 +286,10 @@ function messageOf(error: unknown): string {
   }
 }
 
-/** Finds the author's line in a stack. A throw in a timer has no request that could be logged instead. */
+/**
+ * Finds the author's line in a stack. An exception in a timer belongs to no request, so the log can name only this
+ * line.
+ */
 function placeIn(stack: unknown): { at?: string } {
   const frame = typeof stack === 'string' ? authorsFrame(stack) : undefined;
   return frame === undefined ? {} : { at: `${frame.file}:${frame.line}` };

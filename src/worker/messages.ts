@@ -12,7 +12,8 @@ import type { ToWorkerStore, WorkerCall } from '../store/messages.ts';
 export type ToWorker =
   /**
    * Load the folder. Sent once to each worker. `files` are the names in the folder, the same for all workers of a
-   * generation. `skip` maps files that ended or hung an earlier worker to the reason. The worker must not import them.
+   * generation. `skip` lists files that ended or hung an earlier worker, each with the reason. The worker must not
+   * import these files.
    */
   | {
       readonly kind: 'load';
@@ -23,7 +24,7 @@ export type ToWorker =
   | { readonly kind: 'import'; readonly group: string }
   /** Answer the requests for this new group now: every worker has tried to import it. */
   | { readonly kind: 'shared'; readonly group: string }
-  /** Do not import this file until it changes: another worker ended while it imported it. */
+  /** Do not import this file until it changes, because another worker ended while importing it. */
   | { readonly kind: 'skip'; readonly file: string; readonly reason: string }
   /** Serve HTTPS with this certificate. The message contains a private key, so it must never be logged. */
   | { readonly kind: 'secure'; readonly state: SecureState }
@@ -47,7 +48,7 @@ export type FromWorker =
   | { readonly kind: 'booted' }
   /** The worker begins to import this file. If the process then ends or hangs, the file is to blame. */
   | { readonly kind: 'loading'; readonly file: string }
-  /** The worker cannot load, and no controller is to blame: a table exists and cannot be read. */
+  /** The worker cannot load, and no controller is to blame: a table of the data folder exists but cannot be read. */
   | { readonly kind: 'load-failed'; readonly reason: string }
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   | { readonly kind: 'listening' }
@@ -60,8 +61,8 @@ export type FromWorker =
   /** Files that an operation imported when it was called, after the load. */
   | { readonly kind: 'files-read'; readonly files: readonly LoadedFile[] }
   /**
-   * The reply to `import`, sent in every case. After `imported` the supervisor ignores it. It ends the wait when the
-   * worker had the group already, or the file vanished.
+   * The reply to `import`, sent in every case. After `imported`, the supervisor ignores the reply. Otherwise the reply
+   * ends the supervisor's wait: the worker had the group already, or the file vanished.
    */
   | { readonly kind: 'import-finished'; readonly group: string }
   /** Something was thrown outside of any request, and has been logged. */

@@ -24,23 +24,23 @@ export interface WorkerPartsOptions {
   /** Receives the log lines of the requests. */
   readonly sink: LineSink;
   readonly observer?: RequestObserver | undefined;
-  /** Default: HTTP without TLS. */
+  /** The transport of the app. The default is HTTP without TLS. */
   readonly transport?: Transport | undefined;
   /** Called before a group is imported that was added while the worker serves. */
   readonly onImporting?: (file: string) => void;
-  /** Called after such an import. The requests for the group wait for the promise. */
+  /** Called after such an import. The requests for the group wait for the returned promise. */
   readonly onImported?: (load: GroupLoad) => void | Promise<void>;
   /** Called for each file that an import reads. */
   readonly onFile?: (file: LoadedFile) => void;
-  /** Called with the tokens that callers have spent. Undefined when this process is the only one. */
+  /** Called with the tokens that callers have spent. `onSpent` is undefined when this process is the only one. */
   readonly onSpent?: (spendings: readonly Spending[]) => void;
   /** The store that this machine shares with others. */
   readonly shared?: SharedTable | undefined;
   /** Whether a large folder may be loaded from the caches of earlier processes (groups/contract-cache.ts). */
   readonly usesCaches?: boolean | undefined;
-  /** Adds callers to those of the table, for tests. */
+  /** Adds callers to those of the credentials table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;
-  /** Adds users to those of `authenticate`, for tests. */
+  /** Adds users to those that `authenticate` of the service file finds, for tests. */
   readonly withUsers?: (service: LoadedService) => LoadedService;
 }
 

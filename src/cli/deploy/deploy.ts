@@ -1,5 +1,6 @@
-// `gatefold deploy HOST[:DIR]…`: brings the project to machines, one after the other, and waits until each one serves
-// it. docs/DEPLOYING.md is its manual. machine.ts is the part that runs on the machine.
+// `gatefold deploy HOST[:DIR]…` copies the project to machines, one after the other. After each copy, the command waits
+// until that machine serves the new release. docs/DEPLOYING.md is the manual of the command. machine.ts is the part of
+// it that runs on the machine.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, sep } from 'node:path';
@@ -32,7 +33,7 @@ interface Outcome {
   readonly host: string;
   readonly dir: string;
   readonly result?: Result;
-  /** Why nothing has changed there. */
+  /** The reason why no result came from this machine. `error` is undefined when there is a result. */
   readonly error?: string;
 }
 
@@ -116,7 +117,7 @@ async function deployTo(
   }
 }
 
-/** @throws Refused with one line that says how to get what is missing */
+/** @throws Refused when the machine lacks something. The message is one line, and says how to get the missing part. */
 async function probe({ host, dir, name }: Target, { runtime, setup }: Omit<Order, 'dir'>): Promise<Machine> {
   let machine: Machine | undefined;
   const onLine = (value: unknown) => {
@@ -143,7 +144,10 @@ async function probe({ host, dir, name }: Target, { runtime, setup }: Omit<Order
   return machine;
 }
 
-/** Returns the files that run on the machine. package.json is the last one, as remote.ts needs it. */
+/**
+ * Returns the files of Gatefold itself, which run on the machine. package.json comes last, because remote.ts takes its
+ * presence as the sign that all files have arrived.
+ */
 function ownFiles(): Files {
   const root = packagePath();
   const built = readdirSync(join(root, 'dist'), { recursive: true, withFileTypes: true })
@@ -158,7 +162,10 @@ function ownFiles(): Files {
   return { root, paths: [...built, 'deploy/gatefold.service', 'package.json'] };
 }
 
-/** Returns the folder of this Gatefold: its version. A checkout can change without one, so its hash is added. */
+/**
+ * Returns the name of the folder for this Gatefold, which is the version. The files of a git checkout can change while
+ * the version stays the same. So for a checkout, the name also contains a hash of the files.
+ */
 function runtimeName(): string {
   if (basename(dirname(packagePath())) === 'node_modules') return version();
   const hash = createHash('sha256');

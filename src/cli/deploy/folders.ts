@@ -1,27 +1,36 @@
 // The folder of a project on the machine that it is deployed to:
 //
-//   current -> releases/20261122T213500123Z     swapped by a rename, so it is never missing
-//   releases/                                   a folder each; a name with a dot is not complete
+//   current -> releases/20261122T213500123Z     the release to serve; a rename swaps the link, so it is never missing
+//   releases/              one folder for each release; a folder whose name begins with a dot is incomplete
 //   runtime/current -> 0.1.0                    Gatefold itself
-//   data/ env run restart                       tables and keys; settings; how the service starts, and starts again
+//   data/                  the credentials table and the keys
+//   env                    the settings of the service
+//   run                    the script that starts the service
+//   restart                the script that starts the service again
 import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import { NOTE } from './project.ts';
 
-/** The note in each release. */
+/** The content of the note file, which each release contains. */
 export interface Note {
-  /** The release that served before it. */
+  /** The release that served before this release; null when there was none. */
   readonly before: string | null;
-  /** The folder of Gatefold in `runtime` that it was deployed with. */
+  /** The name of the folder in `runtime` with the Gatefold that deployed this release. */
   readonly runtime: string;
-  /** The Node and the way in which its packages were installed. */
+  /**
+   * The conditions under which the packages were installed: the ABI version of Node, the platform, the CPU, and `dev`
+   * when development packages are included.
+   */
   readonly packages: string;
 }
 
 const RELEASE = /^\d{8}T\d{9}Z$/;
 
-/** Returns a name for a release that is made now. Names sort by time, in every time zone. */
+/**
+ * Returns the name of a release that is made now. The name is the time in UTC, so names sort by time in every time
+ * zone.
+ */
 export function releaseName(now: number): string {
   return new Date(now).toISOString().replaceAll(/[-:.]/g, '');
 }
@@ -30,7 +39,10 @@ export function releasePath(dir: string, release: string): string {
   return join(dir, 'releases', release);
 }
 
-/** Returns the target's name of the link `current`; undefined where there is none. */
+/**
+ * Returns the last part of the path that the link `current` leads to. Returns undefined when the folder has no such
+ * link.
+ */
 export function readCurrent(folder: string): string | undefined {
   try {
     return basename(readlinkSync(join(folder, 'current')));
@@ -57,7 +69,10 @@ export function readNote(dir: string, release: string): Note | undefined {
   }
 }
 
-/** Returns the releases, the newest first. The clock of this machine decides, because each deployer has its own. */
+/**
+ * Returns the names of the releases, the newest first. The order comes from the times of the note files, by the clock
+ * of this machine. The order does not use the names, because each deployer makes a name by its own clock.
+ */
 export function listReleases(dir: string): string[] {
   const made = (name: string): number =>
     statSync(join(releasePath(dir, name), NOTE), { throwIfNoEntry: false })?.mtimeMs ?? 0;
@@ -68,7 +83,10 @@ export function listReleases(dir: string): string[] {
     .map(({ name }) => name);
 }
 
-/** Removes a release. An interruption leaves a name with a dot, which the next deployment removes. */
+/**
+ * Removes a release. Before that, the folder gets a name that begins with a dot. So when the removal is interrupted,
+ * the next deployment finds the rest and removes it.
+ */
 export function removeRelease(dir: string, release: string): void {
   const path = releasePath(dir, release);
   const gone = join(dirname(path), `.${release}.gone`);
@@ -76,23 +94,29 @@ export function removeRelease(dir: string, release: string): void {
   rmSync(gone, { recursive: true, force: true });
 }
 
-/** Removes what an interrupted deployment has left. Only the holder of the lock may call it. */
+/**
+ * Removes the folders that an interrupted deployment has left. Only the holder of the deployment lock may call this
+ * function.
+ */
 export function removeLeftovers(dir: string): void {
   const releases = join(dir, 'releases');
   for (const name of readdirSync(releases))
     if (name.startsWith('.')) rmSync(join(releases, name), { recursive: true, force: true });
 }
 
-/** Keeps the `keep` newest releases, and each one that is in `inUse`. */
+/** Removes old releases. The `keep` newest releases stay, and so does each release in `inUse`. */
 export function prune(dir: string, keep: number, inUse: ReadonlySet<string>): void {
   for (const release of listReleases(dir).slice(keep)) if (!inUse.has(release)) removeRelease(dir, release);
 }
 
-/** Milliseconds for which a Gatefold stays in any case: a deployment may have brought it, and wait for the lock. */
+/**
+ * The age in milliseconds below which a Gatefold in `runtime` is never removed. Another deployment may just have copied
+ * that Gatefold, and may still wait for the lock.
+ */
 const YOUTH = 3_600_000;
 
 /**
- * Removes each Gatefold that neither a release, nor the next start, nor the service uses.
+ * Removes each folder of Gatefold that nothing uses: no release, not the next start, and not the running service.
  *
  * @param running the folder of the Gatefold that the service runs
  */
@@ -104,7 +128,8 @@ export function pruneRuntimes(dir: string, running: string): void {
     const stat = lstatSync(path);
     const isUsed = inUse.has(name) || name === readCurrent(folder) || name === basename(running);
     if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - YOUTH) continue;
-    // An interruption leaves a name that no version has.
+    // Before the removal, the folder gets a name that no version has. So after an interruption, nobody takes the rest
+    // of the folder for a complete Gatefold.
     const gone = name.endsWith('.gone') ? path : `${path}.gone`;
     renameSync(path, gone);
     rmSync(gone, { recursive: true, force: true });

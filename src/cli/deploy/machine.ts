@@ -1,6 +1,6 @@
-// The deployment as it runs on the machine that is deployed to, in a process of its own: it makes a release, swaps the
-// link, waits for the service, and swaps the link back when the release does not serve. Once the link is swapped, it
-// comes to its end also when nobody listens any more.
+// The part of a deployment that runs on the target machine, in its own process. The process makes a release, swaps the
+// link `current`, and waits for the service. When the release does not serve, the process swaps the link back. After
+// the first swap, the process finishes its work even when the connection to the deployer is lost.
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
@@ -23,13 +23,17 @@ import { MARK } from './ssh.ts';
 
 /** Milliseconds for which another deployment may hold the lock before this one gives up. */
 const LOCK_WAIT = 3000;
-/** A holder that this process cannot see is from before a start of the machine, so it is dead. */
+/**
+ * Milliseconds after which a lock holder that this process cannot check counts as dead. Such a holder is from before
+ * the last start of the machine.
+ */
 const UNSEEN_HOLDER = 1000;
 
-/** Runs an order, and reports to the machine that gave it. */
+/** Runs an order, and reports each step and the result to the machine that sent the order. */
 export async function runOnMachine(text: string): Promise<void> {
   process.umask(0o022);
-  // A reader that is gone is an error of the write that meets it.
+  // When the reader is gone, `send` gets the error from its own write. Without this listener, the same error would also
+  // end the process.
   process.stdout.on('error', () => {});
   process.on('SIGHUP', () => {});
   try {
@@ -39,11 +43,12 @@ export async function runOnMachine(text: string): Promise<void> {
     process.exitCode = 1;
     process.stderr.write(`${lineOf(error)}\n`);
   }
-  // Standard input may still hold a stream that nobody reads.
+  // The process exits explicitly, because standard input may still have an unread stream. Such a stream would keep the
+  // process running.
   process.exit();
 }
 
-/** @throws Error when nobody reads it */
+/** @throws Error when nobody reads the reply */
 function send(reply: Reply): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(`${MARK}${JSON.stringify(reply)}\n`, (error) =>
@@ -92,7 +97,8 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     );
   if (isFull(dataDir))
     throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
-  // An interrupted deployment may have left the link at a release that does not serve.
+  // The release that serves is looked up. The link is no proof, because an interrupted deployment may have left the
+  // link at a release that does not serve.
   const served = listReleases(dir).find((release) => isRunning(record) && isInRelease(record.serving, dir, release));
   const before = served ?? current;
   const isBack = order.action === 'back';
@@ -140,11 +146,14 @@ interface Way {
   readonly dir: string;
   readonly dataDir: string;
   readonly release: string;
-  /** The folder of Gatefold in `DIR/runtime`. */
+  /** The name of the folder in `DIR/runtime` with the Gatefold of the release. */
   readonly runtime: string;
 }
 
-/** Swaps the links to a release and to its Gatefold, and waits for the service. Never rejects. */
+/**
+ * Swaps the links to a release and to its Gatefold, and waits for the service. The promise never rejects: a failure is
+ * a state of the result.
+ */
 async function activate({ dir, dataDir, release, runtime }: Way): Promise<Activation> {
   try {
     const record = readRecord(dataDir);

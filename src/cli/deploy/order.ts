@@ -1,44 +1,53 @@
-// The order of the machine that deploys, and the answer of the other one. Both run the same version of this package,
-// because the deployment has brought it there.
+// The order that the deploying machine sends, and the answer of the target machine. Both machines run the same version
+// of this package, because the deployment copies its own version to the target.
 
-/** The internal first word of the process on the machine that is deployed to. Its second word is an order as JSON. */
+/**
+ * The first word on the command line of the process that runs on the target machine. The word is for internal use. The
+ * second word is an order as JSON.
+ */
 export const ON_MACHINE = 'deploy-on-machine';
 
 export interface Order {
   readonly action: 'release' | 'back';
-  /** Absolute. */
+  /** The folder of the project on the target machine, as an absolute path. */
   readonly dir: string;
   /** The name of the project, which is also the name of its systemd unit. */
   readonly name: string;
-  /** The name of the new release: when it was made. */
+  /** The name of the new release, which is the time of its creation. */
   readonly release: string;
-  /** The number of files in the stream, and the sum of their sizes. A stream that was cut has fewer. */
+  /** The number of files in the stream. When fewer files arrive, the stream was cut. */
   readonly files: number;
+  /** The sum of the sizes of these files, in bytes. When fewer bytes arrive, the stream was cut. */
   readonly bytes: number;
   /** The controllers folder, relative to the release. */
   readonly controllers: string;
-  /** Whether a controller is TypeScript. */
+  /** Whether at least one controller is a TypeScript file. */
   readonly typescript: boolean;
-  /** The folder of this package in `DIR/runtime`. */
+  /** The name of the folder in `DIR/runtime` with this package. */
   readonly runtime: string;
-  /** How many releases stay. */
+  /** The number of newest releases that stay on the machine. */
   readonly keep: number;
   readonly setup: boolean;
 }
 
-/** A line of the answer: a step that begins, or the result. */
+/** One line of the answer: either a step that begins, or the result. */
 export type Reply = { readonly step: string } | { readonly result: Result };
 
 export interface Result {
   readonly release: string;
-  /** The release before. */
+  /** The release that served before; null when there was none. */
   readonly before: string | null;
-  /** `unstarted`: no service runs there. `failed`: the release does not serve. */
+  /**
+   * The state of the machine after the order:
+   * - `serving`: the service serves the release.
+   * - `unstarted`: no service runs there.
+   * - `failed`: the release does not serve.
+   */
   readonly state: 'serving' | 'unstarted' | 'failed';
-  /** The release that `current` leads to now. */
+  /** The release that the link `current` leads to now; null when there is none. */
   readonly current: string | null;
-  /** Why the release does not serve: `controllers/X.ts:3: the reason`. */
+  /** The reasons why the release does not serve, such as `controllers/X.ts:3: the reason`. */
   readonly errors: readonly string[];
-  /** Lines for people. */
+  /** Notes for people, one line each. */
   readonly notes: readonly string[];
 }

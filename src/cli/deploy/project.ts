@@ -1,5 +1,5 @@
-// The project as a deployment sends it: which files go, which are left out, and what would not work on another machine.
-// It asks no machine.
+// Plans what a deployment sends: which files are sent, and which files are left out. The plan fails when the project
+// would not work on another machine. This file connects to no machine.
 import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
@@ -13,20 +13,23 @@ export interface Project {
   readonly name: string;
   /** The controllers folder, relative to the root, with slashes. */
   readonly controllers: string;
-  /** Relative to the root, with slashes. */
+  /** The files to send, as paths relative to the root, with slashes. */
   readonly files: readonly string[];
-  /** The sizes of all files, links left out. */
+  /** The sum of the sizes of all files to send, in bytes. Links do not count. */
   readonly bytes: number;
-  /** Files that were left out and might be missed. */
+  /** Files that are not sent, although the service might need them. */
   readonly leftOut: readonly string[];
-  /** Whether a controller is TypeScript. */
+  /** Whether at least one controller is a TypeScript file. */
   readonly typescript: boolean;
 }
 
 /** The note that a deployment leaves in each release. */
 export const NOTE = '.gatefold-release.json';
 const SKIPPED = new Set(['.git', '.hg', '.svn', 'node_modules', NOTE, '.DS_Store']);
-/** Folders at the top of a project with keys, tables and certificates. `gatefold init` makes git ignore them, too. */
+/**
+ * Folders at the top of a project that contain secrets: keys, credentials tables and certificates. `gatefold init` also
+ * makes git ignore these folders.
+ */
 const SECRET_FOLDERS = ['data', 'tls'];
 const SECRET_FILE =
   /^\.env|^\.(?:netrc|pgpass|git-credentials)$|\.(?:pem|key|p12|pfx|jks|keystore|ppk)$|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/i;
@@ -81,9 +84,9 @@ interface Plan {
 }
 
 /**
- * Returns false for a link to nothing, such as the lock of an editor.
+ * Returns whether a link can be sent. A link to a missing file, such as the lock of an editor, cannot be sent.
  *
- * @throws Refused for a link that leads to another place on another machine
+ * @throws Refused when the link would lead to another place on another machine
  */
 function isUsableLink(root: string, path: string): boolean {
   let real: string;
@@ -113,7 +116,8 @@ function checkPackages(root: string, manifest: Fields): void {
   for (const [place, fields] of Object.entries<Fields>(Object(lock.packages))) {
     const resolved = String(Object(fields).resolved ?? '').replace(/^file:/, '');
     const isInside = !/^(?:\.\.(?:\/|$)|\/|[a-z]:[\\/])/i.test(resolved);
-    // The machine runs the Gatefold that deploys, so nobody misses a link to a checkout of it.
+    // A link to a checkout of Gatefold is allowed. The machine runs the Gatefold that deploys, so it does not need the
+    // linked one.
     const isCheckout = place === 'node_modules/gatefold' && Object(fields).link === true;
     if (isCheckout || isInside) continue;
     const name = place.replace(/^.*node_modules\//, '');
@@ -166,18 +170,18 @@ function slashed(path: string): string {
   return path.split(sep).join('/');
 }
 
-/** Returns whether package.json has a script of this name. @param root of a release or a project */
+/** Returns whether package.json has a script of this name. @param root the folder of a release or of a project */
 export function hasScript(root: string, script: string): boolean {
   return typeof Object(Object(readJson(join(root, 'package.json'))).scripts)[script] === 'string';
 }
 
-/** Returns the lock file of npm in a folder. */
+/** Returns the text of the lock file of npm in a folder. Returns undefined when the folder has no lock file. */
 export function lockOf(root: string): string | undefined {
   for (const name of LOCKS) {
     try {
       return readFileSync(resolve(root, name), 'utf8');
     } catch {
-      // There may be the other one.
+      // The folder may have the other lock file.
     }
   }
   return undefined;

@@ -1,6 +1,7 @@
-// Makes a release on this machine: receives its files and installs its packages, or copies those of the release before.
-// The release gets its name only when it is complete. Releases share no inode: a hard link changes the ctime of a file
-// that serves, and the service would take that for an edit.
+// Makes a release on this machine. First the release receives its files. Then its packages are installed, or copied
+// from the release before. The release gets its final name only when it is complete. No two releases share a file by a
+// hard link. Such a link changes the ctime of a file in the release that serves, and the service would take the change
+// for an edit.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -23,17 +24,20 @@ import { devPackagesOf, hasScript, lockOf, NOTE } from './project.ts';
 
 export interface ReleaseOptions {
   readonly order: Order;
-  /** The tar stream. */
+  /** The tar stream with the files of the release. */
   readonly input: Readable;
-  /** The release that its files are compared with. */
+  /**
+   * The release before. If its lock file is the same, its packages are copied. `before` is undefined when there is no
+   * release before.
+   */
   readonly before: string | undefined;
   /** The settings of the service. */
   readonly env: NodeJS.ProcessEnv;
-  /** Reports a step. @throws Error when nobody receives the report any more */
+  /** Reports a step to the deployer. @throws Error when nobody receives the report any more */
   readonly report: (step: string) => Promise<void>;
 }
 
-/** @throws Error one line; nothing of the release is then in use */
+/** @throws Error with a message of one line. In that case, nothing uses any file of the new release. */
 export async function makeRelease({ order, input, before, env, report }: ReleaseOptions): Promise<void> {
   const path = releasePath(order.dir, order.release);
   const part = join(dirname(path), `.${order.release}.part`);
@@ -48,15 +52,16 @@ export async function makeRelease({ order, input, before, env, report }: Release
   }
   const note: Note = { before: before ?? null, runtime: order.runtime, packages };
   writeFileSync(join(part, NOTE), `${JSON.stringify(note)}\n`);
-  // A connection that is lost by now leaves only what the next deployment removes.
+  // The report fails when the connection is lost. The release then has no final name yet, so the next deployment
+  // removes its folder.
   await report(`swap to ${order.release}`);
   renameSync(part, path);
 }
 
-/** Milliseconds without a byte after which the connection counts as lost. */
+/** Milliseconds without a received byte after which the connection counts as lost. */
 const LONGEST_SILENCE = 60_000;
 
-/** Extracts a tar stream. Owners and modes are not those of the other machine. */
+/** Extracts a tar stream. The files do not get the owners and modes that they have on the deploying machine. */
 async function extract(input: Readable, folder: string): Promise<void> {
   const tar = spawn('tar', ['-xof', '-', '-C', folder], { stdio: ['pipe', 'ignore', 'pipe'] });
   let complaint = '';
@@ -80,17 +85,21 @@ async function extract(input: Readable, folder: string): Promise<void> {
   throw new Error(`Cannot extract the files: ${complaint || `tar ended with ${code}`}`);
 }
 
-/** Returns whether nothing more can be written to a folder that exists. */
+/** Returns whether the disk of a folder is full. Returns false when the folder does not exist. */
 export function isFull(folder: string): boolean {
   if (!existsSync(folder)) return false;
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize < SMALLEST_SPACE;
 }
 
-/** Bytes. With less space, a disk counts as full. */
+/** The free space in bytes below which a disk counts as full. */
 const SMALLEST_SPACE = 64 * 1024;
 
-/** Gives every file a usual mode, so that the user of the service can read it. @throws Error when a file is missing */
+/**
+ * Gives every file a usual mode, so that the user of the service can read the file.
+ *
+ * @throws Error when a file is missing
+ */
 function checkFiles(folder: string, { files, bytes }: Order): void {
   let count = 0;
   let size = 0;
@@ -108,7 +117,7 @@ function checkFiles(folder: string, { files, bytes }: Order): void {
     throw new Error(`The stream was cut: ${count} of ${files} files, ${size} of ${bytes} bytes have arrived`);
 }
 
-/** Iterates over everything below a folder. A folder comes before what is in it. */
+/** Iterates over all files and folders below a folder. Each folder comes before its content. */
 function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
@@ -120,7 +129,10 @@ function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
 
 type InstallOptions = Pick<ReleaseOptions, 'order' | 'before' | 'env' | 'report'>;
 
-/** Returns the packages of the note. */
+/**
+ * Installs the packages of a release, or copies them from the release before. Returns the value of `packages` for the
+ * note of the release.
+ */
 async function installPackages(part: string, { order, before, env, report }: InstallOptions): Promise<string> {
   const { dir, typescript } = order;
   const needsTsx = typescript && !process.features.typescript;
@@ -138,7 +150,8 @@ async function installPackages(part: string, { order, before, env, report }: Ins
     cpSync(join(old, 'node_modules'), join(part, 'node_modules'), {
       recursive: true,
       verbatimSymlinks: true,
-      // Where the file system can, the copies share their space until one of them is written.
+      // If the file system supports it, a copy uses the disk space of the original until one of the two files is
+      // written.
       mode: constants.COPYFILE_FICLONE,
     });
   else if (lock !== undefined) {

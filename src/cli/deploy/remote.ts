@@ -1,26 +1,34 @@
-// The commands that a deployment runs on the other machine, as text for its sh. The first one needs nothing there but
-// sh. The second one brings Gatefold. From then on, Gatefold itself runs there (machine.ts).
+// The commands that a deployment runs on the target machine, as texts for its sh:
+// - The first command asks for the state of the machine. It needs no program there but sh.
+// - The second command copies Gatefold to the machine.
+// - The third command runs that Gatefold, from its file machine.ts.
 import { ON_MACHINE, type Order } from './order.ts';
 import { MARK, quote } from './ssh.ts';
 
 /** The state of a machine before a deployment. */
 export interface Machine {
-  /** Its version; null: there is none. */
+  /** The version of Node on the machine; null when Node is missing. */
   readonly node: string | null;
-  /** The folder of the project, absolute. */
+  /** The folder of the project, as an absolute path. */
   readonly dir: string;
-  /** Whether the folder was set up. */
+  /** Whether `--setup` has prepared the folder. */
   readonly isSetUp: boolean;
-  /** Whether this version of Gatefold is there. */
+  /** Whether the machine already has this version of Gatefold. */
   readonly hasRuntime: boolean;
-  /** Why nothing can be written to the folder. */
+  /** The code of the error when nothing can be written to the folder. */
   readonly refusal?: string;
-  /** A path there that others can change, so that they could run programs as the user that deploys. */
+  /**
+   * A path on the machine that other users can change. By changing it, they could run programs as the user that
+   * deploys.
+   */
   readonly open?: string;
   readonly user: string;
 }
 
-/** Runs on any Node, also on one that is too old for Gatefold. */
+/**
+ * The script that reads the state of a machine. The script runs on any Node, even on a version that is too old for
+ * Gatefold.
+ */
 const PROBE = `
 var fs = require("fs"), path = require("path"), order = JSON.parse(process.argv[1]), dir = path.resolve(order.dir);
 var answer = { node: process.versions.node, dir: dir, user: require("os").userInfo().username };
@@ -51,7 +59,10 @@ export function probeCommand(question: {
   return `if command -v node >/dev/null 2>&1; then ${probe}; else echo ${none}; fi`;
 }
 
-/** Extracts Gatefold beside its place, and renames it when all of it has arrived: package.json comes last. */
+/**
+ * The script that receives Gatefold. The script extracts the files into a temporary folder, and renames that folder
+ * when all files have arrived. package.json comes last, so its presence shows that the files are complete.
+ */
 const RECEIVE = `
 var fs = require("fs"), run = require("child_process").spawnSync, to = process.argv[1], part = to + ".part" + process.pid;
 process.umask(18);
@@ -64,7 +75,7 @@ if (isWhole && run("chmod", ["-R", "u=rwX,go=rX", part]).status === 0) {
 fs.rmSync(part, { recursive: true, force: true });
 if (!isWhole) { console.error(tar.error ? "there is no tar" : "Cannot extract Gatefold"); process.exit(1); }`;
 
-/** @param to the folder of this version */
+/** @param to the final folder of this version of Gatefold */
 export function receiveCommand(to: string): string {
   return `exec node -e ${quote(RECEIVE)} ${quote(to)}`;
 }

@@ -1,4 +1,5 @@
-// The service on this machine: its settings, the release that it serves by its generation file, and its restart.
+// The service on this machine. This file reads the settings of the service, and restarts the service. It also finds out
+// which release the service serves: the service writes that into its generation file, `generation.json`.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
@@ -8,26 +9,37 @@ import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { GenerationRecord, LoadFailure } from '../../supervisor/generation-file.ts';
 import { releasePath } from './folders.ts';
 
-/** Milliseconds after which a service that does not answer has failed. */
+/** Milliseconds after which a service that does not answer counts as failed. */
 const LONGEST_WAIT = 120_000;
 const POLL = 50;
 
-/** Returns the environment of the service: `env`, as the shell of `DIR/run` reads it. @throws Error one line */
+/**
+ * Returns the environment of the service. A shell reads the file `env`, in the same way as in the script `DIR/run`.
+ *
+ * @throws Error with a message of one line
+ */
 export function readEnvironment(dir: string): NodeJS.ProcessEnv {
   const script = 'set -a; [ ! -f ./env ] || . ./env; exec "$0" -p "JSON.stringify(process.env)"';
   const { status, stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath], { cwd: dir, encoding: 'utf8' });
   if (status === 0) return JSON.parse(stdout);
-  // A shell quotes the line, and a setting may be a secret.
+  // The error has only the number of the line. The message of the shell would quote the line, and a setting in it may
+  // be secret.
   const line = /(?:: |line )(\d+): /.exec(stderr)?.[1];
   const place = line === undefined ? 'it' : `line ${line}`;
   throw new Error(`Cannot read ${join(dir, 'env')}: ${place} is not what a shell reads`);
 }
 
-/** Returns the generation file; undefined where no service has written one. @throws Error one line */
+/**
+ * Returns the content of the generation file. Returns undefined when no service has written one since the machine
+ * started.
+ *
+ * @throws Error with a message of one line
+ */
 export function readRecord(dataDir: string): GenerationRecord | undefined {
   const path = join(dataDir, 'generation.json');
   try {
-    // After a start of the machine, another process may have the number.
+    // A file from before the last start of the machine is ignored, because another process may now have the number in
+    // it.
     if (statSync(path).mtimeMs < Date.now() - uptime() * 1000) return undefined;
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
@@ -59,12 +71,15 @@ export interface WaitOptions {
   readonly dir: string;
   readonly dataDir: string;
   readonly release: string;
-  /** The process that must not answer, because another takes its place. */
+  /** The number of the old service process. Its answer is ignored, because a new process replaces the old one. */
   readonly notFrom?: number | undefined;
   readonly longestWait?: number;
 }
 
-/** Waits until the service has tried a release. Returns why it does not serve; empty: it serves. */
+/**
+ * Waits until the service has tried to load a release. Returns the reasons why the release does not serve. The list is
+ * empty when the release serves.
+ */
 export async function waitForRelease(options: WaitOptions): Promise<string[]> {
   const { dir, dataDir, release, notFrom, longestWait = LONGEST_WAIT } = options;
   const end = performance.now() + longestWait;
@@ -80,7 +95,7 @@ export async function waitForRelease(options: WaitOptions): Promise<string[]> {
   return [`the service has not answered for ${longestWait / 1000} s: look at its log`];
 }
 
-/** Returns one line, with paths as they are in the project. */
+/** Returns a load failure as one line. Paths in the line are relative to the project. */
 function describe({ file = '', at, error = '' }: LoadFailure, dir: string, release: string): string {
   const path = releasePath(dir, release);
   const place = at ?? file;
@@ -89,12 +104,12 @@ function describe({ file = '', at, error = '' }: LoadFailure, dir: string, relea
   return line.replaceAll(`${real}${sep}`, '').replaceAll(`${path}${sep}`, '');
 }
 
-/** Returns whether this machine knows how to start the service, or to start it again. */
+/** Returns whether the folder has the script `restart`, which starts the service or starts it again. */
 export function canRestart(dir: string): boolean {
   return existsSync(join(dir, 'restart'));
 }
 
-/** @throws Error one line */
+/** @throws Error with a message of one line */
 export function restart(dir: string): void {
   const { status, error, stderr, stdout } = spawnSync(join(dir, 'restart'), [], {
     cwd: dir,

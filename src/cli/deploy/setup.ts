@@ -1,5 +1,5 @@
-// `gatefold deploy --setup`: makes on this machine what a service needs before its first release. Files that exist stay
-// as they are, so it may be called again.
+// `gatefold deploy --setup` makes on this machine what a service needs before its first release. Existing files stay as
+// they are, so the setup may run again.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { quote } from './ssh.ts';
 
 const UNITS = '/etc/systemd/system';
 
-/** Returns notes for people. @throws Error one line */
+/** Returns notes for people. @throws Error with a message of one line */
 export function setUp({ dir, name, controllers }: Order): string[] {
   for (const folder of ['', 'releases', 'runtime']) mkdirSync(join(dir, folder), { recursive: true });
   if (!existsSync(join(dir, 'data'))) mkdirSync(join(dir, 'data'), { mode: 0o700 });
@@ -25,7 +25,8 @@ export function setUp({ dir, name, controllers }: Order): string[] {
       [join(dir, 'restart'), `#!/bin/sh\nexec systemctl restart ${quote(`${name}.service`)}\n`, 0o755],
       [join(UNITS, `${name}.service`), unitOf(readUnit(), dir, name), 0o644],
     );
-  // tsx is found beside Gatefold, and there it is the one of the release.
+  // Node looks for tsx in `runtime/node_modules`, beside Gatefold. Through this link, Node finds the tsx of the current
+  // release.
   makeLink(join(dir, 'runtime/node_modules'), '../current/node_modules');
   const made = files.filter((file) => makeFile(...file)).map(([path]) => path);
   return [
@@ -73,7 +74,7 @@ export function unitOf(unit: string, dir: string, name: string): string {
     .replace(/^ProtectHome=yes$/m, home ? 'ProtectHome=read-only' : 'ProtectHome=yes');
 }
 
-/** systemd refuses quotes in the path of a program, and takes them in an argument. */
+/** Quotes a path for a systemd unit. systemd accepts quotes in an argument, but not in the path of a program. */
 function quoted(path: string): string {
   return `"${escaped(path)}"`;
 }
@@ -91,10 +92,12 @@ export function userOf(name: string): string {
     .slice(0, 31);
 }
 
-/** A unit in `UNITS` takes the place of one with the same name in these folders. */
+/**
+ * Other folders with systemd units. A unit in `UNITS` would override a unit of the same name in one of these folders.
+ */
 const OTHER_UNITS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
 
-/** @throws Error when the unit or its user is there already, and for something else than this folder */
+/** @throws Error when a unit or a user of this name already exists and does not belong to this folder */
 function refuseTakenName(dir: string, name: string): void {
   const file = `${name}.service`;
   const unit = join(UNITS, file);
@@ -108,7 +111,10 @@ function refuseTakenName(dir: string, name: string): void {
   );
 }
 
-/** Makes the user of the unit, gives it the data, and has the machine start the unit. */
+/**
+ * Creates the user of the unit, and makes the user the owner of the data folder. Then enables the unit, so that systemd
+ * starts the unit when the machine starts.
+ */
 function enableUnit(dir: string, name: string): string[] {
   const user = userOf(name);
   if (spawnSync('id', ['-u', user]).status !== 0)
@@ -126,7 +132,7 @@ function command(program: string, words: readonly string[]): void {
     throw new Error(`${program} ${words.join(' ')}: ${error?.message ?? stderr.trim()}`);
 }
 
-/** Returns whether the file is new. */
+/** Creates a file. Returns false when the file already exists. */
 function makeFile(path: string, text: string, mode: number): boolean {
   try {
     writeFileSync(path, text, { flag: 'wx', mode });
@@ -134,7 +140,7 @@ function makeFile(path: string, text: string, mode: number): boolean {
     if (errorCode(error) === 'EEXIST') return false;
     throw error;
   }
-  // The umask of the user may be stricter.
+  // The umask of the user may have removed some permissions from the mode.
   if ((statSync(path).mode & 0o777) !== mode) chmodSync(path, mode);
   return true;
 }

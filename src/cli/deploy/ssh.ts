@@ -1,15 +1,19 @@
-// Runs a command on another machine with the ssh of this one, and streams files to it with the tar of this one.
+// Runs a command on another machine with the ssh program of this machine. Files are streamed to the command with the
+// tar program of this machine.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { Refused } from '../command.ts';
 
-/** Precedes each line of an answer. A login shell may print lines of its own. */
+/**
+ * The mark at the start of each line of an answer. A login shell may print other lines, which have no mark and are
+ * ignored.
+ */
 export const MARK = 'gatefold-deploy ';
 
 export interface Remote {
   /** The destination for ssh. */
   readonly host: string;
-  /** For sh. */
+  /** The command, as a text for sh. */
   readonly command: string;
   /** The files that the command gets as a tar stream on its standard input. */
   readonly files?: Files | undefined;
@@ -19,16 +23,17 @@ export interface Remote {
 
 export interface Files {
   readonly root: string;
-  /** Relative to the root. */
+  /** The paths of the files, relative to the root. */
   readonly paths: readonly string[];
 }
 
 /**
- * BatchMode: without a terminal nobody answers a question. The other options end a connection whose other end is gone.
+ * Options of ssh. With BatchMode, ssh fails instead of asking a question, because without a terminal nobody can answer.
+ * The other options end a connection when the other machine no longer responds.
  */
 const OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=15', 'ServerAliveCountMax=4'];
 const SSH_FAILED = 255;
-/** Lines of standard error that are kept for a message. */
+/** The number of last lines of standard error that are stored for an error message. */
 const MOST_LINES = 200;
 
 /**
@@ -46,7 +51,8 @@ export async function runRemote({ host, command, files, onLine }: Remote): Promi
     });
   const tar = files === undefined ? undefined : sendFiles(files, ssh);
   const code = await exitOf(ssh, 'ssh');
-  // When the command has ended early, it has said why, and tar has lost its reader.
+  // When the command ends early, its own messages have the reason. tar then fails too, but only because nobody reads
+  // its output.
   if (code === 0) return void (await tar?.sent);
   tar?.kill();
   if (tar?.hasFailed()) await tar.sent;
@@ -63,7 +69,7 @@ interface Sending {
 
 function sendFiles({ root, paths }: Files, ssh: ChildProcess): Sending {
   let hasFailed = false;
-  // macOS would add a file for the attributes of each file.
+  // Without this variable, tar on macOS would add one more file for the attributes of each file.
   const env = { ...process.env, COPYFILE_DISABLE: '1' };
   const tar = spawn('tar', ['-c', '-f', '-', '--null', '-T', '-'], {
     cwd: root,
@@ -71,7 +77,8 @@ function sendFiles({ root, paths }: Files, ssh: ChildProcess): Sending {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const complaints = collectLines(tar);
-  // The end of the stream is sent only when tar has succeeded, so the other side never takes half of it for a whole.
+  // The stream is ended only when tar has succeeded. So the other machine never takes a part of the stream for the
+  // whole stream.
   const sent = exitOf(tar, 'tar').then((code) => {
     if (code === 0) return void ssh.stdin?.end();
     hasFailed = true;
@@ -88,7 +95,7 @@ function sendFiles({ root, paths }: Files, ssh: ChildProcess): Sending {
     hasFailed: () => hasFailed,
     kill() {
       tar.kill();
-      // A process that tar has started may hold them open.
+      // A process that tar has started may keep these streams open.
       for (const stream of [tar.stdin, tar.stdout, tar.stderr]) stream.destroy();
     },
   };
@@ -113,7 +120,7 @@ function collectLines({ stderr }: ChildProcess): string[] {
   return lines;
 }
 
-/** Returns what ssh says, and the cure where ssh would have asked. */
+/** Returns the message of ssh. If ssh would have asked a question, the result also says how to avoid that question. */
 function adviceOn(complaints: readonly string[], host: string): string {
   const text = complaints.join('\n');
   const reason = complaints.at(-1) ?? 'the connection broke';

@@ -1,13 +1,13 @@
-// Parses `HOST[:DIR]`, an operand of `gatefold deploy`. HOST is for ssh alone to understand.
+// Parses `HOST[:DIR]`, an operand of `gatefold deploy`. Only ssh interprets HOST.
 import { isIPv6 } from 'node:net';
 import { UsageError } from '../command.ts';
 
 export interface Target {
-  /** As it was written. */
+  /** The operand as the user wrote it. */
   readonly name: string;
   /** The destination for ssh. */
   readonly host: string;
-  /** The folder on the machine. A relative one begins at the home of the user. */
+  /** The folder on the machine. A relative path begins at the home folder of the user. */
   readonly dir: string;
 }
 
@@ -15,7 +15,7 @@ export interface Target {
 export function parseTarget(name: string, project: string): Target {
   const { host, dir } = splitTarget(name);
   if (host === '' || /^-|[\s\p{Cc}]/u.test(host)) throw new UsageError(`${JSON.stringify(name)} names no host`);
-  // Node imports nothing from a folder with a backslash.
+  // A backslash is refused, because Node cannot import files from a folder with a backslash in its name.
   if (/[\p{Cc}\\]/u.test(dir))
     throw new UsageError(`${JSON.stringify(name)} has a control character or a backslash in its folder`);
   if (/^\/+$/.test(dir)) throw new UsageError(`${JSON.stringify(name)}: the folder of a project is not /`);

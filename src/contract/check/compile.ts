@@ -1,6 +1,10 @@
 // Compiles a JSON Schema (the part of 2020-12 that schema.ts writes) into a check. A check collects all mistakes of a
-// value, and converts it: the text of a query to a number, a date's text to a Date, an object to its declared fields.
-// A check copies what it converts, because a union tries one value with several checks.
+// value. The check also converts the value:
+// - the text of a query to a number
+// - the text of a date to a Date
+// - an object to its declared fields
+// A check copies what it converts and never changes the value itself, because a union tries one value with several
+// checks.
 
 import type { Schema } from '../contract.ts';
 import { IS_FILE } from '../schema/schema.ts';
@@ -22,12 +26,15 @@ const CHECKED_KEYWORDS = new Set(
 /**
  * Creates a compiler for schemas that refer to `defs`.
  *
- * @throws Error from `compile`, for a keyword that no check implements: a constraint is never ignored
+ * @throws Error from `compile` when no check implements a keyword, so that a constraint is never ignored
  */
 export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText: boolean): Compiler {
   const compiled = new Map<unknown, Check>();
 
-  /** Compiles each schema once. The check of a named schema, and any recursion, counts the depth of the value. */
+  /**
+   * Compiles each schema once. A named schema, and a schema that contains itself, gets a check that also counts the
+   * depth of the value.
+   */
   function compile(schema: Schema): Check {
     const key = schema.$ref ?? schema;
     const cached = compiled.get(key);
@@ -40,7 +47,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText
       run.depth--;
       return converted;
     };
-    // A schema that contains itself gets this check while it is being compiled.
+    // While this schema is compiled, references to the schema itself get `countDepth` as their check.
     compiled.set(key, countDepth);
     target = compileNew(schema);
     if (key === schema) compiled.set(key, target);

@@ -1,6 +1,6 @@
-// Schemas of libraries (zod, valibot, arktype, …) that `static operations` declares, by the interface of
-// https://standardschema.dev. They replace the types of the source, in the check and in the document. This file relies
-// on nothing that a library returns.
+// Schemas of validation libraries (zod, valibot, arktype, …) that `static operations` declares. All of them have the
+// interface of https://standardschema.dev. They replace the types of the source, in the check and in the document. This
+// file does not trust any value that a library returns.
 
 import type { OperationContract, Problem, ResultContract, Schema } from '../contract.ts';
 import type { Bundle } from '../schema/bundle.ts';
@@ -64,8 +64,11 @@ export function withGivenSchemas(
 }
 
 /**
- * When an operation gets the query as its `data`, converted by the query's schema. `always`: also when the request has
- * a body. `without a body`: only when it has none; the body of a GET, HEAD or DELETE counts if it has a schema.
+ * When an operation gets the query as its `data`, converted by the query's schema:
+ * - `always`: also when the request has a body
+ * - `without a body`: only when the request has no body. The body of a GET, HEAD or DELETE is ignored unless it has a
+ *   schema.
+ * - `never`: the query's schema does not give `data`
  */
 export type QueryAsData = 'always' | 'without a body' | 'never';
 
@@ -75,7 +78,7 @@ export function queryAsData(name: string, { body, query }: GivenSchemas): QueryA
   return body !== undefined || /^(?:created|red|patch)$|^(?:POST|PUT|PATCH) /.test(name) ? 'never' : 'without a body';
 }
 
-/** Whether `data` needs no type in the source: it has a schema, or is a stream. */
+/** Whether `data` needs no type in the source, because it has a library's schema or is a stream. */
 export function isDataGiven(name: string, given: GivenSchemas): boolean {
   return given.body !== undefined || queryAsData(name, given) === 'always';
 }
@@ -111,7 +114,7 @@ function problemOf(issue: unknown, part: Problem['in']): Problem {
   return { in: part, pointer, message: typeof message === 'string' ? message : MESSAGES.invalid };
 }
 
-/** The JSON Schema of a library's schema; `{}` (any value) when the library gives none. */
+/** Returns the JSON Schema of a library's schema, or `{}` (any value) when the library gives none. */
 function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output'): Schema {
   try {
     const jsonSchema = schema['~standard'].jsonSchema?.[side]?.({ target: 'draft-2020-12' });

@@ -35,7 +35,7 @@ export const MESSAGES = {
   notMultiple: (step: number) => `must be a multiple of ${step}`,
 } as const;
 
-/** The description of a string by its `format`. */
+/** The description of a string with a `format`, by the name of that format. */
 export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   email: 'an email address',
   uuid: 'a UUID',
@@ -60,17 +60,17 @@ export const KIND_NAMES = {
 } as const;
 
 const MAX_ALTERNATIVES = 10;
-/** Number of characters that a message shows of one literal or pattern. */
+/** The most characters of one literal or pattern that a message shows. */
 const MAX_LITERAL_LENGTH = 100;
 
-/** `"a" or "b"`, `one of "a", "b", "c"`: the literals of an enumeration, at most ten of them. */
+/** Lists the literals of an enumeration, at most ten of them: `"a" or "b"`, `one of "a", "b", "c"`. */
 export function listLiterals(literals: readonly unknown[]): string {
   const shown = literals.slice(0, MAX_ALTERNATIVES).map((literal) => cut(JSON.stringify(literal)));
   if (literals.length > MAX_ALTERNATIVES) return `one of ${shown.join(', ')}, … (${literals.length} in all)`;
   return shown.length <= 2 ? shown.join(' or ') : `one of ${shown.join(', ')}`;
 }
 
-/** `a string or null`: the alternatives of a union. */
+/** Joins the alternatives of a union: `a string or null`. */
 export function joinAlternatives(descriptions: readonly string[]): string {
   if (descriptions.length > MAX_ALTERNATIVES) return `one of ${descriptions.length} kinds of value`;
   return descriptions.join(' or ') || 'left out';

@@ -21,7 +21,7 @@ export interface RequestSchemas {
   readonly query: Schema | undefined;
   readonly path: Schema | undefined;
   readonly compilers: Compilers;
-  /** The schemas of libraries. Each replaces the schema of its part. */
+  /** The schemas of validation libraries. Each schema replaces the source's schema of the same part. */
   readonly given: {
     readonly body?: StandardSchema | undefined;
     readonly query?: StandardSchema | undefined;
@@ -39,12 +39,21 @@ export function createCompilers(defs: Readonly<Record<string, Schema>>): Compile
   return { values: createCompiler(defs, false), texts: createCompiler(defs, true) };
 }
 
-/** The origin of `data`. `form`: a body whose values are texts. `nothing`: no body was sent, and `data` is `{}`. */
+/**
+ * Where `data` comes from:
+ * - `body`: the body of the request
+ * - `form`: a body whose values are texts
+ * - `query`: the query
+ * - `nothing`: no body was sent, and `data` is `{}`
+ */
 export type DataSource = 'body' | 'form' | 'query' | 'nothing';
 
 type Problems = readonly Problem[] | undefined;
 
-/** @returns the mistakes of the request, undefined for none; a promise when a library's schema checks a part */
+/**
+ * @returns the mistakes of the request, or undefined when it has none. The result is a promise when a library's schema
+ * checks a part.
+ */
 export type RequestCheck = (parts: RequestParts, dataSource: DataSource, verb: string) => Problems | Promise<Problems>;
 
 /** Methods whose body has no defined meaning (RFC 9110, 9.3.1). */
@@ -55,7 +64,7 @@ export function declaresCheck({ data, query, path, given }: RequestSchemas): boo
   return [data, query, path, given.body, given.query].some((schema) => schema !== undefined);
 }
 
-/** Creates the check of an operation. Undefined: the operation declares nothing to check. */
+/** Creates the check of an operation. Returns undefined when the operation declares nothing to check. */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const checkTypes = createTypeCheck(schemas);
   const { body, query, queryAsData = 'never' } = schemas.given;
@@ -78,7 +87,9 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
   };
 }
 
-/** Creates the check by the types of the source. Without a `dataSource` it does not check `data`. */
+/**
+ * Creates the check for the types that were read from the source. A call without a `dataSource` does not check `data`.
+ */
 function createTypeCheck({
   data,
   optional,
@@ -102,7 +113,7 @@ function createTypeCheck({
     else if (checkTexts !== undefined && dataSource !== undefined) {
       const problemsBefore = problems;
       problems = checkPart(parts, 'data', dataSource === 'query' ? 'query' : 'body', checkTexts, problems);
-      // An empty query counts as data that was not sent.
+      // An empty query is treated as data that was not sent.
       if (optional && problems !== problemsBefore && dataSource === 'query' && isEmpty(parts.data))
         [parts.data, problems] = [undefined, problemsBefore];
     }

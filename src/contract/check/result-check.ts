@@ -10,10 +10,10 @@ export interface ResultMistake {
   readonly message: string;
 }
 
-/** @returns the first mistake of a result; undefined for none, and for a result that cannot be checked */
+/** @returns the first mistake of a result, or undefined when the result has no mistake or cannot be checked */
 export type ResultCheck = (result: unknown) => ResultMistake | undefined;
 
-/** Creates the check of an operation's results. Undefined: the result type declares nothing to check. */
+/** Creates the check of an operation's results. Returns undefined when the result type declares nothing to check. */
 export function createResultCheck(
   { results }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
@@ -23,7 +23,7 @@ export function createResultCheck(
   const checks = new Map<number, Check | undefined>();
   for (const { status, body, schema } of results)
     checks.set(status, body === 'json' && schema !== undefined ? compiler.compile(schema) : undefined);
-  // A plain result has the status of the first contract, which may come from `static operations`.
+  // A result that is no `Reply` has the status of the first result contract. `static operations` may set that status.
   const plainStatus = results[0]?.status ?? 200;
   return (result) => {
     const { status, value } = isReply(result)

@@ -1,5 +1,5 @@
-// A check is a function that a schema is compiled to (compile.ts). This file has its type, the mistakes and counters of
-// one run, and the compiler's interface.
+// A check is a function that compile.ts makes from a schema. This file declares the type of a check, the mistakes and
+// counters of one run, and the interface of the compiler.
 import type { Schema } from '../contract.ts';
 import { LIMITS } from '../types/limits.ts';
 import { MESSAGES } from './messages.ts';
@@ -7,29 +7,29 @@ import { MESSAGES } from './messages.ts';
 /**
  * Checks a value and converts it to its declared type.
  *
- * @returns the converted value; meaningless when the check has reported a mistake to `run`
+ * @returns the converted value, which is meaningless when the check has reported a mistake to `run`
  */
 export type Check = (value: unknown, run: Run) => unknown;
 
 /**
- * One mistake. Each check on the way out puts its own step in front of the pointer. So a value without mistakes costs
- * no pointer.
+ * One mistake. Its pointer is built only after the mistake is found: each enclosing check puts its own key in front of
+ * the pointer. A value without mistakes therefore costs no work on pointers.
  */
 export interface Mistake {
   pointer: string;
   readonly message: string;
 }
 
-/** Number of characters that a pointer shows of one key. */
+/** The most characters of one key that a pointer shows. */
 const MAX_KEY_LENGTH = 200;
-/** Number of characters that a problem shows of its pointer. */
+/** The most characters of its pointer that a problem shows. */
 const MAX_POINTER_LENGTH = 1000;
 
 /** The mistakes and the counted costs of checking one part of a request. */
 export class Run {
   mistakes: Mistake[] = [];
   depth = 0;
-  /** Parts of unions that were tried. */
+  /** The number of union parts that were tried. */
   tries = 0;
   patternSteps = 0;
 
@@ -58,8 +58,8 @@ export class Run {
 }
 
 /**
- * One step of a JSON pointer, escaped. The client chooses the keys of a record, and each mistake repeats its key: so a
- * long key is cut.
+ * Escapes a key as one step of a JSON pointer. A long key is cut, because the client chooses the keys of a record, and
+ * each mistake repeats the key.
  */
 export function stepOf(key: string): string {
   const shown = key.length > MAX_KEY_LENGTH ? `${key.slice(0, MAX_KEY_LENGTH)}…` : key;
@@ -75,13 +75,16 @@ export interface Compiler {
   /** Follows the `$ref` of a schema. */
   resolve(schema: Schema): Schema;
   /**
-   * Whether the values are strings from a query, a path or a form. Their checks parse numbers, booleans and lists from
-   * them.
+   * Whether the checked values are strings from a query, a path or a form. The checks then parse numbers, booleans and
+   * lists from these strings.
    */
   readonly readsText: boolean;
 }
 
-/** Follows a reference, and references to references. Returns any other schema as it is, and `{}` for none. */
+/**
+ * Follows a reference, and references to references. Returns any other schema unchanged, and `{}` when there is no
+ * schema.
+ */
 export function resolveReference(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>): Schema {
   let target = schema ?? {};
   for (let i = 0; typeof target.$ref === 'string' && i < 100; i++)

@@ -8,7 +8,7 @@ import { LIMITS } from '../types/limits.ts';
 import { MESSAGES } from './messages.ts';
 import type { Check, Compiler, Run } from './run.ts';
 
-/** Whether a value is an object with fields. A Blob is not: it is a file of a form, or a body of bytes. */
+/** Whether a value is an object with fields. A Blob is no such object: it is a file of a form, or a body of bytes. */
 const hasFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Blob);
 
@@ -21,7 +21,7 @@ export function compileArray(schema: Schema, { compile, readsText }: Compiler): 
   return (value, run) => {
     let list: readonly unknown[];
     if (Array.isArray(value)) list = value;
-    // A key that a query has once is a list of one entry.
+    // When a query has a key only once, its value is a list of one entry.
     else if (readsText && value !== undefined) list = [value];
     else return run.report(MESSAGES.notList);
     if (list.length < minItems) return run.report(MESSAGES.tooFew(minItems));
@@ -53,7 +53,10 @@ function reportDuplicates(list: readonly unknown[], run: Run): void {
   else if (new Set(keys).size < list.length) run.report(MESSAGES.duplicate);
 }
 
-/** Writes equal values as the same text, whatever the order of their fields. Undefined: the value is too deep. */
+/**
+ * Writes equal values as the same text, whatever the order of their fields. Returns undefined when the value is nested
+ * too deep.
+ */
 function canonicalText(value: unknown, depth: number): string | undefined {
   if (typeof value !== 'object' || value === null || value instanceof Date) return ` ${JSON.stringify(value)}`;
   if (depth > LIMITS.depth) return undefined;
@@ -79,7 +82,7 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
   const checks = names.map((name) => compile((properties as Record<string, Schema>)[name] as Schema));
   const required = new Set((schema.required ?? []) as string[]);
   const isRequired = names.map((name) => required.has(name));
-  // Every object has `toString` and the like, also when the client did not send them.
+  // Every object inherits names such as `toString`, even when the client did not send them.
   const isInherited = names.map((name) => name in Object.prototype);
   const declared = new Set(names);
   const otherCheck = typeof othersSchema === 'object' ? compile(othersSchema) : undefined;
@@ -90,10 +93,10 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
   return (fields, run) => {
     if (!hasFields(fields)) return run.report(MESSAGES.notObject);
     const mistakesBefore = run.mistakes.length;
-    // Nearly every field that is read from text is converted, so such an object is copied at once. The parser of the
-    // query or the form has limited the number of its fields, so nothing counts them here.
+    // Nearly every field that comes from text is converted, so such an object is copied from the start. Its fields are
+    // not counted here, because the parser of the query or the form has already limited their number.
     const copy: Record<string, unknown> | undefined = alwaysCopies ? Object.create(null) : undefined;
-    // The converted fields that differ from those sent, by their index in `names`.
+    // The converted fields that differ from the sent fields, by their index in `names`.
     let changed: unknown[] | undefined;
     let presentCount = 0;
     for (let i = 0; i < names.length; i++) {
@@ -122,7 +125,7 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
     return run.mistakes.length > mistakesBefore ? undefined : copyFields(fields, changed, keepsOthers);
   };
 
-  /** Copies the declared fields, and with `includesOthers` the other fields as they were sent. */
+  /** Copies the declared fields. With `includesOthers` the copy also has the other fields, as they were sent. */
   function copyFields(
     fields: Fields,
     changed: readonly unknown[] | undefined,
@@ -140,7 +143,7 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
     return copy;
   }
 
-  /** Checks the fields that only the index declares, and returns the object with all converted fields. */
+  /** Checks the fields that only the index signature declares. Returns the object with all converted fields. */
   function checkOthers(
     fields: Fields,
     changed: readonly unknown[] | undefined,
@@ -172,7 +175,7 @@ function emptyLike(fields: Fields): Record<string, unknown> {
   return Object.getPrototypeOf(fields) === null ? Object.setPrototypeOf({}, null) : {};
 }
 
-/** Sets a field of any name. Assigning `__proto__` would set the prototype of an object that has one. */
+/** Sets a field with any name. A plain assignment to `__proto__` would set the prototype of an object that has one. */
 function setField(target: Record<string, unknown>, name: string, value: unknown): void {
   if (name === '__proto__')
     Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });

@@ -6,7 +6,10 @@ import type { Schema } from '../contract.ts';
 import { resolveReference } from './run.ts';
 import { findTag, flattenParts, kindsOf } from './unions.ts';
 
-/** Describes the first such union in one line, with its cure. Undefined: the schemas have none. */
+/**
+ * Describes the first recursive union whose parts no field distinguishes, in one line and with its cure. Returns
+ * undefined when the schemas have no such union.
+ */
 export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<string, Schema>>): string | undefined {
   const resolve = (schema: Schema): Schema => resolveReference(schema, defs);
   const resolver = { resolve };
@@ -22,7 +25,10 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
   }
   return undefined;
 
-  /** Says what to write instead of a union that is ambiguous and contains itself. Undefined: the union is safe. */
+  /**
+   * Returns what to write instead of a union that is ambiguous and contains itself. Returns undefined when the union is
+   * safe.
+   */
   function cureOf(union: Schema): string | undefined {
     const parts = flattenParts(union.anyOf as Schema[], resolver);
     const objects = parts.filter((part) => kindsOf(part, resolver).has('object'));

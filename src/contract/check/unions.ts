@@ -1,6 +1,9 @@
-// Compiles unions. Their check selects the parts by the kind of the value (string, list, object). A tag is a required
-// field whose literals differ in every part: among objects, its value selects the part. Where several parts remain, the
-// check tries each. union-safety.ts refuses a recursive union that would be tried.
+// Compiles unions. The check of a union finds the part for a value in up to three steps:
+// 1. The kind of the value (string, list, object) selects the parts that accept this kind.
+// 2. Among objects, the value of the tag selects the part. A tag is a required field whose literals differ in every
+//    part.
+// 3. When several parts remain, the check tries each of them.
+// union-safety.ts refuses a recursive union that would need step 3.
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE, IS_FILE } from '../schema/schema.ts';
@@ -118,7 +121,9 @@ export function findTag(parts: readonly Schema[], compiler: Pick<Compiler, 'reso
   });
 }
 
-/** The literals of a part's required field. Undefined: the field is optional, or has another type. */
+/**
+ * Returns the literals of a part's required field. Returns undefined when the field is optional or has another type.
+ */
 function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resolve'>): readonly unknown[] | undefined {
   const { required, properties } = compiler.resolve(part) as {
     required?: string[];
@@ -129,7 +134,10 @@ function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resol
   return 'const' in field ? [field.const] : (field.enum as unknown[] | undefined);
 }
 
-/** Compiles a check that tries every part. A single part is not tried: its check reports its own mistakes. */
+/**
+ * Compiles a check that tries every part. A single part is not tried: its own check is returned, so that the check's
+ * own mistakes are reported.
+ */
 function compileTrial(parts: readonly Part[], message: string): Check {
   const [only] = parts;
   if (only !== undefined && parts.length === 1) return only.check;
@@ -147,7 +155,8 @@ function compileTrial(parts: readonly Part[], message: string): Check {
         continue;
       }
       if (inexact !== undefined && converted !== value) continue;
-      // Each part drops the fields that it does not declare. `{ a } | { a, b }` must keep `b`.
+      // Each part drops the fields that it does not declare, so the results are merged: `{ a } | { a, b }` must keep
+      // `b`.
       result = fits ? merge(result, converted) : converted;
       fits = true;
       if (typeof value !== 'object' || value === null) break;
@@ -158,7 +167,7 @@ function compileTrial(parts: readonly Part[], message: string): Check {
 
 const FAILED = Symbol('failed');
 
-/** Runs a check without keeping its mistakes. */
+/** Runs a check and discards its mistakes. Returns FAILED when there was a mistake. */
 function tryPart(check: Check, value: unknown, run: Run): unknown {
   const mistakesBefore: Mistake[] = run.mistakes;
   run.mistakes = [];
@@ -168,7 +177,7 @@ function tryPart(check: Check, value: unknown, run: Run): unknown {
   return hasFailed ? FAILED : converted;
 }
 
-/** Merges two conversions of one value: the result has each field that either of them kept. */
+/** Merges the results of two parts for the same value. The merged object has each field that one of the results has. */
 function merge(a: unknown, b: unknown): unknown {
   if (a === b || !isStructure(a) || !isStructure(b)) return a;
   if (Array.isArray(a)) return Array.isArray(b) ? a.map((item, i) => merge(item, b[i])) : a;
@@ -189,7 +198,7 @@ function describeKind(kind: Kind, { type, [IS_DATE]: isDate }: Schema & { [IS_DA
   return KIND_NAMES[kind === 'number' && type === 'integer' ? 'integer' : kind];
 }
 
-/** `a string or null`. Literals are listed by their values. */
+/** Describes the parts of a union in words, such as `a string or null`. Literals are listed by their values. */
 function describeParts(schemas: readonly Schema[], compiler: Compiler): string {
   const descriptions = new Set<string>();
   for (const schema of schemas) {

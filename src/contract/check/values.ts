@@ -36,7 +36,8 @@ export function compileString(schema: Schema): Check {
   const notString = becomesDate ? MESSAGES.mustBe(FORMAT_NAMES['date-time'] as string) : MESSAGES.notString;
   return (value, run) => {
     if (typeof value !== 'string') return run.report(notString);
-    // Counting characters takes time. A string never has more of them than its `length` in UTF-16 units.
+    // Counting characters takes time, and `length` (in UTF-16 units) is never less than the number of characters. So
+    // characters are counted only when `length` does not decide.
     if (maxLength !== undefined && value.length > maxLength && countCharacters(value) > maxLength)
       return run.report(MESSAGES.tooLong(maxLength));
     if (minLength !== undefined && (value.length < minLength || (minLength > 1 && countCharacters(value) < minLength)))
@@ -49,8 +50,8 @@ export function compileString(schema: Schema): Check {
 }
 
 /**
- * Compiles a pattern. Backtracking may take a power of the text's length, so the pattern runs after all other checks,
- * and its estimated steps count against the limit of the request.
+ * Compiles a pattern. With backtracking, the time may grow with a power of the text's length. The pattern therefore
+ * runs after all other checks, and its estimated steps count against the limit of the request.
  */
 function compilePattern(source: string): Check {
   const regExp = new RegExp(source, 'u');
@@ -58,7 +59,7 @@ function compilePattern(source: string): Check {
   const message = MESSAGES.mustMatch(source);
   return (value, run) => {
     const text = value as string;
-    // Throws for a pattern that may take exponentially long. A controller with such a pattern does not load.
+    // `waysOf` throws for a pattern that may take exponentially long. A controller with such a pattern does not load.
     ways ??= waysOf(source);
     if (ways.length > 0) {
       const steps = stepsOf(ways, text.length);
@@ -95,7 +96,7 @@ export function compileNumber(schema: Schema, readsText: boolean): Check {
   };
 }
 
-/** Parses a number of JSON, and the forms `.5`, `5.` and `07`. Undefined: the text is not a number. */
+/** Parses a JSON number, and also the forms `.5`, `5.` and `07`. Returns undefined when the text is not a number. */
 function parseNumber(text: string): number | undefined {
   // The fast way: nearly all numbers in a query have up to nine digits and nothing else.
   let value = 0;
@@ -109,12 +110,16 @@ function parseNumber(text: string): number | undefined {
   return text.length <= 50 && DECIMAL.test(text) ? Number(text) : undefined;
 }
 
-/** Compares the decimal digits of both numbers: 0.3 is a multiple of 0.1, although `0.3 / 0.1` is not 3. */
+/**
+ * Whether a number is a multiple of another one. The function compares decimal digits, because `0.3 / 0.1` is not 3 in
+ * JavaScript.
+ */
 function isMultiple(value: number, step: number): boolean {
   if (Number.isSafeInteger(value) && Number.isSafeInteger(step)) return value % step === 0;
   const [digits, exponent] = decimalOf(value);
   const [stepDigits, stepExponent] = decimalOf(step);
-  // JavaScript writes a number with 21 digits at most. So a shift by 80 digits has the same result as any longer one.
+  // JavaScript writes a number with at most 21 digits. A shift by more than 80 digits therefore has the same result as
+  // a shift by 80.
   const shift = Math.max(-80, Math.min(exponent - stepExponent, 80));
   if (shift >= 0) return (digits * 10n ** BigInt(shift)) % stepDigits === 0n;
   return digits % (stepDigits * 10n ** BigInt(-shift)) === 0n;
@@ -126,7 +131,7 @@ function decimalOf(value: number): readonly [digits: bigint, exponent: number] {
   return [BigInt(integer + fraction), Number(exponent) - fraction.length];
 }
 
-/** Counts a surrogate pair as one character. */
+/** Counts the characters of a text. A surrogate pair (two UTF-16 units) is one character. */
 function countCharacters(text: string): number {
   let length = text.length;
   for (let i = 0; i < text.length - 1; i++) {

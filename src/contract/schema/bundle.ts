@@ -1,12 +1,12 @@
-// The JSON Schema of a library may have definitions, and references into itself. This file moves the definitions to
-// those of the group, under names that are free there. Two schemas that bring the same definition under the same name
-// share it. The file knows JSON Schema, and does not know operations.
+// The JSON Schema of a library may have definitions, and references into itself. This file moves the definitions into
+// the definitions of the group, under names that are free there. When two schemas have the same definition under the
+// same name, they share one. The file knows JSON Schema, and does not know operations.
 import { isObject } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 
 /** The definitions of a group. */
 export interface Definitions {
-  /** Reserves the name, or a similar one when it is in use, and returns it. */
+  /** Reserves a name and returns it. When the name is in use, reserves a similar one instead. */
   reserve(name: string): string;
   define(name: string, schema: Schema): void;
 }
@@ -14,15 +14,15 @@ export interface Definitions {
 /**
  * Moves the definitions of a schema, and returns the schema with its references changed.
  *
- * @param label the name for a definition that has none: `created_body`
+ * @param label the name for a definition that has no name, such as `created_body`
  */
 export type Bundle = (schema: Schema, label: string) => Schema;
 
 /** Keywords whose value is a map of schemas. */
 const SCHEMA_MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
-/** Keywords whose value is not a schema, and may contain any key. */
+/** Keywords whose value is data and not a schema. The value may contain any key. */
 const DATA_KEYWORDS = new Set(['const', 'enum', 'default', 'example', 'examples']);
-/** Keywords that only resolve references, and the definitions, which move. */
+/** Keywords that are dropped. Some only resolve references; the others hold the definitions, which are moved. */
 const DROPPED = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$defs', 'definitions']);
 const REF = /"\$ref":("(?:[^"\\]|\\.)*")/g;
 
@@ -63,19 +63,25 @@ export function createBundle({ reserve, define }: Definitions): Bundle {
     }
 
     const rewritten = rewrite(root) as Schema;
-    // A schema that refers to itself is a definition, too.
+    // A schema that refers to itself as a whole becomes a definition, too.
     const rootName = namesByPointer.get('#');
     return rootName === undefined ? rewritten : { $ref: `#/$defs/${rootName}` };
   };
 }
 
-/** `#/$defs/Category` → Category. Undefined for a name that a library generated, and for another kind of pointer. */
+/**
+ * Returns the name in a pointer: `Category` in `#/$defs/Category`. Returns undefined for a name that a library
+ * generated, and for another kind of pointer.
+ */
 function definitionName(pointer: string): string | undefined {
   const name = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(pointer)?.[1];
   return name === undefined || /^_*(?:schema|intersection)?\d+$/i.test(name) ? undefined : name;
 }
 
-/** Follows a reference within a schema (RFC 6901). Undefined: no target, or a reference to another document. */
+/**
+ * Follows a reference within a schema (RFC 6901). Returns undefined when the reference has no target, or leads to
+ * another document.
+ */
 function follow(root: Schema, pointer: string): Schema | boolean | undefined {
   if (!/^#(?:\/|$)/.test(pointer)) return undefined;
   let target: unknown = root;
@@ -89,20 +95,21 @@ function follow(root: Schema, pointer: string): Schema | boolean | undefined {
   return isObject(target) || typeof target === 'boolean' ? target : undefined;
 }
 
-/** Decodes one step of a pointer. The percent-encoding of the URL comes off first (RFC 6901, section 6). */
+/** Decodes one step of a pointer. The percent-encoding of the URL is decoded first (RFC 6901, section 6). */
 function unescapeStep(step: string): string {
   let decoded = step;
   try {
     decoded = decodeURIComponent(step);
   } catch {
-    // The library has written a plain percent sign.
+    // The step has a plain percent sign, which is no encoding, so the step stays unchanged.
   }
   return decoded.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 /**
- * Writes a definition with everything it refers to as one text. The text contains the definition's own pointer: so
- * equal definitions under two names keep both names, which the library's user chose.
+ * Writes a definition, with everything that it refers to, as one text. Definitions with the same text are merged. The
+ * text contains the definition's own pointer, so equal definitions under two names keep both names. The user of the
+ * library chose these names.
  */
 function meaningOf(root: Schema, from: string): string {
   const textByPointer = new Map<string, string>();

@@ -27,10 +27,16 @@ export interface SchemaWriter extends Definitions {
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-/** The limit of named types within named types. `interface G<T> { a?: G<T[]> }` would never end. */
+/**
+ * The most named types that may be nested in each other. Without this limit `interface G<T> { a?: G<T[]> }` would never
+ * end.
+ */
 const MAX_NESTED = 200;
 
-/** The pattern that the document gives for an index by number. The check drops other spellings, like `07`. */
+/**
+ * The pattern of field names for an index signature by number, for the document. The check drops fields with other
+ * names, like `07`.
+ */
 const NUMBER_NAMES = '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?$';
 
 type Draft = { [keyword: string | symbol]: unknown };
@@ -149,7 +155,7 @@ export function createSchemaWriter(): SchemaWriter {
     names.set(shape.id, name);
     if (++depth > MAX_NESTED) throw new Unsupported('this type grows without end', '', 0);
     const target = shape.target();
-    // A schema cannot express undefined. The property that uses the name is optional instead.
+    // A schema cannot express undefined. Instead, the property with this named type becomes optional.
     defs[name] = addNotes(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
     depth--;
     return name;
@@ -170,7 +176,7 @@ export function createSchemaWriter(): SchemaWriter {
   return { write, defs, reserve, define };
 }
 
-/** The shapes that only a result may have. */
+/** The shapes that only a result may have, with their descriptions for an error. */
 const RESULT_KINDS = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', reply: 'a Reply' };
 
 function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {

@@ -1,5 +1,5 @@
-// The constraint tags of doc comments, named as in JSON Schema. A tag of another library, or one that is nearly a
-// constraint, is an error. All other tags are remarks and pass. This file knows no types.
+// The constraint tags of doc comments, named as in JSON Schema. A tag of another library is an error, and so is a tag
+// whose name is nearly that of a constraint. All other tags are remarks, which are accepted. This file knows no types.
 
 import type { Notes } from '../types/shape.ts';
 import { readDoc, type Tag } from './doc-comment.ts';
@@ -9,7 +9,13 @@ export type Family = 'string' | 'number' | 'array';
 
 interface TagRow {
   readonly for: Family;
-  /** The kind of the tag's own value: `text` is used as written, a `flag` has no value. */
+  /**
+   * The kind of value that the tag itself takes:
+   * - `count`: a whole number, at least 0
+   * - `number`: any finite number
+   * - `text`: a text, which is used as written
+   * - `flag`: no value
+   */
   readonly value: 'count' | 'number' | 'text' | 'flag';
 }
 
@@ -32,7 +38,10 @@ export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Objec
 const LIBRARY_SCHEMA = 'a schema of a library in `static operations`';
 const INTEGER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
-/** Constraints of class-validator, tsoa, typia and JSON Schema that are not read → advice on what to write instead. */
+/**
+ * Constraints of class-validator, tsoa, typia and JSON Schema that are not read, each with advice on what to write
+ * instead.
+ */
 const FOREIGN_TAGS: Readonly<Record<string, string | undefined>> = Object.assign(Object.create(null), {
   min: '@minimum, @minLength or @minItems',
   max: '@maximum, @maxLength or @maxItems',
@@ -80,7 +89,10 @@ const FOREIGN_TAGS: Readonly<Record<string, string | undefined>> = Object.assign
   ),
 } satisfies Record<string, string>);
 
-/** Why a tag is refused: it looks like a constraint but is not read. Undefined for a constraint and for a remark. */
+/**
+ * Returns the reason why a tag is refused: the tag looks like a constraint but is not read. Returns undefined for a
+ * constraint and for a remark.
+ */
 export function findTagMistake(name: string, text: string): string | undefined {
   const bareName = name.replace(/^TJS-/i, '');
   if (bareName === name && CONSTRAINTS[name] !== undefined) return undefined;
@@ -97,7 +109,7 @@ export function findTagMistake(name: string, text: string): string | undefined {
   return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: write ${cure}`;
 }
 
-/** The constraint whose name differs by at most two letters. */
+/** Finds the constraint whose name differs by at most two letters. */
 function findNearest(lower: string): string | undefined {
   const distances = Object.keys(CONSTRAINTS).map(
     (constraint) => [editDistance(lower, constraint), constraint] as const,
@@ -106,10 +118,10 @@ function findNearest(lower: string): string | undefined {
   return letters <= 2 ? near : undefined;
 }
 
-/** Results of findNearest(), because a file repeats the same few tags. */
+/** The cached results of findNearest(). A file repeats the same few tags, so a result is used often. */
 const nearestByName = new Map<string, string | undefined>();
 
-/** The edit distance: how many letters are added, removed or changed. The case does not count. */
+/** Returns the edit distance: how many letters are added, removed or changed. Upper and lower case are equal. */
 function editDistance(a: string, name: string): number {
   const b = name.toLowerCase();
   if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
@@ -126,13 +138,18 @@ function editDistance(a: string, name: string): number {
   return row[b.length] as number;
 }
 
-/** Whether a tag is a constraint, or is refused as one. A `@format` without a value marks a file for prettier. */
+/**
+ * Whether a tag is a constraint, or is refused as one. A `@format` without a value is neither: it marks a file for
+ * prettier.
+ */
 export const isConstraint = ([name, text]: Tag): boolean =>
   findTagMistake(name, text) !== undefined || (CONSTRAINTS[name] !== undefined && !(name === 'format' && text === ''));
 
 /**
- * Why a comment is refused at a place where constraints are not read. Undefined: the comment has no constraint.
- * @param isScript in JavaScript `@type` is no constraint, and the tags of a `@typedef` are read elsewhere
+ * Returns the reason why a comment is refused at a place where constraints are not read. Returns undefined when the
+ * comment has no constraint.
+ * @param isScript whether the file is JavaScript, where `@type` is no constraint and the tags of a `@typedef` are read
+ * elsewhere
  */
 export function findUnreadConstraint(doc: string | undefined, isScript = false): string | undefined {
   if (doc?.includes('@') !== true) return undefined;
@@ -152,7 +169,7 @@ export function appliesAcrossComments(doc: string): boolean {
   );
 }
 
-/** The error text for a constraint at a place where constraints are not read. */
+/** Returns the error text for a constraint at a place where constraints are not read. */
 export const unreadConstraintMessage = ([name, text]: Tag): string =>
   findTagMistake(name, text) ??
   `@${name} can have no effect here: write it in the comment before a property or a type alias`;
@@ -162,7 +179,7 @@ export interface Constraints {
   readonly notes: Notes;
 }
 
-/** @throws Error with one line, on a tag that is refused and on a tag with an invalid value */
+/** @throws Error with a message of one line, on a tag that is refused and on a tag with an invalid value */
 export function readConstraints(doc: string | undefined): Constraints {
   const { text, tags } = readDoc(doc);
   const keywords: Record<string, unknown> = {};
@@ -202,11 +219,18 @@ function readConstraintValue(tag: string, row: TagRow, text: string, next: Tag |
   return value;
 }
 
-/** A pattern with text behind its `$`, so that no value fits. A `$` in a class or behind a backslash is a character. */
+/**
+ * Matches a pattern that has text behind its `$`. No value fits such a pattern. A `$` in a character class or behind a
+ * backslash is a plain character.
+ */
 const TEXT_AFTER_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*?\$(?![$)|]|\(\?|$)/s;
+/** Matches a pattern that ends with a `$` which is no plain character. */
 const ENDS_WITH_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*\$$/s;
 
-/** Refuses slashes, quotes, and text behind the pattern: read as part of the pattern they would refuse every value. */
+/**
+ * Refuses slashes, quotes and text around the pattern. Read as part of the pattern, they would make it refuse every
+ * value.
+ */
 function refuseMisreadPattern(text: string, next: Tag | undefined): void {
   const fail = (why: string): never => {
     throw new Error(`@pattern ${text}: ${why}`);
@@ -223,7 +247,7 @@ function refuseMisreadPattern(text: string, next: Tag | undefined): void {
     fail('write text above the tags, and \\x20 for a blank, or end the pattern with $');
 }
 
-/** Parses JSON; any other text stays text, because defaults and examples are for readers. */
+/** Parses a text as JSON. A text that is not JSON stays a text, because defaults and examples are for readers only. */
 function parseLooseValue(text: string): unknown {
   try {
     return JSON.parse(text);

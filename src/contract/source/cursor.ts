@@ -1,5 +1,6 @@
-// A position in a list of tokens, and the steps of a recursive-descent parser. A doc comment that constrains nothing is
-// found here: a parser marks the comments that it reads, and refuseStrayTags() reports the others.
+// A position in a list of tokens, and the steps of a recursive-descent parser. The cursor also finds doc comments whose
+// constraints would have no effect. A parser marks the comments that it reads, and refuseStrayTags() reports a
+// constraint in any other comment.
 import { findUnreadConstraint } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 import type { TypeNode, ValueNode } from './syntax.ts';
@@ -56,13 +57,16 @@ export class Cursor {
     return this.i >= this.list.length - 1;
   }
 
-  /** Joins an earlier comment and that of the current token, so that the tags of both count. */
+  /** Joins an earlier comment with the comment of the current token, so that the tags of both are read. */
   joinDoc(earlier: string | undefined): string | undefined {
     const { doc } = this.token();
     return doc === undefined || doc === earlier ? earlier : (earlier ?? '') + doc;
   }
 
-  /** Reads the comment of a property or an alias. A comment on the line of the previous token is not read. */
+  /**
+   * Reads the comment of a property or an alias. A comment on the line of the previous token is not read, because it
+   * may be meant for that token.
+   */
   readDocAt(index: number): string | undefined {
     const { doc, isBesidePrevious } = this.list[index] as Token;
     if (doc === undefined || isBesidePrevious) return undefined;
@@ -84,7 +88,8 @@ export class Cursor {
   }
 
   /**
-   * Index behind a declaration and its `;` or `,`. It includes the next token when that carries a comment beside it.
+   * Index behind a declaration and its `;` or `,`. The range includes the next token when that token carries a comment
+   * that is on the line of the declaration.
    */
   get declarationEnd(): number {
     const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.i + 1 : this.i;
@@ -96,7 +101,9 @@ export class Cursor {
     throw new SourceError(`expected ${what} and found ${this.token().text || 'the end of the file'}`, this.token().at);
   }
 
-  /** Steps over the token if it is this one. */
+  /**
+   * Steps over the current token and returns true, if the token is this punctuation or word. Otherwise returns false.
+   */
   accept(text: string): boolean {
     if (!this.is(text)) return false;
     this.i++;
@@ -130,7 +137,9 @@ export class Cursor {
     return path;
   }
 
-  /** Index of the bracket that closes the current one. @throws SourceError when the token is another one */
+  /**
+   * Index of the bracket that closes the current one. @throws SourceError when the current token is not this bracket
+   */
   closingIndex(bracket: string): number {
     return this.is(bracket) ? (this.partner[this.i] as number) : this.fail(bracket);
   }

@@ -1,6 +1,8 @@
 // Splits doc comments into their text and their tags, as TypeScript does. This file does not know what a tag means.
 
-/** A tag of a comment: `isFirstOnLine` when only white space and an asterisk precede it. */
+/**
+ * A tag of a doc comment. `isFirstOnLine` is true when only white space and an asterisk precede the tag on its line.
+ */
 export type Tag = readonly [name: string, text: string, isFirstOnLine: boolean, offsetInComment: number];
 
 export interface DocComment {
@@ -9,7 +11,7 @@ export interface DocComment {
 }
 
 const WHITE = '\\t\\v\\f \\u0085\\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u3000\\ufeff';
-/** White space within a line. Like TypeScript, it must begin with an ASCII character. */
+/** White space within a line. As in TypeScript, the first character must be an ASCII character. */
 const BLANK = `(?:[\\t\\v\\f ][${WHITE}]*)?`;
 const BREAK = '(?:\\r\\n|[\\n\\r])';
 const NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\p{Join_Control}-]*/uy;
@@ -23,12 +25,18 @@ const MARK = new RegExp(
     `\\{@link(?:code|plain)?(?![\\p{ID_Continue}$\\p{Join_Control}-])[\\t\\v\\f \\r\\n]*[^}\\n\\r]*\\}?|(?<=[${WHITE}])(@)(?![\\s${WHITE}])`,
   'gu',
 );
-/** Tags that may have a type in braces before their text. Those in the group may have a name before the type. */
+/**
+ * Tags that may have a type in braces before their text. The tags in the capturing group may also have a name before
+ * the type.
+ */
 const TYPED =
   /^(?:(param|arg|argument|prop|property)|returns?|type|typedef|throws|exception|enum|this|satisfies|template|implements|augments|extends)$/;
 const PARAM_NAME = /[\p{ID_Continue}$.[\]`]+/uy;
 
-/** @param doc one comment or several joined ones; the result has all tags, and the text of the last one with a text */
+/**
+ * Reads one comment, or several joined comments. The result has the tags of all of them, and the text of the last one
+ * that has a text.
+ */
 export function readDoc(doc: string | undefined): DocComment {
   const comments = doc?.slice(0, -2).split('*/').map(readComment) ?? [];
   return { text: comments.findLast(({ text }) => text !== '')?.text ?? '', tags: comments.flatMap(({ tags }) => tags) };
@@ -53,7 +61,10 @@ function readComment(comment: string): DocComment {
   return { text: removeLineStarts(body.slice(0, marks[0]?.at)), tags };
 }
 
-/** The offset of the next tag, or -1. Backticks hide a tag only in the text of another tag. */
+/**
+ * Returns the offset of the next tag, or -1. Backticks hide a tag only in the text of another tag, that is, with
+ * `inTag`.
+ */
 function findNextTag(body: string, from: number, inTag: boolean): number {
   MARK.lastIndex = from;
   for (let mark = MARK.exec(body); mark !== null; mark = MARK.exec(body)) {
@@ -63,7 +74,7 @@ function findNextTag(body: string, from: number, inTag: boolean): number {
   return -1;
 }
 
-/** The offset behind a type in braces, in which an at sign begins no tag. */
+/** Returns the offset behind a type in braces, because an at sign inside the type begins no tag. */
 function skipType(body: string, from: number, typed: RegExpExecArray | null): number {
   if (typed === null) return from;
   const afterName = from + (typed[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;
@@ -72,7 +83,10 @@ function skipType(body: string, from: number, typed: RegExpExecArray | null): nu
   return end < 0 ? from : end;
 }
 
-/** The offset behind the bracket that closes the one at `from`; -1 without such a pair. The last parameter is `{}`. */
+/**
+ * Returns the offset behind the bracket that closes the one at `from`, or -1 without such a pair. The last parameter
+ * has the opening and the closing bracket: `{}`.
+ */
 export function findBracketEnd(text: string, from: number, [opening, closing]: string): number {
   let depth = 0;
   for (const { 0: piece, index } of text.slice(from).matchAll(/(["'`])(?:\\.|(?!\1)[^\\])*\1|./gs)) {

@@ -12,9 +12,12 @@ import type { Module } from './syntax.ts';
 
 /** The files of a process. */
 export interface SourceFiles {
-  /** The text of a file that the process has imported; the current text of another file. @throws the read error */
+  /**
+   * Returns the text of a file: the text that the process has imported, or else the current text. @throws the read
+   * error
+   */
   textOf(path: string): string;
-  /** Resolves a specifier that is no relative path, as Node does. */
+  /** Resolves a specifier that is no relative path, in the same way as Node. */
   resolve(from: string, specifier: string): string | undefined;
   /** Adds a path to the watched ones, even when no file exists there yet. */
   remember(path: string): void;
@@ -30,7 +33,10 @@ export interface TypeFiles {
   read(path: string): Module;
   /** The text that `read` parses. @throws the read error */
   textOf(path: string): string;
-  /** @returns the path of the own file that a specifier means; `package`; undefined when none is found */
+  /**
+   * @returns the path of the own file that a specifier means, `package` for a file that is not read, or undefined when
+   * no file is found
+   */
   locate(from: string, specifier: string): string | undefined;
   readonly load: Loader;
   /** Empties the cache, once all controllers are read. */
@@ -50,7 +56,10 @@ export class UnreadableFile extends Error {
   }
 }
 
-/** Bounds the cache, because parsed files are large: characters of source. Files that controllers share stay in it. */
+/**
+ * The most characters of source whose parsed files are cached, because parsed files are large. The limit leaves room
+ * for files that several controllers share.
+ */
 const MAX_CACHED = 1_000_000;
 export const SOURCE = /\.[mc]?[tj]s$/;
 const PACKAGES = /[\\/]node_modules[\\/]/;
@@ -58,7 +67,10 @@ const PACKAGES = /[\\/]node_modules[\\/]/;
 export function createTypeFiles(files: SourceFiles): TypeFiles {
   const cache = new Map<string, Module>();
   let cachedLength = 0;
-  /** Importer and specifier → real path. The process has imported one state of the folder, so this stays true. */
+  /**
+   * The real path that a specifier leads to, by importer and specifier. The process has imported one state of the
+   * folder, so an entry stays valid.
+   */
   const located = new Map<string, string>();
 
   function textOf(path: string): string {
@@ -128,7 +140,8 @@ export function createTypeFiles(files: SourceFiles): TypeFiles {
 }
 
 /**
- * The files that a relative path can mean in TypeScript: `./x.js` and `./x` may be `./x.ts`. Types come before code.
+ * Lists the files that a relative path can mean in TypeScript: `./x.js` and `./x` may be `./x.ts`. Files with types
+ * come before files with code only.
  */
 function listCandidates(plain: string): string[] {
   const [, bare, kind] = /^(.*)\.([mc]?)js$/.exec(plain) ?? [];
@@ -141,7 +154,10 @@ function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
 }
 
-/** Whether the specifier is an installed package. A package linked from elsewhere is not: its files are own files. */
+/**
+ * Whether the specifier is an installed package. The result is false for a package linked from elsewhere, whose files
+ * are own files.
+ */
 function isInstalled(from: string, specifier: string): boolean {
   const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
   for (let dir = dirname(from), previous = ''; dir !== previous; previous = dir, dir = dirname(dir)) {

@@ -33,12 +33,16 @@ export function readTypedefs({ source, docOffsets }: Pick<Module, 'source' | 'do
   return { declarations, imports };
 }
 
-/** Tags that declare something. Constraint tags behind one belong to it, up to the next declaring tag. */
+/**
+ * Tags that declare something. The constraint tags behind a declaring tag belong to it, up to the next declaring tag.
+ */
 const DECLARING_TAG = /^(?:typedef|callback|import|overload|param|arg|argument|returns?|prop|property)$/;
 const isProperty = ([name]: Tag): boolean => name === 'property' || name === 'prop';
 const createMistake = (message: string, at: number): TypeNode => ({ kind: 'mistake', message, at });
 
-/** Reads the alias that the tag at `i` declares, with its constraint tags. Undefined for a tag without a name. */
+/**
+ * Reads the alias that the tag at `i` declares, with its constraint tags. Returns undefined for a tag without a name.
+ */
 function readTypedef(
   tags: readonly Tag[],
   i: number,
@@ -134,7 +138,7 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
   for (const [i, field] of findChildren('', fields).entries()) {
     const type = buildType(field, fields, 'param');
     if (type === undefined) continue;
-    // A destructuring pattern has no name, so the position of its tag decides.
+    // A destructured parameter has no name, so its tag is found by the position.
     const sameName = params.findIndex(({ name }) => name === field.path);
     const index = sameName >= 0 ? sameName : params[i]?.name === '' ? i : -1;
     if (index < 0) fail(`@param ${field.path || 'without a name'} is no parameter of the operation`);
@@ -150,14 +154,14 @@ function readInlineType(param: Param, at: number): Param {
   return text === undefined ? param : { ...param, type: parseJsdocType(stripBraces(text), at), typeEnd: at };
 }
 
-/** The result type in the comment of a function. */
+/** Returns the result type in the comment of a function. */
 export function docResult(doc: string | undefined, at: number): TypeNode | undefined {
   const tag = readDoc(doc).tags.find(([name]) => name === 'returns' || name === 'return');
   const type = tag === undefined ? undefined : splitType(tag[1]).type;
   return type === undefined ? undefined : parseJsdocType(type, at);
 }
 
-// Fields: each tag describes one, and a dotted name is a field of the name before its dot
+// Fields: each tag describes one field. A dotted name such as `data.items` is a field of the name before its last dot.
 
 interface Field {
   /** The dotted name without `[]`: `data.items.name`. */
@@ -194,7 +198,7 @@ const parentPath = ({ path }: Field): string => path.slice(0, Math.max(path.last
 const findChildren = (parent: string, fields: readonly Field[]): readonly Field[] =>
   fields.filter((field) => parentPath(field) === parent);
 
-/** Why the fields are refused: a name is written twice, or its parent is missing. */
+/** Returns the reason why the fields are refused: a name is written twice, or its parent is missing. */
 function findFieldMistake(fields: readonly Field[], tag: string): string | undefined {
   for (const [i, { path, type }] of fields.entries()) {
     if (fields.findIndex((field) => field.path === path) !== i)
@@ -206,7 +210,10 @@ function findFieldMistake(fields: readonly Field[], tag: string): string | undef
   return undefined;
 }
 
-/** The type of a field with the fields below it. Only an object and a list of objects can have some. */
+/**
+ * Builds the type of a field from its own type and its child fields. Only an object or a list of objects can have child
+ * fields.
+ */
 function buildType({ path, type, at }: Field, fields: readonly Field[], tag: string): TypeNode | undefined {
   const children = findChildren(path, fields);
   const isList = type?.kind === 'array';
@@ -233,7 +240,8 @@ function buildMember(field: Field, parent: string, fields: readonly Field[], tag
   const { path, optional, text, constraints = '', at } = field;
   const type = buildType(field, fields, tag) ?? { kind: 'word', name: 'any', at };
   const name = parent === '' ? path : path.slice(parent.length + 1);
-  // Backticks hide a tag only in the text of another tag, so the text becomes a @description.
+  // Backticks hide a tag only in the text of another tag. The field's text therefore becomes the text of a
+  // @description.
   const doc = toComment((text === '' ? '' : `@description ${text}`) + constraints);
   return { kind: 'property', name, modifiers: [], optional, doc, type, params: [], hasBody: false, at };
 }

@@ -7,7 +7,10 @@ import { SourceError } from './source-error.ts';
 import type { NameNode, TypeNode } from './syntax.ts';
 import { Kind, type Token, tokenize } from './tokens.ts';
 
-/** Splits `{T} rest`. With an unclosed brace the whole text is the type, which is then refused. */
+/**
+ * Splits `{T} rest` into the type and the rest. When the brace is not closed, the whole text becomes the type, and that
+ * type is refused.
+ */
 export function splitType(text: string): { type: string | undefined; rest: string } {
   const trimmed = text.trim();
   const end = findBracketEnd(trimmed, 0, '{}');
@@ -34,8 +37,11 @@ export function parseJsdocType(text: string, at: number): TypeNode {
 }
 
 /**
- * Writes JSDoc's own signs as TypeScript: `*` and `?` as `any`, `?T` and `T?` as `T | null`, `!T` as `T`, `Array.<T>`
- * as `Array<T>`.
+ * Writes JSDoc's own signs as TypeScript:
+ * - `*` and `?` become `any`.
+ * - `?T` and `T?` become `T | null`.
+ * - `!T` becomes `T`.
+ * - `Array.<T>` becomes `Array<T>`.
  */
 function replaceJsdocSigns(text: string): string {
   const { list } = tokenize(text);

@@ -26,12 +26,12 @@ export function createDeclaration(
   };
 }
 
-/** Parses the name of a class; undefined when the class has none. */
+/** Parses the name of a class. Returns undefined when the class has no name. */
 export function parseClassName(c: Cursor): string | undefined {
   return c.isName() && !c.is('extends') && !c.is('implements') ? c.expectName() : undefined;
 }
 
-/** Parses a class or an interface from behind its name to behind its closing brace. */
+/** Parses a class or an interface. The cursor moves from behind the name to behind the closing brace. */
 export function parseBody(
   c: Cursor,
   kind: 'interface' | 'class',

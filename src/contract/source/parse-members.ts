@@ -10,7 +10,7 @@ export type MemberHolder = 'type' | 'class' | 'value';
 const MODIFIERS = new Set(
   'public private protected static async override abstract readonly declare accessor get set export default'.split(' '),
 );
-/** Modifiers that need their member on the same line. Alone on a line each is the name of a field. */
+/** Modifiers that must be on the same line as their member. Alone on a line, such a word is the name of a field. */
 const LINE_BOUND = /^(?:async|declare|accessor|abstract)$/;
 const CONTINUES_VALUE = /^(?:[.,;:?)\]}([*/%+&|^<>=-]|=>|in|instanceof|as|satisfies)$/;
 
@@ -207,7 +207,7 @@ export function parseTypeArgs(c: Cursor): TypeNode[] {
   return args;
 }
 
-/** Steps over a value up to `stop` or a semicolon. @param endsWithLine a line break can end the value, too */
+/** Steps over a value up to `stop` or a semicolon. @param endsWithLine whether a line break can end the value, too */
 export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = false): void {
   for (const from = c.i; c.i < end; c.i++) {
     if (c.is(stop) || c.is(';')) return;
@@ -228,7 +228,10 @@ export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = f
   }
 }
 
-/** Whether a value can end before the token `ahead`, that is with `x`, `)`, `x!` or `x++`. */
+/**
+ * Whether a value can end directly before the token `ahead`. The end of a value is `x`, `)`, `x!` or `x++`, for
+ * example.
+ */
 function endsOperand(c: Cursor, ahead: number): boolean {
   const { kind, text } = c.token(ahead - 1);
   if (kind !== Kind.punctuation) return true;
@@ -237,7 +240,10 @@ function endsOperand(c: Cursor, ahead: number): boolean {
   return /^[)\]}]$/.test(text);
 }
 
-/** Steps over the type arguments of `new Map<string, number>()`, whose comma ends no value. At a less-than it stays. */
+/**
+ * Steps over type arguments such as those of `new Map<string, number>()`, because their comma does not end the value.
+ * The cursor does not move when the `<` is a less-than sign.
+ */
 function skipTypeArgs(c: Cursor): void {
   const from = c.i;
   try {

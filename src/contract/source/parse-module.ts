@@ -54,7 +54,7 @@ function parseImport(c: Cursor, { imports }: ModuleContent): void {
   const names: [local: string, outer: string][] = [];
   if (c.isName()) names.push([c.expectName(), 'default']);
   if (c.accept('=')) {
-    // `import Name = Space.Name` is not followed. The entry keeps the name from being taken for a global one.
+    // `import Name = Space.Name` is not followed. Without this entry, the name would be taken for a global one.
     for (const [local] of names) imports.set(local, { from: 'import =', name: '*' });
     return;
   }
@@ -141,7 +141,7 @@ function declare(c: Cursor, content: ModuleContent, kind: Declaration['kind'], n
 
 /**
  * @param statementStart index of the first token of the statement
- * @returns the declared names; none for another statement
+ * @returns the declared names; an empty list for a statement that declares nothing
  */
 function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.i): readonly string[] {
   const docIndex = c.list[statementStart]?.doc === undefined ? c.i : statementStart;
@@ -155,7 +155,10 @@ function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.
 }
 
 type Origin = Pick<Declaration, 'doc' | 'at'>;
-/** Adds a declaration and returns its names; undefined for another statement that begins with the same word. */
+/**
+ * Parses a statement, adds its declaration and returns the names. Returns undefined for another statement that begins
+ * with the same word.
+ */
 type Parser = (c: Cursor, content: ModuleContent, origin: Origin, docIndex: number) => Names;
 type Names = string | readonly string[] | undefined;
 
@@ -246,7 +249,7 @@ function parseConstant(c: Cursor, content: ModuleContent, fields: Fields): strin
   return declare(c, content, 'const', name, { type, literalRange, value, ...fields });
 }
 
-/** Declares every name in `{ a, b: [c] } = …`, without a value to follow. */
+/** Declares every name in `{ a, b: [c] } = …`. These names have no value that can be followed. */
 function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
   const end = c.partner[c.i] as number;
   const names = c.list.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
@@ -256,8 +259,8 @@ function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
 }
 
 /**
- * The offsets of the literal at the cursor, with its `as const`. Both offsets are equal when the literal is part of a
- * longer expression or is given another type.
+ * Returns the offsets of the literal at the cursor, including its `as const`. Both offsets are equal when the literal
+ * is part of a longer expression, or when `as` gives it another type.
  */
 function findLiteralRange(c: Cursor): [number, number] {
   const { at } = c.token();
@@ -265,7 +268,8 @@ function findLiteralRange(c: Cursor): [number, number] {
   const isConst = (index: number) => c.list[index]?.text === 'as' && c.list[index + 1]?.text === 'const';
   const last = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
   const end = c.list[isConst(last + 1) ? last + 3 : last + 1] ?? c.token();
-  // `satisfies` may narrow the types inside an object or a list.
+  // Before `satisfies`, an object or a list is accepted only with `as const`, because `satisfies` may narrow the types
+  // inside.
   const endsHere =
     end.text === 'satisfies' ? isConst(last + 1) || partner < 0 : /^[;,)}]$/.test(end.text) || end.kind === Kind.end;
   const endsWithLine =

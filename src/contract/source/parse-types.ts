@@ -26,7 +26,7 @@ function parseConditionalType(c: Cursor): TypeNode {
   return { kind: 'unsupported', form: 'a conditional type', at };
 }
 
-/** Reads `x is T` as boolean; any other type stays as it is. */
+/** Reads `x is T` as boolean. Returns any other type unchanged. */
 function parsePredicate(c: Cursor, first: TypeNode, at: number): TypeNode {
   if (!c.is('is') || c.token().startsLine || !/^(?:name|word|unsupported)$/.test(first.kind)) return first;
   c.i++;

@@ -1,5 +1,5 @@
 // Parses the values that may lead to operations: functions, classes, objects, and names of them. All other expressions
-// have no node, so an operation behind one refuses the file.
+// have no node. A file is refused when an operation can be found only through such an expression.
 import type { Cursor } from './cursor.ts';
 import { parseBody, parseClassName } from './parse-declaration.ts';
 import { parseFunction, parseMembers, parseTypeArgs, skipValue } from './parse-members.ts';
@@ -8,7 +8,7 @@ import type { ValueNode } from './syntax.ts';
 import { Kind } from './tokens.ts';
 
 /**
- * Parses the value at the cursor. For an unsupported form the result is undefined, and the cursor stays.
+ * Parses the value at the cursor. For an unsupported form the result is undefined, and the cursor does not move.
  *
  * @param end index of the bracket that closes the expression around the value
  */
@@ -61,7 +61,7 @@ function parseBareOperand(c: Cursor, end: number): ValueNode | undefined {
   return { kind: 'reference', name };
 }
 
-/** Parses `(value)`; undefined for `(a, b)`. */
+/** Parses `(value)`. Returns undefined for `(a, b)`. */
 function parseParenthesized(c: Cursor): ValueNode | undefined {
   const end = c.closingIndex('(');
   c.i++;
@@ -100,7 +100,9 @@ function parseNew(c: Cursor): ValueNode | undefined {
   return { kind: 'new', callee, args };
 }
 
-/** Parses a function and steps over its body. For another value the result is undefined, and the cursor stays. */
+/**
+ * Parses a function and steps over its body. For another value the result is undefined, and the cursor does not move.
+ */
 function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.i;
   if (c.is('async') && !c.token(1).startsLine && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.i++;
@@ -128,7 +130,7 @@ function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
   return undefined;
 }
 
-/** Steps over the body of an arrow function. Without braces it ends at a comma or with the statement. */
+/** Steps over the body of an arrow function. A body without braces ends at a comma or with the statement. */
 function skipArrowBody(c: Cursor, end: number, node: ValueNode): ValueNode {
   if (c.is('{')) c.skip();
   else skipValue(c, end, ',', true);

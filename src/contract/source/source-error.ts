@@ -1,5 +1,5 @@
-// The errors of reading a source: its syntax cannot be parsed, or a type in it is not supported. Both carry an offset,
-// from which the catcher makes `file:line`.
+// The errors of reading a source: its syntax cannot be parsed, or a type in it is not supported. Both errors carry an
+// offset. The code that catches the error turns the offset into `file:line`.
 
 /** The parser found something that it did not expect. */
 export class SourceError extends Error {
@@ -19,7 +19,7 @@ export const SCHEMA_CURE =
 export class Unsupported extends Error {
   readonly path: string;
   readonly at: number;
-  /** Advice on what to write instead; empty where the message includes it. */
+  /** Advice on what to write instead. The text is empty when the message already includes the advice. */
   readonly cure: string;
   constructor(message: string, path: string, at: number, cure = 'write unknown and check it yourself') {
     super(message);

@@ -1,5 +1,5 @@
-// The syntax tree that the parser builds: declarations, their members, and types as written. Only TypeScript types
-// here. In every node `at` is the offset of the node in its source.
+// The syntax tree that the parser builds: declarations, their members, and types as written. This file has only
+// TypeScript types. In every node, `at` is the offset of the node in its source.
 import type { Tokens } from './tokens.ts';
 
 /**
@@ -23,18 +23,18 @@ export type TypeNode = { readonly at: number } & (
       readonly param: string;
       readonly keys: TypeNode;
       readonly value: TypeNode;
-      /** `?`, `+?` or `-?` as written; empty without one. */
+      /** The sign `?`, `+?` or `-?`, as written. The text is empty without a sign. */
       readonly optional: string;
     }
   | { readonly kind: 'unsupported'; readonly form: string }
-  /** A type with a tag or a decorator that has no effect there; the message includes the cure. */
+  /** A type with a tag or a decorator that has no effect there. The message says what to write instead. */
   | { readonly kind: 'mistake'; readonly message: string }
 );
 
 export interface NameNode {
   readonly kind: 'name';
   readonly at: number;
-  /** The name, with dots where it has some; `*` for `import('…')` without a name behind it. */
+  /** The name, which may have dots. The name is `*` for `import('…')` without a name behind it. */
   readonly name: string;
   readonly args: readonly TypeNode[];
   /** The specifier in `import('…').Name`. */
@@ -49,9 +49,12 @@ export interface TupleItem {
 
 export interface Member {
   readonly kind: 'property' | 'method' | 'index' | 'accessor' | 'spread' | 'other';
-  /** The member's name; empty for a computed name, and for a member without a name. */
+  /** The member's name. The text is empty for a computed name, and for a member without a name. */
   readonly name: string;
-  /** The name in `[KEY]` or `[Symbol.iterator]`; empty for another expression; undefined when it is not computed. */
+  /**
+   * The name inside a computed name: `KEY` for `[KEY]`, `Symbol.iterator` for `[Symbol.iterator]`. The text is empty
+   * for another expression. The field is undefined when the member's name is not computed.
+   */
   readonly computed?: string | undefined;
   readonly modifiers: readonly string[];
   readonly optional: boolean;
@@ -62,22 +65,25 @@ export interface Member {
   readonly params: readonly Param[];
   /** The type parameters of a method. */
   readonly typeParams?: readonly TypeParam[];
-  /** The method has a body: this is no overload signature and no abstract method. */
+  /** Whether the method has a body. Overload signatures and abstract methods have no body. */
   readonly hasBody: boolean;
-  /** The value of a property of an object; undefined for a form that is not followed. */
+  /** The value of a property of an object. The field is undefined for a form that is not followed. */
   readonly value?: ValueNode | undefined;
   readonly at: number;
 }
 
 export interface Param {
-  /** The parameter's name; empty for a destructuring pattern. */
+  /** The parameter's name. The text is empty for a destructuring pattern. */
   readonly name: string;
   readonly optional: boolean;
   readonly rest: boolean;
   readonly type: TypeNode | undefined;
-  /** Offset behind the type. For a type in a comment, this offset and that of the type are the function's. */
+  /**
+   * Offset behind the type. For a type from a JSDoc comment, this offset and the type's own offset are those of the
+   * function.
+   */
   readonly typeEnd?: number;
-  /** The parameter is also a field: `constructor(readonly x: T)`. */
+  /** Whether the parameter is also a field: `constructor(readonly x: T)`. */
   readonly declaresField?: boolean;
   readonly doc?: string | undefined;
 }
@@ -119,11 +125,17 @@ export interface Declaration {
   readonly members: readonly Member[];
   /** The type of an alias; the annotation of a constant. */
   readonly type: TypeNode | undefined;
-  /** The offsets of the literal of a constant or an enum, from and to. Both are equal when the value is no literal. */
+  /**
+   * The start and end offsets of the value of a constant or an enum. Both offsets are equal when the value is no
+   * literal.
+   */
   readonly literalRange: readonly [number, number] | undefined;
-  /** The declaration is a `let` or `var`, whose literal has a widened type because the value may change. */
+  /**
+   * Whether the declaration is a `let` or `var`. The literal of such a declaration has a widened type, because the
+   * value may change.
+   */
   readonly isVariable?: boolean;
-  /** The value of a function or a constant; undefined for a form that is not followed. */
+  /** The value of a function or a constant. The field is undefined for a form that is not followed. */
   readonly value: ValueNode | undefined;
   /** The `constructor.name` of a class at run time. */
   readonly className: string;
@@ -141,7 +153,10 @@ export interface Module {
   readonly source: string;
   /** Offsets of the doc comments. */
   readonly docOffsets: Tokens['docOffsets'];
-  /** Declarations by namespace and name. Several under one name are merged interfaces, or overloads of a function. */
+  /**
+   * Declarations by namespace and name. Several declarations under one name are merged interfaces, or overloads of a
+   * function.
+   */
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
   readonly imports: ReadonlyMap<string, Import>;
   /** Exported name → local name, or the import that is re-exported. */

@@ -7,15 +7,21 @@ export const Kind = { punctuation: 0, name: 1, string: 2, number: 3, template: 4
 
 export interface Token {
   readonly kind: number;
-  /** The text in the source. A template is several tokens: '`' when it has no types, else '`${', '}${' and '}`'. */
+  /**
+   * The text in the source. A template without types is one token with the text
+   * '`'. A template with types is several tokens: '`${', '}${' and '}`'.
+   */
   readonly text: string;
   /** Offset in the source. */
   readonly at: number;
-  /** A line break comes between the previous token and this one. */
+  /** Whether a line break comes between the previous token and this one. */
   readonly startsLine: boolean;
-  /** The `/** … *\/` before the token, behind earlier ones that apply to it too. */
+  /**
+   * The doc comment (`/** … *\/`) before the token. Earlier doc comments that also apply to the token are in front of
+   * it.
+   */
   readonly doc: string | undefined;
-  /** The doc comment is on the line of the previous token, so it may be meant for that token. */
+  /** Whether the doc comment is on the line of the previous token. Such a comment may be meant for that token. */
   readonly isBesidePrevious: boolean;
   /** The unescaped text of a name, a string or a piece of a template. */
   readonly value: string;
@@ -25,7 +31,7 @@ export interface Tokens {
   readonly list: readonly Token[];
   /** Offsets of the doc comments. */
   readonly docOffsets: readonly number[];
-  /** For each opening bracket the index of its closing one; -1 for all other tokens. */
+  /** For each opening bracket, the index of its closing bracket. The entry is -1 for all other tokens. */
   readonly partner: Int32Array;
 }
 
@@ -82,7 +88,10 @@ export function tokenize(source: string): Tokens {
   };
   const opensTemplate = (text: string) => text.endsWith('${');
 
-  /** Reads a template from a backtick, or from the brace that closes a `${}`, to the next `${` or its end. */
+  /**
+   * Reads one piece of a template. A piece begins at a backtick, or at the brace that closes a `${}`. It extends to the
+   * next `${` or to the end of the template. Returns the offset behind the piece.
+   */
   const readTemplatePiece = (at: number, opening: '`' | '}'): number => {
     for (let i = at + 1; i < source.length; i++) {
       const ends = source[i] === '`';
@@ -147,7 +156,7 @@ export function tokenize(source: string): Tokens {
   return { list, docOffsets, partner };
 }
 
-/** Whether a slash begins a regular expression. After a value it divides. */
+/** Whether a slash begins a regular expression. After a value, a slash is a division. */
 function beginsRegex(list: readonly Token[], pairs: readonly number[], startsLine: boolean): boolean {
   const previous = list.at(-1);
   if (previous === undefined) return true;
@@ -170,7 +179,10 @@ function endsValue(token: Token | undefined): boolean {
   return token.kind !== Kind.punctuation || token.text === ')' || token.text === ']';
 }
 
-/** The offset behind a regular expression; -1 when it does not end on its line, so the slash divides. */
+/**
+ * Returns the offset behind a regular expression. Returns -1 when the expression does not end on its line, because the
+ * slash is then a division.
+ */
 function findRegexEnd(source: string, from: number): number {
   let inClass = false;
   for (let i = from + 1; i < source.length && !LINE_BREAK.test(source[i] as string); i++) {

@@ -1,5 +1,6 @@
-// Finds the class or object that a controller file exports, and its ancestors, in all own files. A level is one of
-// them: level 0 is the exported class or object itself, level 1 its parent.
+// Finds the class or object that a controller file exports, and its ancestors, in all own files (files outside
+// `node_modules`). Each of these classes and objects is a level: level 0 is the exported one itself, level 1 its
+// parent.
 
 import { Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
@@ -17,7 +18,7 @@ import { readMemberKey, type Scope } from './look-up.ts';
 import { failingShape, type Shape } from './shape.ts';
 
 export interface Level {
-  /** The `constructor.name` at run time; undefined for an object. */
+  /** The `constructor.name` at run time. The field is undefined for an object. */
   readonly className: string | undefined;
   readonly members: readonly Member[];
   /** The scope of the level's types, in which its type parameters have their shapes. */
@@ -30,7 +31,7 @@ export interface Level {
 export interface Levels {
   /** The levels, nearest first. The list is empty when code that is not followed computes the export. */
   readonly list: readonly Level[];
-  /** The last ancestor comes from a package, whose source is not read. */
+  /** Whether the ancestor after the last level comes from a package, whose source is not read. */
   readonly isPackageBelow: boolean;
 }
 
@@ -71,8 +72,9 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
 }
 
 /**
- * The type arguments of `new X<Args>(…)`. TypeScript infers missing ones from values. They are an error when needed,
- * because a constraint or a default would be a wrong type.
+ * Reads the type arguments of `new X<Args>(…)`. TypeScript infers missing type arguments from values, which are not
+ * read here. A missing argument is therefore an error when it is needed, because its constraint or default would be a
+ * wrong type.
  */
 function readTypeArgs(
   { typeParams, name }: Declaration,
@@ -104,13 +106,16 @@ function bindTypeArgs(
 }
 
 export interface FoundMember {
-  /** The source marks the member `private` or `protected`. */
+  /** Whether the source marks the member `private` or `protected`. */
   readonly isHidden: boolean;
-  /** The member's function; undefined when the member does not lead to one that is followed. */
+  /** The member's function. The field is undefined when the member does not lead to a function that can be followed. */
   readonly method: FollowedFunction | undefined;
 }
 
-/** Finds a member of a level by name; undefined when the level has none, or code computes an object's member. */
+/**
+ * Finds a member of a level by name. Returns undefined when the level has no such member, or when code computes the
+ * member of an object.
+ */
 export function findMember(
   { value, members, scope }: Level,
   name: string,

@@ -1,5 +1,5 @@
-// Evaluates types as written to shapes, their meaning. A type that is not supported throws Unsupported with its place.
-// Other files look up names, evaluate members, and compute utility types.
+// Evaluates a type, as written, to a shape, which is the meaning of the type. A type that is not supported throws
+// Unsupported with its place. Other files look up names, evaluate members, and compute utility types.
 import { CircularType, SCHEMA_CURE } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { findType, findValue, type Loader, pickConstant, readConstant, readEnum, type Scope } from './look-up.ts';
@@ -28,12 +28,12 @@ import { builtinShape, GLOBAL_TYPES, gatefoldType, keysOf, propertyOf, utilityTy
 export interface Evaluator {
   /** @throws Unsupported */
   evaluate(node: TypeNode, scope: Scope): Shape;
-  /** Gives each type parameter a shape: its argument, its default, its constraint, or `any`. */
+  /** Gives each type parameter a shape: its argument, else its default, else its constraint, else `any`. */
   bind(params: readonly TypeParam[], args: readonly Shape[], home: Scope): ReadonlyMap<string, Shape>;
   readonly load: Loader;
 }
 
-/** Ends a generic type that needs itself with ever larger arguments. */
+/** The most named shapes. The limit ends a generic type that needs itself with ever larger arguments. */
 const MAX_NAMED_SHAPES = 2000;
 
 export function createEvaluator(load: Loader): Evaluator {
@@ -183,7 +183,7 @@ export function createEvaluator(load: Loader): Evaluator {
       const type = fallback ?? constraint;
       const circular = () => new CircularType(`${name} depends on itself`, ownScope.path, type?.at ?? 0);
       const createDefault = (): Shape =>
-        // A type parameter may appear in its own constraint, so that is evaluated later.
+        // A type parameter may appear in its own constraint, so the constraint is evaluated later.
         type === undefined
           ? { kind: 'any' }
           : defer(name, () => evaluate(type, { ...ownScope, typeParams: shapes }), circular());

@@ -1,5 +1,6 @@
-// Follows a name or an expression to its class, object or function, across the own files of a service. A name without
-// own source ends at `package`. A value that is computed by code is undefined, and the caller refuses the file.
+// Follows a name or an expression to its class, object or function, across the own files of a service (files outside
+// `node_modules`). The result is `package` for a name whose source is not in an own file. The result is undefined for a
+// value that code computes, and the caller then refuses the file.
 
 import type { Declaration, FunctionNode, Import, Member, TypeNode, ValueNode } from '../source/syntax.ts';
 import { type Loader, readMemberKey, type Scope } from './look-up.ts';
@@ -33,11 +34,14 @@ export interface FollowedFunction {
   readonly scope: Scope;
   readonly doc: string | undefined;
   readonly at: number;
-  /** The function has several signatures, at least one with types. */
+  /** Whether the function has several signatures, at least one with types. */
   readonly isOverloaded: boolean;
 }
 
-/** `package` for a value from a package or from JavaScript itself. Undefined for a value that code computes. */
+/**
+ * The value that a name leads to. The value is `package` when it comes from a package or from JavaScript itself, and
+ * undefined when code computes it.
+ */
 export type Followed = FollowedValue | 'package' | undefined;
 
 export interface Follower {
@@ -49,13 +53,13 @@ export interface Follower {
   followFunction(owner: FollowedValue, name: string): FollowedFunction | undefined;
 }
 
-/** Ends a circle of names that lead to each other. */
+/** The most steps of one call. The limit ends a circle of names that lead to each other. */
 const MAX_STEPS = 100;
 
 export function createFollower(load: Loader): Follower {
   let steps = 0;
 
-  /** Counts the steps of each call from outside anew. */
+  /** Starts the count of steps at 0 for each call from outside. */
   const withFreshCount =
     <Args extends unknown[], Result>(work: (...args: Args) => Result) =>
     (...args: Args): Result => {
@@ -171,15 +175,18 @@ export function createFollower(load: Loader): Follower {
   };
 }
 
-/** The `Map` of `extends Map` comes from JavaScript itself. */
+/**
+ * Follows a global name, such as the `Map` of `extends Map`. Such a name comes from JavaScript itself and has no
+ * source.
+ */
 const followGlobal = (name: string): Followed => (Object.hasOwn(globalThis, name) ? 'package' : undefined);
 
-/** Joins the comment of a name and that of its value, because the tags of both count. */
+/** Joins the comment of a name with the comment of its value, because the tags of both are read. */
 function joinDocs(doc: string | undefined, inner: string | undefined): string | undefined {
   return doc === undefined || inner === undefined || doc === inner ? (doc ?? inner) : doc + inner;
 }
 
-/** Reads a method from its signatures; undefined when a member is not a method. */
+/** Reads a method from its signatures. Returns undefined when a member is not a method. */
 export function readMethod(signatures: readonly Member[], scope: Scope): FollowedFunction | undefined {
   const [first] = signatures;
   if (first === undefined || signatures.some(({ kind }) => kind !== 'method')) return undefined;
@@ -195,8 +202,8 @@ const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean =>
 const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
 
 /**
- * Members by name, in source order, without statics and `declare` fields. A spread or a computed name may replace any
- * member before it, so the members before it do not count.
+ * Lists the members by name, in source order, without static members and `declare` fields. A spread or a computed name
+ * may replace any member before it, so these earlier members are left out.
  */
 export function indexMembers(
   members: readonly Member[],

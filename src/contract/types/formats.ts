@@ -17,7 +17,7 @@ export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = Obje
   hostname: isHostname,
 });
 
-/** Whether an index signature by number declares the name: `7` and `-1.5`, not `07`. */
+/** Whether an index signature by number includes a field with this name: yes for `7` and `-1.5`, no for `07`. */
 export const isNumberName = (name: string): boolean => String(Number(name)) === name;
 
 function isEmail(text: string): boolean {
@@ -33,7 +33,8 @@ function isHostname(text: string): boolean {
 
 function isDate(text: string): boolean {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false;
-  // Date.UTC reads the years 0 to 99 as 1900 to 1999. The calendar repeats every 400 years, so a later year serves.
+  // Date.UTC reads the years 0 to 99 as 1900 to 1999. The calendar repeats every 400 years, so a year from 2000 on with
+  // the same calendar is used instead.
   const year = 2000 + (Number(text.slice(0, 4)) % 400);
   const month = Number(text.slice(5, 7));
   const day = Number(text.slice(8));

@@ -1,12 +1,15 @@
 // Looks up names across files: types, and the constants in `typeof X` and in computed keys. A file declares, imports or
-// re-exports a name.
+// re-exports a name. Own files are the files outside `node_modules`.
 import { findUnreadConstraint } from '../source/constraint-tags.ts';
 import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
 
 import { NO_NOTES, type Prop, resolve, type Shape, unite } from './shape.ts';
 
-/** @returns the own file of a specifier; `package` for a file without readable source; undefined when none is found */
+/**
+ * @returns the own file that a specifier means, `package` for a file without readable source, or undefined when no file
+ * is found
+ */
 export type Loader = (from: string, specifier: string) => { path: string; module: Module } | 'package' | undefined;
 
 /** The place in which names are looked up: a file, a namespace within it, and the type parameters with their shapes. */
@@ -14,7 +17,7 @@ export interface Scope {
   readonly path: string;
   readonly module: Module;
   readonly typeParams: ReadonlyMap<string, Shape>;
-  /** The namespace with its dot: `Shop.`. */
+  /** The namespace around the place, with its dot: `Shop.`. */
   readonly namespace?: string;
 }
 
@@ -29,7 +32,7 @@ export type FoundType =
   | undefined;
 
 const NO_PARAMS: ReadonlyMap<string, Shape> = new Map();
-/** Ends a circle of re-exports. */
+/** The most steps of one look-up. The limit ends a circle of re-exports. */
 const MAX_STEPS = 50;
 
 export function findType({ name, from }: { name: string; from?: string }, scope: Scope, load: Loader): FoundType {
@@ -58,7 +61,10 @@ function findLocalType(name: string, scope: Scope, load: Loader, steps: number):
   );
 }
 
-/** The declarations of a name in the scope's namespace, or in the nearest namespace around it that has some. */
+/**
+ * Finds the declarations of a name in the scope's namespace, or else in the nearest outer namespace that declares the
+ * name.
+ */
 function findNearest(
   name: string,
   { module, namespace = '' }: Scope,
@@ -97,14 +103,15 @@ function findExportedType(name: string, scope: Scope, load: Loader, steps: numbe
   const candidates = starExports.filter(
     (type) => type !== undefined && type !== 'package' && !('missingFile' in type),
   ) as Exclude<FoundType, string>[];
-  // An own file certainly exports the name. Whether `gatefold` does is not checked here.
+  // An own file is preferred, because it certainly exports the name. Whether `gatefold` exports the name is not checked
+  // here.
   return candidates.find((type) => type !== undefined && !('gatefoldName' in type)) ?? candidates[0];
 }
 
 export interface FoundValue {
   readonly declaration: Declaration;
   readonly scope: Scope;
-  /** The rest of a dotted name, behind the declaration's name. */
+  /** The parts of a dotted name behind the declaration's name: `b` and `c` in `a.b.c`. */
   readonly keys: readonly string[];
 }
 
@@ -144,12 +151,15 @@ export function findExport(name: string, scope: Scope, load: Loader, steps = 0):
 
 // Values
 
-/** The key of a member; empty for a symbol or no name; undefined when code that is not read computes it. */
+/**
+ * Returns the key of a member. The key is empty for a symbol and for a member without a name. The result is undefined
+ * when code that is not read computes the key.
+ */
 export function readMemberKey({ name, computed }: Member, scope: Scope, load: Loader): string | undefined {
   return computed === undefined ? name : readComputedKey(computed, scope, load);
 }
 
-/** The text of the constant in `[KEY]` or `[KEYS.first]`. */
+/** Returns the text of the constant in `[KEY]` or `[KEYS.first]`, or an empty text for a symbol. */
 function readComputedKey(name: string, scope: Scope, load: Loader): string | undefined {
   if (name === '') return undefined;
   const [head] = name.split('.') as [string];
@@ -172,7 +182,7 @@ function readComputedKey(name: string, scope: Scope, load: Loader): string | und
   return shape?.kind === 'const' ? String(shape.value) : undefined;
 }
 
-/** The part of a constant behind the keys: `['first']` picks 'a' from `{ first: 'a' }`. */
+/** Returns the part of a constant that the keys lead to: `['first']` leads to 'a' in `{ first: 'a' }`. */
 export function pickConstant(shape: Shape | undefined, keys: readonly string[]): Shape | undefined {
   return keys.reduce<Shape | undefined>((owner, key) => {
     const record = owner === undefined ? undefined : resolve(owner);
@@ -180,7 +190,7 @@ export function pickConstant(shape: Shape | undefined, keys: readonly string[]):
   }, shape);
 }
 
-/** The union of an enum's values; undefined when code computes one of them. */
+/** Returns the union of an enum's values, or undefined when code computes one of them. */
 export function readEnum(declarations: readonly Declaration[], module: Module): Shape | undefined {
   const values = readEnumValues(declarations, module);
   return values === undefined
@@ -214,7 +224,9 @@ function readEnumValues(
   return values;
 }
 
-/** A string, or a number with its sign, and the index behind it; undefined for another token. */
+/**
+ * Reads a string, or a number with its sign. Returns the value and the index behind it, or undefined for another token.
+ */
 function readTextOrNumber(list: readonly Token[], from: number): { value: string | number; end: number } | undefined {
   const i = list[from]?.text === '-' ? from + 1 : from;
   const { kind, text, value } = list[i] as Token;
@@ -229,7 +241,10 @@ function readTextOrNumber(list: readonly Token[], from: number): { value: string
 const isConstrained = (list: readonly Token[]): boolean =>
   list.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
 
-/** The type of a constant: exact with `as const`, else widened. Undefined when its value is not made of literals. */
+/**
+ * Returns the type of a constant, or undefined when its value is not made of literals. The type is exact (`'a'`) with
+ * `as const`, and for a `const` whose whole value is one literal. Otherwise it is widened (`string`).
+ */
 export function readConstant(declaration: Declaration, module: Module): Shape | undefined {
   if (declaration.kind === 'enum') {
     const declarations = module.declarations.get(declaration.namespace + declaration.name) ?? [];

@@ -1,5 +1,6 @@
 // Evaluates the members of object types, interfaces and classes to records, with the constraints in their comments.
-// This file also holds the errors that the evaluator shares: each carries the file and the offset of the type.
+// This file also has the functions that throw the evaluator's errors. Each error carries the file and the offset of the
+// type.
 import { type Constraints, findUnreadConstraint, readConstraints } from '../source/constraint-tags.ts';
 import { CircularType, Unsupported } from '../source/source-error.ts';
 import type { Member, TypeNode } from '../source/syntax.ts';
@@ -57,7 +58,7 @@ export function evaluateMembers(
     const key = readMemberKey(member, scope, tools.load);
     if (key === undefined || kind === 'other') fail('a computed member or a signature without a name has no JSON form');
     else if (key === '__proto__') fail('a field named __proto__ is not supported: give it another name');
-    // A field whose key is a symbol is a brand. JSON has no symbols.
+    // A field whose key is a symbol is a brand, and is left out because JSON has no symbols.
     else if (key !== '') props.set(key, evaluateFieldSafely(member, key, scope, tools, fail));
   }
   const isOpen = base === undefined && members.length === 0;
@@ -70,7 +71,10 @@ function evaluateField(member: Member, name: string, scope: Scope, tools: Member
   return constrainField(member, tools.evaluate(member.type, scope), fail);
 }
 
-/** Evaluates a field so that an error matters only to requests that need it. A circular field is evaluated later. */
+/**
+ * Evaluates a field. An unsupported field is an error only for a request that needs the field. A field whose type
+ * depends on itself is evaluated later.
+ */
 function evaluateFieldSafely(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
   const evaluate = () => evaluateField(member, name, scope, tools, fail);
   try {

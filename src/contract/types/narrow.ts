@@ -71,7 +71,7 @@ export const isStructure = (shape: Shape): boolean => /^(?:record|array|tuple|da
 const isSimple = (shape: Shape): boolean => /^(?:null|undefined|string|number|boolean|never)$/.test(shape.kind);
 const isNothing = (shape: Shape): boolean => shape.kind === 'null' || shape.kind === 'undefined';
 
-/** Whether a shape is `{}`, which accepts all values but null and undefined. */
+/** Whether the first shape is `{}` and accepts the other one. `{}` accepts all values except null and undefined. */
 function acceptsAnything(empty: Shape, other: Shape): boolean {
   return empty.kind === 'record' && empty.props.size === 0 && empty.index === undefined && !isNothing(other);
 }
@@ -84,8 +84,9 @@ function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape): bo
 }
 
 /**
- * Whether a record only brands the shape: `string & { readonly __brand: 'Id' }` is a string. In JSON a string or a
- * number has no fields. An object is branded by fields that begin with an underscore.
+ * Whether a record only brands the shape. A brand exists in the type only: `string & { readonly __brand: 'Id' }` is a
+ * string. Any record is a brand for a string, a number or a boolean, because these have no fields in JSON. For another
+ * shape, such as a list or a Date, all fields of the record must begin with an underscore.
  */
 function isBrandFor(brand: Shape, shape: Shape): boolean {
   if (brand.kind !== 'record' || brand.index !== undefined || shape.kind === 'record') return false;
@@ -111,7 +112,7 @@ export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
 
 const PLURAL: Readonly<Record<Family, string>> = { string: 'strings', number: 'numbers', array: 'lists' };
 
-/** Adds the constraints of a family to all parts that they fit; undefined when they fit none. */
+/** Adds the constraints of a family to all parts of a shape that they fit. Returns undefined when they fit no part. */
 function applyKeywords(shape: Shape, family: Family, keywords: Keywords, fail: Fail): Shape | undefined {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') {
@@ -125,7 +126,10 @@ function applyKeywords(shape: Shape, family: Family, keywords: Keywords, fail: F
   return undefined;
 }
 
-/** Merges constraints. The stricter of two bounds holds, and two different values of another keyword are an error. */
+/**
+ * Merges constraints. When a bound has two values, the stricter one is used. Two different values of any other keyword
+ * are an error.
+ */
 function mergeKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(
   shape: T,
   keywords: Keywords,

@@ -1,22 +1,24 @@
 // Estimates the cost of a regular expression. V8 backtracks: it tries each way to divide a text among the repetitions.
-// A repetition is variable when its number of rounds is open, as with `*`, `?` and `{1,3}`; `a{3}` is `aaa`. A bounded
-// repetition counts like an unbounded one in rules 1 and 2.
+// A repetition is variable when its number of rounds is not fixed, as with `*`, `?` and `{1,3}`. The fixed repetition
+// `a{3}` means `aaa`. Rules 1 and 2 treat a bounded repetition like an unbounded one.
 //
-// 1. A variable repetition inside a repetition is accepted only when each round
-//    a. has no alternatives,
-//    b. begins or ends with a character that nothing else in the round can match, plain characters beside it excepted,
-//    c. has no variable repetition, except the last one, that can match the character directly after it.
-//    Then the text alone decides where each repetition ends.
+// 1. A variable repetition inside another repetition is accepted only when each round of the outer one meets three
+//    conditions. Then the text alone decides where each repetition ends.
+//    a. The round has no alternatives.
+//    b. The round begins or ends with a character that nothing else in the round can match. The plain characters
+//       directly beside that character are an exception: they may match it.
+//    c. No variable repetition in the round, except the last one, can match the character directly after it.
 // 2. Repeated alternatives are accepted only when no two of them begin with the same character.
-// 3. All other repetitions multiply the number of steps.
-//    a. A repetition adjoins the next one when it can match everything between them and the next one's first character.
-//       Then the factor is its bound or the length of the text, whichever is less.
-//    b. For any other repetition the factor is the number of characters behind it that it can match as well.
-//    c. A pattern without a leading ^ counts as one that begins with a repetition of any character.
+// 3. Every other repetition multiplies the number of steps by a factor.
+//    a. A repetition adjoins the next one when it can match everything between the two, and the first character of the
+//       next one. Then the factor is the repetition's bound or the length of the text, whichever is less.
+//    b. For any other repetition, the factor is the number of characters behind it that the repetition can match as
+//       well.
+//    c. A pattern without a leading ^ is treated as if it began with a repetition of any character.
 // 4. References to groups, and variable repetitions in a look-behind, are refused.
 import { LIMITS } from './limits.ts';
 
-/** A set of characters: a bit for each sample. */
+/** A set of characters. Each bit represents one sample character. */
 type Characters = bigint;
 type Sequence = readonly Part[];
 
@@ -27,17 +29,17 @@ interface Part {
   readonly first: Characters;
   /** The length of the shortest match. */
   readonly minLength: number;
-  /** The most rounds of a variable repetition; 0 for a part that is not repeated. */
+  /** The most rounds of a variable repetition. The number is 0 for a part that is not repeated. */
   readonly rounds: number;
-  /** The alternatives of a group; empty for a single character. */
+  /** The alternatives of a group. The list is empty for a single character. */
   readonly alternatives: readonly Sequence[];
-  /** The part is a look-ahead, which consumes no character. */
+  /** Whether the part is a look-ahead, which consumes no character. */
   readonly isLookAhead?: boolean;
 }
 
 /**
- * For each repetition and each choice, in how many other ways it can end when the rest of the pattern fails. Infinity
- * means one way for each character of the text.
+ * One number for each repetition and each choice: the number of other ways in which it can end when the rest of the
+ * pattern fails. Infinity means one way for each character of the text.
  */
 export type Ways = readonly number[];
 
@@ -46,7 +48,7 @@ const MAX_PARTS = 5000;
 const NESTED = 'a repetition inside a repetition can take exponentially long: let';
 const EMPTY = 'a repetition of what can be empty can take exponentially long: let it match at least one character';
 
-/** Why a pattern is refused; undefined for an accepted one. */
+/** Returns the reason why a pattern is refused, or undefined for an accepted pattern. */
 export function checkPattern(source: string): string | undefined {
   try {
     new RegExp(source, 'u');
@@ -91,8 +93,8 @@ function waysThrough(sequence: Sequence, follow: Characters): Ways {
 }
 
 /**
- * Counts the other ends of a repetition: how many characters behind it the repetition could match as well. Infinity
- * when it adjoins another repetition.
+ * Counts the other places where a repetition can end: how many characters behind the repetition it could match as well.
+ * Returns Infinity when the repetition adjoins another one.
  */
 function countEnds({ set }: Part, sequence: Sequence, from: number, follow: Characters): number {
   for (let i = from; i <= sequence.length; i++) {
@@ -183,13 +185,16 @@ function groupOf(alternatives: readonly Sequence[]): Part {
   };
 }
 
-/** The first and last characters of the ranges that `\s` has beyond ASCII, and the line breaks. */
+/**
+ * The white space beyond ASCII: the first and last character of each range that `\s` has there, and the line breaks.
+ */
 const SPACE = '\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';
 const NAMED = /\\u\{([\da-f]+)\}|\\u([\da-f]{4})|\\x([\da-f]{2})/giu;
 const ASCII = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
 /**
- * Sample characters that represent all others: ASCII, and each character that the pattern names, with its neighbours.
+ * Returns sample characters that represent all others: ASCII, and each character that the pattern names, with its two
+ * neighbours.
  */
 function samplesOf(source: string): readonly string[] {
   const unescaped = source.replace(NAMED, (_, long, short, byte) =>
@@ -201,7 +206,8 @@ function samplesOf(source: string): readonly string[] {
 }
 
 /**
- * The samples that an atom matches. A `\p{…}` may match characters that are no sample, so it counts for all non-ASCII.
+ * Returns the samples that an atom matches. A `\p{…}` may match characters that are no samples, so it is treated as if
+ * it matched all non-ASCII samples.
  */
 function charactersOf(atom: string, samples: readonly string[]): Characters {
   const test = new RegExp(`^(?:${atom})$`, 'u');
@@ -261,7 +267,7 @@ function parsePattern(source: string): Sequence {
     return [{ ...group, set: 0n, first: ~0n, minLength: 0, isLookAhead: true }];
   }
 
-  /** Writes out the rounds that are required, and adds one part for the optional ones. */
+  /** Writes out the required rounds (`a{3}` becomes `aaa`), and adds one part for the optional rounds. */
   function repeat(item: Sequence): Sequence {
     const [min, max] = readQuantifier();
     if (min * sizeOf(item) > MAX_PARTS)

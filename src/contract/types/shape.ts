@@ -1,10 +1,13 @@
-// Shapes: the meaning of a type, between TypeScript's syntax and JSON Schema. A named shape is evaluated when it is
-// first needed, so a recursive type ends.
+// A shape is the meaning of a type. Shapes are the step between TypeScript's syntax and JSON Schema. A named shape is
+// evaluated only when it is first needed, so the evaluation of a recursive type ends.
 
 import { type CircularType, Unsupported } from '../source/source-error.ts';
 
 export type Keywords = Readonly<Record<string, unknown>>;
-/** `description`, `default`, `deprecated`, `title`, `examples`: fields for the document, which no check reads. */
+/**
+ * Fields of a schema for the document, which no check reads: `description`, `default`, `deprecated`, `title`,
+ * `examples`.
+ */
 export type Notes = Readonly<Record<string, unknown>>;
 
 export type Shape =
@@ -27,16 +30,16 @@ export interface RecordShape {
   readonly kind: 'record';
   readonly props: ReadonlyMap<string, Prop>;
   readonly index: Shape | undefined;
-  /** The index signature is `[key: number]`, so it declares only names that are numbers. */
+  /** Whether the index signature is `[key: number]`, so that it declares only names that are numbers. */
   readonly byNumber?: boolean | undefined;
-  /** The type is `{}`, which accepts an object with any fields. */
+  /** Whether the type is `{}`, which accepts an object with any fields. */
   readonly open?: boolean;
 }
 
 export interface NamedShape {
   readonly kind: 'named';
   readonly name: string;
-  /** Equal for the same type with the same type arguments. */
+  /** Identifies the type. The id is equal for the same type with the same type arguments. */
   readonly id: string;
   readonly notes: Notes;
   readonly target: () => Shape;
@@ -51,11 +54,13 @@ export interface Prop {
   readonly shape: Shape;
   readonly optional: boolean;
   readonly notes: Notes;
-  /** The user of `ControllerParams<{ user: User }>`, whom the server provides. */
+  /** Whether the property is the user of `ControllerParams<{ user: User }>`, whom the server provides. */
   readonly isUser?: boolean;
 }
 
-/** Throws at a known place. @param cure advice on what to write instead; empty where `what` includes it */
+/**
+ * Throws an error with the place of a type. @param cure advice on what to write instead; `''` when `what` includes it
+ */
 export type Fail = (what: string, cure?: string) => never;
 
 const MAX_PARTS = 5000;
@@ -65,7 +70,8 @@ export const NEVER: Shape = { kind: 'never' };
 export const UNDEFINED: Shape = { kind: 'undefined' };
 
 /**
- * A shape that throws the error when it is resolved. A type that no request needs costs nothing, even if unsupported.
+ * Returns a shape that throws the error only when the shape is resolved. An unsupported type that no request needs is
+ * therefore no error.
  */
 export function failingShape(error: Unsupported): NamedShape {
   const fail = () => {
@@ -80,7 +86,10 @@ export function failingShape(error: Unsupported): NamedShape {
   };
 }
 
-/** Evaluates a shape at the first call. @param circular thrown when the evaluation calls this function again */
+/**
+ * Returns a function that evaluates a shape at its first call. @param circular the error when the evaluation needs
+ * itself
+ */
 export function createLazy(work: () => Shape, circular: CircularType): () => Shape {
   let shape: Shape | undefined;
   let isRunning = false;
@@ -97,7 +106,7 @@ export function createLazy(work: () => Shape, circular: CircularType): () => Sha
   };
 }
 
-/** Follows names to a shape that is none. @throws Unsupported */
+/** Follows named shapes to a shape without a name. @throws Unsupported */
 export function resolve(shape: Shape): Exclude<Shape, NamedShape> {
   let resolved = shape;
   for (let i = 0; resolved.kind === 'named'; i++) {
@@ -113,7 +122,7 @@ export function refuseEndless(shape: Shape): Shape {
   return shape;
 }
 
-/** The union of the parts, without duplicates and `never`. */
+/** Returns the union of the parts, without duplicates and `never`. */
 export function unite(parts: readonly Shape[]): Shape {
   const unique: Shape[] = [];
   const seen = new Set<string>();
@@ -131,7 +140,7 @@ export function unite(parts: readonly Shape[]): Shape {
   return unique.length === 0 ? NEVER : unique.length === 1 ? (unique[0] as Shape) : { kind: 'union', parts: unique };
 }
 
-/** The shape without its parts of these kinds. */
+/** Returns the shape without its parts of these kinds. */
 export function excludeKinds(shape: Shape, ...kinds: readonly Shape['kind'][]): Shape {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return unite(resolved.parts.map((part) => excludeKinds(part, ...kinds)));
@@ -164,7 +173,7 @@ export function nameOf(shape: Shape): string {
   return shape.kind;
 }
 
-/** A text that is equal for equal shapes, as far as that is cheap to compute. */
+/** Returns a text that identifies a shape. Equal shapes have equal texts, as far as that is cheap to compute. */
 export function idOf(shape: Shape): string {
   switch (shape.kind) {
     case 'named':

@@ -1,20 +1,29 @@
-// Writes template literal types as regular expressions. A type in a template matches as in TypeScript. It ends where
-// the text behind it first occurs. Directly before another type it is one character. The last type extends to the
-// template's closing text.
+// Writes template literal types as regular expressions. A type in a template, such as `${string}`, matches as in
+// TypeScript:
+// - A type before a text ends where that text first occurs.
+// - A type directly before another type matches one character.
+// - The last type extends to the template's closing text.
 import { checkPattern } from './pattern.ts';
 import { type Fail, type Keywords, resolve, type Shape } from './shape.ts';
 
 const quote = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
-/** Writes the pattern of a type that is no literal. @param end the text behind it; undefined for the last type */
+/**
+ * Writes the pattern of a type that is no literal.
+ *
+ * @param end the text behind the type, or undefined for the last type of the template
+ */
 type Placeholder = (end: string | undefined) => string;
-/** A choice of texts, or a type. */
+/** A piece of a template: a choice of texts, or a type that is no literal. */
 type Piece = readonly string[] | Placeholder;
-/** The pieces of a template, in order. Unions of types in a template give several rows. */
+/** The pieces of a template, in order. A template that contains a union of types has several rows. */
 type Row = readonly Piece[];
 
 const MAX_ROWS = 100;
-/** The rows of each template, by its keywords. A template inside another one needs them. */
+/**
+ * The rows of each template, by the keywords of its shape. A template that contains another one is built from these
+ * rows.
+ */
 const rowsByKeywords = new WeakMap<Keywords, readonly Row[]>();
 
 export function templateShape(texts: readonly string[], types: readonly Shape[], fail: Fail): Shape {
@@ -87,7 +96,10 @@ function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placehol
   };
 }
 
-/** The pattern of a number, without the first character of the text that ends it. */
+/**
+ * Returns the pattern of a number. The pattern never matches the first character of the text behind the number, so the
+ * number ends there.
+ */
 function numberPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   const isInteger = keywords?.integer === true;
   if (Object.keys(keywords ?? {}).length > (isInteger ? 1 : 0))
@@ -97,7 +109,7 @@ function numberPlaceholder(keywords: Keywords | undefined, fail: Fail): Placehol
     const ender = end !== undefined && /^[\d.eE+-]+$/.test(end) ? end.charAt(0) : ' ';
     const digit = /\d/.test(ender) ? `[${'0123456789'.replace(ender, '')}]` : '\\d';
     const mantissa = isInteger || ender === '.' ? `${digit}+` : `(?:${digit}+(?:\\.${digit}*)?|\\.${digit}+)`;
-    // With three digits of exponent a number may be Infinity, so two are the limit.
+    // An exponent has at most two digits, because a number with a longer one may be Infinity.
     const exponent = isInteger ? '' : `(?:[${'eE'.replace(ender, '')}][${'+-'.replace(ender, '')}]?${digit}{1,2})?`;
     return (ender === '-' ? '' : '-?') + mantissa + exponent;
   };

@@ -1,4 +1,5 @@
-// Computes the types that TypeScript and `gatefold` provide: Partial, Pick, Record, …; Int, Email, ControllerParams, ….
+// Computes the types that TypeScript provides (Partial, Pick, …) and the types that `gatefold` provides (Int, Email,
+// …).
 
 import { Unsupported } from '../source/source-error.ts';
 import {
@@ -40,7 +41,7 @@ const GATEFOLD_ALIASES: Readonly<Record<string, Shape | undefined>> = Object.ass
   Uri: formatted('uri'),
 } satisfies Record<string, Shape>);
 
-/** The shape of a type that `gatefold` exports; undefined for a type that no request or result can have. */
+/** Returns the shape of a type that `gatefold` exports, or undefined for a type that no request or result can have. */
 export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const alias = GATEFOLD_ALIASES[name];
   if (alias !== undefined) return alias;
@@ -64,7 +65,10 @@ const NO_DATA = failingShape(
 
 const PARAMS_PARTS = ['path', 'query', 'user'];
 
-/** The record of `ControllerParams<{ path, query, user }>`. Without a type argument, the three are unchecked. */
+/**
+ * Returns the record of `ControllerParams<{ path, query, user }>`. Each of the three that is not in the type argument
+ * is unchecked.
+ */
 function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   const argProps = arg === undefined ? new Map<string, Prop>() : expectRecord(arg, fail).props;
   for (const name of argProps.keys())
@@ -88,7 +92,7 @@ function reply([status, body]: readonly Shape[], fail: Fail): Shape {
   return { kind: 'reply', status: value.value, body: body ?? { kind: 'any' } };
 }
 
-/** Computes a utility type; undefined for an unknown name. */
+/** Computes a utility type. Returns undefined for an unknown name. */
 export function utilityType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const [first, second] = args as [Shape, Shape];
   const apply = UTILITIES[name];
@@ -231,7 +235,7 @@ export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
   return resolved.index ?? fail('there is no such field');
 }
 
-/** The shape of a built-in type such as `string` or `unknown`; undefined for a type without a JSON form. */
+/** Returns the shape of a built-in type such as `string` or `unknown`, or undefined for a type without a JSON form. */
 export function builtinShape(name: string): Shape | undefined {
   switch (name) {
     case 'unknown':

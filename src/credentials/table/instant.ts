@@ -2,11 +2,15 @@
 
 const ISO_UTC = /^\d{4}-\d{2}-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z)?$/;
 
-/** Unix milliseconds of `2030-01-31T12:00:00Z` or `2030-01-31` (midnight UTC); `undefined` for any other text. */
+/**
+ * Returns the Unix milliseconds of `2030-01-31T12:00:00Z` or `2030-01-31` (midnight UTC); `undefined` for any other
+ * text.
+ */
 export function parseTime(text: string): number | undefined {
   const match = ISO_UTC.exec(text);
   const time = match === null ? Number.NaN : Date.parse(text);
-  // Date.parse reads 30 February as 2 March, and 24:00 as the next day. So the day must be the one in the text.
+  // Date.parse reads 30 February as 2 March, and 24:00 as the next day. So the parsed day must equal the day in the
+  // text.
   return new Date(time).getUTCDate() === Number(match?.[1]) ? time : undefined;
 }
 
@@ -20,7 +24,10 @@ const SPAN_UNITS: Readonly<Record<string, number>> = {
 
 const CENTURY = 36_525 * 86_400_000;
 
-/** Milliseconds of `45s`, `30m`, `12h`, `90d` or `2w`, at most a hundred years; `undefined` for any other text. */
+/**
+ * Returns the milliseconds of `45s`, `30m`, `12h`, `90d` or `2w`, at most a hundred years; `undefined` for any other
+ * text.
+ */
 export function parseSpan(text: string): number | undefined {
   const match = /^([1-9]\d{0,7})([smhdw])$/.exec(text);
   const span = match === null ? Number.NaN : Number(match[1]) * (SPAN_UNITS[match[2] as string] as number);

@@ -13,18 +13,18 @@ export interface Listed {
   readonly handler?: string;
   readonly groups?: readonly string[] | '*';
   readonly scopes?: readonly string[];
-  /** Absent when all are allowed. */
+  /** The allowed methods; absent when all methods are allowed. */
   readonly methods?: readonly string[];
   readonly created_at?: string;
   readonly expires_at?: string;
   readonly revoked_at?: string;
-  /** When the last secret of an earlier rotation expires. */
+  /** The latest expiry of the secrets that earlier rotations replaced. */
   readonly previous_expires_at?: string;
   readonly owner?: Owner;
   readonly description?: string;
   /** Set when the row has a literal header value instead of a hash. */
   readonly literal?: true;
-  /** The author's own fields, which Gatefold does not read. */
+  /** The names of the author's own fields, which Gatefold does not read. */
   readonly other_fields?: readonly string[];
 }
 

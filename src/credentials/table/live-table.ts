@@ -1,15 +1,22 @@
-// Keeps the table in memory in step with its file. A valid content becomes a new table, which replaces the old one as a
-// whole. An invalid content is logged, and the last valid table stays. base/live-file.ts decides when the file is read.
+// Keeps the credentials table in memory up to date with its file. When the file has a new, valid content, a new table
+// replaces the old one as a whole. An invalid content is logged, and the last valid table stays in use.
+// base/live-file.ts decides when the file is read.
 import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
 import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type Quarantined } from './table.ts';
 
-/** The size of about 250,000 rows. Larger files are neither read nor written: each worker keeps the table in memory. */
+/**
+ * The largest size of the file, enough for about 250,000 rows. Larger files are neither read nor written, because each
+ * worker keeps the table in memory.
+ */
 export const MAX_BYTES = 64 * 1024 * 1024;
-/** A change must be in use within a second: two polls confirm a content, and reading it takes the rest. */
+/**
+ * Milliseconds between two polls of the file. A change must take effect within a second. In this time, two polls must
+ * find the same content, and the content must be read.
+ */
 const POLL_MS = 250;
-/** Quarantined rows that get a log line each. One more line counts the others. */
+/** The most quarantined rows that get a log line each. One further line counts the other rows. */
 const MAX_NAMED_ROWS = 20;
 
 export interface TableStatus extends LiveFileStatus {
@@ -59,7 +66,7 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
         log.warn('credentials-literal-rows', { count: literals.length, names }),
       );
     }
-    // A warning that was logged for the table before is not repeated.
+    // A warning is not logged again when it was already logged for the previous table.
     for (const [text, warn] of warnings) if (!reported.has(text)) warn();
     reported = new Set(warnings.keys());
   }
@@ -78,7 +85,7 @@ export function readTable(path: string, onRow?: OnRow): CredentialTable {
   return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), onRow));
 }
 
-/** A missing file is an empty table: an operator removes the file to revoke every token. */
+/** A missing file counts as an empty table, because an operator may remove the file to revoke every token. */
 function* compileContent(path: string, content: Content, onRow?: OnRow): Sliced<CredentialTable> {
   try {
     if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, onRow);

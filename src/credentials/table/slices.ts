@@ -1,5 +1,6 @@
-// Runs long computations, which are generators that yield often. A worker runs them in slices of a few milliseconds,
-// and serves requests between two slices. A command, which serves none, runs them at once.
+// Runs long computations, which are generators that yield often. A worker runs a computation in slices of a few
+// milliseconds, and serves requests between two slices. A command serves no requests, so it runs the computation
+// without a break.
 
 export type Sliced<T> = Generator<undefined, T>;
 
@@ -10,7 +11,7 @@ export function runAtOnce<T>(work: Sliced<T>): T {
   }
 }
 
-/** Milliseconds that a request may have to wait for a slice. */
+/** The length of a slice in milliseconds. A request may have to wait for one slice. */
 const SLICE_MS = 8;
 
 export async function runInSlices<T>(work: Sliced<T>, sliceMs = SLICE_MS): Promise<T> {

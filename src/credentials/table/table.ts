@@ -15,13 +15,16 @@ import { findUnreadRestriction, type Meanings } from './unread-fields.ts';
 export interface CredentialRow {
   readonly id: string;
   readonly name: string;
-  /** The handler group of all its requests, whatever their URL; `undefined` when the row has `groups`. */
+  /** The handler group for all requests of the row, whatever their URL; `undefined` when the row has `groups`. */
   readonly handler: string | undefined;
-  /** The names of the groups that it may call by URL, such as `Orders`. */
+  /**
+   * The names of the groups that the row may call by URL, such as `Orders`, or '*' for all; `undefined` without
+   * `groups`.
+   */
   readonly groups: ReadonlySet<string> | '*' | undefined;
   /** The allowed methods in upper case; `undefined` when all are allowed. */
   readonly methods: ReadonlySet<string> | undefined;
-  /** How often it may call; `undefined` for any rate. */
+  /** The highest rate of requests; `undefined` when any rate is allowed. */
   readonly limit: Rate | undefined;
   /** SHA-256 of the secret; `undefined` for a row with a literal `authorization`. */
   readonly digest: Buffer | undefined;
@@ -45,8 +48,8 @@ export interface Quarantined {
 export interface CredentialTable {
   readonly rows: ReadonlyMap<string, CredentialRow>;
   /**
-   * Rows by the digest of their literal header value. A quarantined row gives `undefined`: a request with
-   * its value is refused, and does not become anonymous.
+   * Rows by the digest of their literal header value. A quarantined row is stored as `undefined`. So a request with the
+   * header value of such a row is refused and does not become anonymous.
    */
   readonly literals: ReadonlyMap<string, CredentialRow | undefined>;
   readonly quarantined: readonly Quarantined[];
@@ -54,10 +57,10 @@ export interface CredentialTable {
 
 export const EMPTY_TABLE: CredentialTable = { rows: new Map(), literals: new Map(), quarantined: [] };
 
-/** Rows between two yields. A row takes a few microseconds. */
+/** The number of rows that are compiled between two yields. One row takes a few microseconds. */
 const ROWS_A_STEP = 64;
 
-/** The mistake of a row. Never leaves this file. */
+/** A mistake in a row. The error is caught in this file, which quarantines the row. */
 class InvalidRow extends Error {}
 
 /**
@@ -68,7 +71,7 @@ export function parseTable(text: string, onRow?: OnRow): CredentialTable {
   return runAtOnce(compileTable(Buffer.from(text), onRow));
 }
 
-/** Gets each valid row, compiled and as the file has it. */
+/** Receives each valid row, both compiled and as it is in the file. */
 export type OnRow = (row: CredentialRow, raw: RawRow) => void;
 
 /**
@@ -83,7 +86,7 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
   const sets: SharedSets = new Map();
   const meanings: Meanings = new Map();
 
-  // Two rows with the same key are both quarantined: nobody can say which one is meant, and one may be revoked.
+  // Two rows with the same key are both quarantined. Nobody can say which one is meant, and one of them may be revoked.
   const claimKey = (
     map: Map<string, CredentialRow | undefined>,
     key: string,
@@ -143,8 +146,9 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
 }
 
 /**
- * Finds the rows of an identity, live or not. Only sign-in needs them, and its signature costs more than this scan. An
- * index would make every load slower.
+ * Finds all rows of an identity, including revoked and expired ones. Each call scans the whole table, because an index
+ * would make every load slower. Only sign-in needs this search, and checking the signature of its token costs more than
+ * the scan.
  */
 export function findByOwner(table: CredentialTable, { issuer, subject }: Owner): CredentialRow[] {
   return [...table.rows.values()].filter(
@@ -152,17 +156,20 @@ export function findByOwner(table: CredentialTable, { issuer, subject }: Owner):
   );
 }
 
-/** A row as the file has it. */
+/** A row as it is in the file, before it is compiled. */
 export type RawRow = Readonly<Record<string, unknown>>;
 
-/** The name of a row in the log and in `list`: its name or id, or its place. */
+/** Returns the name of a row for the log and for `list`: its name or else its id or else its position. */
 function nameRow(raw: unknown, index: number): string {
   const names = isObject(raw) ? [raw.name, raw.id] : [];
   const name = names.find((value): value is string => typeof value === 'string' && value !== '');
   return name?.slice(0, 100) ?? `row ${index + 1}`;
 }
 
-/** The key of `literals`, from the bytes of a header value: a digest, so that no look-up compares secrets. */
+/**
+ * Returns the key of `literals` for the bytes of a header value. The key is a digest, so that no look-up compares
+ * secrets.
+ */
 export function literalKey(bytes: Buffer): string {
   return sha256(bytes).toString('latin1');
 }
@@ -172,7 +179,8 @@ function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRo
   const hasLiteral = raw.authorization !== undefined;
   if (hasLiteral && raw.hash !== undefined) throw new InvalidRow('it has both "hash" and "authorization"');
   if (hasLiteral) checkLiteral(raw.authorization);
-  // Rows that were imported from elsewhere may lack an id or a name. Then the other one is used.
+  // Rows that were imported from elsewhere may lack an id or a name. Then the name is used as the id, or the id as the
+  // name.
   const id = hasLiteral ? parseText(raw.id === undefined ? nameRow(raw, index) : raw.id, 'id') : parseId(raw.id);
   const name = hasLiteral && raw.name === undefined ? id : parseText(raw.name, 'name');
   const application: { -readonly [K in keyof CallingApplication]: CallingApplication[K] } = { id, name };
@@ -191,16 +199,16 @@ function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRo
     digest: hasLiteral ? undefined : parseHash(raw.hash),
     previous: isAbsent(raw.previous) ? NO_PREVIOUS : parsePrevious(raw.previous),
     expiresAt: isAbsent(raw.expires_at) ? Number.POSITIVE_INFINITY : parseInstant(raw.expires_at, 'expires_at'),
-    // The date does not matter: the clock of the machine that revoked the row may be ahead.
+    // The date of the revocation does not matter. A date in the future may come from a machine whose clock is ahead.
     revoked: !isAbsent(raw.revoked_at),
     application: Object.freeze(application),
   };
 }
 
-/** Shared by all rows without earlier secrets, which saves memory. */
+/** The list that all rows without earlier secrets share, which saves memory. */
 const NO_PREVIOUS: CredentialRow['previous'] = [];
 
-/** The fields of a row that are read. */
+/** The fields of a row that Gatefold reads. */
 export const FIELDS: ReadonlySet<string> = new Set(
   `id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description
   authorization`.split(/\s+/),
@@ -250,7 +258,7 @@ export function isHandlerName(value: unknown): value is string {
   return typeof value === 'string' && value.length <= 200 && groupNameOf(value) !== undefined;
 }
 
-/** Equal sets by their content. Many rows have few different sets, so they share them. */
+/** Maps the content of a set, as text, to the set. Many rows have equal sets, so these rows share one set. */
 type SharedSets = Map<string, ReadonlySet<string>>;
 
 function shareSet(sets: SharedSets, kind: string, items: readonly string[]): ReadonlySet<string> {
@@ -260,7 +268,8 @@ function shareSet(sets: SharedSets, kind: string, items: readonly string[]): Rea
   return set;
 }
 
-// Methods are case-sensitive (RFC 9110, 9.1), but nobody means "get" as a method other than GET.
+// Methods are case-sensitive (RFC 9110, 9.1), but nobody means "get" as a method other than GET. So lower case is
+// accepted.
 function parseMethods(value: unknown, sets: SharedSets): ReadonlySet<string> {
   const isMethod = (item: unknown): item is string =>
     typeof item === 'string' && /^[A-Za-z][A-Za-z-]{0,31}$/.test(item);
@@ -296,7 +305,8 @@ export function isScope(value: unknown): value is string {
   return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);
 }
 
-// The last of 43 characters has two bits too many. They must be zero, so that each digest has one spelling.
+// 43 characters of base64url hold two bits more than a digest. Both bits are in the last character and must be zero, so
+// that each digest has one spelling.
 const HASH = /^sha256:[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 function parseHash(value: unknown): Buffer {

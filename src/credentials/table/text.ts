@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { type RepeatedKey, repeatedKeys } from '../../base/json-keys.ts';
 
 export interface TableText {
-  /** The complete object, which may have other members of the author's. */
+  /** The complete object. Its author may have added other members. */
   readonly members: Readonly<Record<string, unknown>>;
   /** The member `production`. */
   readonly rows: readonly unknown[];

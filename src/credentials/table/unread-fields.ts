@@ -1,9 +1,12 @@
-// Finds fields that nothing reads, but that look like a restriction: `expires`, `revoked`, `method`, `expiresAt`. A row
-// with such a field would have more rights than its author intended, so the row is refused. All other fields are
-// allowed, as the author's own.
+// Finds fields that Gatefold does not read, but that look like a restriction: `expires`, `revoked`, `method`,
+// `expiresAt`. A row with such a field would have more rights than its author intended, so the row is refused. All
+// other unknown fields are allowed.
 import { isNear, lettersOf } from '../../base/near.ts';
 
-/** Each field that restricts a row, and other names that people write for it. Typing errors need no pattern. */
+/**
+ * The fields that restrict a row, each with a pattern of other names that people write for it. Typing errors need no
+ * pattern, because `isTypo` finds them.
+ */
 const RESTRICTING: readonly (readonly [field: string, alsoWritten: RegExp])[] = [
   [
     'expires_at',
@@ -23,12 +26,12 @@ const RESTRICTING: readonly (readonly [field: string, alsoWritten: RegExp])[] = 
   ['', /^allowed|(?:allow|block|deny|white|black)list|^(?:ips?|cidrs?|notbefore|nbf|valid(?:from|after)|starts?at)$/],
 ];
 
-/** Values of a field such as `status` that say that the row must not be used. */
+/** The values with which a field such as `status` says that the row must not be used. */
 const INACTIVE =
   /^(?:false|0|no|off|revoked|expired|disabled|inactive|blocked|suspended|deleted|locked|banned|deactivated)$/i;
 const FALSE = /^(?:false|0|no|off)$/i;
 
-/** For each unread name the field that it looks like, if any. A cache: a table has few names and many rows. */
+/** A cache: maps each unread name to the field that it looks like, if any. A table has few names and many rows. */
 export type Meanings = Map<string, string | undefined>;
 
 /** @returns why a row is refused, and what to do; undefined when no unread field looks like a restriction */
@@ -54,12 +57,18 @@ function findMeaning(letters: string): string | undefined {
   )?.[0];
 }
 
-/** Short names allow one different letter: with two, "props" would be "groups", and "stores" "scopes". */
+/**
+ * Returns whether a name is a typing error of a field. Short names may differ in one letter only: with two, "props"
+ * would be "groups", and "stores" would be "scopes".
+ */
 function isTypo(letters: string, field: string): boolean {
   return field !== '' && isNear(letters, field, field.length > 6 ? 2 : 1);
 }
 
-/** Whether the value restricts nothing: `revoked: false`, `expires: null`, `enabled: true`, `state: "live"`. */
+/**
+ * Returns whether the value restricts nothing.
+ * Examples are `revoked: false`, `expires: null`, `enabled: true` and `state: "live"`.
+ */
 function restrictsNothing(letters: string, field: string, value: unknown): boolean {
   if (value === null || value === '') return true;
   if (/^(?:active|enabled|state|status)$/.test(letters)) return !INACTIVE.test(String(value));

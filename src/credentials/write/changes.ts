@@ -1,5 +1,5 @@
-// The changes to the table: issues, rotates and revokes rows. Rows have the field names of the file. A new token is
-// returned once, and only its hash is stored. store.ts reads and writes the file.
+// The changes to the credentials table: issues, rotates and revokes rows. A row in this file has the field names of the
+// table's file. A new token is returned once, and only its hash is stored. store.ts reads and writes the file.
 import { isObject } from '../../base/values.ts';
 import { type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type RandomBytes, type Token } from '../token.ts';
@@ -10,7 +10,7 @@ export interface NewRow {
   readonly name: string;
   readonly description?: string | undefined;
   readonly handler?: string | undefined;
-  /** Not together with `handler`. */
+  /** The handler groups that the row may call by URL. A row cannot have both `groups` and `handler`. */
   readonly groups?: readonly string[] | '*' | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly methods?: readonly string[] | undefined;
@@ -28,7 +28,7 @@ export interface Issued {
 }
 
 /**
- * Makes a token and its row, which the caller appends.
+ * Makes a token and its row. The caller appends the row to the table.
  *
  * @throws ChangeRefused when the row would be quarantined
  */
@@ -57,11 +57,14 @@ export function createRow(request: NewRow, now: number, randomBytes?: RandomByte
 export interface Rotation {
   readonly token: Token;
   readonly name: string;
-  /** When the previous secret expires, in Unix milliseconds; `undefined` when it has expired already. */
+  /** The expiry of the previous secret in Unix milliseconds; `undefined` when that secret has already expired. */
   readonly previousUntil: number | undefined;
 }
 
-/** Makes a new secret for a row. Without an overlap, every earlier secret expires now, of earlier rotations, too. */
+/**
+ * Makes a new secret for a row. Without an overlap, all earlier secrets expire now, including those of earlier
+ * rotations.
+ */
 export function rotateRow(
   table: EditableTable,
   id: string,
@@ -92,12 +95,14 @@ export function rotateRow(
   return { token, name: row.name, previousUntil };
 }
 
-/** The unexpired entries of a row's `previous`. The row has been compiled, so each entry is valid. */
+/**
+ * Returns the unexpired entries of a row's `previous`. Each entry is valid, because the row has been compiled before.
+ */
 function selectUnexpired(previous: unknown, now: number): { expires_at: string }[] {
   return ((previous ?? []) as { expires_at: string }[]).filter((entry) => Date.parse(entry.expires_at) > now);
 }
 
-/** Revokes a row. @returns the time of its revocation, which may be an earlier one */
+/** Revokes a row. @returns the time of its revocation, which is an earlier time when the row was revoked before */
 export function revokeRow(
   table: EditableTable,
   id: string,
@@ -106,7 +111,7 @@ export function revokeRow(
   const indexes = findIndexes(table, id);
   if (indexes.length === 0) throw new ChangeRefused(`Cannot revoke ${id}: there is no such row`);
   let revokedAt = toIso(now);
-  // A table edited by hand may have several rows of the id. All are revoked.
+  // A table that was edited by hand may have several rows with this id. All of them are revoked.
   for (const index of indexes) {
     const raw = table.rows[index] as RawRow;
     if (raw.revoked_at === undefined || raw.revoked_at === null) table.change(index, { revoked_at: toIso(now) });
@@ -124,7 +129,7 @@ function findIndexes(table: EditableTable, id: string): number[] {
   return indexes;
 }
 
-/** Live applications that one identity may register. */
+/** The most live applications that one identity may register. */
 export const MAX_APPLICATIONS = 100;
 
 /** @returns the code of the refusal; undefined when the identity may register an application of this name */

@@ -1,5 +1,6 @@
-// Edits the text of the table: parses it, lets a function change the rows, and formats all rows again, one on a line.
-// Unknown rows and fields stay. changes.ts has the changes.
+// Edits the text of the credentials table: parses it, lets a function change the rows, and formats all rows again, one
+// on a line. Rows and fields that Gatefold does not know stay in the text. changes.ts contains the functions that
+// change rows.
 import { isObject } from '../../base/values.ts';
 import { parseTableText } from '../table/text.ts';
 
@@ -26,7 +27,8 @@ export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T)
   if (edited.length === rows.length && edited.every((row, index) => row === rows[index]))
     return { text: undefined, result };
   const [duplicate] = repeated;
-  // JSON.parse keeps the last of two equal fields. Written without the other one, a quarantined row would become valid.
+  // JSON.parse keeps only the last of two equal fields. So the new text would lack the first one, and a quarantined row
+  // would become valid.
   if (duplicate !== undefined) {
     const place = ['the table', ...duplicate.path].join('/').slice(0, 100);
     throw new Error(`${place} has the field ${JSON.stringify(duplicate.key.slice(0, 100))} twice; remove one of them`);
@@ -38,7 +40,10 @@ export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T)
   return { text: `{${lines.join(',\n')}}\n`, result };
 }
 
-/** Returns a table that can be edited, and the rows with the edits: the changed ones in their places, then new ones. */
+/**
+ * Returns a table that can be edited, and the list of the rows with the edits. In the list, changed rows keep their
+ * places, and new rows are at the end.
+ */
 export function recordEdits(rows: readonly unknown[]): { readonly table: EditableTable; readonly edited: unknown[] } {
   const edited = [...rows];
   const table: EditableTable = {

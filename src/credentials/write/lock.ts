@@ -1,7 +1,9 @@
-// A lock between processes that others can break when its holder dies. The lock is a folder with one file, which has
-// the holder's name. To acquire it, a process prepares a draft of that folder and renames it into place. That succeeds
-// only if there is no folder, or an empty one. To break a dead holder's lock, a process removes the file of exactly
-// that holder. So two processes that do this at the same time cannot break the lock of a third.
+// A lock between processes. When the holder of the lock dies, another process can break the lock.
+// - The lock is a folder with one file, whose name is the name of the holder.
+// - To acquire the lock, a process prepares a draft of that folder and renames the draft to the lock's path. The rename
+//   succeeds only if there is no folder at that path, or an empty one.
+// - To break the lock of a dead holder, a process removes the file of exactly that holder. So when two processes do
+//   this at the same time, neither of them can break the lock of a third.
 import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -16,8 +18,8 @@ export interface LockOptions {
   /** The longest wait for a living holder. */
   readonly waitMs?: number;
   /**
-   * After this time, a holder on another machine or in another container counts as dead: this process cannot check it.
-   * A write takes milliseconds.
+   * The time after which a holder on another machine or in another container counts as dead. This process cannot check
+   * whether such a holder is alive. A write takes only milliseconds.
    */
   readonly unseenHolderMs?: number;
 }
@@ -25,13 +27,16 @@ export interface LockOptions {
 export interface Lock {
   /** The holder's name: unique to this acquisition, and fit for a file name. */
   readonly holder: string;
-  /** Whether the lock is still held. While this process was paused, another may have broken the lock. */
+  /**
+   * Returns whether this process still holds the lock. While this process was paused, another one may have broken the
+   * lock.
+   */
   isHeld(): Promise<boolean>;
   release(): Promise<void>;
 }
 
 /**
- * @param path of the lock's folder; its parent must exist
+ * @param path the path of the lock's folder, whose parent folder must exist
  * @throws Error one line, when another process holds the lock for `waitMs`; or the error of a system call
  */
 export async function acquireLock(
@@ -53,7 +58,8 @@ export async function acquireLock(
     isHeld: async () => (await readHolder(path)) === ownName,
     async release() {
       await ignore(['ENOENT'], unlink(join(path, ownName)));
-      // If another process has acquired the empty folder meanwhile, its file is in there, and rmdir fails.
+      // If another process has acquired the lock meanwhile, the folder contains the file of that process. Then rmdir
+      // fails, and the lock stays.
       await ignore(['ENOENT', ...FOLDER_EXISTS], rmdir(path));
     },
   };
@@ -71,7 +77,7 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
       holder = current;
       holderSince = now;
     }
-    // A process has ended between the two steps of its release.
+    // A process may have ended between the two steps of its release. Then the folder is empty, and is removed here.
     if (holder === undefined) await ignore([...FOLDER_EXISTS, 'ENOENT'], rmdir(path));
     if (holder !== undefined && isDead(holder, now - holderSince > unseenHolderMs)) {
       await ignore(['ENOENT'], unlink(join(path, holder)));
@@ -115,7 +121,9 @@ async function ignore(codes: readonly string[], work: Promise<unknown>): Promise
   }
 }
 
-/** Whether the process of a holder's name has ended. `isOverdue` decides when it runs on another machine. */
+/**
+ * Returns whether the process with a holder's name has ended. For a process on another machine, returns `isOverdue`.
+ */
 export function isDead(name: string, isOverdue: boolean): boolean {
   const [pid, started, machine] = name.split('-');
   if (machine !== machineName()) return isOverdue;
@@ -123,12 +131,13 @@ export function isDead(name: string, isOverdue: boolean): boolean {
   return currentStart !== started && currentStart !== ALIVE;
 }
 
-/** Replaces the start time of a process that runs, but whose start cannot be read. */
+/** Stands for the start time of a process that runs, but whose start time cannot be read. */
 const ALIVE = 'alive';
 
 /**
- * Names this process by its id, its start and its machine. The system reuses ids, so only id and start together are
- * unique. In another container an id means another process, so the PID namespace is a part of the machine's name.
+ * Names this process by its id, its start and its machine. The system reuses ids, so only the id and the start together
+ * are unique. The same id means different processes in different containers. So the name of the machine includes the
+ * PID namespace.
  */
 function processName(): string {
   return `${process.pid}-${readStart(process.pid)}-${machineName()}`;
@@ -136,7 +145,7 @@ function processName(): string {
 
 let machine: string | undefined;
 
-/** Computed at the first write, because few processes write. */
+/** Returns the name of this machine. The name is computed only when it is first needed, because few processes write. */
 function machineName(): string {
   machine ??= findMachineName();
   return machine;
@@ -152,7 +161,10 @@ function findMachineName(): string {
   return sha256(name).toString('hex').slice(0, 16);
 }
 
-/** The start of a process in ticks since boot; `ALIVE` when that cannot be read; `undefined` when it has ended. */
+/**
+ * Returns the start of a process in ticks since boot. Returns `ALIVE` when the start cannot be read, and `undefined`
+ * when the process has ended.
+ */
 function readStart(pid: number): string | undefined {
   try {
     // proc_pid_stat(5): after the last bracket of the command come the state and, 19 fields later, the start.

@@ -1,5 +1,6 @@
-// The credentials that `gatefold credentials revoke --here` revoked on this machine alone, without the store. The list
-// wins over the table of the store, until `--undo` removes an entry.
+// Reads and writes the list of credentials that `gatefold credentials revoke --here` has revoked. Such a revocation is
+// valid only on this machine and does not need the store. The list wins over the table of the store, until `--undo`
+// removes an entry.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
@@ -12,7 +13,7 @@ export function revokedHerePath(dataDir: string): string {
 /**
  * Reads the times of the revocations by id.
  *
- * @throws Error one line, when the file exists and is not such a list: a revocation must not be lost by a mistake
+ * @throws Error one line, when the file exists and is not such a list: ignoring the mistake would lose revocations
  */
 export function readRevokedHere(dataDir: string): ReadonlyMap<string, string> {
   let text: string;

@@ -1,6 +1,6 @@
-// The only writer of the table. A change is made under a lock: the new text is written to a draft, a temporary file in
-// the same folder, synced to disk, and renamed over the table. So a reader sees the old or the new table, never a part,
-// even if a process is killed or the disk is full. changes.ts has the changes.
+// The only writer of the credentials table. Each change is made under a lock. The new text is first written to a draft,
+// a temporary file in the same folder. The draft is synced to disk and renamed over the table. So a reader sees the old
+// or the new table, never a part, even if a process is killed or the disk is full. changes.ts contains the changes.
 import { chownSync, rmSync, statSync } from 'node:fs';
 import { open, readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -12,11 +12,11 @@ import { MAX_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTable } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 
-/** The text of a table without rows, in place of a missing file. */
+/** The text that is used in place of a missing file: a table without rows. */
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
 /**
- * A process waits for a lock for seconds. A draft of a lock that is older than this is abandoned. The age counts for
- * the drafts of other machines, whose processes cannot be checked.
+ * The age after which the draft of a lock is treated as abandoned: a process waits for a lock only for seconds. The age
+ * is used only for drafts of other machines, because their processes cannot be checked.
  */
 const DRAFT_LIFETIME_MS = 10 * 60_000;
 
@@ -24,7 +24,7 @@ export function tablePath(dataDir: string): string {
   return join(dataDir, 'production.json');
 }
 
-/** The reason why the table could not be read or written, in one line. */
+/** The error for a table that could not be read or written. Its message is the reason, in one line. */
 export class StoreError extends Error {}
 
 /** Thrown by a change that is not possible. Nothing is written, and the message is for the caller. */
@@ -61,7 +61,10 @@ export async function updateTable<T>(
   }
 }
 
-/** Follows symbolic links, also to a file that does not exist yet: the rename must replace the table, not the link. */
+/**
+ * Follows symbolic links, also a link to a file that does not exist yet. So the rename replaces the table and not the
+ * link.
+ */
 async function resolveTable(path: string): Promise<string> {
   try {
     return await realpath(path);
@@ -90,7 +93,7 @@ async function readOrEmpty(path: string): Promise<Buffer> {
   }
 }
 
-/** The error for a table of more than `MAX_BYTES`, the most that workers read. */
+/** Makes the error for a table of more than `MAX_BYTES`, the most bytes that workers read. */
 function tooLarge(): Error {
   return new Error(`it would be larger than ${MAX_BYTES} bytes`);
 }
@@ -101,9 +104,11 @@ function draftPath(path: string, holder: string): string {
 
 /**
  * Removes the drafts that other processes left.
- * - Drafts of the table, all of them: this process holds the lock, so each writer was killed, or paused until it lost
- *   the lock. A writer that resumes fails, because its draft is gone, and cannot undo this change.
- * - Drafts of the lock whose process is dead: a process writes one before it holds the lock.
+ * - All drafts of the table are removed. This process holds the lock, so the writer of each draft was killed, or was
+ *   paused until it lost the lock. A paused writer that resumes fails, because its draft is gone. So that writer cannot
+ *   undo this change.
+ * - A draft of the lock is removed only if its process is dead. A process writes this draft before it holds the lock,
+ *   so a living process may still need the draft.
  */
 async function removeDrafts(path: string): Promise<void> {
   const tablePrefix = `.${basename(path)}.`;
@@ -148,7 +153,10 @@ async function writeDraft(draft: string, text: string, path: string): Promise<vo
   keepOwner(draft, path);
 }
 
-/** Gives the draft the owner of the table when root writes it: the server, under its own user, must still read it. */
+/**
+ * When root writes, gives the draft the owner of the table. Otherwise the server, which runs as another user, could not
+ * read the new table.
+ */
 function keepOwner(draft: string, path: string): void {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = statSync(path, { throwIfNoEntry: false }) ?? statSync(dirname(path));

@@ -1,8 +1,8 @@
-// The fields for who calls: one for each place of a request in which a security scheme of the document looks. A browser
-// sends cookies by itself, so a scheme in a cookie has no field.
+// The fields in which a user says who calls. There is one field for each place of a request in which a security scheme
+// of the document looks. A browser sends cookies by itself, so a scheme in a cookie has no field.
 import { h } from './element.js';
 
-/** The element that holds the fields. Their events come from it. */
+/** The element that contains the fields. Events of the fields arrive at this element. */
 export const callerFields = document.getElementById('caller');
 const keyHeader = callerFields.dataset.keyHeader;
 const AUTHORIZATION = 'Authorization';
@@ -13,7 +13,7 @@ function placeOf({ type, in: where, name }) {
   return { header: name, query: `?${name}` }[where];
 }
 
-/** Adds the fields that are missing, and labels each by its schemes. */
+/** Adds the fields that are missing, and labels each field with the names of its schemes. */
 export function showFields(schemes) {
   const places = new Map([[AUTHORIZATION, []]]);
   for (const [name, scheme] of Object.entries(schemes)) {
@@ -47,7 +47,7 @@ function addField(place) {
   return input;
 }
 
-/** The headers and the query of a request for its caller. @param show what becomes of a value */
+/** Returns the headers and the query that identify the caller in a request. @param show changes each value */
 export function credentials(show = (value) => value) {
   const filled = inputs().filter((input) => input.value.trim() !== '');
   const entries = filled.map((input) => [input.dataset.place, show(input.value.trim())]);

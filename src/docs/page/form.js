@@ -106,7 +106,7 @@ function createObject(schema, value) {
   return withRead(h('div.fields', rows), () => Object.fromEntries(entries().filter(([, one]) => one !== undefined)));
 }
 
-/** @param least number of entries that the list begins with; undefined: the list may be left out */
+/** @param least the number of entries that the list begins with; undefined when the list may be left out */
 function createList(items, least, label, value) {
   const rows = h('div.fields');
   const add = (entry) => {
@@ -128,7 +128,10 @@ function createList(items, least, label, value) {
   );
 }
 
-/** Creates a choice among kinds. Choosing one creates its fields, so the form of a recursive type is finite. */
+/**
+ * Creates a choice among kinds. Only the fields of the chosen kind are created, so the form of a recursive type is
+ * finite.
+ */
 function createUnion(kinds, label, value) {
   const select = createSelect(
     kinds,

@@ -60,7 +60,10 @@ function groupOperations({ paths, servers: [server], tags = [], security: defaul
   return byName;
 }
 
-/** Number of operations that the list shows at once. A user finds one among more by typing another word. */
+/**
+ * The number of operations that the list shows at once. If there are more, a user types another word to find an
+ * operation.
+ */
 const MAX_LISTED = 200;
 
 function list() {

@@ -1,4 +1,4 @@
-// The panel of one operation. A closed panel is a line. An open one has a form, the curl line of the request, the
+// The panel of one operation. A closed panel is a line. An open panel has a form, the curl line of the request, the
 // answer, and the kinds of answers that the document declares.
 import { callerFields, credentials } from './caller.js';
 import { h, prose } from './element.js';
@@ -71,7 +71,7 @@ function createContent(operation) {
     form.classList.add('running');
     for (const element of [answer, otherMistakes, ...form.querySelectorAll('.wrong')]) element.replaceChildren();
     const body = await send(request(), answer, running.signal);
-    // The result of a controller may have a field "errors" with any content.
+    // Only entries with a message are shown, because a controller may return a field "errors" with any content.
     const errors = Array.isArray(body?.errors) ? body.errors.filter((one) => typeof one?.message === 'string') : [];
     for (const { in: where = 'body', pointer = '', message } of errors) {
       if (!showMistake(form, where, String(pointer), message))
@@ -94,7 +94,10 @@ function createContent(operation) {
   return h('div.content', leftColumn, h('div.right', h('div.curl', line, copy), answer, h('h3', 'Answers'), answers));
 }
 
-/** Joins the path's or the query's parameters into one object schema. Undefined: the operation has none. */
+/**
+ * Joins the path's or the query's parameters into one object schema. Returns undefined when the operation has no such
+ * parameters.
+ */
 function parametersOf({ parameters }, where) {
   const ofPart = parameters.filter((one) => one.in === where);
   const properties = Object.fromEntries(ofPart.map(({ name, schema, ...about }) => [name, { ...schema, ...about }]));
@@ -102,12 +105,18 @@ function parametersOf({ parameters }, where) {
   return ofPart.length === 0 ? undefined : { type: 'object', properties, required };
 }
 
-/** An operation without a scheme still declares its 401: the service file names no scheme for its users. */
+/**
+ * Returns whether an operation needs a caller. When the service file names no scheme for its users, an operation has no
+ * scheme, but still declares the answer 401.
+ */
 function needsCaller({ security, responses }) {
   return responses[401] !== undefined || (security.length > 0 && security.every((one) => Object.keys(one).length > 0));
 }
 
-/** `credential`, or the schemes of users: `token and credential`. A key in its own header is a credential, too. */
+/**
+ * Returns who may call: `credential`, or the schemes of users, such as `token and credential`. A key in a header of its
+ * own is also a credential.
+ */
 function callersOf({ security }) {
   if (security.some((one) => Object.keys(one).length === 0)) return 'user';
   const nameOf = (name) => (/^application(Key)?$/.test(name) ? 'credential' : name);
@@ -130,7 +139,10 @@ function describeAnswer([status, response]) {
   return h('details.response', { open: status[0] === '2' }, h('summary', title), h('pre', shape));
 }
 
-/** Copies the line, or selects it: a page that is not served by HTTPS has no clipboard. */
+/**
+ * Copies the line. When the page is not served by HTTPS, the browser has no clipboard for it, so the line is selected
+ * instead.
+ */
 async function copyText(line, button) {
   await navigator.clipboard?.writeText(line.dataset.complete);
   button.textContent = navigator.clipboard ? 'Copied' : 'Press Ctrl C';

@@ -40,7 +40,11 @@ export function curlOf({ method, url, headers, body }) {
   return words.join(' \\\n  ');
 }
 
-/** Sends the request and shows the answer in an element. @returns the JSON of the answer, undefined for another type */
+/**
+ * Sends the request and shows the answer in an element.
+ *
+ * @returns the JSON of the answer; undefined when the answer has another type
+ */
 export async function send({ url, ...request }, container, signal) {
   const started = performance.now();
   try {

@@ -3,7 +3,10 @@
 /** The OpenAPI document. main.js fills it. */
 export const root = {};
 
-/** Follows the `$ref` of a part of the document. Keys beside the `$ref` win. Returns a part without one as it is. */
+/**
+ * Follows the `$ref` of a part of the document. Keys beside the `$ref` win. A part without a `$ref` is returned as it
+ * is.
+ */
 export function follow(part = {}) {
   const [, ...path] = part.$ref?.split('/') ?? [];
   return path.length === 0
@@ -12,8 +15,10 @@ export function follow(part = {}) {
 }
 
 /**
- * Follows a schema and adds three fields. `kinds`: its alternatives without null. `values`: all possible values, for
- * an enumeration. `isNullable`: whether null is an alternative.
+ * Follows a schema and adds three fields:
+ * - `kinds`: the alternatives of the schema, without null.
+ * - `values`: all possible values, for an enumeration.
+ * - `isNullable`: whether null is an alternative.
  */
 export function read(schema) {
   const target = follow(schema);
@@ -35,7 +40,10 @@ export function read(schema) {
 export const isFile = ({ format, contentMediaType }) => format === 'binary' || contentMediaType !== undefined;
 const listTypeOf = (type) => (/^[^{]* \| /.test(type) ? `(${type})[]` : `${type}[]`);
 
-/** Writes a type as TypeScript does. A named type becomes its name, or with `describe` its content. */
+/**
+ * Writes a type as TypeScript does. A type with a name is written as its name. With `describe`, the content of the type
+ * is written instead.
+ */
 export function typeOf(schema, describe = typeOf) {
   const { name, kinds, isNullable, values, type = 'any', items, properties, ...own } = read(schema);
   if (name !== undefined && describe === typeOf) return name;

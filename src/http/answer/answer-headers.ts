@@ -1,21 +1,28 @@
 // The header lines that every answer has: CORS, `nosniff`, and the headers of the service file. One set of ready arrays
-// exists for each origin, because an array for each answer costs 4 to 19 percent of a request (bench/NOTES.md).
+// exists for each origin, because building an array for each answer costs 4 to 19 percent of a request
+// (bench/NOTES.md).
 import type { CorsPolicy } from '../../service/cors.ts';
 import type { ServiceDefinition } from '../../service/definition.ts';
 import { ALLOW_METHODS, EXPOSE, NO_STORE, ON_EVERY_ANSWER } from '../headers.ts';
 
 export interface HeaderSet {
-  /** The lines of a JSON answer. The caller writes the last value (length) and the third last (request id) in place. */
+  /**
+   * The header lines of a JSON answer. The caller overwrites two values in this array: the last (the length) and the
+   * third last (the request id).
+   */
   readonly json: string[];
-  /** The same lines for an answer that no cache may keep. */
+  /** The same header lines as `json`, for an answer that no cache may store. */
   readonly uncached: string[];
   /**
-   * All lines of an answer that brings headers of its own.
+   * Returns all header lines of an answer that has headers of its own.
    *
    * @param own alternating names and values
    */
   withOwn(own: readonly string[]): string[];
-  /** One of the two arrays with more lines. The result exposes those, too. */
+  /**
+   * Returns a copy of `json` or `uncached` with more lines. Pages may read these headers, too, unless the service file
+   * lists the headers that pages may read.
+   */
   extended(usual: readonly string[], extra: readonly string[]): string[];
   /** @param requested the header `Access-Control-Request-Headers` */
   preflight(requested: string | undefined): string[];
@@ -29,12 +36,15 @@ type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
 export const JSON_TYPE = ['Content-Type', 'application/json; charset=UTF-8'];
 const EXPOSED = 'Access-Control-Expose-Headers';
 const NOSNIFF = ['X-Content-Type-Options', 'nosniff'];
-/** Headers whose two values the sender fills in. */
+/** The last header lines of an answer. The sender replaces the two empty values. */
 export const COUNTED: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
-/** Maximum header sets that are kept. A client may invent any number of subdomains for a wildcard. */
+/**
+ * Maximum number of header sets in memory. Without a maximum, a client could fill the memory, because it may invent any
+ * number of subdomains for a wildcard.
+ */
 const MAX_SETS = 100;
 
-/** @param service undefined: the headers of the reference */
+/** @param service the service file; undefined when every answer gets the headers of the reference */
 export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSets {
   const headers = service?.headers ?? [];
   const cors = service?.cors;
@@ -62,7 +72,7 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
   };
 }
 
-/** @param origin the value of `Access-Control-Allow-Origin`; undefined: no CORS header at all */
+/** @param origin the value of `Access-Control-Allow-Origin`; undefined when the answer gets no CORS header */
 function policySet(cors: CorsPolicy, origin: string | undefined, headers: readonly string[]): HeaderSet {
   const vary = cors.allows === undefined ? [] : ['Vary', 'Origin'];
   if (origin === undefined) {
@@ -86,7 +96,12 @@ function policySet(cors: CorsPolicy, origin: string | undefined, headers: readon
 
 interface SetParts {
   readonly fixed: readonly string[];
-  /** The headers that a page may read; undefined: all in the answer; null: no page may read the answer. */
+  /**
+   * The headers that a page may read.
+   * - a text: the headers that it names
+   * - undefined: all headers of the answer
+   * - null: none, because no page may read the answer
+   */
   readonly exposed: string | undefined | null;
   readonly headers: readonly string[];
   readonly preflight: (requested: string | undefined) => readonly string[];
@@ -94,7 +109,7 @@ interface SetParts {
 
 function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet {
   const names = namesOf(headers);
-  /** @param own the names that the answer brings */
+  /** @param own the names of the headers that the answer itself has */
   const exposeLine = (own: readonly string[]): readonly string[] => {
     if (exposed === null || exposed === '') return [];
     return [EXPOSED, exposed ?? [...own, ...names, 'X-Request-Id'].join(', ')];
@@ -107,7 +122,7 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
       const ownNames = namesOf(own);
       const present = new Set(ownNames.map((name) => name.toLowerCase()));
       const lines = [...own, ...fixed, ...exposeLine(ownNames)];
-      // A header of the answer itself wins over the one of the service file.
+      // A header of the answer itself replaces the header of the same name from the service file.
       for (let i = 0; i < headers.length; i += 2) {
         const name = headers[i] as string;
         if (!present.has(name.toLowerCase())) lines.push(name, headers[i + 1] as string);

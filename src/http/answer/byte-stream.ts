@@ -13,14 +13,14 @@ export interface StreamEvents {
   end(bytes: number): void;
   /** Called when the stream fails. @param hasBegun whether the head has been sent */
   fail(error: unknown, bytes: number, hasBegun: boolean): void;
-  /** Called when the client has left. The source has been cancelled. */
+  /** Called when the client has left. The source has already been cancelled. */
   left(bytes: number): void;
 }
 
 export interface LiveStream {
   /** Cancels the source and sends nothing more. */
   cancel(reason: Error): void;
-  /** Answers with the error. When the head has been sent, this breaks the body off. */
+  /** Answers with the error. When the head has already been sent, this function breaks the body off instead. */
   fail(error: unknown): void;
 }
 

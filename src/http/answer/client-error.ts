@@ -1,5 +1,5 @@
-// Answers bytes that Node's HTTP parser rejects, requests that are too slow, and CONNECT. The answer has the usual
-// envelope, and the connection ends with it. A connection gets at most one such answer.
+// Answers bytes that Node's HTTP parser rejects, requests that are too slow, and CONNECT. The answer has the envelope
+// of all errors, and the connection ends with the answer. A connection gets at most one such answer.
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, refusal } from '../../base/errors.ts';
@@ -30,10 +30,11 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const { exchange, last, isHeld } = connections.stateOf(socket);
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-    // A request that is late on a held connection is late because this server has paused reading.
+    // On a held connection, this server has paused reading. A late request there is not the fault of the client, so it
+    // is not refused.
     if (refused.has(socket) || (isLate && isHeld)) return;
-    // The streamed answer has begun, so no error can be sent. It may depend on the rest of the body, which will not
-    // come, so the connection is cut. A late body is given more time.
+    // The streamed answer has begun, so no error can be sent. The answer may depend on the rest of the body. After bad
+    // bytes, the rest of the body will not come, so the connection is cut. A body that is only late is given more time.
     if (exchange?.isStreamingAnswer && last === exchange.response && !exchange.request.complete) {
       if (!isLate) socket.destroy();
       return;
@@ -54,8 +55,9 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
       else respond.fail(exchange, refusal(bodyCode));
       return whenOut(last, () => end(socket));
     }
-    // The bad bytes follow a complete request, which is answered first. Its answer says that the connection ends, and
-    // then no refusal follows. When its head has already promised to keep the connection, the refusal follows.
+    // The bad bytes follow a complete request, which is answered first. If possible, its answer announces the end of
+    // the connection, and then no refusal follows. If the head of that answer has already promised to keep the
+    // connection, the refusal follows the answer.
     const hasPromisedMore = last.headersSent && last.shouldKeepAlive;
     last.shouldKeepAlive = hasPromisedMore;
     whenOut(last, hasPromisedMore ? refuse : () => end(socket));

@@ -1,12 +1,12 @@
-// Collects a streamed answer for a tool, which gets its result as a whole. A longer stream is an error, and its source
-// is cancelled.
+// Collects a streamed answer for a tool of the Model Context Protocol, because a tool gets its result as a whole. A
+// stream that is longer than MAX_TOOL_BYTES is an error, and its source is cancelled.
 import { Writable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 
-/** Bytes of the result of a tool: no model reads more. */
+/** Maximum bytes of the result of a tool. No model reads more. */
 export const MAX_TOOL_BYTES = 1024 * 1024;
 
-/** The refusal of a result that is longer. */
+/** Creates the refusal of a result that is longer than MAX_TOOL_BYTES. */
 export function tooLongForTool(): Error {
   const message = `The result is longer than ${MAX_TOOL_BYTES} bytes, the limit of a tool: ask for less`;
   return refusal('UNENCODABLE_RESULT', message);

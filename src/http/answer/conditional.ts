@@ -4,11 +4,14 @@ import { parseEntityTags } from '../../base/entity-tags.ts';
 
 export interface Validators {
   readonly etag: string | undefined;
-  /** An HTTP date. */
+  /** The value of `Last-Modified`, an HTTP date. */
   readonly lastModified: string | undefined;
 }
 
-/** If-None-Match wins over If-Modified-Since (13.2.2). A condition that cannot be parsed is ignored. */
+/**
+ * Says whether the client already has the content. If-None-Match wins over If-Modified-Since (13.2.2). A condition that
+ * cannot be parsed is ignored.
+ */
 export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
   const noneMatch = headers['if-none-match'];
   if (noneMatch !== undefined) return matches(noneMatch, etag);
@@ -17,7 +20,10 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
   return Date.parse(lastModified) <= parseDate(since);
 }
 
-/** The current date format and the two obsolete ones (RFC 9110, 5.6.7). `Date.parse` accepts many more. */
+/**
+ * Matches the current date format and the two obsolete ones (RFC 9110, 5.6.7). `Date.parse` alone would accept many
+ * more.
+ */
 const HTTP_DATE =
   /^(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT|[A-Z][a-z]+day, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})$/;
 

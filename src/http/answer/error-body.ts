@@ -1,5 +1,5 @@
-// Makes the body of a refusal by `formatError` of the service file. A failure of that function is logged, and the
-// answer is the usual envelope.
+// Makes the body of a refusal with the function `formatError` of the service file. When that function fails, the
+// failure is logged and the answer has the usual envelope.
 import { validateHeaderValue } from '../../base/builtins.ts';
 import type { HttpError } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
@@ -17,9 +17,9 @@ export interface ErrorBody {
 }
 
 /**
- * @param exchange undefined: the parser refused the request
+ * @param exchange the request; undefined when Node's parser refused the request
  * @param thrown the value that was thrown
- * @returns undefined where the usual envelope is to be sent
+ * @returns undefined when the usual envelope must be sent
  */
 export type FormatError = (
   error: HttpError,
@@ -84,7 +84,10 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
   return { status, text, contentType, headers };
 }
 
-/** A header that the refusal itself has, such as `Allow`, stays as it is. */
+/**
+ * Converts the headers that `formatError` returned. A header that the refusal itself has, such as `Allow`, is not
+ * replaced.
+ */
 function headersOf(
   given: Readonly<Record<string, string>>,
   error: HttpError,

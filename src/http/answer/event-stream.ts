@@ -11,7 +11,10 @@ import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
 /** Milliseconds between two comments. */
 const HEARTBEAT = 15_000;
-/** Milliseconds after which a client reconnects, so that it gets the new code within a second. */
+/**
+ * Milliseconds after which a client reconnects. The value is small, so that the client gets the new code within a
+ * second after a reload.
+ */
 const RETRY = 500;
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry']);
 
@@ -44,8 +47,8 @@ export function sendEvents(
   async function run(): Promise<void> {
     try {
       let next = Promise.resolve(iterator.next()).then(encodeNext);
-      // A source that fails at once is answered with an error status. Any other source gets its head now, so the client
-      // does not wait for the first event.
+      // When a source fails at once, the answer is an error status. For any other source, the head is sent now, so the
+      // client does not wait for the first event.
       await Promise.race([next, new Promise(setImmediate)]);
       if (isOver) return;
       hasBegun = true;
@@ -91,7 +94,7 @@ export function sendEvents(
     if (!response.writableNeedDrain) write(':\n\n');
   }
 
-  /** Sends the comment `end`, which `EventSource` ignores. A client that reads it does not reconnect. */
+  /** Sends the comment `end`. `EventSource` ignores the comment. A client that reads the comment does not reconnect. */
   function endOfSource(): void {
     write(': end\n\n');
     finish();
@@ -127,7 +130,10 @@ export function sendEvents(
     cancelSource();
   }
 
-  /** Calls `return()` of the source. A generator that is waiting runs it later; `params.signal` ends its wait. */
+  /**
+   * Calls `return()` of the source. A generator that is waiting runs `return()` only when its wait is over.
+   * `params.signal` lets the generator end its wait.
+   */
   function cancelSource(): void {
     try {
       Promise.resolve(iterator.return?.()).catch(() => {});

@@ -1,6 +1,6 @@
 // Encodes the result of an operation as JSON, or explains why that is not possible. JSON.stringify turns a Map, an
-// Error or a promise into `{}`. A lost object is such an object: a result that contains one, at any depth, is refused.
-// This file knows no answers.
+// Error or a promise into `{}`, so its content is lost. Here such an object is called a lost object. A result that
+// contains a lost object at any depth is refused. This file knows no answers.
 import { Readable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 import { unixTime } from '../../base/time.ts';
@@ -36,7 +36,7 @@ export function describeLostObject(value: unknown, json: string): string | undef
   try {
     lost = findLostObject(value);
   } catch {
-    // A getter throws when it is read again, or the value is too deep for the recursion.
+    // The search failed: a getter threw when it was read again, or the value is too deep for the recursion.
   }
   if (lost === undefined) return undefined;
   const place = lost.pointer === '' ? '' : ` at ${lost.pointer}`;
@@ -50,7 +50,10 @@ interface LostObject {
   readonly value: object;
 }
 
-/** Visits what JSON.stringify visits. The value has been encoded, so it has no cycle. */
+/**
+ * Finds the first lost object among the values that JSON.stringify visits. The value has already been encoded, so it
+ * has no cycle.
+ */
 function findLostObject(value: object): LostObject | undefined {
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === 'function') {
@@ -76,8 +79,10 @@ function isLost(value: object): boolean {
 }
 
 /**
- * Wraps a result for the body. An object or array is the body itself. Any other value becomes `{ data }`, and no value
- * becomes a success message.
+ * Wraps a result for the body:
+ * - An object or array is the body itself.
+ * - `undefined`, `null` and `true` become a success message.
+ * - Any other value becomes `{ data }`.
  */
 function wrapResult(value: unknown): unknown {
   if (typeof value === 'object' && value !== null) return value;
@@ -86,10 +91,14 @@ function wrapResult(value: unknown): unknown {
   return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
 }
 
-/** Says whether an object is sent as JSON. False for replies, streams, bytes and objects that JSON would lose. */
+/**
+ * Says whether an object is sent as JSON. The result is false for replies, streams, bytes and objects that JSON would
+ * lose.
+ */
 export function isJson(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
-  // Plain objects, also those of another realm. Parsed queries and forms have no prototype.
+  // Arrays and plain objects are sent as JSON. A plain object may come from another realm, and parsed queries and forms
+  // have no prototype.
   if (
     prototype === Object.prototype ||
     prototype === null ||
@@ -100,7 +109,7 @@ export function isJson(value: object): boolean {
   if (isReply(value) || isEventStream(value) || isStream(value) || value instanceof Error) return false;
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return !(value instanceof Uint8Array);
   if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return false;
-  // An instance of a class is sent when it has own fields.
+  // An instance of a class is sent as JSON when it has fields of its own.
   return (
     !isWebObject(value, 'Response') &&
     !isWebObject(value, 'Blob') &&
@@ -109,7 +118,7 @@ export function isJson(value: object): boolean {
   );
 }
 
-/** Compares the tag of an object. `instanceof Response` would load all of `fetch` in every service. */
+/** Recognises a web object by its tag. `instanceof Response` would load all of `fetch` in every service. */
 export function isWebObject(value: unknown, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
   return (
     typeof value === 'object' &&

@@ -1,5 +1,5 @@
-// Turns an error into the content of an answer, by the envelope or by `formatError` of the service file, and logs its
-// cause. response.ts sends the answer.
+// Turns an error into the content of an answer, by the envelope or by `formatError` of the service file, and logs the
+// cause of the error. response.ts sends the answer.
 import { envelope, rawRefusal } from '../../base/envelope.ts';
 import { type HttpError, isHttpError } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
@@ -14,16 +14,16 @@ import { createErrorFormat, type FormatError } from './error-body.ts';
 export interface RefusalContent {
   readonly status: number;
   readonly text: string;
-  /** The type of the text; undefined: the text is the envelope, which is JSON. */
+  /** The media type of the text; undefined when the text is the envelope, which is JSON. */
   readonly contentType: string | undefined;
   /** Headers of the error: alternating names and values. */
   readonly headers: readonly string[];
 }
 
 export interface Refusals {
-  /** @param thrown the value that was thrown, which `error` may only describe */
+  /** @param thrown the value that was thrown; `error` is that value or describes it */
   answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent;
-  /** A whole answer to bytes that are no request. @param own more headers: alternating names and values */
+  /** Returns a whole answer to bytes that are not a valid request. @param own more headers: names and values in turn */
   rawAnswer(error: HttpError, requestId: string, set: HeaderSet, own?: readonly string[]): string;
   useFormat(format: ServiceOptions['formatError']): void;
 }
@@ -35,7 +35,7 @@ export function createRefusals({ log, development }: { log: Log; development: bo
 
   function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent {
     const { requestId } = exchange;
-    // formatError gets the error itself as the cause, and may change it.
+    // The status is read first, because formatError gets the error itself as the cause and may change it.
     const { status } = error;
     const own = error.headers === undefined ? NO_HEADERS : ownedHeaders(error, exchange, log);
     const detail =
@@ -93,8 +93,11 @@ export function isAnswerable(thrown: unknown): thrown is HttpError {
   );
 }
 
-/** Recognises a 500 that the reference prescribes although the service works: the request named something unknown. */
+/**
+ * Recognises a 500 that the reference prescribes although the service works. The client caused this 500, because the
+ * request named something unknown.
+ */
 function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
-  // With a valid credential the credential's row names the missing group, so the client is not at fault.
+  // With a valid credential, the row of the credential names the missing group. So the client is not at fault.
   return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
 }

@@ -1,5 +1,5 @@
 // Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
-// This file decides between 200 and 304. It hands the head and whole bodies to response.ts.
+// This file decides between 200 and 304. The head and whole bodies are sent by response.ts.
 import { isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, type Log } from '../../base/log.ts';
 import { resetOnClose } from '../../base/node-internals.ts';
@@ -33,7 +33,7 @@ export interface Replies {
 }
 
 export function createReplies({ log, send, sendHead, complete, fail, watch }: ReplyParts): Replies {
-  /** A function for each open event stream that ends it. */
+  /** One function for each open event stream. Calling the function ends the stream. */
   const endStreams = new Set<() => void>();
   let isDraining = false;
 
@@ -91,7 +91,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
     } else sendEventStream(exchange, body, status, headers);
   }
 
-  /** Collects a stream for a tool. The time limit of the operation holds until its end. */
+  /** Collects a stream for a tool. The time limit of the operation applies until the end of the stream. */
   function collect(
     exchange: Exchange,
     body: AnswerBody & { kind: 'stream' | 'events' },
@@ -211,8 +211,8 @@ function addMissing(headers: string[], defaults: readonly string[]): void {
 }
 
 /**
- * Discards a result that is not sent, or whose body is not. The files and connections that it holds are closed, and
- * later errors of its stream or promise are ignored.
+ * Discards a result that is not sent, or whose body is not sent. The files and connections that the result holds are
+ * closed, and later errors of its stream or promise are ignored.
  */
 export function discardResult(value: unknown): void {
   try {
@@ -225,7 +225,7 @@ export function discardResult(value: unknown): void {
   }
 }
 
-/** Cancels the source of a body that is not read: it may hold a file or a database connection. */
+/** Cancels the source of a body that is not read, because the source may hold a file or a database connection. */
 function cancel(body: AnswerBody): void {
   if (body.kind === 'events') {
     try {
@@ -241,8 +241,8 @@ function cancel(body: AnswerBody): void {
 }
 
 /**
- * Cuts the connection so that the client does not take the body for complete. HTTP/1.0 has no chunks: there the end of
- * the connection ends the body, and only a reset shows an error.
+ * Cuts the connection, so that the client does not mistake the broken body for a complete one. HTTP/1.0 has no chunks:
+ * the end of the connection is the end of the body there, and only a reset shows an error.
  */
 function resetConnection({ request, response }: Exchange): void {
   const { socket } = response;

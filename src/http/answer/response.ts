@@ -23,12 +23,12 @@ export interface RequestObserver {
 
 export interface ResponderOptions {
   readonly log: Log;
-  /** Writes the log lines of requests; undefined: requests are not logged. */
+  /** Writes the log lines of requests; undefined when requests are not logged. */
   readonly accessLog: AccessLog | undefined;
   readonly bodyLimit: number;
-  /** Whether a 5xx shows its cause to the client. */
+  /** True when an answer with a status of 5xx shows its cause to the client. */
   readonly development: boolean;
-  /** Whether the connections are HTTPS. */
+  /** True when the connections are HTTPS. */
   readonly isSecure: boolean;
   readonly observer?: RequestObserver | undefined;
   /** Called once for each exchange, when its answer has been handed to Node. */
@@ -37,19 +37,22 @@ export interface ResponderOptions {
   readonly isFollowed: (exchange: Exchange) => boolean;
   /** Called when the head of a streamed answer has been sent, before `onSettled`. */
   readonly onStreaming: (exchange: Exchange) => void;
-  /** Called for each stream, which ends when its credential no longer allows it. */
+  /** Called for each streamed answer, so that the stream ends when its credential no longer allows it. */
   readonly watch: WatchStream;
 }
 
 export interface Responder {
   /** Sends the result of an operation with the status of the exchange. */
   result(exchange: Exchange, result: unknown): void;
-  /** Sends a body that contains a secret: no cache may keep it. */
+  /** Sends a body that contains a secret, so no cache may store it. */
   secret(exchange: Exchange, status: number, body: object): void;
   preflight(exchange: Exchange): void;
   /** Answers with an error. An HttpError is sent as it is. Anything else becomes a 500, and its cause is logged. */
   fail(exchange: Exchange, thrown: unknown): void;
-  /** The answer to bytes that are no request, as a text. @param own more headers: alternating names and values */
+  /**
+   * Returns, as a text, the answer to bytes that are not a valid request. @param own more headers: names and values in
+   * turn
+   */
   rawRefusal(error: HttpError, requestId: string, own?: readonly string[]): string;
   /** Answers by the headers and the error format of a service file from now on. */
   useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void;
@@ -58,7 +61,10 @@ export interface Responder {
 }
 
 const NONE: readonly string[] = [];
-/** Errors after which the connection ends: its next request cannot be found, or the rest is not worth reading. */
+/**
+ * Errors after which the connection ends. There are two reasons: the start of the next request cannot be found, or the
+ * rest of the body is not worth reading.
+ */
 const CLOSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'BODY_TOO_LARGE',
   'UNSUPPORTED_TRANSFER_CODING',
@@ -87,10 +93,10 @@ export function createResponder({
   const refusals = createRefusals({ log, development });
 
   /**
-   * @param usual an array of a header set, in which the id and the length are replaced; writeHead() has read the array
-   *   when it returns
+   * @param usual an array of a header set, in which this function replaces the id and the length. The next answer may
+   *   replace them again, because writeHead() has read the array when it returns
    * @param extra more headers: alternating names and values
-   * @param last whether the connection ends with this answer; Node adds the header
+   * @param last whether the connection ends with this answer; Node then adds the header `Connection`
    */
   function send(
     exchange: Exchange,
@@ -147,13 +153,16 @@ export function createResponder({
     response.writeHead(status, [...headersOf(exchange).withOwn(headers), 'X-Request-Id', requestId]);
   }
 
-  /** Hands an answer to the tool that called, in the place of the connection. */
+  /** Hands an answer to the tool that made the call, instead of sending it on the connection. */
   function deliver(exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array): void {
     complete(exchange, status, Buffer.byteLength(body));
     exchange.capture?.({ status, headers, body });
   }
 
-  /** Marks the exchange as answered, and reports it now or when the client has the whole answer. */
+  /**
+   * Marks the exchange as answered. The report (log line and metrics) follows now, or when the kernel has taken the
+   * whole answer.
+   */
   function complete(exchange: Exchange, status: number, bytes: number): void {
     exchange.isAnswered = true;
     if (exchange.timer !== undefined) clearTimeout(exchange.timer);
@@ -165,8 +174,8 @@ export function createResponder({
     const { socket } = response;
     exchange.unsent = socket === null ? 0 : unsentBytes(socket);
     if (exchange.unsent === 0) return report(exchange, status, bytes);
-    // The kernel has not taken the whole answer yet, so the report waits. A listener for each answer would cost time.
-    // Node also emits 'finish' after a failed write.
+    // The kernel has not taken the whole answer yet, so the report waits. Other answers need no listener, which saves
+    // time. Node also emits 'finish' after a failed write, so the listeners check the socket, too.
     let isFinished = false;
     response.on('finish', () => {
       isFinished = socket?.destroyed === false;
@@ -189,7 +198,8 @@ export function createResponder({
 
   function result(exchange: Exchange, value: unknown): void {
     if (exchange.isAnswered || exchange.isStreamingAnswer) return;
-    // Nearly all results are plain objects. This check is the only cost of the other kinds for them.
+    // Nearly all results are plain objects. For them, this check is the only cost of supporting the other kinds of
+    // results.
     if (
       typeof value === 'object' &&
       value !== null &&
@@ -223,7 +233,10 @@ export function createResponder({
     send(exchange, 200, '', [...headers, ...COUNTED], NONE, hasLongRest(exchange));
   }
 
-  /** Answers anything that is thrown. Reading it may throw, too (a getter, a proxy), and Node may reject a header. */
+  /**
+   * Answers any value that is thrown. Reading the value may throw, too (a getter, a proxy), and Node may reject a
+   * header. Such a second error is answered with a 500.
+   */
   function fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.isAnswered || exchange.isStreamingAnswer) return;
     try {
@@ -250,7 +263,7 @@ export function createResponder({
     send(exchange, status, text, [...lines, ...COUNTED], NONE, last);
   }
 
-  /** Says whether so much of the body may come that ending the connection is cheaper than reading it. */
+  /** Says whether so much of the body may still come that ending the connection is cheaper than reading the body. */
   function hasLongRest(exchange: Exchange): boolean {
     const { transferEncoding, contentLength } = exchange.head;
     return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
@@ -274,13 +287,14 @@ export function createResponder({
 }
 
 /**
- * Does what `response.end(body)` does, with one write. On Node 20 and 22 `end(body)` writes the answer and an empty
- * string with a `writev`, which costs up to a fifth of a request more than a `write`. With TLS a write is asynchronous,
- * and `end()` right after it would write the empty string, too. So there the end waits for the write.
+ * Does what `response.end(body)` does, but with one write. On Node 20 and 22, `end(body)` writes the answer and an
+ * empty string with one `writev`. The `writev` costs up to a fifth of a request more than a `write`. With TLS, a write
+ * is asynchronous, and an `end()` right after it would write the empty string, too. So with TLS, `end()` waits for the
+ * write.
  */
 function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
   const { socket } = response;
-  // A pipelined request gets its socket when the requests before it have been answered.
+  // A pipelined request has no socket until the requests before it have been answered.
   if (socket === null) {
     response.end(body);
     return;

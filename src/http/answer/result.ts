@@ -18,7 +18,10 @@ export type AnswerBody =
 
 export interface Answer extends Validators {
   readonly status: number;
-  /** The type of the body; undefined: there is no body, or it is that of a web Response without a type. */
+  /**
+   * The media type of the body. `contentType` is undefined when there is no body, or when a web Response without a type
+   * brings the body.
+   */
   readonly contentType: string | undefined;
   /** Alternating names and values, without the headers that only the server sets. */
   readonly headers: readonly string[];

@@ -3,7 +3,10 @@
 // used up the turn wait in a queue. This file sends nothing itself.
 
 const BYTES_A_TURN = 256 * 1024;
-/** Waiting streams that continue in one turn. The bytes that one of them sends are counted only after it continues. */
+/**
+ * Maximum number of waiting streams that continue in one turn. The number is limited because the bytes of a stream are
+ * counted only after the stream has continued.
+ */
 const STREAMS_A_TURN = 4;
 /** Cost up to which a stream never waits, because queueing a short stream is not worth a turn. */
 const FREE_COST = 128 * 1024;

@@ -9,7 +9,10 @@ import { decodeMultipart } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
 import { Pieces } from './pieces.ts';
 
-/** Receives the request data. All requests share one sink, because new functions for each cost 2 percent of a POST. */
+/**
+ * Receives the request data. All requests share one sink, because creating new functions for each request would cost 2
+ * percent of the time of a POST.
+ */
 export interface DataSink<Call> {
   /**
    * @param data undefined when the body is empty, which counts as no body
@@ -36,7 +39,8 @@ export interface BodyRules {
 }
 
 /**
- * Reads and decodes the body. A refusal that the head alone decides is thrown. Every later failure goes to `sink.fail`.
+ * Reads and decodes the body. A refusal that depends only on the head of the request is thrown. Every later failure
+ * goes to `sink.fail`.
  *
  * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
  */
@@ -61,11 +65,12 @@ export function readBody<Call>(
   exchange.onLost = failIncomplete;
   let size = 0;
   request.on('data', (chunk: Buffer) => {
-    // After a refusal the rest is read and dropped, so that the client can read the answer.
+    // After a refusal, the server still reads the rest of the body and drops it, so that the client can read the
+    // answer.
     if (exchange.isAnswered) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
-    // A body that is already complete needs no budget: no other upload waits for its room.
+    // A body that has arrived completely reserves no room in the budget, so no other upload has to wait because of it.
     if (!request.complete && chunk.length !== length && !budget.reserve(exchange, chunk.length))
       return sink.fail(exchange, overloaded());
     keepChunk(exchange, chunk);
@@ -75,7 +80,8 @@ export function readBody<Call>(
     if (exchange.isAnswered) return;
     budget.complete(exchange);
     const { received } = exchange;
-    // The connection refers to this request until the next one comes, so the body would stay in memory with it.
+    // The connection refers to this exchange until its next request comes. Without this line, the body would stay in
+    // memory until then.
     exchange.received = undefined;
     if (received === undefined) return sink.done(exchange, undefined, call, undefined);
     if (isFull()) return sink.fail(exchange, overloaded());

@@ -1,12 +1,17 @@
-// Limits the bytes of request bodies that the process holds at once. An upload is a body that is not complete yet. When
-// room is short, uploads wait, and a quarter of the limit is kept for a few of them, so that some always complete.
-// This file only counts: the exchanges hold the bytes. A body in one chunk costs two additions. Such a body, and a body
-// up to UPLOAD_COST in several chunks, is never refused and never waits.
+// Limits how many bytes of request bodies the process holds at once. An upload is a body that is not complete yet. When
+// room is short, uploads wait. A quarter of the limit is reserved for a few of the uploads, so that some always
+// complete. This file only counts: the exchanges hold the bytes.
+// Two kinds of small bodies are never refused and never wait:
+// - a body in one chunk, which costs only two additions
+// - a body of up to UPLOAD_COST bytes in several chunks
 import { getHeapStatistics } from 'node:v8';
 import type { Exchange } from '../exchange.ts';
 
 export interface BodyBudgetOptions {
-  /** Bytes. When BODY_LIMIT is over a quarter of it, one upload at a time may exceed it. */
+  /**
+   * The budget in bytes. When BODY_LIMIT is more than a quarter of the budget, one upload at a time may exceed the
+   * budget.
+   */
   readonly limit: number;
   readonly bodyLimit: number;
   /** Returns the latest exchange of each connection. Called once a second while room is short. */
@@ -26,39 +31,42 @@ export interface BodyBudget {
    * @returns false when the body outgrows UPLOAD_COST and there is no room for it
    */
   reserve(exchange: Exchange, bytes: number): boolean;
-  /** Counts bytes that are held beside those of `reserve`. */
+  /** Counts bytes that the exchange holds in addition to those of `reserve`, such as the inflated body. */
   add(exchange: Exchange, bytes: number): void;
-  /** Called when the body is complete. Its bytes count until the request has its answer. */
+  /** Called when the body is complete. The bytes of the body still count until the request has its answer. */
   complete(exchange: Exchange): void;
   /** Frees the bytes of the request. Called when the request has its answer. */
   release(exchange: Exchange): void;
   /**
-   * Runs the work now, or later when too many bodies inflate at once. The memory for an inflated body is counted only
-   * when the body is inflated, so the number of inflations is limited instead.
+   * Runs the work now, or later when too many bodies are being inflated. The bytes of an inflated body can be counted
+   * only after inflating. Until then, the limit on the number of inflations protects the memory.
    */
   inflate(work: (done: () => void) => void): void;
 }
 
-/** Bytes that each upload counts for from its beginning: its socket, its objects and the first 16 KiB of its body. */
+/**
+ * Bytes that the budget counts for each upload from its start: for its socket, its objects and the first 16 KiB of its
+ * body.
+ */
 const UPLOAD_COST = 16 * 1024;
-/** Bytes that one read of a connection brings at most. */
+/** Maximum bytes that one read of a connection brings. */
 const READ_SIZE = 64 * 1024;
 /** Bytes that an upload must send in each STALL_INTERVAL while room is short. A slower upload is ended. */
 const SLOWEST_UPLOAD = 4 * 1024;
-/** Milliseconds between two checks of the progress. */
+/** Milliseconds between two checks for uploads that send too little. */
 const STALL_INTERVAL = 1000;
 /** Maximum bodies that are inflated at the same time. */
 const MAX_INFLATING = 8;
-/** Limits the default budget, unless two bodies need more. */
+/** Maximum bytes of the default budget, unless two bodies of maximum size need more. */
 const MAX_DEFAULT_BUDGET = 256 * 1024 * 1024;
 
-/** The budget in bytes when BODY_BUDGET is not set. Two bodies always fit in it. */
+/** Returns the budget in bytes when BODY_BUDGET is not set. Two bodies of maximum size always fit in this budget. */
 export function defaultBodyBudget(bodyLimit: number): number {
   return Math.max(2 * bodyLimit, Math.min(getHeapStatistics().heap_size_limit / 4, MAX_DEFAULT_BUDGET));
 }
 
 export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
-  /** The part of the limit that is kept for the uploads in `finishing`. */
+  /** Bytes of the limit that only the uploads in `finishing` may use. */
   const finishingRoom = limit / 4;
   const maxFinishing = Math.max(1, Math.floor(finishingRoom / bodyLimit));
   /** Bytes that all exchanges hold. */
@@ -68,7 +76,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
   const waitingInflations: ((done: () => void) => void)[] = [];
   /** Uploads that may use `finishingRoom`. */
   const finishing = new Set<Exchange>();
-  /** Uploads that wait, in the order in which they were paused. */
+  /** Uploads that wait for room, in the order in which they were paused. */
   const paused = new Set<Exchange>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -86,18 +94,22 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     paused.delete(exchange);
     exchange.request.resume();
     exchange.request.socket.resume();
-    // Bytes that came during the pause are delivered within two turns of the event loop.
+    // After a pause that is longer than a check interval, an upload that has sent nothing is ended. Bytes that came
+    // during the pause arrive within two turns of the event loop, so the check waits for two turns.
     if (exchange.lastHeldBytes === exchange.heldBytes) setImmediate(setImmediate, evictSilent, exchange);
     else exchange.lastHeldBytes = -1;
   }
 
-  /** Adds the upload to `finishing` when there is a place. @returns whether the upload is in it */
+  /** Adds the upload to `finishing` when there is a place. @returns whether the upload is in `finishing` now */
   function claimFinishing(exchange: Exchange): boolean {
     if (finishing.size < maxFinishing) finishing.add(exchange);
     return finishing.has(exchange);
   }
 
-  /** Resumes uploads in turn, while there is room for one more read of each. */
+  /**
+   * Resumes the paused uploads, the oldest pause first, while each has room for one more read or a place in
+   * `finishing`.
+   */
   function resumePaused(): void {
     for (const exchange of paused) {
       if (room() < finishingRoom + READ_SIZE && !claimFinishing(exchange)) break;

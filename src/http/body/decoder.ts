@@ -1,5 +1,5 @@
-// Decodes the bytes of a body into request data: inflates, decodes UTF-8, parses JSON. It knows formats and no sockets:
-// body.ts reads the bytes.
+// Decodes the bytes of a body into request data: inflates, decodes UTF-8, parses JSON. This file knows formats and no
+// sockets: body.ts reads the bytes.
 import { isUtf8 } from 'node:buffer';
 import { Duplex, pipeline } from 'node:stream';
 import { zlib } from '../../base/builtins.ts';
@@ -27,7 +27,8 @@ function decodeText(kind: BodyKind, bytes: Buffer): string {
 }
 
 /**
- * Encodes the text again and compares. The first difference is at a bad byte, or where the end cuts a character off.
+ * Finds the first bad byte: encodes the text again and compares the bytes. The first difference is at a bad byte, or at
+ * a character that is cut off at the end of the body.
  */
 function firstBadByte(bytes: Buffer, text: string): number {
   return Buffer.from(text).findIndex((byte, index) => byte !== bytes[index]);
@@ -42,7 +43,8 @@ function parseJson(text: string): unknown {
     const problem = position >= text.length ? 'it ends too early' : 'there is a character that does not belong';
     throw refusal('MALFORMED_JSON', `Cannot parse the body as JSON: ${problem}, at position ${position}`);
   }
-  // A reviver would cost more than half of each parse, so only a text that can contain such a key is searched.
+  // A reviver of JSON.parse() that checks each key would cost more than half of each parse. So the value is searched
+  // only when its text may contain a forbidden key.
   if (text.includes('proto') || text.includes('\\u00')) checkKeys(value);
   return value;
 }
@@ -67,13 +69,15 @@ function checkKeys(root: unknown): void {
   }
 }
 
-/** Matches white space and then one JSON token, if one follows. Escapes in strings have been replaced before. */
+/**
+ * Matches white space and then one JSON token, if one follows. The caller has already replaced the escapes in strings.
+ */
 const TOKEN = /[\t\n\r ]*("[^"]*"|[[\]{}:,]|-?\d[\d.eE+-]*|true|false|null)?/y;
 
 /**
  * Finds where the JSON is wrong. A client needs the position, but must not see V8's message, which may quote the body.
- * When a value is missing, V8 gives no position. The text before that place is valid JSON, so reading its tokens finds
- * the place.
+ * When a value is missing, V8's message has no position. This function then reads the tokens one by one. All tokens
+ * before the missing value are valid, so the first wrong token is at the position.
  */
 function jsonErrorPosition(text: string, message: string): number {
   const position = / at position (\d+)(?: \(line \d+ column \d+\))?$/.exec(message)?.[1];
@@ -105,7 +109,10 @@ const INFLATERS: ReadonlyMap<string, Inflater> = new Map<string, Inflater>([
   ['br', (...body) => zlib().brotliDecompress(...body)],
 ]);
 
-/** `deflate` is the zlib format (RFC 9110, 8.4.1.2). Some senders omit its header, whose first byte names method 8. */
+/**
+ * Says whether the bytes begin with a zlib header, whose first byte names method 8. `deflate` means the zlib format
+ * (RFC 9110, 8.4.1.2), but some senders omit the header.
+ */
 function hasZlibHeader(bytes: Uint8Array): boolean {
   return ((bytes[0] ?? 0) & 0x0f) === 8;
 }

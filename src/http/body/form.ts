@@ -9,9 +9,9 @@ export type Query = Record<string, string | string[]>;
 
 /** Maximum number of pairs in a query string or an urlencoded form. */
 export const MAX_PAIRS = 10_000;
-/** Maximum number of parts in a multipart body. Node's parser needs about 10 µs for one. */
+/** Maximum number of parts in a multipart body. Node's parser needs about 10 µs for each part. */
 export const MAX_PARTS = 1000;
-/** Maximum bytes in the headers of all parts. Node's parser needs about 0.2 µs for a byte. */
+/** Maximum bytes of the headers of all parts together. Node's parser needs about 0.2 µs for each byte. */
 export const MAX_PART_HEADER_BYTES = 128 * 1024;
 /** Maximum characters of a boundary (RFC 2046, 5.1.1). */
 const MAX_BOUNDARY_LENGTH = 70;
@@ -40,9 +40,12 @@ export function parseQuery(text: string, query: Query = Object.create(null)): Qu
   return query;
 }
 
-/** Decodes `+` to a space and keeps a `%` without two hex digits. Bytes that are not UTF-8 become U+FFFD. */
+/**
+ * Decodes percent escapes, and decodes `+` to a space. A `%` without two hex digits stays as it is. Bytes that are not
+ * UTF-8 become U+FFFD.
+ */
 function decode(text: string): string {
-  // The parser expects one character for each byte.
+  // unescapeBytes() expects a text that has one character for each byte.
   return /[%+]/.test(text) ? unescapeBytes(Buffer.from(text).toString('latin1'), true).toString() : text;
 }
 
@@ -92,8 +95,9 @@ function tooMany(unit: 'pairs' | 'parts', limit: number): Error {
 
 /**
  * Creates an empty object without a prototype, for fields that an operation may return in its result.
- * `Object.create(null)` is 20 times as fast, but V8 makes it a dictionary. `JSON.stringify` of Node 22 and later starts
- * over when a result has a dictionary in it, and then takes twice as long for the whole result.
+ * `Object.create(null)` is 20 times as fast, but V8 stores such an object as a dictionary, a slower hash table. When
+ * `JSON.stringify` of Node 22 and later finds a dictionary in a result, it starts over. The whole result then takes
+ * twice as long.
  */
 export function objectWithoutPrototype<V>(): Record<string, V> {
   return Object.setPrototypeOf({}, null);

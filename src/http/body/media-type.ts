@@ -4,7 +4,7 @@ import type { MIMEType } from 'node:util';
 import { util } from '../../base/builtins.ts';
 import { refusal } from '../../base/errors.ts';
 
-/** The way a body is decoded. A `blob` is not decoded: the operation accepts its media type. */
+/** The way a body is decoded. A `blob` is handed over undecoded, because the operation accepts its media type. */
 export type BodyKind = 'json' | 'form' | 'multipart' | 'text' | 'blob';
 
 const KINDS: ReadonlyMap<string, BodyKind> = new Map([

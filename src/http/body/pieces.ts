@@ -1,9 +1,10 @@
-// Holds the bytes of one body that comes in many pieces. Each Buffer costs some 300 bytes beside its content, so small
-// pieces are copied together into one Buffer, the tail. Otherwise a client could send single bytes to fill the memory.
+// Holds the bytes of one body that comes in many pieces. Each Buffer costs some 300 bytes in addition to its content.
+// So small pieces are copied together into one Buffer, the tail. Otherwise, a client could fill the memory by sending
+// single bytes.
 
-/** Bytes from which a piece is kept without a copy. */
+/** Minimum bytes of a piece that is stored without a copy. */
 const LARGE_PIECE = 4 * 1024;
-/** Bytes of the buffer into which smaller pieces are copied. */
+/** Size in bytes of the tail, the buffer into which smaller pieces are copied. */
 const TAIL_SIZE = 16 * 1024;
 
 export class Pieces {

@@ -1,31 +1,43 @@
-// The state of one connection, kept as a property of its socket. A sweep is one look at all connections; times are
-// numbers of sweeps, which cost less than clocks.
+// The state of one connection, stored as a property of its socket. A sweep is one check of all connections, every
+// SWEEP_INTERVAL. Times are numbers of sweeps, because counting sweeps costs less than reading a clock.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Exchange } from '../exchange.ts';
 
 export interface Connection {
-  /** The index of its socket in the list of sockets. */
+  /** The index of the connection's socket in the list of sockets. */
   readonly slot: number;
-  /** The exchange that began last. */
+  /** The exchange of the request that began last. */
   exchange: Exchange | undefined;
-  /** The number of requests that wait behind that exchange. */
+  /** The number of requests that wait until `exchange` has its answer. */
   waiting: number;
   /** The response of the last request that had to wait. */
   lastWaiting: ServerResponse | undefined;
-  /** The sweep at the last answer, or at the start of the connection. */
+  /**
+   * The number of the sweep at the last answer. Before the first answer, the number of the sweep at the start of the
+   * connection.
+   */
   idleSince: number;
-  /** The number of that answer or start, counted over all connections. A lower number is older. */
+  /**
+   * The rank of the connection's last answer, or of its start, among those of all connections. A lower number is older.
+   */
   order: number;
-  /** The bytes that had come when a draining worker last asked for idle connections. */
+  /**
+   * The bytes that had been received when a draining worker last called `closeIdleConnections`; -1 before the first
+   * call.
+   */
   readBefore: number;
-  /** The bytes that the kernel had taken at the last sweep with an unsent rest; -1 before there was one. */
+  /** The bytes that the kernel had taken at the last sweep that found unsent bytes; -1 before the first such sweep. */
   sentBefore: number;
-  /** The sweep that first saw that number of bytes. */
+  /**
+   * The number of the sweep that first found the bytes in `sentBefore`. Since that sweep, the client has read nothing.
+   */
   stalledSince: number;
 }
 
-/** A Map look-up for each request would cost more than this property. */
+/**
+ * The key of the property that holds the connection. A Map look-up for each request would cost more than this property.
+ */
 const CONNECTION = Symbol('connection');
 
 export type TrackedSocket = Socket & { [CONNECTION]?: Connection };
@@ -44,17 +56,23 @@ export function attachConnection(socket: TrackedSocket, slot: number, sweep: num
   };
 }
 
-/** The connection of any socket. Undefined: the socket was refused, or belongs to another server. */
+/**
+ * Returns the connection of any socket. The result is undefined when the socket was refused or belongs to another
+ * server.
+ */
 export function findConnection(socket: object): Connection | undefined {
   return (socket as TrackedSocket)[CONNECTION];
 }
 
-/** The connection of a socket that the server tracks. */
+/** Returns the connection of a socket that the server tracks. */
 export function connectionOf(socket: object): Connection {
   return (socket as TrackedSocket)[CONNECTION] as Connection;
 }
 
-/** Milliseconds between two sweeps. Two of them fit into the second that a limit may be late. */
+/**
+ * Milliseconds between two sweeps. A time limit may take effect up to one second late, and two sweeps fit into that
+ * second.
+ */
 export const SWEEP_INTERVAL = 500;
 
 export function sweepsIn(milliseconds: number): number {

@@ -1,6 +1,7 @@
 // The open connections of one server: their number, their last exchange, and the sweep that ends idle connections. One
-// sweep serves all connections: Node's own keep-alive timer is set and cleared on every request, which costs 4 percent
-// of it (docs/PERFORMANCE.md). This file does not decide what a request gets.
+// sweep (a regular check of all connections) replaces Node's own keep-alive timer. Node sets and clears its timer on
+// every request, which costs 4 percent of the request (docs/PERFORMANCE.md). This file does not decide what a request
+// gets.
 import type { Server, ServerResponse } from 'node:http';
 import type { Exchange } from '../exchange.ts';
 import {
@@ -19,8 +20,11 @@ export interface ConnectionLimits extends SlowReaderLimits {
   /** Milliseconds that a connection may be idle between two requests. */
   readonly keepAliveTimeout: number;
   /**
-   * Connections at a time. The next one ends a connection that has sent no request, or else the one that was idle for
-   * longest. If there is neither, the next one itself ends.
+   * Maximum number of connections at a time. When a new connection exceeds the maximum, one connection is closed, in
+   * this order of preference:
+   * - the oldest connection that has sent no request
+   * - the connection that has been idle for longest
+   * - the new connection itself
    */
   readonly maxConnections: number;
 }
@@ -28,11 +32,11 @@ export interface ConnectionLimits extends SlowReaderLimits {
 export interface Connections extends Pick<Turns, 'defer'> {
   /** Tracks each socket that the server emits with this event. */
   watch(server: Server, event: 'connection' | 'secureConnection'): void;
-  /** @returns false behind a request whose answer ends the connection: such a request is not served */
+  /** @returns false when the answer to an earlier request ends the connection: the new request is then not served */
   begin(exchange: Exchange): boolean;
   end(exchange: Exchange): void;
   stateOf(socket: object): ConnectionState;
-  /** The exchange that began last, of each connection. */
+  /** Returns the exchange that began last on each connection. */
   exchanges(): Iterable<Exchange>;
 }
 
@@ -41,7 +45,7 @@ export interface ConnectionState {
   readonly exchange: Exchange | undefined;
   /** The response of the last request, which may still wait for its turn. */
   readonly last: ServerResponse | undefined;
-  /** Requests wait, so the socket is not read. */
+  /** True when requests wait for their turn, so the server does not read the socket. */
   readonly isHeld: boolean;
 }
 
@@ -50,8 +54,9 @@ export function createConnections({
   maxConnections,
   ...readerLimits
 }: ConnectionLimits): Connections {
-  // A list with free slots, and not a Set: a Set that is added to and deleted from leaves its outgrown tables in the
-  // old generation of the heap. Each such table keeps its former connections alive until the next full collection.
+  // A list with free slots is used instead of a Set. A Set replaces its internal table while entries are added and
+  // deleted, and the replaced tables stay in the old generation of the heap. Each such table keeps closed connections
+  // in memory until the next full garbage collection.
   const sockets: (TrackedSocket | undefined)[] = [];
   const freeSlots: number[] = [];
   const idleSweeps = sweepsIn(keepAliveTimeout);
@@ -73,8 +78,8 @@ export function createConnections({
   function remove(this: TrackedSocket): void {
     const connection = connectionOf(this);
     const { slot, exchange } = connection;
-    // The engine copies all that a closed connection holds from one collection to the next. On Node 24 and later that
-    // costs up to 10 µs a connection (docs/PERFORMANCE.md).
+    // At each garbage collection, V8 copies everything to which a closed connection still refers. On Node 24 and later,
+    // the copying costs up to 10 µs for each connection (docs/PERFORMANCE.md). So the references are removed here.
     connection.exchange = undefined;
     turns.forget(connection);
     sockets[slot] = undefined;
@@ -83,7 +88,8 @@ export function createConnections({
       clearInterval(timer);
       timer = undefined;
     }
-    // Only the body of the last request can still be arriving, and no client is left to take its answer.
+    // Here the body of the last request is still arriving. No client is left to read its answer, so the request ends
+    // now.
     if (exchange?.onLost === undefined) return;
     exchange.response.destroy();
     exchange.onLost();
@@ -97,19 +103,19 @@ export function createConnections({
       const connection = connectionOf(socket);
       if (socket.writableLength > 0) {
         connection.idleSince = sweeps;
-        // A socket that is being closed has no handle that could be asked.
+        // A socket that is being closed has no handle, so the counters of the kernel cannot be read.
         if (!socket.destroyed) writing.push(socket);
       } else if (connection.exchange !== undefined && isIdle(connection) && sweeps - connection.idleSince > idleSweeps)
-        // Node itself cuts a connection without any request, at HEADERS_TIMEOUT.
+        // Connections without any request are not ended here, because Node itself ends them at HEADERS_TIMEOUT.
         socket.destroy();
     }
     cutSlowReaders(writing, sweeps);
   }
 
   /**
-   * Ends the idle connections of a worker that drains, which calls this again and again. Node's own function also ends
-   * a connection whose client is still reading its answer. A connection on which bytes have come since the last call
-   * may have a request on its way.
+   * Ends the idle connections of a worker that drains (completes its requests and then exits). Such a worker calls this
+   * function again and again. Node's own function would also end a connection whose client is still reading its answer.
+   * A connection that has received bytes since the last call is spared, because a request may be on its way.
    */
   function closeIdleConnections(): void {
     for (const socket of sockets) {
@@ -133,7 +139,7 @@ export function createConnections({
     for (const socket of sockets) {
       if (socket === undefined) continue;
       const connection = connectionOf(socket);
-      // A connection that came after the last sweep may be about to send its request.
+      // A connection that came after the last sweep may be about to send its request, so it does not count as silent.
       const isSilent = connection.exchange === undefined && connection.idleSince < sweeps;
       const rank = isSilent ? connection.order - lastOrder : connection.order;
       if (rank >= lowest || !isIdle(connection) || socket.writableLength > 0 || socket.destroyed) continue;

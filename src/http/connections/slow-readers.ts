@@ -1,5 +1,6 @@
-// Clients that do not read their answers: the server keeps an answer whole until its last byte is out, so a client that
-// reads nothing occupies memory. Such a client is cut after a time, or at once where the unread answers are too many.
+// Cuts clients that do not read their answers. The server holds a whole answer in memory until its last byte is sent,
+// so a client that reads nothing occupies memory. Such a client is cut after a time limit, or at once when the unread
+// answers of all clients are too large.
 import type { Socket } from 'node:net';
 import { tcpCounters } from '../../base/node-internals.ts';
 import { connectionOf, sweepsIn, type TrackedSocket } from './connection.ts';
@@ -7,14 +8,17 @@ import { connectionOf, sweepsIn, type TrackedSocket } from './connection.ts';
 export interface SlowReaderLimits {
   /** Milliseconds in which a client must take some part of its answer. */
   readonly readTimeout: number;
-  /** Unread bytes of all answers together. Beyond it, stalled connections are cut, the longest answer first. */
+  /**
+   * Maximum unread bytes of all answers together. Beyond this maximum, clients that read nothing are cut, the longest
+   * answer first.
+   */
   readonly maxUnread: number;
 }
 
 /**
  * Cuts slow readers.
  *
- * @param writing the sockets with an unsent rest
+ * @param writing the sockets that still have unsent bytes
  * @param sweep the number of this sweep
  */
 export type CutSlowReaders = (writing: readonly TrackedSocket[], sweep: number) => void;
@@ -48,13 +52,16 @@ export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits):
   };
 }
 
-/** The bytes that were written and that the kernel has not taken. */
+/** Returns the bytes that were written and that the kernel has not taken yet. */
 export function unsentBytes(socket: Socket): number {
   if (socket.writableLength === 0) return 0;
   return tcpCounters(socket).writeQueueSize ?? socket.writableLength;
 }
 
-/** The bytes that the kernel has taken so far. The number grows whenever the client reads, also within one write. */
+/**
+ * Returns the bytes that the kernel has taken so far. The number grows whenever the client reads, also when it reads
+ * only a part of one write.
+ */
 function sentBytes(socket: Socket): number {
   return (tcpCounters(socket).bytesWritten ?? socket.bytesWritten) - unsentBytes(socket);
 }

@@ -1,6 +1,7 @@
-// The turns of pipelined requests: a connection has one request under way. Later requests wait, unread where possible,
-// until the last byte of the answer before theirs is out. So no client fills the memory or a turn of the event loop
-// with one write, and no connection ends between a request and its answer (RFC 9112, 9.3.2, for unsafe methods).
+// Serves the pipelined requests of a connection one after another. Later requests wait until the last byte of the
+// answer before theirs is sent. Where possible, the server does not read them until then. There are two reasons:
+// - With one write, a client can fill neither the memory nor a turn of the event loop.
+// - No connection ends between a request and its answer (RFC 9112, 9.3.2, for unsafe methods).
 
 import type { ServerResponse } from 'node:http';
 import { onTurn } from '../../base/node-internals.ts';
@@ -8,13 +9,13 @@ import type { Exchange } from '../exchange.ts';
 import { type Connection, connectionOf, type TrackedSocket } from './connection.ts';
 
 /**
- * Requests that may wait in one process. Each takes about 3 KB. One read of 64 KiB may bring 2,500 before reading
- * stops. A connection that brings more than this is cut.
+ * Maximum number of requests that may wait in one process. Each request takes about 3 KB. One read of 64 KiB may bring
+ * 2,500 requests before reading stops. A connection that brings one request more than the maximum is cut.
  */
 export const MAX_WAITING = 10_000;
 
 export interface Turns {
-  /** Keeps a request back until the requests before it on its connection have their answers; then calls `start`. */
+  /** Holds a request back until the earlier requests on its connection have their answers, and then calls `start`. */
   defer(response: ServerResponse, start: () => void): void;
   /** Forgets the waiting requests of a connection that has closed. */
   forget(connection: Connection): void;
@@ -52,12 +53,15 @@ export function createTurns(): Turns {
   };
 }
 
-/** Whether requests wait behind this one. */
+/** Says whether later requests wait behind this one on its connection. */
 export function isFollowed(exchange: Exchange): boolean {
   return connectionOf(exchange.request.socket).waiting > 0;
 }
 
-/** Node resumes the socket to read the body of a request, even when later requests have already come. */
+/**
+ * Pauses the socket again while requests wait. Node resumes the socket to read the body of a request, even when later
+ * requests have already come.
+ */
 function pauseWhileWaiting(this: TrackedSocket): void {
   if (connectionOf(this).waiting > 0) this.pause();
 }

@@ -1,4 +1,5 @@
-// Advises the operator, in the log, what to do about a failed order: a row for each error type of RFC 8555, 6.7.
+// Chooses the advice that the log gives to the operator about a failed order. There is one row for each error type of
+// RFC 8555, section 6.7.
 import { AcmeError } from './request.ts';
 
 const ADVICE: Readonly<Record<string, string>> = {
@@ -21,7 +22,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   userActionRequired: 'read the terms that the directory names',
 };
 
-/** For an error without a type: the request got no answer, or one that describes nothing. */
+/** The advice for an error without a type: the request got no answer, or an answer that describes nothing. */
 const NO_ANSWER =
   'check that this machine reaches ACME_DIRECTORY (network, DNS, clock) and trusts its certificate (NODE_EXTRA_CA_CERTS)';
 const OTHER_TYPE = 'read the error of the directory; docs/OPERATING.md, "A certificate is not renewed", has the steps';

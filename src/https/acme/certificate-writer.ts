@@ -1,6 +1,8 @@
-// Creates the two signed documents that an order needs: the certificate request (PKCS #10, RFC 2986), and the
-// self-signed certificate that answers a tls-alpn-01 challenge (RFC 8737). Both use P-256 keys and name their hosts in
-// the extension subjectAltName. The encoding is der.ts.
+// Creates the two signed documents that an order needs:
+// - the certificate request (PKCS #10, RFC 2986),
+// - the self-signed certificate that answers a tls-alpn-01 challenge (RFC 8737).
+//
+// Both documents use P-256 keys and name their hosts in the extension subjectAltName. der.ts encodes the bytes.
 import type { KeyObject } from 'node:crypto';
 import { crypto } from '../../base/builtins.ts';
 import {
@@ -21,7 +23,7 @@ const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2';
 const COMMON_NAME = '2.5.4.3';
 const EXTENSION_REQUEST = '1.2.840.113549.1.9.14';
 const SUBJECT_ALT_NAME = '2.5.29.17';
-/** id-pe-acmeIdentifier (RFC 8737, section 6.1). */
+/** The extension id-pe-acmeIdentifier (RFC 8737, section 6.1). */
 const ACME_IDENTIFIER = '1.3.6.1.5.5.7.1.31';
 const DAY = 86_400_000;
 
@@ -38,20 +40,26 @@ export function publicKeyOf(privateKey: KeyObject): KeyObject {
   return crypto().createPublicKey(privateKey);
 }
 
-/** @returns DER. The subject is empty, because only the names in the extension count. */
+/**
+ * Creates a certificate request, in DER form. The subject is empty, because a directory reads only the names in the
+ * extension.
+ */
 export function createCertificateRequest(domains: readonly string[], { privateKey, publicKey }: KeyPair): Buffer {
   const extensions = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));
   return signed(sequence(integer(Buffer.of(0)), sequence(), spki(publicKey), explicit(0, extensions)), privateKey);
 }
 
 export interface ChallengeCertificate {
-  /** PEM. */
+  /** The certificate, in PEM form. */
   readonly cert: string;
-  /** PEM. */
+  /** The private key, in PEM form. */
   readonly key: string;
 }
 
-/** @param keyAuthorization of the challenge; its digest in the certificate proves that `domain` is served from here */
+/**
+ * @param keyAuthorization the answer to the challenge. The certificate contains its digest, which proves that this
+ *   service serves `domain`.
+ */
 export function createChallengeCertificate(
   domain: string,
   keyAuthorization: string,
@@ -64,17 +72,18 @@ export function createChallengeCertificate(
 
 export interface SelfSigned {
   readonly domains: readonly string[];
-  /** DER, added to the names. */
+  /** Further extensions in DER form, besides the extension with the names. */
   readonly extensions?: readonly Uint8Array[];
   readonly keys: KeyPair;
-  /** Unix milliseconds. The certificate is valid from a day before, because clocks differ. */
+  /** The current time in Unix milliseconds. The certificate is valid from one day earlier, because clocks differ. */
   readonly now: number;
   readonly days: number;
 }
 
 export function createSelfSigned({ domains, extensions = [], keys, now, days }: SelfSigned): ChallengeCertificate {
   const serial = crypto().randomBytes(16);
-  // Programs that trust two such certificates distinguish them by their names.
+  // Each certificate gets a name of its own, because programs that trust two such certificates distinguish them by
+  // name.
   const name = sequence(set(sequence(oid(COMMON_NAME), utf8String(`gatefold ${serial.toString('hex', 0, 4)}`))));
   const certificate = signed(
     sequence(
@@ -107,7 +116,7 @@ function spki(publicKey: KeyObject): Buffer {
   return publicKey.export({ type: 'spki', format: 'der' });
 }
 
-/** dNSName is `[2] IA5String` (RFC 5280, section 4.2.1.6). */
+/** Encodes the extension with the host names. A host name (dNSName) is `[2] IA5String` (RFC 5280, section 4.2.1.6). */
 function subjectAltName(domains: readonly string[]): Buffer {
   return sequence(
     oid(SUBJECT_ALT_NAME),

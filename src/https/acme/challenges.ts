@@ -1,6 +1,6 @@
-// Publishes the answers to the directory's challenges, by which it checks who controls a name: http-01 on HTTP_PORT,
-// tls-alpn-01 on PORT. The workers serve the latter. Before the first certificate they do not run, so this process
-// listens on PORT itself.
+// Publishes the answers to the challenges of the directory, which is the ACME server. By a challenge, the directory
+// checks who controls a name. HTTP_PORT serves the answer to http-01, and PORT serves the answer to tls-alpn-01.
+// Usually the workers serve PORT. Before the first certificate no worker runs, so this process listens on PORT itself.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../../base/builtins.ts';
 import { maxSideConnections } from '../../base/descriptors.ts';
@@ -12,7 +12,7 @@ import { createChallengeCertificate } from './certificate-writer.ts';
 import type { ChallengeType, PresentChallenge } from './client.ts';
 
 export interface Challenges {
-  /** In order of preference. */
+  /** The kinds of challenges that can be answered, in order of preference. */
   readonly types: readonly ChallengeType[];
   readonly present: PresentChallenge;
 }
@@ -24,13 +24,13 @@ export interface ChallengesOptions {
   readonly host: string | undefined;
   /** Whether workers listen on PORT. */
   readonly isServing: () => boolean;
-  /** Sends the answer to every worker; undefined withdraws it. */
+  /** Sends the answer to every worker. With undefined, withdraws the answer. */
   readonly publish: (challenge: SecureChallenge | undefined) => void;
 }
 
 /** Milliseconds in which even a busy worker receives the published answer. */
 const PUBLISH_MS = 500;
-/** For PORT before the first certificate. A directory checks from a handful of places. */
+/** Maximum connections on PORT before the first certificate. A directory checks from a handful of places. */
 const MAX_CONNECTIONS = 100;
 
 export function createChallenges({ httpPort, port, host, isServing, publish }: ChallengesOptions): Challenges {
@@ -50,7 +50,10 @@ export function createChallenges({ httpPort, port, host, isServing, publish }: C
   };
 }
 
-/** Listens on PORT until the returned function is called. Connections end after the handshake: it is the answer. */
+/**
+ * Listens on PORT until the returned function is called. A connection ends after its handshake, because the handshake
+ * is the whole answer.
+ */
 async function serveAnswer(
   { cert, key }: SecureChallenge,
   port: number,

@@ -1,6 +1,6 @@
-// Speaks the ACME protocol (RFC 8555): from an account's key to a certificate by directory, nonces, account, order,
-// challenges, finalization and download. Also reads renewal information (RFC 9773). Files are tls-folder.ts, the time
-// of an order is renewals.ts.
+// Gets a certificate by the ACME protocol (RFC 8555). The steps are: directory, nonces, account, order, challenges,
+// finalization and download. Also reads renewal information (RFC 9773). tls-folder.ts reads and writes the files, and
+// renewals.ts decides when to order.
 
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,53 +17,68 @@ export interface Challenge {
   readonly keyAuthorization: string;
 }
 
-/** Publishes a challenge's answer. The returned function withdraws it. */
+/** Publishes the answer to a challenge. The returned function withdraws the answer. */
 export type PresentChallenge = (challenge: Challenge) => Promise<() => void>;
 
 export interface CertificateOrder {
   readonly domains: readonly string[];
   readonly challengeType: ChallengeType;
   readonly present: PresentChallenge;
-  /** DER. */
+  /** The certificate request, in DER form. */
   readonly request: Buffer;
-  /** The renewal id of the certificate that this one replaces. */
+  /** The renewal id of the old certificate that the new one replaces. */
   readonly replaces?: string | undefined;
 }
 
 export interface RenewalInfo {
-  /** Unix milliseconds. The directory advises to renew between `start` and `end`. */
+  /**
+   * The start of the advised period, in Unix milliseconds. The directory advises to renew between `start` and `end`.
+   */
   readonly start: number;
   readonly end: number;
-  /** Milliseconds until the next request for advice, as the server asks. */
+  /** Milliseconds until the next request for advice, when the server asks for a certain time. */
   readonly retryAfter: number | undefined;
 }
 
 export interface AcmeClient {
-  /** Orders a certificate. @returns its chain, PEM. @throws AcmeError */
+  /** Orders a certificate. @returns the certificate and its chain, in PEM form. @throws AcmeError */
   order(order: CertificateOrder): Promise<string>;
-  /** Reads the advice for a certificate; undefined from a directory without renewal information. @throws AcmeError */
+  /**
+   * Reads the advice for a certificate. The result is undefined when the directory has no renewal information.
+   *
+   * @throws AcmeError
+   */
   renewalInfo(renewalId: string): Promise<RenewalInfo | undefined>;
-  /** Milliseconds by which the directory's clock was ahead of this machine's at its last answer. */
+  /**
+   * Returns by how many milliseconds the directory's clock was ahead of this machine's clock at the directory's last
+   * answer.
+   */
   clockSkew(): number;
 }
 
 export interface AcmeClientOptions {
   readonly directory: string;
-  /** `mailto:` addresses. */
+  /** The contacts of the account, as `mailto:` addresses. */
   readonly contact: readonly string[];
-  /** Returns the account's key. `renew` creates a new one, after the directory has closed the account. */
+  /**
+   * Returns the account's key. With `renew`, creates a new key. A new key is needed when the directory has closed the
+   * account.
+   */
   readonly accountKey: (renew: boolean) => KeyObject | Promise<KeyObject>;
   readonly send: Send;
   readonly now?: () => number;
-  /** Milliseconds between two requests for the state of an order, unless the server asks for other ones. */
+  /** Milliseconds between two requests for the state of an order, unless the server asks for another interval. */
   readonly pollInterval?: number;
 }
 
-/** A server of several machines may refuse many good nonces in a row. */
+/**
+ * The most attempts to send one message. A server that consists of several machines may refuse many good nonces in a
+ * row.
+ */
 const NONCE_ATTEMPTS = 40;
 const POLL_INTERVAL = 1000;
 const MAX_POLL_INTERVAL = 15_000;
-/** Milliseconds that a validation or a signature may take. */
+/** The most milliseconds that a validation or a signature may take. */
 const MAX_WAIT = 180_000;
 
 export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
@@ -110,7 +125,8 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
         ? { identifiers, replaces }
         : { identifiers },
     ).catch((error: unknown) => {
-      // The server did not issue the certificate to replace, or it has been replaced already: order without it.
+      // The server refuses `replaces` when it did not issue the old certificate, or when the old one has been replaced
+      // already. In both cases the order is sent again without `replaces`.
       if (replaces === undefined || !(error instanceof AcmeError) || !REPLACES_REFUSED.has(error.type ?? ''))
         throw error;
       return findAddress('newOrder').then((url) => post(url, { identifiers }));
@@ -155,7 +171,11 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     }
   }
 
-  /** Polls an order or an authorization while it is in one of these states. @returns the object in another state */
+  /**
+   * Polls an order or an authorization while it is in one of these states.
+   *
+   * @returns the order or the authorization, when it has another state
+   */
   async function waitWhile(states: readonly string[], url: string): Promise<Fields> {
     const begun = performance.now();
     for (;;) {
@@ -175,7 +195,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     }
   }
 
-  /** Creates the account. For a key that has one already, the directory returns that account. */
+  /** Creates the account. When the key already has an account, the directory returns that account. */
   async function openAccount(renew: boolean): Promise<{ key: KeyObject; kid: string }> {
     const key = await accountKey(renew);
     const { contact } = options;
@@ -184,7 +204,8 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     const { status, contact: currentContact } = parseFields(response);
     if (status !== 'valid') throw new AcmeError(`the account is ${String(status)}`, { type: 'unauthorized' });
     const kid = readLocation(response);
-    // An account that existed before has the contacts of its creation (RFC 8555, section 7.3.2).
+    // An account that already existed still has the contacts of its creation (RFC 8555, section 7.3.2). So the contacts
+    // are updated.
     if (response.status === 200 && selectStrings(currentContact).join() !== contact.join())
       await postAs(key, kid, kid, { contact });
     return { key, kid };
@@ -212,7 +233,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     }
   }
 
-  /** Takes the nonce of the last answer, or requests one. A nonce is valid for one message. */
+  /** Takes the nonce of the last answer, or requests a new one. A nonce is valid for one message only. */
   async function takeNonce(): Promise<string> {
     if (nonce === undefined) {
       const url = await findAddress('newNonce');
@@ -255,12 +276,15 @@ const REPLACES_REFUSED: ReadonlySet<string> = new Set([
   'unauthorized',
 ]);
 
-/** Whether the directory has closed the account or gave it another key: then only a new account helps. */
+/**
+ * Returns whether the directory has closed the account or has given the account another key. In both cases only a new
+ * account helps.
+ */
 function isClosedAccount(error: unknown): boolean {
   return error instanceof AcmeError && (error.type === 'unauthorized' || error.type === 'accountDoesNotExist');
 }
 
-/** The error in an order, an authorization or a challenge that failed. */
+/** Returns the error in an order, an authorization or a challenge that failed. */
 function readRefusal(object: Fields, otherwise: string, domain?: string): AcmeError {
   const error = readProblem(object.error as Fields | undefined) ?? new AcmeError(otherwise);
   return domain === undefined ? error : new AcmeError(`${domain}: ${error.message}`, error);

@@ -1,5 +1,6 @@
-// DER, the encoding of certificates and certificate requests (X.690): writes the few types that they need, and reads
-// a sequence of elements. Their meaning is certificate-writer.ts and pair.ts.
+// Writes and reads DER (X.690), the encoding of certificates and certificate requests. Writes only the few types that
+// these documents need, and reads a sequence of elements. certificate-writer.ts and pair.ts know what the elements
+// mean.
 
 const TAGS = {
   integer: 0x02,
@@ -32,7 +33,7 @@ export function set(...items: readonly Uint8Array[]): Buffer {
 export function integer(bytes: Uint8Array): Buffer {
   const first = bytes.findIndex((byte) => byte !== 0);
   const digits = first < 0 ? Buffer.of(0) : bytes.subarray(first);
-  // A leading 1 bit would mean a negative number.
+  // A leading 1 bit would mean a negative number, so a zero byte comes first.
   return (digits[0] as number) >= 0x80 ? element(TAGS.integer, Buffer.of(0), digits) : element(TAGS.integer, digits);
 }
 
@@ -77,7 +78,7 @@ export function explicit(number: number, ...items: readonly Uint8Array[]): Buffe
   return element(0xa0 | number, ...items);
 }
 
-/** Encodes `[n] IMPLICIT`: a tag that replaces the own tag of a primitive type. */
+/** Encodes `[n] IMPLICIT`: a tag that replaces the own tag of a primitive type, such as that of a string. */
 export function implicit(number: number, bytes: Uint8Array): Buffer {
   return element(0x80 | number, bytes);
 }
@@ -87,7 +88,7 @@ export interface Element {
   readonly content: Buffer;
 }
 
-/** Reads elements one behind the other. @throws Error when the last one is incomplete */
+/** Reads a sequence of elements. @throws Error when the last element is incomplete */
 export function readElements(bytes: Buffer): Element[] {
   const elements: Element[] = [];
   for (let offset = 0; offset < bytes.length; ) {

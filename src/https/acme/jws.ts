@@ -6,11 +6,13 @@ import { crypto } from '../../base/builtins.ts';
 export interface JwsHeader {
   readonly url: string;
   readonly nonce: string;
-  /** The account's URL. Before there is an account, the message carries the public key instead. */
+  /**
+   * The account's URL. Before there is an account, `kid` is undefined, and the message contains the public key instead.
+   */
   readonly kid?: string | undefined;
 }
 
-/** @param payload '' for a POST-as-GET */
+/** Signs a message. @param payload an object, or '' for a request that only reads (POST-as-GET) */
 export function signMessage(payload: object | '', { url, nonce, kid }: JwsHeader, accountKey: KeyObject): string {
   const signer = kid === undefined ? { jwk: publicJwk(accountKey) } : { kid };
   const header = encode(JSON.stringify({ alg: 'ES256', ...signer, nonce, url }));
@@ -22,7 +24,7 @@ export function signMessage(payload: object | '', { url, nonce, kid }: JwsHeader
   return JSON.stringify({ protected: header, payload: body, signature: signature.toString('base64url') });
 }
 
-/** The text that answers a challenge (RFC 8555, section 8.1). */
+/** Returns the text that answers a challenge (RFC 8555, section 8.1). */
 export function createKeyAuthorization(token: string, accountKey: KeyObject): string {
   const { crv, kty, x, y } = publicJwk(accountKey);
   // RFC 7638, section 3.2, requires these members in this order.

@@ -7,14 +7,16 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** The time of renewal without the directory's advice: two thirds of the lifetime, however long that is. */
+/**
+ * Returns when to renew without the directory's advice: after two thirds of the lifetime, however long the lifetime is.
+ */
 export function renewalTime({ notBefore, notAfter }: Pick<CertificateFacts, 'notBefore' | 'notAfter'>): number {
   return notBefore + ((notAfter - notBefore) * 2) / 3;
 }
 
 /**
- * The time of renewal inside of the directory's window. RFC 9773, section 4.2, wants a random one. The same `share` and
- * window give the same time.
+ * Returns when to renew within the period that the directory advises. RFC 9773, section 4.2, wants a random time. The
+ * same `share` and period give the same time.
  *
  * @param share from 0 to 1, chosen at random once for a certificate
  */
@@ -22,26 +24,32 @@ export function adviceTime({ start, end }: RenewalInfo, share: number): number {
   return start + (end - start) * share;
 }
 
-/** Milliseconds until the next request for advice: as the server asks, within bounds (RFC 9773, section 4.3.2). */
+/**
+ * Returns the milliseconds until the next request for advice. The server may ask for a time, within limits (RFC 9773,
+ * section 4.3.2).
+ */
 export function adviceInterval(retryAfter: number | undefined): number {
   return clamp(retryAfter ?? 6 * HOUR, MINUTE, DAY);
 }
 
 /**
- * Milliseconds before expiry at which a warning is logged: 14 days, or three tenths of the lifetime if that is less.
- * With 14 days alone, the warning for a certificate that lives for weeks would come before its renewal is due.
+ * Returns how many milliseconds before expiry a warning is logged: 14 days, or three tenths of the lifetime if that is
+ * less. With 14 days alone, a certificate that lives only for weeks would get a warning before its renewal is due.
  */
 export function warningPeriod({ notBefore, notAfter }: Pick<CertificateFacts, 'notBefore' | 'notAfter'>): number {
   return Math.min(14 * DAY, (notAfter - notBefore) * 0.3);
 }
 
-/** Let's Encrypt refuses a name after five failed validations an hour, so the first hour has four attempts. */
+/**
+ * The pauses after the first, second and later failures, in milliseconds. Let's Encrypt refuses a name after five
+ * failed validations an hour. So there are only four attempts in the first hour.
+ */
 const PAUSES: readonly number[] = [2 * MINUTE, 10 * MINUTE, 40 * MINUTE, 2 * HOUR, 6 * HOUR, 12 * HOUR];
 
 /**
- * Milliseconds until the next attempt.
+ * Returns the milliseconds until the next attempt.
  *
- * @param failures in a row, 1 for the first
+ * @param failures the number of failures in a row, 1 for the first
  * @param retryAfter milliseconds that the server asked for
  * @param share from 0 to 1, random, so that machines that failed together do not retry together
  */

@@ -18,7 +18,7 @@ export interface Renewals {
   /** Repeats a failed order now, without waiting for the end of its pause. */
   retryNow(): void;
   readonly failures: number;
-  /** One line: why the last order failed; undefined after a success. */
+  /** Returns one line that says why the last order failed, or undefined after a success. */
   lastFailure(): string | undefined;
 }
 
@@ -32,16 +32,19 @@ export interface RenewalsOptions {
   /** Called when the folder holds a new certificate. */
   readonly onStored: () => void;
   readonly log: Log;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now?: () => number;
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   readonly clock?: () => number;
   readonly random?: () => number;
 }
 
-/** Milliseconds until the next try when another process holds the lock: it orders the same certificate. */
+/** Milliseconds until the next try when another process holds the lock. That process orders the same certificate. */
 const LOCKED_PAUSE = 15_000;
-/** Milliseconds: a clock that is wrong by this much makes certificates look expired, or not valid yet. */
+/**
+ * Milliseconds by which the clock may be wrong before an error is logged. With a larger error, certificates look
+ * expired, or not valid yet.
+ */
 const MAX_SKEW = 5 * 60_000;
 /** ACME error types after which the next attempt uses the other kind of challenge. */
 const CHALLENGE_FAILED: ReadonlySet<string> = new Set([
@@ -67,7 +70,10 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   let lastFailure: string | undefined;
   let nextAttempt = 0;
   let types = challenges.types;
-  /** The directory's advice for the certificate of this fingerprint. `share` is the chosen point of its window. */
+  /**
+   * The directory's advice for the certificate with this fingerprint. The directory advises a period of time, and
+   * `share` (from 0 to 1) is the chosen point in this period.
+   */
   let advice: { fingerprint: string; share: number; renewAt: number | undefined; askAgain: number } | undefined;
 
   return {
@@ -143,12 +149,12 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     try {
       return { directory: stored.directory, facts: readPair(stored.text, stored.text).facts };
     } catch {
-      // A damaged file is replaced like a missing one.
+      // A damaged file is treated like a missing file, and a new certificate replaces it.
       return undefined;
     }
   }
 
-  /** Why a new certificate is due; undefined when none is. */
+  /** Returns why a new certificate is due, or undefined when none is due. */
   async function reasonToOrder(stored: StoredFacts | undefined): Promise<string | undefined> {
     if (stored === undefined) return 'there is no certificate yet';
     const { facts } = stored;
@@ -160,8 +166,9 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   }
 
   /**
-   * When the directory advises to renew, in Unix milliseconds; `Infinity` without advice. A certificate authority
-   * announces here that it will revoke a certificate, so that it can be replaced in time.
+   * Returns when the directory advises to renew, in Unix milliseconds, or `Infinity` without advice. By this advice, a
+   * certificate authority also announces that it will revoke a certificate. The certificate can then be replaced in
+   * time.
    */
   async function advisedTime({ fingerprint, renewalId }: CertificateFacts): Promise<number> {
     if (renewalId === undefined) return Number.POSITIVE_INFINITY;
@@ -173,7 +180,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
         advice.renewAt = information === undefined ? undefined : adviceTime(information, advice.share);
         advice.askAgain = clock() + adviceInterval(information?.retryAfter);
       } catch (error) {
-        // The last advice stays. Without one, the certificate's age decides.
+        // The last advice stays valid. When there has never been advice, the certificate's age decides.
         advice.askAgain = clock() + adviceInterval(error instanceof AcmeError ? error.retryAfter : undefined);
         log.debug('renewal-information-failed', { error: (error as Error).message });
       }

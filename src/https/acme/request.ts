@@ -1,5 +1,6 @@
-// Sends one request to an ACME server, within bounds of time and size, by HTTPS, without redirects. An answer that
-// refuses becomes an AcmeError with the server's own description. The meaning of the requests is client.ts.
+// Sends one request to an ACME server by HTTPS. Time and size are limited, and redirects are not followed. When the
+// server refuses a request, the answer becomes an AcmeError with the server's own description. client.ts knows what the
+// requests mean.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { https } from '../../base/builtins.ts';
@@ -22,13 +23,16 @@ export type Send = (request: AcmeRequest) => Promise<AcmeResponse>;
 
 export interface SendOptions {
   readonly userAgent: string;
-  /** PEM, for tests: replaces Node's roots. Operators add a private directory's root by NODE_EXTRA_CA_CERTS. */
+  /**
+   * Root certificates in PEM form that replace those of Node. Only tests set `ca`. Operators use NODE_EXTRA_CA_CERTS to
+   * add the root of a private directory.
+   */
   readonly ca?: string | undefined;
   readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 30_000;
-/** A long certificate chain has 20 KiB. */
+/** The most bytes of an answer. A long certificate chain has 20 KiB. */
 const MAX_BYTES = 512 * 1024;
 
 /** A failure of the network (`type` is undefined), or a refusal by the server (RFC 8555, section 6.7). */
@@ -48,7 +52,10 @@ export class AcmeError extends Error {
   }
 }
 
-/** `https.request` follows no redirect, and none is needed: a directory names its addresses itself. */
+/**
+ * Creates the function that sends requests. `https.request` follows no redirects. None are needed, because a directory
+ * lists its own addresses.
+ */
 export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOptions): Send {
   return ({ method, url, body, accept }) => {
     const headers: Record<string, string> = { 'User-Agent': userAgent, Accept: accept ?? 'application/json' };
@@ -66,7 +73,8 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
       if (!url.startsWith('https://')) return fail(new Error('the address is not https'));
       const signal = AbortSignal.timeout(timeoutMs);
       signal.addEventListener('abort', () => fail(new Error(`no answer within ${timeoutMs / 1000} s`)));
-      // Each request opens its own connection. A month has a dozen of them, and a server may cut an idle connection.
+      // Each request opens its own connection, because a server may cut an idle connection. The cost is small: there
+      // are about a dozen requests in a month.
       const request = https().request(
         url,
         { method, headers, agent: false, signal, ...(ca === undefined ? {} : { ca }) },
@@ -94,7 +102,10 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
   };
 }
 
-/** The error that a refusal describes, as one short line: a third party may have written parts of the text. */
+/**
+ * Returns the error that a refusal describes. The message is one short line, because a third party may have written
+ * parts of the text.
+ */
 export function readError({ status, headers, text }: AcmeResponse, url: string): AcmeError {
   const problem = parseObject(text);
   const retryAfter = parseRetryAfter(headers['retry-after']);
@@ -103,7 +114,7 @@ export function readError({ status, headers, text }: AcmeResponse, url: string):
   );
 }
 
-/** The error of a problem document (RFC 7807); undefined when the object is none. */
+/** Returns the error of a problem document (RFC 7807), or undefined when the object is no problem document. */
 export function readProblem(
   problem: Readonly<Record<string, unknown>> | undefined,
   retryAfter?: number,
@@ -124,7 +135,10 @@ export function readProblem(
   });
 }
 
-/** Milliseconds to wait, from a number of seconds or a date (RFC 9110, section 10.2.3); undefined for anything else. */
+/**
+ * Returns the milliseconds to wait. The header has a number of seconds or a date (RFC 9110, section 10.2.3). Returns
+ * undefined for any other header.
+ */
 export function parseRetryAfter(header: string | undefined, now: number = Date.now()): number | undefined {
   if (header === undefined) return undefined;
   const value = /^\d{1,9}$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now;

@@ -12,7 +12,7 @@ import { replaceFile } from '../../base/system.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
 export interface StoredCertificate {
-  /** The ACME directory that issued it. */
+  /** The ACME directory that issued the certificate. */
   readonly directory: string | undefined;
   /** The whole file: key, certificate and chain. */
   readonly text: string;
@@ -21,13 +21,13 @@ export interface StoredCertificate {
 export interface TlsFolder {
   readonly path: string;
   readonly certificatePath: string;
-  /** Reads the account's key; creates one when there is none, or with `renew`. @throws Error one line */
+  /** Reads the account's key. Creates a new key when there is none, or with `renew`. @throws Error one line */
   accountKey(renew: boolean): KeyObject;
-  /** Reads the certificate; undefined when there is none. @throws Error one line */
+  /** Reads the certificate. Returns undefined when there is none. @throws Error one line */
   readCertificate(): StoredCertificate | undefined;
   /** @param chain PEM; @param key PEM. @throws Error one line */
   writeCertificate(directory: string, chain: string, key: string): void;
-  /** Tests that the folder has room and can be written, before an order begins. @throws Error one line */
+  /** Tests, before an order begins, that files can be written and that the disk has room. @throws Error one line */
   checkWritable(): void;
 }
 
@@ -51,7 +51,8 @@ export function createTlsFolder(dataDir: string): TlsFolder {
     readCertificate() {
       const text = readOrAbsent(certificatePath);
       if (text === undefined) return undefined;
-      // The line `Directory:` comes before the blocks: PEM files allow text around them (RFC 7468, section 2).
+      // The line `Directory:` comes before the PEM blocks. PEM files allow text around the blocks (RFC 7468, section
+      // 2).
       return { text, directory: /^Directory: (\S+)$/m.exec(text)?.[1] };
     },
     writeCertificate: (directory, chain, key) => write(certificatePath, `Directory: ${directory}\n${key}${chain}`),

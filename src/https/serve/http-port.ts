@@ -21,7 +21,9 @@ export interface HttpPortOptions {
   readonly host: string | undefined;
   /** The port of HTTPS, for redirects. */
   readonly httpsPort: () => number;
-  /** Whether HTTPS is served for this host: a name, or an address as URLs write it; in lower case. */
+  /**
+   * Returns whether HTTPS is served for this host. The host is a name, or an address as URLs write it, in lower case.
+   */
   readonly isServed: (host: string) => boolean;
   /** Milliseconds in which a request must arrive. */
   readonly timeoutMs?: number;
@@ -29,10 +31,13 @@ export interface HttpPortOptions {
 }
 
 const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
-/** A name, an IPv4 address or an IPv6 address in brackets, and perhaps a port, which the redirect leaves out. */
+/**
+ * Matches a Host header: a name, an IPv4 address or an IPv6 address in brackets, and perhaps a port. The redirect
+ * leaves out the port.
+ */
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 const TIMEOUT_MS = 5000;
-/** A connection ends with its answer, so only clients that send no request stay long. */
+/** Maximum connections. A connection ends with its answer, so only clients that send no request stay long. */
 const MAX_CONNECTIONS = 1000;
 
 export function createHttpPort({
@@ -49,7 +54,7 @@ export function createHttpPort({
       requestTimeout: timeoutMs,
       connectionsCheckingInterval: 1000,
       maxHeaderSize: 16_384,
-      // `answer` checks it: Node's own 400 lacks our headers.
+      // `answer` checks the Host header, because Node's own answer with status 400 lacks our headers.
       requireHostHeader: false,
     },
     answer,
@@ -102,7 +107,7 @@ function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
   socket.end(head, () => socket.destroy());
 }
 
-/** Sends the answer and closes the connection, with what is still arriving on it. */
+/** Sends the answer, closes the connection and drops the bytes that are still arriving. */
 function end(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
   const length = String(Buffer.byteLength(body));
   response.writeHead(status, {

@@ -1,6 +1,6 @@
-// Keeps a certificate and its key in step with their files, which may change at any time, together or one by one. A
-// valid pair is "live", that is in use, within a second. An invalid one is logged once, and the last valid pair stays.
-// base/live-file.ts decides when the files are read.
+// Reloads a certificate and its key when their files change. The files may change at any time, together or one by one.
+// A valid pair is "live", that is in use, within a second. An invalid pair is logged once, and the last valid pair
+// stays live. base/live-file.ts decides when the files are read.
 import { type Content, createLiveFile, type LiveFile, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
 import { type CertificatePair, readPair } from '../pair.ts';
@@ -11,9 +11,9 @@ export interface LivePair extends LiveFile {
 
 export interface LivePairOptions {
   readonly certPath: string;
-  /** May be the same file. */
+  /** The path of the private key. The file may be the same as that of the certificate. */
   readonly keyPath: string;
-  /** Whether to start without a pair when the files hold none yet. */
+  /** Whether to start without a pair when the files contain none yet. */
   readonly mayComeLater: boolean;
   readonly log: Log;
   readonly onPair: (pair: CertificatePair) => void;
@@ -21,11 +21,14 @@ export interface LivePairOptions {
 }
 
 const POLL_MS = 500;
-/** Polls that must read the same invalid pair before it is logged: two files are seldom replaced at the same time. */
+/**
+ * Polls that must read the same invalid pair before it is logged. Two files are seldom replaced at the same time, so an
+ * invalid pair may become valid soon.
+ */
 const CONFIRMATIONS = 3;
 const MAX_BYTES = 1024 * 1024;
 
-/** @throws Error one line, when the files hold no valid pair at the start and it may not come later */
+/** @throws Error one line, when the files contain no valid pair at the start and `mayComeLater` is false */
 export function createLivePair({
   certPath,
   keyPath,

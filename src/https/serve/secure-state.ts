@@ -1,12 +1,15 @@
-// The state that the supervisor sends to its workers so that they can serve HTTPS. Because of its private keys, it is
-// sent by the channel between the processes alone, never by environment or arguments, and never logged.
+// The state that the supervisor sends to its workers so that they can serve HTTPS. The state contains private keys. So
+// the state is sent only by the channel between the processes, never by environment or arguments, and is never logged.
 
 export interface SecureState {
-  /** The certificate with its chain, PEM. */
+  /** The certificate with its chain, in PEM form. */
   readonly cert: string;
-  /** PEM. */
+  /** The private key of the certificate, in PEM form. */
   readonly key: string;
-  /** 48 bytes each in base64, the newest first. All workers share them, so each resumes the sessions of the others. */
+  /**
+   * The keys of session tickets, the newest first, 48 bytes each in base64. All workers share the keys, so each worker
+   * can resume the sessions of the others.
+   */
   readonly ticketKeys: readonly string[];
   /** The answer to serve while the directory checks a name by tls-alpn-01. */
   readonly challenge: SecureChallenge | undefined;
@@ -14,7 +17,7 @@ export interface SecureState {
 
 export interface SecureChallenge {
   readonly domain: string;
-  /** PEM. */
+  /** The certificate that answers the challenge, in PEM form. `key` is its private key. */
   readonly cert: string;
   readonly key: string;
 }

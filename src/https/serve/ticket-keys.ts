@@ -1,7 +1,8 @@
-// Sets the keys of session tickets. The first key encrypts new tickets, and every key decrypts, so that clients resume
-// their sessions across a change of keys. Each resumption sends a new ticket, because a client should use none twice
-// (RFC 8446, C.4). Node's public option takes one key, and sends new tickets after full handshakes alone. So this file
-// uses an internal callback, which Node 20 to 26 have. In a release without it, that option works alone.
+// Sets the keys of session tickets. The first key encrypts new tickets, and every key decrypts. So clients can resume
+// their sessions after a change of keys. Each resumption sends a new ticket, because a client should not use a ticket
+// twice (RFC 8446, C.4). Node's public option `ticketKeys` takes only one key, and sends new tickets only after full
+// handshakes. So this file uses an internal callback, which Node 20 to 26 have. On a Node without the callback, only
+// the option works.
 import type { Server } from 'node:tls';
 import { crypto } from '../../base/builtins.ts';
 import { setTicketCallback } from '../../base/node-internals.ts';
@@ -10,7 +11,10 @@ import { setTicketCallback } from '../../base/node-internals.ts';
 const PART = 16;
 export const TICKET_KEY_BYTES = 3 * PART;
 
-/** Sets the keys for the server's current context. Each `setSecureContext` creates a new one, so call it after that. */
+/**
+ * Sets the keys for the server's current context. Each `setSecureContext` creates a new context, so call this function
+ * after each `setSecureContext`.
+ */
 export function setTicketKeys(server: Server, keys: readonly Buffer[]): void {
   const [newest] = keys;
   if (newest === undefined) return;

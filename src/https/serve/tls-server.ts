@@ -12,20 +12,20 @@ export interface TlsServer {
   /** Replaces `createServer` of node:http. */
   createServer(options: ServerOptions, listener: RequestListener): Server;
   readonly isSecure: true;
-  /** Sets the state for new connections. Open ones keep theirs. */
+  /** Sets the state for new connections. Open connections keep their old state. */
   use(state: SecureState): void;
 }
 
 export interface TlsServerOptions {
   /** Milliseconds that a handshake may take. */
   readonly handshakeTimeout: number;
-  /** Maximum connections of one worker. Handshakes under way have a limit of their own: the same, but at most 1,000. */
+  /** Maximum connections of one worker. Handshakes under way have the same limit, but never more than 1,000. */
   readonly maxConnections: number;
-  /** The complete HTTP response, as text, to a request that came without TLS. */
+  /** Returns the complete HTTP response, as text, to a request that came without TLS. */
   readonly plainRefusal: () => string;
 }
 
-/** Handshakes under way in one worker. Each takes 30 KB of memory before its client has sent a request. */
+/** Maximum handshakes under way in one worker. Each takes 30 KB of memory before its client has sent a request. */
 const MAX_HANDSHAKES = 1000;
 /** The protocol that ALPN offers (RFC 7301). */
 const HTTP = 'http/1.1';
@@ -65,7 +65,7 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
   };
 }
 
-/** Options of `setSecureContext`. */
+/** Returns the options of `setSecureContext`. */
 function contextOptions(state: SecureState | undefined) {
   const common = {
     minVersion: 'TLSv1.2',
@@ -86,8 +86,8 @@ function decodeTicketKeys(state: SecureState | undefined): Buffer[] {
 }
 
 /**
- * Serves the challenge's certificate to clients that ask for the protocol of the check. All other clients get the real
- * certificate at the same time, for the same name too.
+ * Serves the challenge's certificate to clients that ask for the ALPN protocol of the check. All other clients still
+ * get the real certificate, also for the same name.
  */
 function offerChallenge(server: SecureServer, challenge: SecureChallenge | undefined): void {
   if (challenge === undefined) return setProtocol(server, HTTP);
@@ -104,7 +104,8 @@ function offerChallenge(server: SecureServer, challenge: SecureChallenge | undef
 
 function limitHandshakes(server: SecureServer, most: number): void {
   const underWay = createRecentConnections(most);
-  // This listener runs before Node's own, so that the `close` of a handshake that fails at once is not missed.
+  // A handshake may fail at once in Node's own listener. The listener here runs first, so that the `close` of such a
+  // connection is not missed.
   server.prependListener('connection', underWay.add);
   server.on('secureConnection', (socket) => underWay.release(tcpSocketOf(socket)));
 }

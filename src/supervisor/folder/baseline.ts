@@ -1,5 +1,5 @@
-// The baseline: the state of the folder that was last tried, with every file that workers have imported since. A folder
-// that differs from it has changed.
+// The baseline is the state of the folder at the last attempt to load it, with every file that workers have imported
+// since. A folder that differs from the baseline has changed.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { SERVICE } from '../../base/page-name.ts';
@@ -11,18 +11,24 @@ import { ABSENT, firstDifference, type Snapshot } from './snapshot.ts';
 export interface Attempt {
   /** The folder before the first file was read. */
   readonly before: Snapshot;
-  /** When `before` was taken, in milliseconds of the wall clock. */
+  /** The time at which `before` was taken, in milliseconds of the wall clock. */
   readonly begunAt: number;
   readonly groups: readonly GroupLoad[];
-  /** The files that each worker read. A file in two states changed during the attempt. */
+  /** The files that each worker read. A file that is listed with two fingerprints changed during the attempt. */
   readonly files: readonly LoadedFile[];
-  /** A group did not load: any change of the tree may bring what it lacks, so any change counts. */
+  /** Whether a group did not load. Any change of the tree may then correct the group, so every change counts. */
   readonly broken: boolean;
 }
 
-/** File times advance with the kernel's tick: two writes within this many milliseconds may leave the same file time. */
+/**
+ * Resolution of file times, in milliseconds. File times advance with the kernel's tick, so two writes within this time
+ * may leave the same file time.
+ */
 const TIME_RESOLUTION = 12;
-/** The fingerprint of a file that was read in two states. No file has it, so the file counts as changed. */
+/**
+ * The fingerprint for a file that was read in two states. No real file has this fingerprint, so the file counts as
+ * changed.
+ */
 const MIXED = 'mixed';
 
 export function createBaseline(dir: string) {
@@ -30,7 +36,7 @@ export function createBaseline(dir: string) {
   let isWholeTree = false;
 
   return {
-    /** Any change of the tree counts, also of files that nobody has imported. */
+    /** Whether every change of the tree counts, also a change of a file that nobody has imported. */
     isWholeTree: () => isWholeTree,
     replace,
     addGroup({ group, file }: GroupLoad): void {
@@ -52,10 +58,12 @@ export function createBaseline(dir: string) {
     entries = new Map();
     isWholeTree = broken;
     for (const [key, value] of before) {
-      // A group that nobody has loaded, or a file that nobody has imported, may come and go without a change.
+      // A group that nobody has loaded, or a file that nobody has imported, may appear or disappear. Neither is a
+      // change.
       if (broken || key === 'folder' || key.startsWith('link:')) entries.set(key, value);
     }
-    // A service file that comes is a change of every group, so no worker imports it while it serves.
+    // A new service file changes the rules of every group. So its arrival counts as a change, and no worker imports it
+    // while it serves.
     entries.set(`group:${SERVICE}`, before.get(`group:${SERVICE}`) ?? ABSENT);
     const folder = before.get('folder') ?? dir;
     for (const load of groups) {

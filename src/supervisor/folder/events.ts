@@ -1,5 +1,5 @@
-// File events of the watched folders. An event only says when to poll. The poll finds the change, and polls continue
-// without events, which are lost when a link or a mounted volume is swapped.
+// File events of the watched folders. An event only brings the next poll forward, and the poll finds the change. Polls
+// also run without events, because events are lost when a link or a mounted volume is swapped.
 import { type FSWatcher, statfsSync, watch } from 'node:fs';
 import { CODE_FILE } from './snapshot.ts';
 
@@ -7,8 +7,8 @@ export interface FolderEvents {
   /**
    * Watches exactly these folders from now on.
    *
-   * @param folders path → identity; a folder that replaces another has another identity
-   * @returns whether a folder is new, so that an earlier change in it may be unseen
+   * @param folders path → identity; a new folder at the same path has another identity
+   * @returns whether a folder is new, because a change in it before this call may be unseen
    */
   follow(folders: ReadonlyMap<string, string>): boolean;
   /** Whether every change in these folders causes an event. */
@@ -17,8 +17,9 @@ export interface FolderEvents {
 }
 
 /**
- * File systems that only this kernel changes (linux/magic.h), so every change causes an event. On others (NFS, SMB,
- * FUSE, 9p, shares of a virtual machine) another machine can change a file without one.
+ * Magic numbers (linux/magic.h) of the file systems that only this kernel changes, so every change causes an event. On
+ * other file systems (NFS, SMB, FUSE, 9p, shares of a virtual machine), another machine can change a file without an
+ * event here.
  */
 const LOCAL_FILE_SYSTEMS = new Set([
   0xef53, // ext2, ext3, ext4
@@ -31,16 +32,16 @@ const LOCAL_FILE_SYSTEMS = new Set([
   0x858458f6, // ramfs
   0x794c7630, // overlayfs
 ]);
-/** Maximum folders to watch. Each takes one of the 8,192 watches that a user may have. */
+/** Maximum number of folders to watch. Each folder takes one of the 8,192 watches that a user may have. */
 const MAX_FOLDERS = 1000;
 
 interface Followed {
   readonly identity: string;
-  /** The watcher of the folder; undefined: it cannot be watched. */
+  /** The watcher of the folder, or undefined when the folder cannot be watched. */
   readonly watcher: FSWatcher | undefined;
 }
 
-/** @param onEvent a code file may have changed, or events were lost */
+/** @param onEvent called when a code file may have changed, or when events were lost */
 export function createFolderEvents(onEvent: () => void): FolderEvents {
   const followed = new Map<string, Followed>();
 

@@ -1,6 +1,6 @@
-// The outline: a cheap text about the controllers folder that needs no look at each file. It has the real path of the
-// folder and of its links, and the times of every folder with code. A file that is created, removed or renamed changes
-// the outline; a file that is written in place does not.
+// The outline is a short text about the controllers folder. The text is cheap to make, because no file is examined. The
+// outline has the real path of the folder and of its links, and the times of every folder with code. A file that is
+// created, removed or renamed changes the outline. A file that is written in place does not.
 import { type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ABSENT, realPathOf, type Snapshot } from './snapshot.ts';
@@ -9,14 +9,17 @@ import { ABSENT, realPathOf, type Snapshot } from './snapshot.ts';
 export interface Places {
   readonly folders: readonly string[];
   readonly links: readonly string[];
-  /** Paths that an import did not find. Their folders may have other users, so the paths themselves are checked. */
+  /**
+   * Paths that an import looked for and did not find. Other programs may use the folders of these paths, so the outline
+   * checks only the paths themselves.
+   */
   readonly missing: readonly string[];
 }
 
 export interface Outline {
-  /** Two outlines are equal if their texts are. */
+  /** The text of the outline. Two outlines are equal if their texts are equal. */
   readonly text: string;
-  /** Path → identity; a folder that replaces another has another identity. */
+  /** Path → identity. A new folder at the same path has another identity. */
   readonly folders: ReadonlyMap<string, string>;
 }
 

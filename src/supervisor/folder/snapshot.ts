@@ -1,5 +1,5 @@
-// A snapshot: the state of the controllers folder, and of every file that its code was loaded from, as a map of texts
-// to compare. folder/baseline.ts decides which differences count.
+// A snapshot is the state of the controllers folder and of every file that its code was loaded from. Its form is a map
+// of texts, so that two snapshots can be compared. folder/baseline.ts decides which differences count.
 import { readdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../../base/fingerprint.ts';
@@ -32,7 +32,7 @@ export interface SnapshotOptions {
 export function takeSnapshot({ dir, paths, wholeTree }: SnapshotOptions): Snapshot | undefined {
   const snapshot = new Map<string, string>();
   try {
-    // A swapped link to the folder changes no file that was loaded; only its real path shows the swap.
+    // When a link to the folder is swapped, no loaded file changes. Only the real path of the folder shows the swap.
     const real = realpathSync.native(dir);
     snapshot.set('folder', real);
     for (const [group, file] of listControllers(real)) {
@@ -58,9 +58,14 @@ export function firstDifference(before: Snapshot, now: Snapshot, includeAdded: b
   return undefined;
 }
 
-/** Names of files that an import can read. Others are left out: a controller that writes data must cause no reload. */
+/**
+ * Names of files that an import can read. Other files are left out, because a controller that writes data must not
+ * cause a reload.
+ */
 export const CODE_FILE = /\.(?:[cm]?[jt]sx?|json|node|wasm)$/;
-/** Levels of subfolders: a mounted tree may be endless, and nobody keeps controllers so deep. */
+/**
+ * Maximum depth of the subfolders that are read. A mounted tree may be endless, and nobody keeps controllers so deep.
+ */
 const MAX_DEPTH = 16;
 
 function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {
@@ -69,7 +74,8 @@ function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, strin
     const isFingerprinted = wholeTree && CODE_FILE.test(entry.name);
     if (entry.isFile() && !isFingerprinted) continue;
     const path = join(folder, entry.name);
-    // The target is compared: mounted volumes and release folders change the target of a link, not the link.
+    // The snapshot has the target of a link, because mounted volumes and release folders change the target and not the
+    // link.
     if (entry.isSymbolicLink()) snapshot.set(`link:${path}`, realPathOf(path));
     if (entry.isDirectory()) {
       if (depth < MAX_DEPTH) addSubfolder(path, wholeTree, snapshot, depth + 1);

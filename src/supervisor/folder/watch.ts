@@ -1,7 +1,7 @@
-// The watch: reports when the folder on disk differs from what was last tried, and that state is stable. It reports the
-// change again and again until the supervisor tries it. It polls, because file events are lost on swapped links,
-// mounted volumes and network disks. Where events can be trusted, they bring the next poll forward and make polls
-// cheap.
+// The watch reports when the folder on disk differs from the state that was last tried, and no longer changes. The
+// watch repeats this report until the supervisor tries the new state. The watch polls the folder, because file events
+// are lost on swapped links, mounted volumes and network disks. Where events can be trusted, they bring the next poll
+// forward and make polls cheap.
 import type { Log } from '../../base/log.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
@@ -11,15 +11,15 @@ import { type Places, placesOf, takeOutline } from './outline.ts';
 import { firstDifference, type Snapshot, takeSnapshot } from './snapshot.ts';
 
 export interface FolderWatch {
-  /** Takes a snapshot of the whole tree. Undefined while the folder cannot be read. */
+  /** Returns a snapshot of the whole tree, or undefined while the folder cannot be read. */
   takeSnapshot(): Snapshot | undefined;
-  /** An attempt begins: from now on a change is a difference from this snapshot. */
+  /** Called when an attempt to load the folder begins. From now on, a difference from this snapshot is a change. */
   beginAttempt(before: Snapshot): void;
-  /** An attempt has ended: from now on a change is a difference from what it read. */
+  /** Called when an attempt has ended. From now on, a difference from the files that the attempt read is a change. */
   endAttempt(attempt: Attempt): void;
-  /** A worker imported a new group: its files belong to the baseline, and their arrival is no change. */
+  /** Adds a new group that a worker imported, and its files, to the baseline. So their arrival is not a change. */
   addGroup(group: GroupLoad, files: readonly LoadedFile[]): void;
-  /** A worker imported files after its load: they belong to the baseline. */
+  /** Adds files that a worker imported after its load to the baseline. */
   addFiles(files: readonly LoadedFile[]): void;
   /** Whether a worker that read these files runs the same code as the workers of the last attempt. */
   hasSameFiles(files: readonly LoadedFile[]): boolean;
@@ -30,54 +30,63 @@ export interface FolderWatch {
 export interface FolderWatchOptions {
   readonly dir: string;
   readonly log: Log;
-  /** The folder has changed; called at each poll until an attempt begins. */
+  /** Called when the folder has changed: at each poll, until an attempt begins. */
   readonly onChange: (what: string) => void;
   /** Milliseconds on a clock that never goes back. */
   readonly now?: () => number;
 }
 
-/** The state of the folder in the last snapshot. docs/LIVE.md draws the way from one state to the next. */
+/** The state of the folder in the last snapshot. docs/LIVE.md shows how one state leads to the next. */
 type State =
-  /** The folder equals the baseline. The outline alone is compared until `snapshotDue`. */
+  /** The folder equals the baseline. Polls compare only the outline (folder/outline.ts) until `snapshotDue`. */
   | { readonly kind: 'unchanged'; readonly snapshotDue: number }
   /** The folder differs from the baseline, and something may still be writing to it. */
   | ({ readonly kind: 'changing' } & Difference)
   /** The folder differs from the baseline, and is stable. */
   | ({ readonly kind: 'changed' } & Difference)
-  /** The folder is missing; `polls`: how many polls in a row have missed it. */
+  /** The folder is missing. `polls` is the number of polls in a row that have not found it. */
   | { readonly kind: 'missing'; readonly polls: number };
 
 interface Difference {
   /** The first difference from the baseline, for the log. */
   readonly what: string;
   readonly snapshot: Snapshot;
-  /** When the first difference from the baseline was seen. */
+  /** The time at which the first difference from the baseline was seen. */
   readonly since: number;
-  /** When the snapshot was first seen as it is. */
+  /** The time at which a poll first found the folder in the state of `snapshot`. */
   readonly stableSince: number;
 }
 
-/** `waiting`: the next poll comes after the usual interval. `hurried`: it comes soon. `polling`: a poll runs. */
+/**
+ * When the next poll comes:
+ * - `stopped`: no poll comes.
+ * - `waiting`: the next poll comes after the usual interval.
+ * - `hurried`: the next poll comes soon.
+ * - `polling`: a poll is running.
+ */
 type Schedule = 'stopped' | 'waiting' | 'hurried' | 'polling';
 
 const NOT_CHECKED: State = { kind: 'unchanged', snapshotDue: 0 };
 
 /** Milliseconds between two polls of a small folder. */
 const SHORTEST_INTERVAL = 100;
-/** Milliseconds between two polls of a large folder, and of one whose events are trusted. */
+/** Milliseconds between two polls of a large folder, and of a folder whose events are trusted. */
 const MAX_INTERVAL = 400;
-/** Without events, the interval is this many times the duration of the last poll: polls take 1/30 of a core. */
+/** Ratio of the interval to the duration of the last poll, without trusted events. Polls then take 1/30 of a core. */
 const COST_FACTOR = 30;
 /**
- * With trusted events, the interval between snapshots is this many times the duration of the last snapshot. Snapshots
- * leave garbage, so with its collection they take a hundredth of a core.
+ * Ratio of the interval between snapshots to the duration of the last snapshot, with trusted events. Snapshots and the
+ * collection of their garbage then take a hundredth of a core.
  */
 const SNAPSHOT_COST_FACTOR = 400;
 /** Milliseconds from an event to the poll that it causes. */
 const EVENT_DELAY = 20;
-/** After an event, the delay is at least this many times the duration of a snapshot, to wait for further events. */
+/** Minimum ratio of the delay after an event to the duration of a snapshot. The delay lets further events arrive. */
 const EVENT_COST_FACTOR = 3;
-/** Milliseconds for which a state must hold to be stable: a file that is being copied grows in between. */
+/**
+ * Milliseconds without a change after which the folder is stable. A file that is still being copied grows within this
+ * time.
+ */
 const STABLE_TIME = 40;
 /** Milliseconds by which a timer may fire too early. */
 const TIMER_TOLERANCE = 2;
@@ -95,8 +104,9 @@ export function createFolderWatch({
   let state = NOT_CHECKED;
   let schedule: Schedule = 'stopped';
   let timer: NodeJS.Timeout | undefined;
-  /** The places of the last snapshot, and the outline of the last poll. */
+  /** The places of the last snapshot. */
   let places: Places = { folders: [], links: [], missing: [] };
+  /** The text of the outline at the last poll. */
   let outline = '';
   /** Milliseconds that the last snapshot took. */
   let snapshotCost = 0;
@@ -153,7 +163,7 @@ export function createFolderWatch({
     outline = current.text;
     if (isSnapshotDue) compareSnapshot(begun);
     const cost = isSnapshotDue ? snapshotCost : now() - begun;
-    // An event, or an attempt that began at once, has scheduled the next poll. Or the watch was stopped.
+    // In any other state, an event or an attempt has already scheduled the next poll, or the watch was stopped.
     if (schedule === 'polling') schedulePoll('waiting', intervalAfter(isSnapshotDue, cost));
   }
 
@@ -170,13 +180,13 @@ export function createFolderWatch({
     const previous = state;
     state = nextState(previous, snapshot, begun);
     snapshotCost = now() - begun;
-    // `ln -sfn` swaps a link in two steps, so a folder that is missing in one poll alone is not logged.
+    // `ln -sfn` swaps a link in two steps. So a folder that is missing in only one poll is not logged.
     if (state.kind === 'missing' && state.polls === 2)
       log.error('folder-missing', { folder: dir, effect: 'the last generation serves on' });
     if (state.kind !== 'missing' && previous.kind === 'missing' && previous.polls > 1)
       log.warn('folder-restored', { folder: dir });
     if (state.kind === 'changed') onChange(state.what);
-    // An attempt that began at once has taken a snapshot of its own.
+    // If `onChange` has begun an attempt, the attempt has taken a snapshot of its own. So the next snapshot can wait.
     postponeSnapshot(begun + snapshotCost * SNAPSHOT_COST_FACTOR);
   }
 

@@ -1,5 +1,5 @@
-// The pool: all worker processes that are alive. It forks them, pings them, and keeps a reserve of booted ones while
-// somebody works on the folder. The supervisor decides what they load, and when they serve and drain.
+// The pool has all worker processes that are alive. It forks and pings them, and keeps a reserve of booted workers
+// while somebody works on the folder. The supervisor decides what the workers load, and when they serve and drain.
 import cluster, { type Worker } from 'node:cluster';
 import type { EarlyWorker } from './prefork.ts';
 import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from './worker-handle.ts';
@@ -14,12 +14,15 @@ export interface Pool {
   serving(): readonly WorkerProcess[];
   /** Keeps `count` booted workers ready, eight at most, for five minutes after the last call. */
   keepReserve(count: number): void;
-  /** Ends the reserve. Resolves when all processes are gone or their time is over, to those that are still there. */
+  /**
+   * Ends the reserve, and waits until all processes are gone or their time is over. Resolves to the workers that are
+   * still there.
+   */
   close(): Promise<readonly WorkerProcess[]>;
 }
 
 export interface PoolOptions {
-  /** The first workers, which boot already. */
+  /** The first workers, whose processes are already booting. */
   readonly early: readonly EarlyWorker[];
   readonly events: WorkerEvents;
   /** Milliseconds that a worker may take to drain. */
@@ -27,9 +30,12 @@ export interface PoolOptions {
 }
 
 const PING_INTERVAL = 1000;
-/** Milliseconds until the reserve is filled: workers that boot would delay the first requests of a new generation. */
+/**
+ * Milliseconds until the reserve is filled. Workers that boot at once would delay the first requests of a new
+ * generation.
+ */
 const RESERVE_DELAY = 250;
-/** Maximum workers in the reserve. Each one takes memory, and all that it does is to speed up the next reload. */
+/** Maximum number of workers in the reserve. Each worker takes memory, and only makes the next reload faster. */
 const MAX_RESERVE = 8;
 /**
  * Milliseconds that the pool waits for workers after their time to drain. A worker is killed 7 s after that time, so
@@ -89,7 +95,7 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
     releaseTimer = setTimeout(releaseReserve, RESERVE_LIFETIME);
   }
 
-  /** If the system refuses one more process, the next generation boots its own. */
+  /** Fills the reserve. If the system refuses another process, the next generation boots its own workers. */
   function fillReserve(count: number): void {
     try {
       while (reserve.size < count) reserve.add(fork());

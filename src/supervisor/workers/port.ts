@@ -1,10 +1,11 @@
-// The port of the service. This process binds it once, never accepts on it, and shares the socket with every worker.
-// While no worker lives, the kernel completes connections and keeps as many as the workers' backlog allows.
+// The port of the service. The supervisor binds the port once and shares the socket with every worker, but never
+// accepts connections itself. While no worker lives, the kernel still completes connections, and holds as many as the
+// workers' backlog allows.
 import { lookup } from 'node:dns/promises';
 import { getSystemErrorName } from 'node:util';
 import { type BoundSocket, bindSocket } from '../../base/node-internals.ts';
 
-/** The service cannot start. The message is one line for the person who started it. */
+/** Error when the service cannot start. The message is one line for the person who started the service. */
 export class StartError extends Error {}
 
 export interface Port {
@@ -12,13 +13,13 @@ export interface Port {
   readonly socket: BoundSocket;
   /** Returns one line that says why no worker can accept. @param code of the system's error */
   describeError(code: string): string;
-  /** Closes the copy of this process. The socket is closed when the last worker has closed its own. */
+  /** Closes this process's copy of the socket. The socket itself is closed when the last worker has closed its copy. */
   close(): void;
 }
 
 /**
- * @param port 0: any free port
- * @param host undefined: all interfaces
+ * @param port the port to bind; 0 means any free port
+ * @param host the address to bind; undefined means all interfaces
  * @throws StartError if the port cannot be bound
  */
 export async function openPort(port: number, host: string | undefined): Promise<Port> {
@@ -36,7 +37,8 @@ export async function openPort(port: number, host: string | undefined): Promise<
   return {
     number,
     socket,
-    // The port was free when it was bound.
+    // The port was free when it was bound. So EADDRINUSE means that another program has begun to listen on it since
+    // then.
     describeError: (code) =>
       describeListenError(number, host, code).replace(REASONS.EADDRINUSE ?? '', PORT_TAKEN_LATER),
     close: () => socket.close(),
@@ -65,7 +67,10 @@ export function describeListenError(port: number, host: string | undefined, code
   return `Cannot listen on ${place}: ${REASONS[code] ?? 'the system refuses'} (${code})${cure}`;
 }
 
-/** Returns host and port as a URL has them (RFC 3986, section 3.2.2). All interfaces: `localhost`, to be clicked. */
+/**
+ * Returns host and port in the form of a URL (RFC 3986, section 3.2.2). Without a host (all interfaces), the URL has
+ * `localhost`, so that it can be clicked.
+ */
 export function hostAndPort(host: string | undefined, port: number): string {
   if (host === undefined) return `localhost:${port}`;
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

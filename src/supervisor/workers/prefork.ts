@@ -1,14 +1,17 @@
-// Forks the first workers before the supervisor's own modules are imported. A process boots as long as that import
-// takes, so both run side by side.
+// Forks the first workers before the supervisor's own modules are imported. A process needs about as long to boot as
+// that import takes, so both run at the same time.
 import cluster, { type Worker } from 'node:cluster';
 
 /** A worker that boots before the pool exists. */
 export interface EarlyWorker {
-  /** False if the process has ended, or was never started. */
+  /** Returns false if the process has ended, or was never started. */
   isAlive(): boolean;
   /** Hands the worker over to `owner`, whose listeners then receive the messages that came before. */
   adopt<T>(owner: (worker: Worker) => T): T;
-  /** Resolves when the process is gone. A worker that outlives its supervisor would log that it lost it. */
+  /**
+   * Kills the process, and resolves when it is gone. A worker that outlives its supervisor would log that the
+   * supervisor is gone.
+   */
   kill(): Promise<void>;
 }
 
@@ -18,14 +21,14 @@ export interface EarlyWorker {
  * @param count workers to fork
  */
 export function forkEarly(exec: string, args: readonly string[], count: number): EarlyWorker[] {
-  // This setting is for ports that controllers open. The port of the service does not pass through node:cluster.
+  // `SCHED_NONE` is for ports that controllers open. The port of the service does not pass through node:cluster.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   cluster.setupPrimary({ exec, args: [...args] });
   const workers: EarlyWorker[] = [];
   try {
     while (workers.length < count) workers.push(holdMessages(cluster.fork()));
   } catch {
-    // The system refused one more process. The pool forks it again, and reports the error.
+    // The system refused one more process. The pool tries to fork it again later, and reports the error.
   }
   return workers;
 }
@@ -34,7 +37,7 @@ function holdMessages(worker: Worker): EarlyWorker {
   const messages: unknown[] = [];
   const hold = (message: unknown) => messages.push(message);
   worker.on('message', hold);
-  // A process that cannot start is not alive, and `isAlive` says so.
+  // The error needs no handling here, because `isAlive` returns false for a process that cannot start.
   worker.on('error', () => {});
   const gone = new Promise<void>((resolve) => worker.on('exit', () => resolve()));
   const isAlive = () => worker.process.pid !== undefined && worker.isConnected() && !worker.isDead();

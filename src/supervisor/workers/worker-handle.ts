@@ -9,19 +9,22 @@ import type { Spending } from '../../limits/rate-limiter.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
 import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './worker-limits.ts';
 
-/** docs/LIVE.md draws the way from one state to the next. A faulty worker is `serving` until its replacement serves. */
+/**
+ * The state of a worker. docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its
+ * replacement serves.
+ */
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
 export interface FileSelection {
   /** Names of the controllers in the folder. */
   readonly files: readonly string[];
-  /** File name → reason: the files among them that the worker must not import. */
+  /** The controllers among `files` that the worker must not import: file name → reason. */
   readonly skip: ReadonlyMap<string, string>;
 }
 
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
-  /** The worker ended first; `file` is the controller that it was importing. */
+  /** The worker ended before it had loaded the folder. `file` is the controller that the worker was importing. */
   | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
 
 export type ListenOutcome = 'listening' | { readonly code: string };
@@ -36,7 +39,7 @@ export interface Death {
 }
 
 export interface WorkerEvents {
-  /** The worker closed its channel without an order, so it serves no longer; it has not died. */
+  /** The worker closed its channel without an order. So the worker no longer serves, but it has not died. */
   disconnected(worker: WorkerProcess): void;
   /** The worker ended without an order. */
   died(worker: WorkerProcess, death: Death): void;
@@ -44,7 +47,7 @@ export interface WorkerEvents {
   gone(worker: WorkerProcess): void;
   /** Something was thrown in the worker outside any request. */
   faulty(worker: WorkerProcess): void;
-  /** The worker imported a new group while it served, or failed to. */
+  /** The worker imported a new group while it served, or failed to import it. */
   imported(worker: WorkerProcess, group: GroupLoad, files: readonly LoadedFile[]): void;
   /** An operation of the worker imported these files when it was called. */
   filesRead(worker: WorkerProcess, files: readonly LoadedFile[]): void;
@@ -55,35 +58,39 @@ export interface WorkerEvents {
 }
 
 export interface WorkerProcess {
-  /** The number of the process; undefined: the system refused to start it. */
+  /** The id of the process, or undefined when the system refused to start it. */
   readonly pid: number | undefined;
   readonly state: WorkerState;
-  /** 0: the worker has loaded nothing yet. */
+  /** The number of the worker's generation, or 0 when the worker has loaded nothing yet. */
   readonly generation: number;
   readonly isFaulty: boolean;
   /** The file name of the controller that the worker is importing. */
   readonly loadingFile: string | undefined;
-  /** Milliseconds since the worker began to boot, or to import that file. */
+  /** Milliseconds since the worker began to boot, or to import `loadingFile`. */
   readonly stepAge: number;
   /** Loads the folder; called once in the life of a worker. */
   load(generation: number, selection: FileSelection): Promise<LoadOutcome>;
   /** Accepts connections on the socket that all workers share. */
   listen(socket: BoundSocket): Promise<ListenOutcome>;
-  /** Imports a new group. Resolves when the worker has imported it, has failed to, is gone, or took too long. */
+  /**
+   * Imports a new group. Resolves when the worker has imported the group, when the import has failed or took too long,
+   * or when the worker is gone.
+   */
   importGroup(group: string): Promise<void>;
   /**
    * Ends a worker that serves, after its open requests. A worker whose requests, controllers or exit take too long is
    * killed.
    *
    * @param timeout milliseconds for the open requests
-   * @param acceptFor milliseconds that the worker still accepts, because no other takes its place; null: none
+   * @param acceptFor milliseconds for which the worker still accepts connections, because no other worker replaces it;
+   *   null means that it stops accepting at once
    */
   drain(timeout: number, acceptFor?: number | null): void;
   /** Ends a worker that holds no connection: first by an order, and soon after by a kill. */
   quit(): void;
   kill(reason: string): void;
   send(message: ToWorker): void;
-  /** Sends a ping, once a second; kills the worker after too many of them without a message. */
+  /** Sends a ping. Called once a second. Kills the worker when too many pings have passed without a message from it. */
   ping(): void;
 }
 
@@ -119,7 +126,8 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
   let endEvents = 0;
   worker.on('disconnect', () => {
     if (++endEvents === 2) return handleEnd();
-    // Either the exit follows and gives the reason, or the worker drains, as it does when its supervisor is gone.
+    // After this event, either the exit follows and gives the reason, or the worker drains. A worker also drains when
+    // its supervisor is gone.
     if (self.state === 'gone' || endOrder !== undefined) return;
     const drainTime = self.state === 'serving' ? drainTimeout + LIMITS.dispose : 0;
     killAfter(drainTime + LIMITS.end, 'it closed its channel and did not end');
@@ -132,7 +140,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
   });
   worker.on('exit', () => {
     if (++endEvents === 2) return handleEnd();
-    // A process that a controller started can hold the channel open, so its end may never come.
+    // A process that a controller started can hold the channel open, so the end of the channel may never come.
     lastMessagesTimer = setTimeout(handleEnd, LIMITS.lastMessages);
   });
   killAfter(LIMITS.step, 'it did not start');
@@ -194,7 +202,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     kill,
     send,
     ping() {
-      // A worker without a channel drains, or is about to end.
+      // A worker without a channel drains, or is about to end. So it gets no ping.
       if (self.state === 'gone' || !worker.isConnected()) return;
       const isLoading = self.state === 'booting' || self.state === 'loading';
       const max = isLoading ? MAX_UNANSWERED_WHILE_LOADING : MAX_UNANSWERED_PINGS;
@@ -223,7 +231,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
   }
 
   function receive(message: FromWorker): void {
-    // The event loop of a worker need not turn between two files that it loads, but each report shows that it is alive.
+    // A worker that loads may answer no ping between two files. But each message shows that the worker is alive.
     unansweredPings = 0;
     switch (message.kind) {
       case 'booted':
@@ -260,7 +268,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         return pendingImports.get(message.group.group)?.();
       case 'files-read':
         return events.filesRead(self, message.files);
-      // After a successful import this finds nothing: `imported` has resolved the load already.
+      // After a successful import there is nothing to resolve here: `imported` has already resolved the promise.
       case 'import-finished':
         return pendingImports.get(message.group)?.();
       case 'faulty':

@@ -1,5 +1,6 @@
-// Relays the output of the workers, so that no worker shares a socket with the supervisor: the journal's, or what Node
-// calls a pipe. A process that shares a socket can make the writes of all others wait (base/log-writer.ts).
+// Relays the output of the workers. Otherwise the workers would share an output socket with the supervisor: the socket
+// of the journal, or a pipe of Node, which is a socket, too. A process that shares a socket can make the writes of all
+// others wait (base/log-writer.ts).
 import cluster from 'node:cluster';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,11 +11,14 @@ export interface WorkerOutput {
   drained(): Promise<void>;
 }
 
-/** Maximum UTF-16 units of a line without an end. A longer line is relayed in parts. */
+/** Maximum length of an unfinished line, in UTF-16 code units. A longer line is relayed in parts. */
 const MAX_LINE_LENGTH = 65_536;
 /** Maximum bytes that wait for a slow reader of standard output. Further output is dropped. */
 const MAX_WAITING = 1024 * 1024;
-/** Maximum wait for output when the service ends, in milliseconds: a controller's process may hold the output open. */
+/**
+ * Maximum wait for output when the service ends, in milliseconds. A process that a controller started may hold the
+ * output open.
+ */
 const MAX_END_WAIT = 200;
 
 /** Makes workers write to this process. Call it before the first fork. */

@@ -1,5 +1,6 @@
 // Loads the controllers and the service file of a folder into this process, one file at a time: imports the module,
-// reads its source, and remembers the files that do not load. The caller decides what a module means.
+// reads its source, and remembers the files that do not load. The caller turns a module into a
+// group or into the service.
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';
@@ -21,7 +22,7 @@ type Module = Readonly<Record<string, unknown>>;
 export interface LoadSteps<T> {
   /** Runs before the file is imported. */
   readonly check?: () => void;
-  /** Returns what the file means. */
+  /** Builds the value of the file, such as a group, from its module. */
   use(module: Module, reader: Reader, path: string): T;
 }
 
@@ -33,7 +34,7 @@ export interface FileLoader {
   load<T>(group: string, file: string, steps: LoadSteps<T>): Promise<{ readonly load: GroupLoad; readonly loaded?: T }>;
   /** Returns why a file did not load, or undefined when the file has changed since or has not failed. */
   brokenReason(file: string): string | undefined;
-  /** Keeps a file from being loaded until it changes. */
+  /** Records why a file must not be loaded. `brokenReason` returns the reason until the file changes. */
   skip(file: string, reason: string): void;
   /** Opens the caches of a folder, before its first file is loaded. */
   openCaches(count: number): Promise<void>;
@@ -51,7 +52,7 @@ export interface FileLoaderOptions extends ModuleLoaderOptions {
 }
 
 /** Maximum number of loads of a file whose source changes during its import. */
-const MAX_RELOADS = 3;
+const MAX_LOADS = 3;
 /**
  * Minimum number of controllers in a folder that gets a cache. A smaller folder loads about as fast without a cache.
  */
@@ -81,7 +82,7 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
       try {
         return use(module, groupReader);
       } catch (error) {
-        if (!(error instanceof SourceChanged) || tries === MAX_RELOADS) throw error;
+        if (!(error instanceof SourceChanged) || tries === MAX_LOADS) throw error;
       }
     }
   }

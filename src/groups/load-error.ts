@@ -12,9 +12,9 @@ import { explainPackageType } from './package-type.ts';
 export interface LoadError {
   readonly reason: string;
   readonly at?: string;
-  /** The column in that line, from 1, in the units of the tool that reports the mistake. */
+  /** The column in the line of `at`, from 1. Tools count bytes or UTF-16 units, so the column may be off. */
   readonly column?: number | undefined;
-  /** Another file that must change or be created before the load can succeed. The import does not read that file. */
+  /** A file that the import does not read, and whose change can mend the load: package.json, for example. */
   readonly dueTo?: string;
 }
 
@@ -77,7 +77,7 @@ interface Frame {
 export function authorsFrame(stack: string): Frame | undefined {
   for (const text of stack.split('\n')) {
     const frame = parseFrame(text);
-    // Frames further out belong to the callers of this program, and not to the author's code.
+    // The next frames belong to the code that called this program, so the search ends.
     if (frame !== undefined && isOwnFile(frame.file)) return undefined;
     if (frame !== undefined && !frame.file.includes('node_modules')) return frame;
   }
@@ -147,15 +147,15 @@ function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'>
     : { at: `${file}:${source.slice(0, at).split('\n').length}`, column: at - source.lastIndexOf('\n', at) };
 }
 
-/** Maximum number of files that are checked for a syntax error. Each check starts a process. */
-const MOST_CHECKED = 16;
+/** Maximum number of files that are checked beside the controller for a syntax error. Each check starts a process. */
+const MAX_CHECKED = 16;
 
 /**
  * Returns the author's scripts among the files of an import. The latest comes first, because a mistake ends the import.
  */
 function latestScripts(paths: readonly string[], file: string): string[] {
   const isScript = (path: string) => /\.[cm]?js$/.test(path) && !path.includes('node_modules') && path !== file;
-  return paths.filter(isScript).reverse().slice(0, MOST_CHECKED);
+  return paths.filter(isScript).reverse().slice(0, MAX_CHECKED);
 }
 
 /** Returns the place of the first syntax error, or an empty object when no file has one. */

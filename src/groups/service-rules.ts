@@ -27,7 +27,7 @@ export function underService(group: Group, service: LoadedService, file: string)
   return { ...group, operations, strictRoutes };
 }
 
-/** Refuses operations that need a user when there is no service file, because nothing finds a user then. */
+/** Without a service file nothing authenticates, so this function refuses operations that need a user. */
 export function refuseUserWithoutService(group: Group, file: string): void {
   for (const [name, { settings }] of group.operations) {
     const known = group.contract.operations.get(name);

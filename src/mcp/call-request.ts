@@ -10,7 +10,7 @@ export type CallRequest =
   | { readonly target: string; readonly body: string | undefined }
   | { readonly problems: readonly ErrorDetail[] };
 
-/** The largest number of characters in a path with its query, as the head of a request may have. */
+/** Maximum characters of a path with its query: the limit of the head of a request. */
 const MAX_TARGET_LENGTH = 16 * 1024;
 /** The largest number of mistakes, or of names of fields, that a refusal lists. */
 const MAX_PROBLEMS = 20;

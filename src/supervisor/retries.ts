@@ -13,24 +13,24 @@ interface Rule {
    * The pause is at least this many times as long as the attempt, because code that hangs its process keeps a core
    * busy.
    */
-  readonly cost: number;
+  readonly pausePerAttempt: number;
   /** Milliseconds without a failure after which earlier failures no longer count. */
-  readonly memory: number;
+  readonly forgetAfter: number;
 }
 
 const FOREVER = Number.POSITIVE_INFINITY;
 
 const RULES = {
-  /** The retry of a generation that was rejected. */
-  generation: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
+  /** The retry of a generation, the set of workers for one state of the folder, that did not load or lost a group. */
+  generation: { first: 5000, longest: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
   /** The retry of a generation for which no worker could start. The machine may soon have enough resources again. */
-  workerStart: { first: 1000, longest: 30_000, cost: 0, memory: FOREVER },
-  /** The retry of a replacement that differed from the workers that serve. */
-  replacement: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
+  workerStart: { first: 1000, longest: 30_000, pausePerAttempt: 0, forgetAfter: FOREVER },
+  /** The retry of a replacement worker that loaded other groups than the workers which serve. */
+  replacement: { first: 5000, longest: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
   /** The next probe of the groups that did not load. */
-  probe: { first: 5000, longest: 60_000, cost: 30, memory: FOREVER },
+  probe: { first: 5000, longest: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
   /** The replacement of a worker that died or became faulty. */
-  lostWorker: { first: 100, longest: 5000, cost: 0, memory: 15_000 },
+  lostWorker: { first: 100, longest: 5000, pausePerAttempt: 0, forgetAfter: 15_000 },
 } satisfies Record<string, Rule>;
 
 /**
@@ -42,14 +42,17 @@ const FAILED_IN_USE_FACTOR = 4;
 const MAX_PAUSE = 3_600_000;
 
 export interface Retries {
-  /** Records that an attempt begins. The next attempt is then due only after a failure. */
+  /** Records that an attempt begins. Until it fails, no further attempt is due: `remaining` returns Infinity. */
   recordStart(kind: RetryKind): void;
   /** Records that an attempt failed. The next attempt is due after a pause. @param took milliseconds of the attempt */
   recordFailure(kind: RetryKind, took?: number): void;
   /** Records that an attempt succeeded but its result was of no use. The pauses then become much longer. */
   recordFailureInUse(kind: RetryKind): void;
   forget(kind: RetryKind): void;
-  /** Returns the milliseconds until the attempt is due. Returns 0 when the attempt is due or has never failed. */
+  /**
+   * Returns the milliseconds until the next attempt is due. Returns 0 when the attempt is due or nothing was recorded,
+   * and Infinity while an attempt runs and after it succeeded.
+   */
   remaining(kind: RetryKind): number;
 }
 
@@ -82,14 +85,14 @@ export function createRetries(freeDeaths: number, now: () => number = () => perf
   };
 
   function recordFailure(kind: RetryKind, took = 0): void {
-    const { first, longest, cost, memory } = RULES[kind];
+    const { first, longest, pausePerAttempt, forgetAfter } = RULES[kind];
     const state = stateOf(kind);
-    if (now() - state.lastFailure > memory) state.failures = 0;
+    if (now() - state.lastFailure > forgetAfter) state.failures = 0;
     state.lastFailure = now();
     const doublings = state.failures++ - (kind === 'lostWorker' ? freeDeaths : 0);
     const hasFailedInUse = state.longest > longest;
     const grown = doublings < 0 ? 0 : Math.min(state.longest, first * 2 ** doublings);
-    state.due = now() + Math.max(hasFailedInUse ? state.longest : grown, took * cost);
+    state.due = now() + Math.max(hasFailedInUse ? state.longest : grown, took * pausePerAttempt);
   }
 
   function stateOf(kind: RetryKind): State {

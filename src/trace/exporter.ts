@@ -31,10 +31,10 @@ export interface Exporter {
 }
 
 /** The most characters of all waiting spans together. */
-const MOST_HELD = 8 * 1024 * 1024;
-/** Milliseconds before the first retry. Each further pause is twice as long, up to LONGEST_PAUSE. */
+const MAX_HELD = 8 * 1024 * 1024;
+/** Milliseconds before the first retry. Each further pause is twice as long, up to MAX_PAUSE. */
 const FIRST_PAUSE = 500;
-const LONGEST_PAUSE = 5000;
+const MAX_PAUSE = 5000;
 
 export function createExporter(options: ExporterOptions): Exporter {
   const { send, envelope, delay, timeout, queueSize, batchSize, log, outside, random = Math.random } = options;
@@ -52,7 +52,7 @@ export function createExporter(options: ExporterOptions): Exporter {
   let flying = 0;
 
   function add(span: string): void {
-    if (queue.length >= queueSize || held + span.length > MOST_HELD) {
+    if (queue.length >= queueSize || held + span.length > MAX_HELD) {
       dropped++;
       return;
     }
@@ -84,7 +84,7 @@ export function createExporter(options: ExporterOptions): Exporter {
     flying = batch.length;
     const body = envelope[0] + batch.join(',') + envelope[1];
     const end = performance.now() + timeout;
-    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, MAX_PAUSE)) {
       const left = Math.min(end, deadline ?? end) - performance.now();
       const outcome = left <= 0 ? OUT_OF_TIME : await send(body, left);
       // `close` has ended before this batch was sent, and has already counted its spans as dropped.

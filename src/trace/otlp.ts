@@ -7,16 +7,16 @@ export const KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const
 export type Kind = keyof typeof KINDS;
 
 /** The most characters in the text of an attribute. Longer texts are cut. */
-const LONGEST_TEXT = 4096;
+const MAX_TEXT_LENGTH = 4096;
 /** The most items in a list. */
-const MOST_ITEMS = 100;
+const MAX_ITEMS = 100;
 /** The most attributes of a span, as in the specification. */
-const MOST_ATTRIBUTES = 128;
+const MAX_ATTRIBUTES = 128;
 /**
  * The largest difference in milliseconds that is accepted between the clock of the machine and the times of spans. When
  * the difference is larger, the times of later spans follow the clock.
  */
-const MOST_DRIFT = 50;
+const MAX_DRIFT = 50;
 
 /** @param name constant, or chosen by the author of a controller */
 export function textAttribute(name: string, value: string): string {
@@ -33,7 +33,7 @@ export function flagAttribute(name: string, value: boolean): string {
 }
 
 export function listAttribute(name: string, values: readonly unknown[]): string {
-  const items = values.slice(0, MOST_ITEMS).map(encodeValue).join(',');
+  const items = values.slice(0, MAX_ITEMS).map(encodeValue).join(',');
   return `{"key":${quote(name)},"value":{"arrayValue":{"values":[${items}]}}}`;
 }
 
@@ -42,7 +42,7 @@ export function attributesOf(given: Readonly<Record<string, SpanAttribute>> | un
   if (given === undefined) return [];
   return Object.entries(given)
     .filter(([, value]) => value !== undefined && value !== null)
-    .slice(0, MOST_ATTRIBUTES)
+    .slice(0, MAX_ATTRIBUTES)
     .map(([name, value]) =>
       Array.isArray(value) ? listAttribute(name, value) : `{"key":${quote(cut(name))},"value":${encodeValue(value)}}`,
     );
@@ -70,7 +70,7 @@ const HALF = /\p{Surrogate}/gu;
  * a reader may refuse the whole body because of one half character.
  */
 export function cut(text: string): string {
-  return (text.length > LONGEST_TEXT ? text.slice(0, LONGEST_TEXT) : text).replace(HALF, '\ufffd');
+  return (text.length > MAX_TEXT_LENGTH ? text.slice(0, MAX_TEXT_LENGTH) : text).replace(HALF, '\ufffd');
 }
 
 let anchor = performance.timeOrigin;
@@ -78,7 +78,7 @@ let anchor = performance.timeOrigin;
 /** Corrects the times of later spans after the clock of the machine has been set. */
 export function followClock(): void {
   const now = Date.now() - performance.now();
-  if (Math.abs(now - anchor) > MOST_DRIFT) anchor = now;
+  if (Math.abs(now - anchor) > MAX_DRIFT) anchor = now;
 }
 
 const MICROSECONDS = Array.from({ length: 1000 }, (_, i) => `${String(i).padStart(3, '0')}000`);

@@ -23,8 +23,8 @@ type PostSettings = Pick<
 
 /** The statuses after which the protocol allows a retry. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-/** The most bytes of an answer that are read. */
-const LONGEST_ANSWER = 64 * 1024;
+/** Characters of an answer after which no more of it is stored. */
+const MAX_ANSWER_LENGTH = 64 * 1024;
 
 /** @throws Error when the file of a certificate cannot be read */
 export function createPost(settings: PostSettings, userAgent: string): SendBatch {
@@ -68,7 +68,7 @@ export function createPost(settings: PostSettings, userAgent: string): SendBatch
 async function readAnswer(response: IncomingMessage): Promise<Outcome> {
   const status = response.statusCode ?? 0;
   let text = '';
-  for await (const chunk of response.setEncoding('utf8')) if (text.length < LONGEST_ANSWER) text += chunk;
+  for await (const chunk of response.setEncoding('utf8')) if (text.length < MAX_ANSWER_LENGTH) text += chunk;
   if (status >= 200 && status < 300) return readPartialSuccess(text);
   const reason = `the collector answered ${status}`;
   if (!RETRYABLE.has(status)) return { kind: 'refused', reason, after: undefined };

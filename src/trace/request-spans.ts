@@ -19,7 +19,7 @@ export interface RequestSpanOptions {
 }
 
 /** The most routes for each method whose texts are cached. */
-const MOST_ROUTES = 1000;
+const MAX_ROUTES = 1000;
 
 interface RouteTexts {
   /** The name and the kind of the span, as JSON. */
@@ -54,7 +54,7 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
     const kind = tool === undefined ? KINDS.server : KINDS.internal;
     const texts = { head: `"name":${quote(name)},"kind":${kind}`, attributes: attributes.join(',') };
     const ofVerb = routes.get(verb) ?? new Map<string, RouteTexts>();
-    if (isKnown && ofVerb.size < MOST_ROUTES) routes.set(verb, ofVerb.set(key, texts));
+    if (isKnown && ofVerb.size < MAX_ROUTES) routes.set(verb, ofVerb.set(key, texts));
     return texts;
   }
 

@@ -97,7 +97,7 @@ export class Span implements Trace, SpanParts {
         end();
         return result;
       }
-      // For a promise of Node, the promise of `then` is returned. So a rejection that nobody handles is still reported.
+      // For a promise of Node, the caller gets the chained promise, so a rejection without a handler is still reported.
       // A thenable of a library, such as a query, is returned itself, because it has methods that a promise lacks.
       if (Object.getPrototypeOf(result) !== Promise.prototype) {
         result.then(end, fail);

@@ -2,12 +2,12 @@
 // the list and passes it on.
 
 /** The most members of a list that the standard allows (3.3.1.1). A longer list is dropped as a whole. */
-const MOST_MEMBERS = 32;
+const MAX_MEMBERS = 32;
 /**
- * The most characters of a list that are passed on, which is the minimum of the standard (3.3.1.5). Whole members are
- * removed from a longer list.
+ * The length in characters to which a longer list is cut, by whole members. The standard requires a service to pass on
+ * at least this many (3.3.1.5).
  */
-const LONGEST_LIST = 512;
+const MAX_LIST_LENGTH = 512;
 /** The length in characters above which a member is removed first (3.3.1.5). */
 const LONG_MEMBER = 128;
 
@@ -18,7 +18,7 @@ const VALUE = /^[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 
 /**
  * @param lines the values of all header lines with the name `tracestate`, in their order
- * @returns the list in its shortest spelling; empty when the list is empty or breaks a rule
+ * @returns the list without blanks and empty members, cut to `MAX_LIST_LENGTH`; '' for a list that breaks a rule
  */
 export function parseTracestate(lines: readonly string[]): string {
   const members = lines
@@ -26,7 +26,7 @@ export function parseTracestate(lines: readonly string[]): string {
     .split(',')
     .map((member) => member.replace(/^[ \t]+|[ \t]+$/g, ''))
     .filter((member) => member !== '');
-  if (members.length > MOST_MEMBERS) return '';
+  if (members.length > MAX_MEMBERS) return '';
   const keys = new Set<string>();
   for (const member of members) {
     const at = member.indexOf('=');
@@ -40,8 +40,8 @@ export function parseTracestate(lines: readonly string[]): string {
 /** Removes the long members first, and then members from the end, because the first members are the newest. */
 function shorten(members: string[]): string[] {
   const lengthOf = (list: readonly string[]) => list.join(',').length;
-  for (let i = members.length - 1; i >= 0 && lengthOf(members) > LONGEST_LIST; i--)
+  for (let i = members.length - 1; i >= 0 && lengthOf(members) > MAX_LIST_LENGTH; i--)
     if ((members[i] as string).length > LONG_MEMBER) members.splice(i, 1);
-  while (lengthOf(members) > LONGEST_LIST) members.pop();
+  while (lengthOf(members) > MAX_LIST_LENGTH) members.pop();
   return members;
 }

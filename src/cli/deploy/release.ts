@@ -59,7 +59,7 @@ export async function makeRelease({ order, input, before, env, report }: Release
 }
 
 /** Milliseconds without a received byte after which the connection counts as lost. */
-const LONGEST_SILENCE = 60_000;
+const MAX_SILENCE = 60_000;
 
 /** Extracts a tar stream. The files do not get the owners and modes that they have on the deploying machine. */
 async function extract(input: Readable, folder: string): Promise<void> {
@@ -71,7 +71,7 @@ async function extract(input: Readable, folder: string): Promise<void> {
   const silence = setTimeout(() => {
     complaint ||= 'the connection is lost';
     tar.kill();
-  }, LONGEST_SILENCE);
+  }, MAX_SILENCE);
   input.on('data', () => silence.refresh());
   tar.stdin.on('error', () => {});
   input.pipe(tar.stdin);

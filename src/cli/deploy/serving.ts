@@ -10,7 +10,7 @@ import type { GenerationRecord, LoadFailure } from '../../supervisor/generation-
 import { releasePath } from './folders.ts';
 
 /** Milliseconds after which a service that does not answer counts as failed. */
-const LONGEST_WAIT = 120_000;
+const MAX_WAIT = 120_000;
 const POLL = 50;
 
 /**
@@ -81,7 +81,7 @@ export interface WaitOptions {
  * empty when the release serves.
  */
 export async function waitForRelease(options: WaitOptions): Promise<string[]> {
-  const { dir, dataDir, release, notFrom, longestWait = LONGEST_WAIT } = options;
+  const { dir, dataDir, release, notFrom, longestWait = MAX_WAIT } = options;
   const end = performance.now() + longestWait;
   while (performance.now() < end) {
     const record = readRecord(dataDir);

@@ -34,7 +34,7 @@ export interface Files {
 const OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=15', 'ServerAliveCountMax=4'];
 const SSH_FAILED = 255;
 /** The number of last lines of standard error that are stored for an error message. */
-const MOST_LINES = 200;
+const MAX_LINES = 200;
 
 /**
  * Resolves when the command has ended with exit code 0.
@@ -115,7 +115,7 @@ function collectLines({ stderr }: ChildProcess): string[] {
   if (stderr !== null)
     createInterface(stderr).on('line', (line) => {
       if (line.trim() !== '') lines.push(line.trim());
-      if (lines.length > MOST_LINES) lines.shift();
+      if (lines.length > MAX_LINES) lines.shift();
     });
   return lines;
 }

@@ -32,7 +32,7 @@ export interface CertificateOrder {
 
 export interface RenewalInfo {
   /**
-   * The start of the advised period, in Unix milliseconds. The directory advises to renew between `start` and `end`.
+   * The start of the advised period, in Unix milliseconds. The server advises to renew between `start` and `end`.
    */
   readonly start: number;
   readonly end: number;
@@ -78,7 +78,7 @@ export interface AcmeClientOptions {
 const NONCE_ATTEMPTS = 40;
 const POLL_INTERVAL = 1000;
 const MAX_POLL_INTERVAL = 15_000;
-/** The most milliseconds that a validation or a signature may take. */
+/** Maximum milliseconds to wait for a validation, or for the certificate to be issued. */
 const MAX_WAIT = 180_000;
 
 export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
@@ -134,6 +134,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     const orderUrl = readLocation(created);
     let order = parseFields(created);
     for (const url of selectStrings(order.authorizations)) await authorize(url, challengeType, present);
+    // An order stays `pending` for a moment after its last authorization, before it is `ready`.
     order = await waitWhile(['pending'], orderUrl);
     if (order.status === 'ready') {
       parseFields(await post(readAddress(order, 'finalize'), { csr: request.toString('base64url') }));
@@ -181,7 +182,6 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     for (;;) {
       const response = await post(url, '');
       const object = parseFields(response);
-      // An order stays `pending` for a moment after its last authorization, before it is `ready`.
       if (!states.includes(String(object.status))) return object;
       if (performance.now() - begun > MAX_WAIT)
         throw new AcmeError(`the directory still reports ${String(object.status)} after ${MAX_WAIT / 1000} s`);
@@ -276,10 +276,7 @@ const REPLACES_REFUSED: ReadonlySet<string> = new Set([
   'unauthorized',
 ]);
 
-/**
- * Returns whether the directory has closed the account or has given the account another key. In both cases only a new
- * account helps.
- */
+/** Returns whether the server no longer accepts the account or its key. Only a new account helps then. */
 function isClosedAccount(error: unknown): boolean {
   return error instanceof AcmeError && (error.type === 'unauthorized' || error.type === 'accountDoesNotExist');
 }

@@ -10,8 +10,8 @@ export interface Places {
   readonly folders: readonly string[];
   readonly links: readonly string[];
   /**
-   * Paths that an import looked for and did not find. Other programs may use the folders of these paths, so the outline
-   * checks only the paths themselves.
+   * Paths that an import looked for and did not find. Other programs may write into the folders of these paths and so
+   * change the times of the folders. The outline checks only the paths themselves.
    */
   readonly missing: readonly string[];
 }

@@ -5,12 +5,12 @@ import { ignoredVariables } from './base/ignored-variables.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure } from './base/settings.ts';
 import { asksForTraces } from './base/trace-switch.ts';
+import type { Announcer } from './cli/announce.ts';
 import { findOtherPackage } from './groups/own-package.ts';
 import type { Certificates } from './https/certificates.ts';
 import type { OperationsServer } from './ops/server.ts';
 import { entryPath, version } from './own-files.ts';
 import type { SharedStore } from './store/link.ts';
-import type { Announcer } from './supervisor/serve.ts';
 import { forkEarly } from './supervisor/workers/prefork.ts';
 import { relayOutput } from './supervisor/workers/worker-output.ts';
 

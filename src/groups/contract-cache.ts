@@ -78,7 +78,7 @@ export function openContractCache(file: string, build = ownBuild()): FolderCache
     add(path, contract) {
       added.set(path, contract);
       if (added.size % FLUSH_AFTER === 0) module.flushCompileCache?.();
-      // A load saves once, when it ends. Before that, the contracts of files that are loaded later would count as unused.
+      // A load saves once, when it ends. Before that, contracts of files that are loaded later would count as unused.
       if (cached === undefined) timer ??= setTimeout(save, SAVE_DELAY).unref();
     },
     release() {

@@ -61,7 +61,7 @@ export function readOperation(
   }
   refuseIdleTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
   const rest = [data, params].find(
-    (param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type, scope, tools),
+    (param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type, scope),
   );
   if (rest !== undefined)
     throw new ContractError(
@@ -108,12 +108,7 @@ function describeWithoutRequest(
     name,
     ...summaryOf(text),
     deprecated: tags.some(([tag]) => tag === 'deprecated'),
-    data: undefined,
     optional: false,
-    path: undefined,
-    query: undefined,
-    user: undefined,
-    unchecked: undefined,
     ...readResults(result, scope, evaluator, writer),
     at: place,
   };
@@ -236,7 +231,7 @@ function writeParams(
   scope: Scope,
   tools: Tools,
 ): Pick<OperationContract, 'path' | 'query' | 'user'> {
-  if (param === undefined || shape === undefined) return { path: undefined, query: undefined, user: undefined };
+  if (param === undefined || shape === undefined) return {};
   const fail = (message: string): never => {
     throw new Unsupported(message, scope.path, param.type?.at ?? 0);
   };
@@ -270,16 +265,16 @@ function readUser(params: Shape): OperationContract['user'] {
 }
 
 /** Whether a type of rest arguments checks nothing: `unknown[]`, `[any, ControllerParams]`. */
-function isListOfAnything(type: TypeNode, scope: Scope, tools: Tools): boolean {
-  const isAnyOrList = (one: TypeNode) => isAnything(one, scope, tools) || isListOfAnything(one, scope, tools);
+function isListOfAnything(type: TypeNode, scope: Scope): boolean {
+  const isAnyOrList = (one: TypeNode) => isAnything(one, scope) || isListOfAnything(one, scope);
   return type.kind === 'array'
-    ? isAnything(type.element, scope, tools)
+    ? isAnything(type.element, scope)
     : type.kind === 'tuple' && type.items.every((item) => isAnyOrList(item.type));
 }
 
-function isAnything(type: TypeNode, scope: Scope, { evaluator }: Tools): boolean {
+function isAnything(type: TypeNode, scope: Scope): boolean {
   if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
   if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;
-  const target = findType(type, scope, evaluator.load);
-  return typeof target === 'object' && 'own' in target && target.own === 'ControllerParams';
+  const target = findType(type, scope);
+  return typeof target === 'object' && 'gatefoldName' in target && target.gatefoldName === 'ControllerParams';
 }

@@ -13,16 +13,18 @@ import {
   resolve,
   type Shape,
 } from '../types/shape.ts';
-import type { Definitions } from './bundle.ts';
 
 /** Marks the schema of a text that the check converts to a `Date`. `JSON.stringify` leaves out symbols. */
 export const IS_DATE = Symbol('date');
 /** Marks the schema of a `File` in a form. */
 export const IS_FILE = Symbol('file');
 
-export interface SchemaWriter extends Definitions {
+export interface SchemaWriter {
   /** @throws Unsupported */
   write(shape: Shape): Schema;
+  /** Reserves a name in `defs` and returns it. When the name is in use, reserves a similar one instead. */
+  reserve(name: string): string;
+  define(name: string, schema: Schema): void;
   /** The named types that the written schemas refer to. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
@@ -169,11 +171,14 @@ export function createSchemaWriter(): SchemaWriter {
     return name;
   }
 
-  function define(name: string, schema: Schema): void {
-    defs[name] = schema;
-  }
-
-  return { write, defs, reserve, define };
+  return {
+    write,
+    defs,
+    reserve,
+    define(name, schema) {
+      defs[name] = schema;
+    },
+  };
 }
 
 /** The shapes that only a result may have, with their descriptions for an error. */

@@ -7,9 +7,9 @@ export interface ContractOutline {
   /** The checked parts, such as `data { name, age? }, query { dryRun? }`. The text is empty when no part is checked. */
   readonly checked: string;
   /** The reason why `data` is not checked. */
-  readonly unchecked?: string;
+  readonly unchecked?: string | undefined;
   /** The reason why the result is not documented. */
-  readonly undocumented?: string;
+  readonly undocumented?: string | undefined;
 }
 
 const MAX_FIELDS = 12;
@@ -25,8 +25,8 @@ export function outlineOf(
   if (parts.length === 0 && unchecked === undefined && undocumented === undefined) return undefined;
   return {
     checked: parts.join(', '),
-    ...(unchecked === undefined ? {} : { unchecked }),
-    ...(undocumented === undefined ? {} : { undocumented }),
+    unchecked,
+    undocumented,
   };
 }
 

@@ -205,24 +205,18 @@ function refuseUnloadedMethod(
   [own]: readonly Level[],
   operations: readonly RunTimeOperation[],
 ): void {
-  const names = new Set(operations.map(({ name }) => name));
-  for (const { kind, name, hasBody, modifiers, at } of own?.members ?? []) {
-    const isPublic = !modifiers.some((word) => word === 'static' || word === 'private' || word === 'protected');
-    if (
-      kind !== 'method' ||
-      !hasBody ||
-      !isPublic ||
-      !/^[a-z][A-Za-z0-9]*$/.test(name) ||
-      name === 'constructor' ||
-      names.has(name)
-    )
-      continue;
-    if (own?.scope.path !== path) continue;
-    throw new ContractError(
-      `${path}:${lineOf(source, at)}`,
-      `${name} was read as an operation, but the loaded class has none of that name`,
-    );
-  }
+  if (own?.scope.path !== path) return;
+  const names = new Set([...operations.map(({ name }) => name), 'constructor']);
+  const unloaded = own.members.find((member) => {
+    const isPublic = !isMarkedHidden(member) && !member.modifiers.includes('static');
+    const isMethod = member.kind === 'method' && member.hasBody && /^[a-z][A-Za-z0-9]*$/.test(member.name);
+    return isMethod && isPublic && !names.has(member.name);
+  });
+  if (unloaded === undefined) return;
+  throw new ContractError(
+    `${path}:${lineOf(source, unloaded.at)}`,
+    `${unloaded.name} was read as an operation, but the loaded class has none of that name`,
+  );
 }
 
 /**

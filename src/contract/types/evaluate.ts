@@ -23,7 +23,7 @@ import {
   unite,
 } from './shape.ts';
 import { templateShape } from './template.ts';
-import { builtinShape, GLOBAL_TYPES, gatefoldType, keysOf, propertyOf, utilityType } from './utility-types.ts';
+import { BUILTIN_SHAPES, GLOBAL_TYPES, gatefoldType, keysOf, propertyOf, utilityType } from './utility-types.ts';
 
 export interface Evaluator {
   /** @throws Unsupported */
@@ -44,7 +44,7 @@ export function createEvaluator(): Evaluator {
     const fail = failAt(scope, node.at);
     switch (node.kind) {
       case 'word':
-        return builtinShape(node.name) ?? fail(`${node.name} has no JSON form`);
+        return BUILTIN_SHAPES[node.name] ?? fail(`${node.name} has no JSON form`);
       case 'literal':
         return node.value === null ? { kind: 'null' } : { kind: 'const', value: node.value };
       case 'array':

@@ -4,7 +4,7 @@ import { findUnreadConstraint } from '../source/constraint-tags.ts';
 import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
 
-import { NO_NOTES, type Prop, resolve, type Shape, unite } from './shape.ts';
+import { requiredProp, resolve, type Shape, unite } from './shape.ts';
 
 /**
  * @returns the own file that a specifier means, `package` for a file without readable source, or undefined when no file
@@ -297,5 +297,3 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
       : { kind: 'array', element: unite(items) };
   }
 }
-
-const requiredProp = (shape: Shape): Prop => ({ shape, optional: false, notes: NO_NOTES });

@@ -3,6 +3,7 @@
 // module reads and writes no files.
 import { pageOf } from '../base/page-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
+import { findContested } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './openapi.ts';
 import { comment, type NameOf, quoted, typeText } from './type-text.ts';
 
@@ -93,15 +94,7 @@ function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, stri
   const types = groups.flatMap(({ name: group, contract }) =>
     Object.entries(contract?.defs ?? {}).map(([name, schema]) => ({ group, name, text: JSON.stringify(schema) })),
   );
-  const contested = new Set(RESERVED);
-  const textByName = new Map<string, string>();
-  for (const { name, text } of types) {
-    if ((textByName.get(name) ?? text) !== text) contested.add(name);
-    textByName.set(name, text);
-  }
-  // The loop adds to the set that it iterates. A Set also visits the names that are added meanwhile.
-  for (const name of contested)
-    for (const type of types) if (type.text.includes(`"#/$defs/${name}"`)) contested.add(type.name);
+  const contested = findContested(types, RESERVED);
   const names = new Map<string, string>();
   /** The names of the file, each with the types that share it. */
   const owners = new Map<string, string>();

@@ -7,7 +7,26 @@
  * the group. The schema of a `Date` or a `File` has a symbol as a key, for the check. `JSON.stringify` leaves out
  * symbols.
  */
-export type Schema = { readonly [keyword: string]: unknown };
+export interface Schema extends Readonly<Partial<Record<NumberKeyword, number>>> {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly anyOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly uniqueItems?: boolean;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly patternProperties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema | boolean;
+  readonly required?: readonly string[];
+  readonly items?: Schema | boolean;
+  readonly prefixItems?: readonly Schema[];
+  readonly [keyword: string | symbol]: unknown;
+}
+
+type NumberKeyword =
+  | ('minLength' | 'maxLength' | 'minItems' | 'maxItems')
+  | ('minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum' | 'multipleOf');
 
 /** One kind of answer that an operation declares. */
 export interface ResultContract {

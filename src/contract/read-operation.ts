@@ -132,7 +132,7 @@ function refuseUncapturedPath(
   captured: readonly string[] | undefined,
   place: string,
 ): void {
-  const uncaptured = Object.keys((path?.properties ?? {}) as object).find((field) => !captured?.includes(field));
+  const uncaptured = Object.keys(path?.properties ?? {}).find((field) => !captured?.includes(field));
   if (uncaptured === undefined) return;
   throw new ContractError(
     place,

@@ -100,7 +100,7 @@ function adaptForTools(schema: Schema): Schema {
   const values = schema.const === undefined ? schema.enum : [schema.const];
   if (schema.type !== undefined || !Array.isArray(values)) return schema;
   const [type, ...others] = new Set(values.map((value) => typeof value));
-  return others.length === 0 && type !== 'object' ? { type, ...schema } : schema;
+  return others.length === 0 && type !== 'object' ? Object.assign({ type }, schema) : schema;
 }
 
 export function isFile({ type, contentMediaType }: Schema): boolean {
@@ -113,12 +113,6 @@ export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string
   // The limit is needed because a recursive type has no end.
   if (depth > 8) return false;
   if (isFile(target)) return true;
-  const children = [
-    target.items,
-    ...Object.values((target.properties as object | undefined) ?? {}),
-    ...((target.anyOf as unknown[] | undefined) ?? []),
-  ];
-  return children.some(
-    (child) => typeof child === 'object' && child !== null && hasFile(child as Schema, defs, depth + 1),
-  );
+  const children = [target.items, ...Object.values(target.properties ?? {}), ...(target.anyOf ?? [])];
+  return children.some((child) => typeof child === 'object' && child !== null && hasFile(child, defs, depth + 1));
 }

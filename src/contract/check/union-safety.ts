@@ -24,7 +24,7 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
    * safe.
    */
   function cureOf(union: Schema): string | undefined {
-    const parts = flattenParts(union.anyOf as Schema[], resolver);
+    const parts = flattenParts(union.anyOf ?? [], resolver);
     const objects = parts.filter((part) => kindsOf(part, resolver).has('object'));
     const lists = parts.filter((part) => kindsOf(part, resolver).has('array'));
     if (objects.length > 1 && findTag(objects, resolver) === undefined && reachableFrom(objects).has(union)) {

@@ -41,8 +41,6 @@ const MAX_NESTED = 200;
  */
 const NUMBER_NAMES = '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?$';
 
-type Draft = { [keyword: string | symbol]: unknown };
-
 export function createSchemaWriter(): SchemaWriter {
   const defs: Record<string, Schema> = Object.create(null);
   const names = new Map<string, string>();
@@ -62,9 +60,9 @@ export function createSchemaWriter(): SchemaWriter {
       case 'object':
         return { type: ['object', 'array'] };
       case 'date':
-        return { type: 'string', format: 'date-time', [IS_DATE]: true } as Schema;
+        return { type: 'string', format: 'date-time', [IS_DATE]: true };
       case 'file':
-        return { type: 'string', contentMediaType: 'application/octet-stream', [IS_FILE]: true } as Schema;
+        return { type: 'string', contentMediaType: 'application/octet-stream', [IS_FILE]: true };
       case 'const':
         return { const: shape.value };
       case 'array':
@@ -128,7 +126,7 @@ export function createSchemaWriter(): SchemaWriter {
 
   function writeUnion(parts: readonly Shape[]): Schema {
     const literals: unknown[] = [];
-    const schemas: Draft[] = [];
+    const schemas: Schema[] = [];
     for (const part of parts) {
       if (part.kind === 'const') literals.push(part.value);
       else if (part.kind === 'null') literals.push(null);

@@ -9,9 +9,9 @@ import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
-import { type TypeFiles, UnreadableFile } from './source/files.ts';
+import type { TypeFiles } from './source/files.ts';
 import { docResult, withDocTypes } from './source/js-types.ts';
-import { lineOf, SourceError, Unsupported } from './source/source-error.ts';
+import { SourceError, Unsupported } from './source/source-error.ts';
 import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { FollowedFunction } from './types/follow.ts';
@@ -168,11 +168,6 @@ function withSignature<T>(name: string, param: Param, scope: Scope, { files }: T
   try {
     return read();
   } catch (error) {
-    if (error instanceof UnreadableFile)
-      throw new ContractError(
-        `${error.path}:${lineOf(error.source, error.at)}`,
-        `${error.message}: the types in this file cannot be read`,
-      );
     if (!(error instanceof Unsupported)) throw error;
     const key = /^\w+$/.test(name) ? name : `'${name}'`;
     const text = param.type === undefined ? '' : annotationOf(param, scope);

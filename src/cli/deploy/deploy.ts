@@ -3,13 +3,13 @@
 // it that runs on the machine.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { basename, dirname, join, sep } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { plain } from '../../base/ink.ts';
 import { packagePath, version } from '../../own-files.ts';
 import { type Answer, type Call, type Command, print, Refused, UsageError } from '../command.ts';
 import { releaseName } from './folders.ts';
 import type { Order, Result } from './order.ts';
-import { type Project, planProject } from './project.ts';
+import { type Project, planProject, slashed } from './project.ts';
 import { type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
 import { type Files, quote, runRemote } from './ssh.ts';
 import { parseTarget, type Target } from './target.ts';
@@ -141,12 +141,7 @@ function ownFiles(): Files {
   const root = packagePath();
   const built = readdirSync(join(root, 'dist'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.(?:js|html)$/.test(entry.name))
-    .map((entry) =>
-      join(entry.parentPath, entry.name)
-        .slice(root.length + 1)
-        .split(sep)
-        .join('/'),
-    )
+    .map((entry) => slashed(relative(root, join(entry.parentPath, entry.name))))
     .sort();
   return { root, paths: [...built, 'deploy/gatefold.service', 'package.json'] };
 }

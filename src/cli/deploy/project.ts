@@ -159,7 +159,7 @@ function isOutside(path: string): boolean {
   return path === '..' || path.startsWith(`..${sep}`) || isAbsolute(path);
 }
 
-function slashed(path: string): string {
+export function slashed(path: string): string {
   return path.split(sep).join('/');
 }
 

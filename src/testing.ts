@@ -289,17 +289,10 @@ function addTestUsers({ byToken, user }: TestUsers, service: LoadedService): Loa
   };
 }
 
-interface Target {
-  readonly url: string;
-  readonly basePath: string;
-}
-
-interface CallerHeaders {
-  readonly authorization?: string | undefined;
-  readonly user?: string | undefined;
-}
-
-function callerOf({ url, basePath }: Target, { authorization, user }: CallerHeaders = {}): TestCaller {
+function callerOf(
+  { url, basePath }: { readonly url: string; readonly basePath: string },
+  { authorization, user }: { readonly authorization?: string; readonly user?: string | undefined } = {},
+): TestCaller {
   const userHeader = user === undefined ? {} : { [USER_HEADER]: user };
   return {
     fetch(path, { json, ...init } = {}) {

@@ -53,6 +53,15 @@ async function load(dir: string, store: ContractCache): Promise<Group> {
   return withContract(createGroup('X', exported, source.isHidden), source, undefined);
 }
 
+/** A contract without its fields whose value is undefined, which a kept one does not have. */
+function withoutAbsent(value: unknown): unknown {
+  if (value instanceof Map) return new Map(Array.from(value, ([key, inner]) => [key, withoutAbsent(inner)]));
+  if (Array.isArray(value)) return value.map(withoutAbsent);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Reflect.ownKeys(value).map((key) => [key, withoutAbsent(Reflect.get(value, key))] as const);
+  return Object.fromEntries(entries.filter(([, inner]) => inner !== undefined));
+}
+
 /** Counts the contracts that are read anew. */
 function counting(store: ContractCache): ContractCache & { kept: number } {
   const counted = {
@@ -90,7 +99,8 @@ describe('a kept contract', () => {
     const first = await load(dir, store);
     const second = await load(dir, store);
     assert.equal(store.kept, 1);
-    assert.deepEqual(second.contract, first.contract);
+    assert.deepEqual(withoutAbsent(second.contract), withoutAbsent(first.contract));
+    assert.equal(Object.getPrototypeOf(second.contract.defs), null);
     assert.deepEqual([...second.operations.keys()], [...first.operations.keys()]);
     assert.deepEqual(
       second.unexposed.map(({ name }) => name),
@@ -214,7 +224,7 @@ export default class XController { static operations = { created: { body } }; cr
       const first = await load(dir, store);
       const found = store.find(join(dir, 'XController.ts')) ?? '';
       const second = await load(dir, { ...store, find: () => damage(found) });
-      assert.ok(isDeepStrictEqual(second.contract, first.contract));
+      assert.ok(isDeepStrictEqual(withoutAbsent(second.contract), withoutAbsent(first.contract)));
     }
   });
 });

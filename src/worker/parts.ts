@@ -82,7 +82,7 @@ export async function createWorkerParts({
     onFile,
     usesCaches,
     reportsOperations: settings.development,
-    ...(settings.development ? { onResult: (facts) => log.warn('result-type-mismatched', facts) } : {}),
+    ...(settings.development ? { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) } : {}),
     onImported,
     onService(state) {
       service = state.kind === 'loaded' ? withUsers(state.service) : undefined;

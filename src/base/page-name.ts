@@ -30,10 +30,14 @@ const pages = new Map<string, string>();
  * Returns the page of the group or of the explicit route that served a request. Returns an empty text when nothing
  * served the request.
  */
-export function servingPage({ group, page, operation }: { group: string; page: string; operation: string }): string {
-  // Without a group and an operation, `page` may be any text that a client sent, so it is not returned. With an
+export function servingPage({
+  group,
+  groupInUrl,
+  operation,
+}: Record<'group' | 'groupInUrl' | 'operation', string>): string {
+  // Without a group and an operation, `groupInUrl` can be any text that a client sent, so it is not returned. With an
   // operation but no group, an explicit route served the request, and the page of such a route is constant.
-  if (group === '') return operation === '' ? '' : page;
+  if (group === '') return operation === '' ? '' : groupInUrl;
   let servedPage = pages.get(group);
   if (servedPage === undefined) {
     servedPage = pageOf(group);

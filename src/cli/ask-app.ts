@@ -16,7 +16,7 @@ import type { Groups, ServiceState } from '../groups/registry.ts';
 import { createApp } from '../http/app.ts';
 import type { Caller } from '../http/caller.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { firstFit } from '../http/router.ts';
+import { firstMatch } from '../http/router.ts';
 import type { Route } from '../http/routes.ts';
 import { rulesOf } from '../service/access.ts';
 
@@ -151,9 +151,16 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
   app.useService(withoutAuthor(state, question));
   app.server.emit('connection', connection);
   const answer = await send(client, question);
-  const { resolved, page = '', slugs = [], operation = '', group, caller: row } = exchange ?? ({} as Partial<Exchange>);
-  const matches = resolved?.matches ?? [];
-  const match = firstFit(matches, question.verb);
+  const {
+    resolvedPath,
+    groupInUrl = '',
+    slugs = [],
+    operation = '',
+    group,
+    caller: row,
+  } = exchange ?? ({} as Partial<Exchange>);
+  const matches = resolvedPath?.matches ?? [];
+  const match = firstMatch(matches, question.verb);
   return {
     ...answer,
     called,
@@ -162,7 +169,7 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
     steps: exchange === undefined ? [] : stepsOf(exchange),
     route: match?.route,
     passed: matches.slice(0, match === undefined ? 0 : matches.indexOf(match)).map(({ route }) => route),
-    page,
+    page: groupInUrl,
     slugs,
     operation,
     sought,
@@ -193,9 +200,9 @@ const STEP_NAMES: Readonly<Record<string, string>> = {
  * Returns the names of the steps that have begun. A bundler may add a number to the name of a function, so such a
  * number is removed.
  */
-function stepsOf({ steps, step, resolved }: Exchange): string[] {
-  const names = steps.slice(0, step).flatMap(({ name }) => STEP_NAMES[name.replace(/\d+$/, '')] ?? []);
-  return ['request', ...(resolved === undefined ? [] : ['row']), ...names];
+function stepsOf({ steps, stepsBegun, resolvedPath }: Exchange): string[] {
+  const names = steps.slice(0, stepsBegun).flatMap(({ name }) => STEP_NAMES[name.replace(/\d+$/, '')] ?? []);
+  return ['request', ...(resolvedPath === undefined ? [] : ['row']), ...names];
 }
 
 /**

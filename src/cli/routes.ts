@@ -5,7 +5,7 @@ import { pageOf } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
 import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../groups/group-routes.ts';
-import { createRouter, firstFit, type Router } from '../http/router.ts';
+import { createRouter, firstMatch, type Router } from '../http/router.ts';
 import { type Route, routesWith } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
 import { inspectFolder, type LoadedGroup } from './inspection.ts';
@@ -121,7 +121,7 @@ export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Ro
     groups.flatMap((group) =>
       addressesOf(group, prefix).flatMap(({ operation, methods, path }) =>
         (methods === 'any' ? VERBS : methods).flatMap((verb): Shadowed[] => {
-          const row = firstFit(router.resolve(path).matches, verb)?.route;
+          const row = firstMatch(router.resolve(path).matches, verb)?.route;
           return row === undefined || row.target === 'gateway.index' ? [] : [{ verb, path, operation, row }];
         }),
       ),
@@ -185,7 +185,7 @@ function listGroup(group: LoadedGroup, prefix: Prefix, router: Router): ListedRo
       const except = [...new Set(above.flatMap(({ route }) => route.methods))];
       return [{ ...entry(group, operation, 'any', path), ...(except.length === 0 ? {} : { except }) }];
     }
-    const left = methods.filter((verb) => firstFit(matches, verb)?.route.target === 'gateway.index');
+    const left = methods.filter((verb) => firstMatch(matches, verb)?.route.target === 'gateway.index');
     if (left.length === 0) return [];
     return [{ ...entry(group, operation, left, path), ...(left.includes('OPTIONS') && { needsAuthorization: true }) }];
   });

@@ -13,15 +13,16 @@ const MAX_USER_LENGTH = 200;
 
 export function createAccessLog(sink: LineSink): AccessLog {
   return (exchange, status, bytes, endedAt) => {
-    const { resolved, verb, operation, credential, userId, requestId, tool, trace } = exchange;
-    const path = quote(resolved?.path.raw ?? '');
-    const key = credential === '' ? '' : `,"credential":${quote(credential)}`;
-    const who = userId === undefined ? key : `${key},"user":${quote(userId.slice(0, MAX_USER_LENGTH))}`;
-    const ids =
+    const { resolvedPath, verb, operation, credentialId, userId, requestId, toolCall, trace } = exchange;
+    const path = quote(resolvedPath?.path.raw ?? '');
+    const credentialField = credentialId === '' ? '' : `,"credential":${quote(credentialId)}`;
+    const callerFields =
+      userId === undefined ? credentialField : `${credentialField},"user":${quote(userId.slice(0, MAX_USER_LENGTH))}`;
+    const traceFields =
       trace === undefined ? '' : `,"trace_id":${quote(`${trace.traceId}`)},"span_id":${quote(`${trace.spanId}`)}`;
-    const caller = tool === undefined ? who : `${who},"tool":"${tool.name}"`;
+    const callerAndTool = toolCall === undefined ? callerFields : `${callerFields},"tool":"${toolCall.name}"`;
     sink.write(
-      `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${milliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${caller},"request_id":"${requestId}"${ids}}\n`,
+      `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${milliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${callerAndTool},"request_id":"${requestId}"${traceFields}}\n`,
     );
   };
 }
@@ -36,14 +37,14 @@ function milliseconds(duration: number): string {
 const THOUSANDTHS = Array.from({ length: 1000 }, (_, i) => String(i).padStart(3, '0'));
 
 let lastMillisecond = 0;
-let lastStart = '';
+let lastLineStart = '';
 
 /** Returns the beginning of a line, which all lines of one millisecond share. */
 function lineStart(): string {
   const millisecond = Date.now();
   if (millisecond !== lastMillisecond) {
     lastMillisecond = millisecond;
-    lastStart = `{"time":"${new Date(millisecond).toISOString()}","level":"info","event":"request","pid":${process.pid}`;
+    lastLineStart = `{"time":"${new Date(millisecond).toISOString()}","level":"info","event":"request","pid":${process.pid}`;
   }
-  return lastStart;
+  return lastLineStart;
 }

@@ -21,7 +21,7 @@ export class RequestAccess implements AccessParams {
   #query: Query | undefined;
 
   constructor(exchange: Exchange, parts: Pick<ParamsParts, 'log' | 'proxies'>) {
-    this.page = exchange.page;
+    this.page = exchange.groupInUrl;
     this.method = exchange.operation;
     this.verb = exchange.verb;
     this.path = exchange.path;

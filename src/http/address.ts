@@ -32,10 +32,10 @@ export function addressOf({ request }: { readonly request: IncomingMessage }, pr
   const forwarded = String(request.headers['x-forwarded-for'] ?? '');
   for (let end = forwarded.length, hops = 0; end > 0 && hops < MAX_PROXIES; hops++) {
     const comma = forwarded.lastIndexOf(',', end - 1);
-    const next = withoutPort(forwarded.slice(comma + 1, end).trim());
+    const entry = withoutPort(forwarded.slice(comma + 1, end).trim());
     // The entry is not an address: a proxy hides its client, or the header is nonsense. The last valid address counts.
-    if (isIP(next) === 0) return address;
-    address = canonicalAddress(next);
+    if (isIP(entry) === 0) return address;
+    address = canonicalAddress(entry);
     if (!isTrusted(address, proxies)) return address;
     end = comma;
   }
@@ -81,7 +81,9 @@ function withoutPort(text: string): string {
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
-  const [before = [], after = []] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''));
-  const zeros = Array<string>(Math.max(0, 8 - before.length - after.length)).fill('0');
-  return `${[...before, ...zeros, ...after].slice(0, 4).join(':')}::/64`;
+  const [leading = [], trailing = []] = address
+    .split('::')
+    .map((part) => part.split(':').filter((group) => group !== ''));
+  const zeros = Array<string>(Math.max(0, 8 - leading.length - trailing.length)).fill('0');
+  return `${[...leading, ...zeros, ...trailing].slice(0, 4).join(':')}::/64`;
 }

@@ -22,7 +22,7 @@ import { type CapturedAnswer, Exchange, type Step, type ToolCall } from './excha
 import { checkHead, createRequestIds, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
 import { type EventParts, serveFollowed } from './request-event.ts';
-import { createRouter, firstFit, type RouteMatch } from './router.ts';
+import { createRouter, firstMatch, type RouteMatch } from './router.ts';
 import { type Route, routesWith } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
 import { type Destinations, prepareSteps } from './steps.ts';
@@ -115,16 +115,16 @@ export function createApp({
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });
   const currentExchange = createCurrentExchange();
-  const background = createBackgroundWork(log, currentExchange.leave);
+  const background = createBackgroundWork(log, currentExchange.leaveContext);
   const proxies = parseTrustedProxies(settings.trustedProxies);
   const newRequestId = createRequestIds();
-  const events: EventParts = { proxies, base: basePath };
+  const eventParts: EventParts = { proxies, basePath };
   const isMeasured = requestLog !== undefined || observer !== undefined;
   let inFlight = 0;
 
-  const createRows = prepareSteps({
+  const createSteps = prepareSteps({
     ...{ groups, credentials, identity, docs, tools, callTool, toolAccess: settings.mcp, limiter, proxies, log },
-    ...{ background, base: basePath, currentExchange, respond, fail: respond.fail, resume: advance },
+    ...{ background, basePath, currentExchange, respond, fail: respond.fail, resume: advance },
     addressRate: settings.rateLimit,
     operationTimeout: settings.operationTimeout,
     bodyLimit,
@@ -138,18 +138,18 @@ export function createApp({
    */
   function serve(exchange: Exchange): void {
     try {
-      const { broken } = exchange.request;
-      if (broken !== undefined) throw refusal(broken); // 400, 408, 417
-      if (isBroken) throw refusal('SERVICE_NOT_LOADABLE'); // 500
+      const { earlyError } = exchange.request;
+      if (earlyError !== undefined) throw refusal(earlyError); // 400, 408, 417
+      if (isServiceBroken) throw refusal('SERVICE_NOT_LOADABLE'); // 500
       checkHead(exchange.request, exchange.head); // 400, 501, 505
-      if (isServerWide(exchange)) return respond.preflight(exchange);
+      if (asksAboutServer(exchange)) return respond.preflight(exchange);
       readTarget(exchange); //                       400
       if (isFull()) throw overloaded(); //           503
-      const row = findRow(exchange); //              404
+      const match = findMatch(exchange); //              404
       if (isPreflight(exchange)) return respond.preflight(exchange);
-      exchange.page = row.page;
-      exchange.slugs = row.slugs;
-      exchange.steps = rows[row.route.target];
+      exchange.groupInUrl = match.groupInUrl;
+      exchange.slugs = match.slugs;
+      exchange.steps = stepsByTarget[match.route.target];
     } catch (error) {
       return respond.fail(exchange, error);
     }
@@ -164,33 +164,33 @@ export function createApp({
     return new Promise((resolve) => {
       const exchange = createCallExchange(outer, call, tools as ToolServer, isMeasured ? performance.now() : 0);
       exchange.capture = resolve;
-      serveFollowed(exchange, outer.event, events, serveCall);
+      serveFollowed(exchange, outer.event, eventParts, serveCall);
     });
   }
 
   function serveCall(exchange: Exchange): void {
     try {
       readTarget(exchange);
-      const row = findRow(exchange);
-      if (row.route.target !== 'gateway.index') throw refusal('ROUTE_NOT_FOUND');
-      exchange.page = row.page;
-      exchange.slugs = row.slugs;
-      exchange.steps = rows['mcp.call'];
+      const match = findMatch(exchange);
+      if (match.route.target !== 'gateway.index') throw refusal('ROUTE_NOT_FOUND');
+      exchange.groupInUrl = match.groupInUrl;
+      exchange.slugs = match.slugs;
+      exchange.steps = stepsByTarget['mcp.call'];
     } catch (error) {
       return respond.fail(exchange, error);
     }
     advance(exchange);
   }
 
-  let rows = createRows(undefined);
-  let isBroken = false;
+  let stepsByTarget = createSteps(undefined);
+  let isServiceBroken = false;
 
   /** Runs the remaining steps. All run in this tick, until one has to wait for something. */
   function advance(exchange: Exchange): void {
     const { steps } = exchange;
     try {
-      while (exchange.step < steps.length && !exchange.isAnswered) {
-        const step = steps[exchange.step++] as Step;
+      while (exchange.stepsBegun < steps.length && !exchange.isAnswered) {
+        const step = steps[exchange.stepsBegun++] as Step;
         const outcome = step(exchange);
         if (outcome === undefined) continue;
         if (outcome !== 'later')
@@ -207,19 +207,19 @@ export function createApp({
 
   function readTarget(exchange: Exchange): void {
     const target = exchange.request.url as string;
-    const end = pathEnd(target);
-    if (end < target.length) exchange.queryText = readQuery(target, end + 1);
-    exchange.resolved = router.resolve(end < target.length ? target.slice(0, end) : target);
+    const queryMark = pathEnd(target);
+    if (queryMark < target.length) exchange.queryText = readQuery(target, queryMark + 1);
+    exchange.resolvedPath = router.resolve(queryMark < target.length ? target.slice(0, queryMark) : target);
   }
 
-  function findRow({ resolved, verb }: Exchange): RouteMatch {
-    const row = firstFit(resolved?.matches ?? [], verb);
-    if (row === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
-    return row;
+  function findMatch({ resolvedPath, verb }: Exchange): RouteMatch {
+    const match = firstMatch(resolvedPath?.matches ?? [], verb);
+    if (match === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
+    return match;
   }
 
   /** Holds a request back until the earlier requests on its connection have their answers. */
-  function begin(request: Request, response: ServerResponse, expectation: Expectation): void {
+  function startInTurn(request: Request, response: ServerResponse, expectation: Expectation): void {
     if (response.socket === null) connections.defer(response, () => start(request, response, expectation));
     else start(request, response, expectation);
   }
@@ -233,8 +233,8 @@ export function createApp({
     // Node's parser drops the bytes that follow a request with an `Upgrade` header. So the connection ends after the
     // answer.
     if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
-    if (expectation === 'unknown') request.broken ??= 'EXPECTATION_FAILED';
-    serveFollowed(exchange, undefined, events, serve);
+    if (expectation === 'unknown') request.earlyError ??= 'EXPECTATION_FAILED';
+    serveFollowed(exchange, undefined, eventParts, serve);
   }
 
   /**
@@ -252,7 +252,7 @@ export function createApp({
    */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;
-    exchange.received = undefined;
+    exchange.receivedBody = undefined;
     exchange.input = undefined;
     budget.release(exchange);
   }
@@ -263,7 +263,7 @@ export function createApp({
     connections.end(exchange);
   }
 
-  const server = createRequestServer(transport, settings, begin);
+  const server = createRequestServer(transport, settings, startInTurn);
   // With TLS a request has the socket that exists after the handshake, and not the one that was accepted.
   connections.watch(server, transport.isSecure ? 'secureConnection' : 'connection');
   answerClientErrors(server, { respond, newRequestId, connections });
@@ -272,8 +272,8 @@ export function createApp({
     server,
     useService(state) {
       const service = state.kind === 'loaded' ? state.service : undefined;
-      isBroken = state.kind === 'broken';
-      rows = createRows(service);
+      isServiceBroken = state.kind === 'broken';
+      stepsByTarget = createSteps(service);
       respond.useService(service);
     },
     rawRefusal: (code) => respond.rawRefusal(refusal(code), newRequestId()),
@@ -293,7 +293,7 @@ export function createApp({
 }
 
 /** `OPTIONS *` asks about the whole server and has no path (RFC 9110, 9.3.7). */
-function isServerWide({ request, verb }: Exchange): boolean {
+function asksAboutServer({ request, verb }: Exchange): boolean {
   return request.url === '*' && verb === 'OPTIONS';
 }
 

@@ -24,7 +24,7 @@ type Service = Pick<ServiceDefinition, 'authenticate' | 'securitySchemes'>;
 export function createCheckCaller(
   service: Service | undefined,
   parts: Pick<ParamsParts, 'log' | 'proxies'>,
-  current: CurrentExchange,
+  currentExchange: CurrentExchange,
 ): Step {
   const authenticate = service?.authenticate;
   const challenge = challengeOf(service?.securitySchemes ?? {});
@@ -32,14 +32,14 @@ export function createCheckCaller(
   function checkCaller(exchange: Exchange): Promise<undefined> | undefined {
     const { access } = exchange.choice.operation.settings;
     if (authenticate === undefined) return access === undefined ? undefined : checkRules(exchange, rulesOf(access));
-    const found = call(exchange, authenticate, new RequestAccess(exchange, parts));
+    const authenticated = callServiceFunction(exchange, authenticate, new RequestAccess(exchange, parts));
     const rules = access === undefined ? [] : rulesOf(access);
-    if (isThenable(found))
-      return Promise.resolve(found).then((user) => {
-        keepUser(exchange, user);
+    if (isThenable(authenticated))
+      return Promise.resolve(authenticated).then((user) => {
+        storeUser(exchange, user);
         return checkRules(exchange, rules);
       });
-    keepUser(exchange, found);
+    storeUser(exchange, authenticated);
     return checkRules(exchange, rules);
   }
 
@@ -69,7 +69,7 @@ export function createCheckCaller(
   ): Promise<undefined> | undefined {
     const params = new RequestAccess(exchange, parts);
     if (exchange.user !== undefined) Object.defineProperty(params, 'user', { value: exchange.user });
-    const outcome = call(exchange, rule, params);
+    const outcome = callServiceFunction(exchange, rule, params);
     if (isThenable(outcome)) return Promise.resolve(outcome).then(readVerdict);
     readVerdict(outcome);
     return undefined;
@@ -79,10 +79,15 @@ export function createCheckCaller(
    * Calls a function of the service file. When a callback of that function throws later, this request is answered with
    * 500.
    */
-  function call(exchange: Exchange, method: (params: RequestAccess) => unknown, params: RequestAccess): unknown {
-    if (current.isNeeded(exchange, method)) return current.run(exchange, method, () => method(params));
+  function callServiceFunction(
+    exchange: Exchange,
+    method: (params: RequestAccess) => unknown,
+    params: RequestAccess,
+  ): unknown {
+    if (currentExchange.needsContext(exchange, method))
+      return currentExchange.run(exchange, method, () => method(params));
     const result = method(params);
-    if (isThenable(result)) current.markAsynchronous(method);
+    if (isThenable(result)) currentExchange.markAsynchronous(method);
     return result;
   }
 
@@ -95,11 +100,11 @@ export function createCheckCaller(
  *
  * @throws TypeError for a user without an id
  */
-function keepUser(exchange: Exchange, found: unknown): void {
-  if (found === undefined || found === null) return;
-  const id: unknown = typeof found === 'object' ? (found as { id?: unknown }).id : undefined;
+function storeUser(exchange: Exchange, user: unknown): void {
+  if (user === undefined || user === null) return;
+  const id: unknown = typeof user === 'object' ? (user as { id?: unknown }).id : undefined;
   if ((typeof id === 'string' && id !== '') || Number.isSafeInteger(id)) {
-    exchange.user = found as ServiceUser;
+    exchange.user = user as ServiceUser;
     exchange.userId = String(id);
     return;
   }

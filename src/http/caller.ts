@@ -32,16 +32,16 @@ export function createIdentifyCaller(
   checkRate: Step,
   keyHeader: string | undefined = undefined,
 ): Step {
-  function accept(exchange: Exchange, caller: Caller, text: string): undefined {
+  function useCaller(exchange: Exchange, caller: Caller, authorization: string): undefined {
     if (caller.kind === 'row') {
       exchange.caller = caller.row;
-      exchange.credential = caller.row.application.id;
-      exchange.key = text;
+      exchange.credentialId = caller.row.application.id;
+      exchange.key = authorization;
     } else if (caller.kind === 'refused') {
-      exchange.credential = caller.id ?? '';
+      exchange.credentialId = caller.id ?? '';
       refuseKey(exchange, caller.reason);
     } else if (caller.kind === 'away') throw refusal('STORE_AWAY', undefined, { headers: { 'Retry-After': '5' } });
-    else exchange.foreignAuthorization = text;
+    else exchange.foreignAuthorization = authorization;
   }
 
   /**
@@ -52,11 +52,11 @@ export function createIdentifyCaller(
     throw invalidCredential(reason);
   }
 
-  function identify(exchange: Exchange, text: string): Outcome {
-    const caller = credentials.identify(text);
+  function identify(exchange: Exchange, authorization: string): Outcome {
+    const caller = credentials.identify(authorization);
     return caller instanceof Promise
-      ? caller.then((row) => accept(exchange, row, text))
-      : accept(exchange, caller, text);
+      ? caller.then((identified) => useCaller(exchange, identified, authorization))
+      : useCaller(exchange, caller, authorization);
   }
 
   function identifyAuthorization(exchange: Exchange): Outcome {
@@ -69,14 +69,14 @@ export function createIdentifyCaller(
   return async function identifyEither(exchange): Promise<undefined> {
     await identifyAuthorization(exchange);
     const { rawHeaders } = exchange.request;
-    const keys = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === keyHeader);
-    if (keys.length === 0) return;
-    if (keys.length > 1 || exchange.caller !== undefined)
+    const keyValues = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === keyHeader);
+    if (keyValues.length === 0) return;
+    if (keyValues.length > 1 || exchange.caller !== undefined)
       throw refusal('DUPLICATE_AUTHORIZATION', 'The request has more than one credential');
-    const text = `Bearer ${keys[0]}`;
-    const caller = await credentials.identify(text);
+    const authorization = `Bearer ${keyValues[0]}`;
+    const caller = await credentials.identify(authorization);
     if (caller.kind === 'foreign') refuseKey(exchange, `the header ${keyHeader} holds no key of this service`);
-    accept(exchange, caller, text);
+    useCaller(exchange, caller, authorization);
   };
 }
 
@@ -84,8 +84,8 @@ export function createIdentifyCaller(
  * Checks whether the key may use the verb and the group of the URL. If the row of the key has a handler, that one group
  * serves every URL. So the group of the URL is then not checked.
  */
-export function checkRights({ caller, verb, page }: Exchange): undefined {
+export function checkRights({ caller, verb, groupInUrl }: Exchange): undefined {
   if (caller === undefined) return;
   checkVerb(caller, verb);
-  if (caller.handler === undefined) checkGroup(caller, page);
+  if (caller.handler === undefined) checkGroup(caller, groupInUrl);
 }

@@ -20,8 +20,8 @@ export interface CallerRow {
 }
 
 /** @throws HttpError `GROUP_NOT_ALLOWED` */
-export function checkGroup({ groups }: CallerRow, page: string): void {
-  if (groups === undefined || groups === '*' || groups.has(groupNameOf(page) ?? '')) return;
+export function checkGroup({ groups }: CallerRow, groupInUrl: string): void {
+  if (groups === undefined || groups === '*' || groups.has(groupNameOf(groupInUrl) ?? '')) return;
   throw refusal('GROUP_NOT_ALLOWED');
 }
 
@@ -39,7 +39,7 @@ export function checkVerb({ methods }: CallerRow, verb: string): void {
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`
  */
-export function checkOperation(row: CallerRow, operation: string): void {
+export function checkOperationVerb(row: CallerRow, operation: string): void {
   const verb = VERB_OPERATIONS.has(operation) ? operation : operation === 'updated' ? 'PUT' : methodOf(operation);
   if (verb !== undefined) checkVerb(row, verb);
 }
@@ -50,11 +50,14 @@ export function checkOperation(row: CallerRow, operation: string): void {
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
  */
-export function checkStillAllowed(row: CallerRow, { application, verb, page, group, operation }: ServedRequest): void {
+export function checkStillAllowed(
+  row: CallerRow,
+  { application, verb, groupInUrl, group, operation }: ServedRequest,
+): void {
   checkVerb(row, verb);
-  checkOperation(row, operation);
-  if (row.handler === undefined) checkGroup(row, page);
-  if (groupNameOf(row.handler ?? page) !== group) throw refusal('GROUP_NOT_ALLOWED');
+  checkOperationVerb(row, operation);
+  if (row.handler === undefined) checkGroup(row, groupInUrl);
+  if (groupNameOf(row.handler ?? groupInUrl) !== group) throw refusal('GROUP_NOT_ALLOWED');
   for (const scope of application?.scopes ?? []) checkAccess(row.application, { scope });
 }
 
@@ -62,7 +65,7 @@ export function checkStillAllowed(row: CallerRow, { application, verb, page, gro
 interface ServedRequest {
   readonly application: CallingApplication | undefined;
   readonly verb: string;
-  readonly page: string;
+  readonly groupInUrl: string;
   readonly group: string;
   readonly operation: string;
 }

@@ -62,11 +62,11 @@ export class Exchange {
   /** `performance.now()` when the head was complete; 0 in a service without log lines and metrics. */
   readonly startedAt: number;
   requestId = '';
-  resolved: ResolvedPath | undefined;
+  resolvedPath: ResolvedPath | undefined;
   /** The query as sent, without its question mark. */
   queryText = '';
   /** The name of the handler group, as the URL spells it. */
-  page = '';
+  groupInUrl = '';
   /**
    * The name of the group that serves the request. The URL or the row of the key chooses the group. The name is ''
    * until then.
@@ -79,7 +79,7 @@ export class Exchange {
   /** The steps of the row of routes.ts that the request fits. */
   steps: readonly Step[] = NO_STEPS;
   /** The number of steps that have begun. */
-  step = 0;
+  stepsBegun = 0;
   /** The operation that was chosen. The step that finds the operation sets this field, and no earlier step reads it. */
   choice!: Choice;
   /** The arguments of the operation, from the arrival of the body to the call; undefined before and after that. */
@@ -87,7 +87,7 @@ export class Exchange {
   /** The row of the request's key in the credentials table; undefined when the request has no key. */
   caller: CallerRow | undefined;
   /** The id of the row in `caller`. For a refused key, the id that its token names. Without either id, ''. */
-  credential = '';
+  credentialId = '';
   /** The user whom `authenticate` of the service file has found. */
   user: ServiceUser | undefined;
   /** The id of `user`. The id is read only once, because a getter may throw the next time. */
@@ -113,7 +113,7 @@ export class Exchange {
   streamsBody = false;
   /** True while the body is being read and is not complete. */
   isUploading = false;
-  received: Buffer | Pieces | undefined;
+  receivedBody: Buffer | Pieces | undefined;
   /** The bytes of the body that body/budget.ts counts. */
   heldBytes = 0;
   /** The value of `heldBytes` at the last check of body/budget.ts for slow uploads; -1 before the first check. */
@@ -129,7 +129,7 @@ export class Exchange {
   /** The status of the answer, unless the result of the operation sets one. */
   status = 200;
   /** The timer of the operation's time limit; undefined until its clock starts. */
-  timer: NodeJS.Timeout | undefined;
+  timeLimitTimer: NodeJS.Timeout | undefined;
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
   /** Ends the source of a streamed answer. */
@@ -137,13 +137,13 @@ export class Exchange {
   /** Called when the connection closes before the whole body has come. A listener on each request would cost more. */
   onLost: (() => void) | undefined;
   /** The tool call that this exchange serves; undefined when a client sent the request itself. */
-  tool: ToolCall | undefined;
+  toolCall: ToolCall | undefined;
   /** Receives the answer to a call by a tool, instead of the connection. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
   /** The event that is published on the diagnostics channels; undefined when no tracing tool follows requests. */
   event: ExchangeEvent | undefined;
   /** True when the synchronous part of a followed request ended before its answer was sent. */
-  hasReturned = false;
+  returnedBeforeAnswer = false;
   /** The trace that the request belongs to; undefined when none is known. */
   trace: Trace | undefined;
   /** Makes the body of a refusal of this request, instead of `formatError` of the service file. */
@@ -155,7 +155,7 @@ export class Exchange {
     this.request = request;
     this.response = response;
     this.startedAt = startedAt;
-    this.head = request.receive();
+    this.head = request.readHead();
   }
 
   get application(): CallingApplication | undefined {

@@ -3,7 +3,7 @@
 import { refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
-import { checkOperation } from './credential-rights.ts';
+import { checkOperationVerb } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation } from './operation-choice.ts';
 
@@ -14,9 +14,9 @@ import { chooseOperation } from './operation-choice.ts';
 export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
   return function locateGroup(exchange): undefined {
     if (exchange.caller?.handler !== undefined) return;
-    const location = groups.locate(exchange.page, exchange.slugs);
+    const location = groups.locate(exchange.groupInUrl, exchange.slugs);
     if (location === undefined) return;
-    exchange.page = location.groupInUrl;
+    exchange.groupInUrl = location.groupInUrl;
     exchange.slugs = location.slugs;
   };
 }
@@ -29,7 +29,7 @@ export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
  */
 export function createFindOperation(groups: Pick<Groups, 'find'>, isStrict = false): Step {
   return function findOperation(exchange): Outcome {
-    const group = groups.find(exchange.caller?.handler ?? exchange.page);
+    const group = groups.find(exchange.caller?.handler ?? exchange.groupInUrl);
     return group instanceof Promise
       ? group.then((loaded) => choose(exchange, loaded, isStrict))
       : choose(exchange, group, isStrict);
@@ -38,12 +38,12 @@ export function createFindOperation(groups: Pick<Groups, 'find'>, isStrict = fal
 
 function choose(exchange: Exchange, group: Group | undefined, isStrict: boolean): undefined {
   if (group === undefined) throw absentGroup(exchange, isStrict);
-  const { caller, page, slugs, verb } = exchange;
+  const { caller, groupInUrl, slugs, verb } = exchange;
   exchange.group = group.name;
   // With a handler, the group of the URL may name the operation.
-  const choice = chooseOperation(verb, group, slugs, caller?.handler === undefined ? undefined : page);
+  const choice = chooseOperation(verb, group, slugs, caller?.handler === undefined ? undefined : groupInUrl);
   const { name, settings } = choice.operation;
-  if (caller !== undefined) checkOperation(caller, name);
+  if (caller !== undefined) checkOperationVerb(caller, name);
   exchange.choice = choice;
   exchange.operation = name;
   exchange.path = choice.path;

@@ -12,11 +12,11 @@ import { overrideHeaders, stopParsingAfter } from '../base/node-internals.ts';
 export interface RequestHead {
   readonly host: string | undefined;
   /** The number of `Host` lines. */
-  readonly hosts: number;
+  readonly hostCount: number;
   /** The header `Authorization`; undefined when it is absent or empty. */
   readonly authorization: string | undefined;
   /** The number of `Authorization` lines. */
-  readonly authorizations: number;
+  readonly authorizationCount: number;
   readonly contentType: string | undefined;
   readonly contentEncoding: string | undefined;
   readonly contentLength: string | undefined;
@@ -40,11 +40,11 @@ const MAX_HEADER_LINES = 1000;
  * Scans the header lines once. The length of a name is compared first, so most lines cost one comparison. Names are
  * case-insensitive (RFC 9110, 5.1). The two usual spellings match without a conversion.
  */
-export function scanHead(raw: readonly string[]): RequestHead {
+export function scanHead(rawHeaders: readonly string[]): RequestHead {
   let host: string | undefined;
-  let hosts = 0;
+  let hostCount = 0;
   let authorization: string | undefined;
-  let authorizations = 0;
+  let authorizationCount = 0;
   let contentType: string | undefined;
   let contentEncoding: string | undefined;
   let contentLength: string | undefined;
@@ -54,14 +54,14 @@ export function scanHead(raw: readonly string[]): RequestHead {
   let origin: string | undefined;
   let traceparent: string | undefined;
   let hasUpgrade = false;
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i] as string;
-    const value = raw[i + 1] as string;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    const value = rawHeaders[i + 1] as string;
     switch (name.length) {
       case 4:
         if (isName(name, 'Host', 'host')) {
           host = value;
-          hosts++;
+          hostCount++;
         }
         break;
       case 6:
@@ -80,7 +80,7 @@ export function scanHead(raw: readonly string[]): RequestHead {
         break;
       case 13:
         if (isName(name, 'Authorization', 'authorization')) {
-          authorizations++;
+          authorizationCount++;
           if (value !== '') authorization = value;
         }
         break;
@@ -97,9 +97,9 @@ export function scanHead(raw: readonly string[]): RequestHead {
   }
   return {
     host,
-    hosts,
+    hostCount,
     authorization,
-    authorizations,
+    authorizationCount,
     contentType,
     contentEncoding,
     contentLength,
@@ -116,20 +116,20 @@ function isName(name: string, capitalised: string, lower: string): boolean {
   return name === capitalised || name === lower || name.toLowerCase() === lower;
 }
 
-function join(before: string | undefined, value: string): string {
-  return before === undefined ? value : `${before}, ${value}`;
+function join(earlierValue: string | undefined, value: string): string {
+  return earlierValue === undefined ? value : `${earlierValue}, ${value}`;
 }
 
 /**
  * A request whose headers are read in one pass. Node itself reads `headers` of every request, for `Expect` and for the
- * framing of the body. Until receive() is called, `headers` has only the scanned values. After that call, readers such
+ * framing of the body. Until readHead() is called, `headers` has only the scanned values. After that call, readers such
  * as a controller get Node's complete object.
  */
 export class Request extends IncomingMessage {
   scanned: RequestHead | undefined;
-  received: boolean;
+  isHeadRead: boolean;
   /** The error that was found in the body of the request while the request waited for its turn. */
-  broken: ErrorCode | undefined;
+  earlyError: ErrorCode | undefined;
 
   /**
    * The constructor is explicit for speed. An implicit one would pass its arguments by a spread, and V8 does not inline
@@ -138,23 +138,23 @@ export class Request extends IncomingMessage {
   constructor(socket: Socket) {
     super(socket);
     this.scanned = undefined;
-    this.received = false;
-    this.broken = undefined;
+    this.isHeadRead = false;
+    this.earlyError = undefined;
     // The connection has been cut because it brought too many requests. One read may bring a thousand more, so parsing
     // stops.
     if (socket.destroyed) stopParsingAfter(this);
   }
 
   /** Returns the scanned values. From now on `headers` is the object of Node. */
-  receive(): RequestHead {
-    this.received = true;
+  readHead(): RequestHead {
+    this.isHeadRead = true;
     this.scanned ??= scanHead(this.rawHeaders);
     return this.scanned;
   }
 }
 
 overrideHeaders(Request.prototype, (request) => {
-  if (request.received) return undefined;
+  if (request.isHeadRead) return undefined;
   request.scanned ??= scanHead(request.rawHeaders);
   const { expect, contentLength, transferEncoding } = request.scanned;
   if (contentLength === undefined && transferEncoding === undefined) return request.scanned;
@@ -169,20 +169,20 @@ overrideHeaders(Request.prototype, (request) => {
  */
 export function checkHead(request: Request, head: RequestHead): void {
   if (request.httpVersionMajor !== 1) throw refusal('HTTP_VERSION_NOT_SUPPORTED');
-  if (head.hosts !== 1 || head.host !== lastHost) checkHost(request, head);
-  if (head.authorizations > 1) throw refusal('DUPLICATE_AUTHORIZATION');
+  if (head.hostCount !== 1 || head.host !== lastValidHost) checkHost(request, head);
+  if (head.authorizationCount > 1) throw refusal('DUPLICATE_AUTHORIZATION');
   if (request.rawHeaders.length > 2 * MAX_HEADER_LINES) throw refusal('TOO_MANY_HEADERS');
   if (head.transferEncoding !== undefined) checkTransferCoding(request, head.transferEncoding);
 }
 
 /** The last valid Host. Nearly every request has the same Host, which is then not checked again. */
-let lastHost: string | undefined;
+let lastValidHost: string | undefined;
 
-function checkHost(request: Request, { host, hosts }: RequestHead): void {
+function checkHost(request: Request, { host, hostCount }: RequestHead): void {
   // HTTP/1.1 demands exactly one Host (RFC 9112, 3.2). HTTP/1.0 has none.
-  if (hosts === 0 && request.httpVersionMinor === 0) return;
-  if (hosts !== 1 || host === undefined || !HOST.test(host)) throw refusal('MALFORMED_HOST');
-  lastHost = host;
+  if (hostCount === 0 && request.httpVersionMinor === 0) return;
+  if (hostCount !== 1 || host === undefined || !HOST.test(host)) throw refusal('MALFORMED_HOST');
+  lastValidHost = host;
 }
 
 /**

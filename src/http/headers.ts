@@ -27,7 +27,7 @@ export const NO_STORE = ['Cache-Control', 'no-store'];
  *
  * @param subject the request that the log line names
  */
-export function ownedHeaders(
+export function allowedErrorHeaders(
   error: Pick<HttpError, 'headers' | 'code'>,
   subject: Parameters<typeof idsOf>[0],
   log: Log,

@@ -18,7 +18,7 @@ interface OpenStream {
   readonly exchange: Exchange;
   readonly end: (refusal: unknown) => void;
   /** The version of the credentials table that the stream was last checked against. */
-  table: unknown;
+  checkedTable: unknown;
   /** The time when the key of the stream expires, in Unix milliseconds. */
   expiresAt: number;
 }
@@ -32,8 +32,8 @@ const SWEEP_INTERVAL = 1000;
  * Maximum number of checks in one turn of the event loop. Each check hashes a secret, so other work has to get its turn
  * in between.
  */
-const CHECKS_A_TURN = 200;
-const UNCHECKED = Symbol('unchecked');
+const MAX_CHECKS_A_TURN = 200;
+const NO_TABLE = Symbol('unchecked');
 
 export function createStreamWatch(credentials: CallerTable): WatchStream {
   const streams = new Set<OpenStream>();
@@ -42,14 +42,14 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
   async function sweep(): Promise<void> {
     let checks = 0;
     for (const stream of streams) {
-      if (stream.table === credentials.table?.() && Date.now() < stream.expiresAt) continue;
-      if (++checks % CHECKS_A_TURN === 0) await new Promise(setImmediate);
+      if (stream.checkedTable === credentials.table?.() && Date.now() < stream.expiresAt) continue;
+      if (++checks % MAX_CHECKS_A_TURN === 0) await new Promise(setImmediate);
       check(stream);
     }
   }
 
   function check(stream: OpenStream): void {
-    stream.table = credentials.table?.();
+    stream.checkedTable = credentials.table?.();
     const caller = credentials.identify(stream.exchange.key ?? '');
     if (caller instanceof Promise) void caller.then((identified) => endIfRefused(stream, identified));
     else endIfRefused(stream, caller);
@@ -75,7 +75,7 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
 
   return (exchange, end) => {
     if (exchange.caller === undefined) return;
-    const stream: OpenStream = { exchange, end, table: UNCHECKED, expiresAt: 0 };
+    const stream: OpenStream = { exchange, end, checkedTable: NO_TABLE, expiresAt: 0 };
     streams.add(stream);
     exchange.response.once('close', () => forget(stream));
     timer ??= setInterval(sweep, SWEEP_INTERVAL).unref();

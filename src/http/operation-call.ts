@@ -30,13 +30,13 @@ export function createCallSteps(options: CallOptions) {
     if (check === undefined) return undefined;
     const input = exchange.input as RequestInput;
     const problems = check(input, dataSourceOf(input), exchange.verb);
-    if (!isThenable(problems)) return accept(exchange, input, problems);
+    if (!isThenable(problems)) return useInput(exchange, input, problems);
     // The schema of a library may be asynchronous. The time limit of the operation covers its work, too.
     startClock(exchange);
     return problems.then(
-      (late) => {
-        if (!exchange.isAnswered) return accept(exchange, input, late);
-        return logLateEnd(exchange, late && invalidData(late));
+      (problemsFound) => {
+        if (!exchange.isAnswered) return useInput(exchange, input, problemsFound);
+        return logLateEnd(exchange, problemsFound && invalidData(problemsFound));
       },
       (error) => {
         if (!exchange.isAnswered) throw error;
@@ -52,7 +52,7 @@ export function createCallSteps(options: CallOptions) {
       // The exchange drops its reference to the data, so the operation alone decides how long the data stays in memory.
       exchange.input = undefined;
       const params = new Params(exchange, query as Query, options, bytes);
-      const result = currentExchange.isNeeded(exchange, operation.method)
+      const result = currentExchange.needsContext(exchange, operation.method)
         ? currentExchange.run(exchange, operation.method, () => perform(operation, data, params, exchange))
         : perform(operation, data, params, exchange);
       if (isThenable(result)) {
@@ -89,10 +89,10 @@ export function createCallSteps(options: CallOptions) {
    * Starts the clock of the time limit. The time limit applies until the answer, or until the first byte of a stream.
    */
   function startClock(exchange: Exchange): void {
-    if (exchange.timer !== undefined) return;
+    if (exchange.timeLimitTimer !== undefined) return;
     const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
     exchange.clockStartedAt = performance.now();
-    exchange.timer = setTimeout(() => {
+    exchange.timeLimitTimer = setTimeout(() => {
       const cause = new Error(`it ran longer than ${timeout} ms`);
       fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
       exchange.abort(new Error('the operation is out of time'));
@@ -102,13 +102,13 @@ export function createCallSteps(options: CallOptions) {
   /** Stops the clock of the time limit while the body arrives. */
   function pauseClock(exchange: Exchange): void {
     const timeout = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
-    clearTimeout(exchange.timer);
-    exchange.timer = undefined;
+    clearTimeout(exchange.timeLimitTimer);
+    exchange.timeLimitTimer = undefined;
     exchange.timeLeft = Math.max(1, timeout - (performance.now() - exchange.clockStartedAt));
   }
 
   /** Wraps a step that comes before the body, so that the time limit of the operation also covers this step. */
-  function timed(step: Step): Step {
+  function withTimeLimit(step: Step): Step {
     return function timedStep(exchange): Outcome {
       const outcome = step(exchange);
       if (!(outcome instanceof Promise)) return outcome;
@@ -130,10 +130,10 @@ export function createCallSteps(options: CallOptions) {
     else log.warn('operation-failed-late', { ...facts, ...describeError(error) });
   }
 
-  return { timed, checkTypes, callOperation };
+  return { withTimeLimit, checkTypes, callOperation };
 }
 
-function accept(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
+function useInput(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
   if (problems !== undefined) throw invalidData(problems);
   exchange.path = input.path as Exchange['path'];
 }

@@ -19,20 +19,20 @@ const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
 
 /**
  * @param slugs the segments below the group, the first of which may name an operation
- * @param second a name to try after the first segment: the group of the URL, for a key whose row has a handler
+ * @param secondName a name to try after the first segment: the group of the URL, for a key whose row has a handler
  * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND
  */
 export function chooseOperation(
   verb: string,
   group: Group,
   slugs: readonly string[],
-  second: string | undefined,
+  secondName: string | undefined,
 ): Choice {
   // The strict mode of a service file applies to the group that the URL names, and not to the handler of a credential.
-  const ofHandler = group.routes.length > 0 ? group.routes : undefined;
-  const routes = second === undefined ? group.strictRoutes : ofHandler;
-  if (routes !== undefined) return chooseStrictly(verb, group, routes, slugs, second);
-  const named = operationNamed(group, slugs[0]) ?? operationNamed(group, second);
+  const handlerRoutes = group.routes.length > 0 ? group.routes : undefined;
+  const routes = secondName === undefined ? group.strictRoutes : handlerRoutes;
+  if (routes !== undefined) return chooseStrictly(verb, group, routes, slugs, secondName);
+  const named = operationNamed(group, slugs[0]) ?? operationNamed(group, secondName);
   if (named !== undefined) return { operation: named, path: NO_PATH, byName: true };
   const name = VERB_OPERATIONS.get(verb);
   if (name === undefined) throw notAllowed(allowedVerbs(group));
@@ -54,9 +54,9 @@ function chooseStrictly(
   group: Group,
   routes: readonly GroupRoute[],
   slugs: readonly string[],
-  second: string | undefined,
+  secondName: string | undefined,
 ): Choice {
-  const named = postedOperation(group, routes, slugs[0]) ?? postedOperation(group, routes, second);
+  const named = postedOperation(group, routes, slugs[0]) ?? postedOperation(group, routes, secondName);
   if (named !== undefined && verb === 'POST') return { operation: named, path: NO_PATH, byName: true };
   const fit = fitRoute(routes, verb, slugs);
   if (fit !== undefined)

@@ -4,7 +4,7 @@ import type { OperationLog } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The fields of a line that only the service sets. */
-const RESERVED: ReadonlySet<string> = new Set([
+const RESERVED_FIELDS: ReadonlySet<string> = new Set([
   'time',
   'level',
   'event',
@@ -19,7 +19,7 @@ const RESERVED: ReadonlySet<string> = new Set([
 
 export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
   const { group, operation } = exchange;
-  const line = (message: string, fields: LogFields | undefined) => ({
+  const lineFields = (message: string, fields: LogFields | undefined) => ({
     message: messageText(message),
     ...idsOf(exchange),
     group,
@@ -27,9 +27,9 @@ export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
     ...safeFields(fields),
   });
   return {
-    info: (message, fields) => log.info('operation-info', line(message, fields)),
-    warn: (message, fields) => log.warn('operation-warning', line(message, fields)),
-    error: (message, fields) => log.error('operation-error', line(message, fields)),
+    info: (message, fields) => log.info('operation-info', lineFields(message, fields)),
+    warn: (message, fields) => log.warn('operation-warning', lineFields(message, fields)),
+    error: (message, fields) => log.error('operation-error', lineFields(message, fields)),
   };
 }
 
@@ -46,7 +46,9 @@ function messageText(message: unknown): string {
 function safeFields(fields: LogFields | null | undefined): LogFields {
   try {
     const safe = Object.fromEntries(
-      Object.entries(fields ?? {}).flatMap(([name, value]) => (RESERVED.has(name) ? [] : [[name, fieldValue(value)]])),
+      Object.entries(fields ?? {}).flatMap(([name, value]) =>
+        RESERVED_FIELDS.has(name) ? [] : [[name, fieldValue(value)]],
+      ),
     );
     JSON.stringify(safe);
     return safe;

@@ -28,6 +28,6 @@ export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolea
 function isOwnOrigin({ head: { host } }: Exchange, origin: string, isSecure: boolean): boolean {
   const [, scheme, authority] = /^(https?):\/\/(.+)$/.exec(origin) ?? [];
   // A proxy may write the default port into Host. An origin never has that port.
-  const own = host?.toLowerCase().replace(scheme === 'https' ? /:443$/ : /:80$/, '');
-  return own !== undefined && authority === own && (scheme === 'https' || !isSecure);
+  const ownAuthority = host?.toLowerCase().replace(scheme === 'https' ? /:443$/ : /:80$/, '');
+  return ownAuthority !== undefined && authority === ownAuthority && (scheme === 'https' || !isSecure);
 }

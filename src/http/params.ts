@@ -18,7 +18,7 @@ export interface ParamsParts {
   readonly background: BackgroundWork;
   readonly proxies: TrustedProxies;
   /** BASE_PATH, which is empty when the service is at the root. */
-  readonly base: string;
+  readonly basePath: string;
 }
 
 const NO_BYTES = new Uint8Array(0);
@@ -37,7 +37,7 @@ export class Params implements ControllerParams {
 
   /** @param bytes the inflated body; undefined when there is no body or when the body is a stream */
   constructor(exchange: Exchange, query: Query, parts: ParamsParts, bytes: Uint8Array | undefined) {
-    this.page = exchange.page;
+    this.page = exchange.groupInUrl;
     this.method = exchange.operation;
     this.verb = exchange.verb;
     this.slugs = exchange.slugs.slice();
@@ -74,7 +74,7 @@ export class Params implements ControllerParams {
   }
 
   get base(): string {
-    return this.#parts.base;
+    return this.#parts.basePath;
   }
 
   get lastEventId(): string | undefined {

@@ -44,13 +44,13 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions) 
       const { group, operation, application, userId } = exchange;
       // The id of a user may be any text, so the kind of the caller is written before the id. No operation has a line
       // break in its name, so the line break ends the name.
-      const who =
+      const callerText =
         application !== undefined
           ? `application ${application.id}`
           : userId === undefined
             ? `address ${network(exchange)}`
             : `user ${userId}`;
-      limiter.check('operation', `${group}.${operation}\n${who}`, rateOf(limit));
+      limiter.check('operation', `${group}.${operation}\n${callerText}`, rateOf(limit));
     },
   };
 }

@@ -13,16 +13,16 @@ import type { Operation } from '../groups/operations.ts';
 import { addressOf, type TrustedProxies } from './address.ts';
 import type { Exchange } from './exchange.ts';
 import type { Choice } from './operation-choice.ts';
-import { firstFit } from './router.ts';
+import { firstMatch } from './router.ts';
 
-const requests: TracingChannel<object> = tracingChannel('gatefold:request');
-const backgrounds: TracingChannel<object> = tracingChannel('gatefold:background');
-const operations = channel('gatefold:operation');
+const requestChannel: TracingChannel<object> = tracingChannel('gatefold:request');
+const backgroundChannel: TracingChannel<object> = tracingChannel('gatefold:background');
+const operationChannel = channel('gatefold:operation');
 
 export interface EventParts {
   readonly proxies: TrustedProxies;
   /** BASE_PATH, which is empty when the service is at the root. */
-  readonly base: string;
+  readonly basePath: string;
 }
 
 /**
@@ -59,15 +59,15 @@ export class ExchangeEvent implements RequestEvent {
   }
 
   get path(): string {
-    return this.#exchange.resolved?.path.raw ?? (this.#exchange.request.url as string).split('?', 1)[0] ?? '';
+    return this.#exchange.resolvedPath?.path.raw ?? (this.#exchange.request.url as string).split('?', 1)[0] ?? '';
   }
 
   get route(): string | undefined {
-    return routeOf(this.#exchange, this.#parts.base);
+    return routeOf(this.#exchange, this.#parts.basePath);
   }
 
   get page(): string {
-    return this.#exchange.page;
+    return this.#exchange.groupInUrl;
   }
 
   get operation(): string {
@@ -79,7 +79,7 @@ export class ExchangeEvent implements RequestEvent {
   }
 
   get tool(): string | undefined {
-    return this.#exchange.tool?.name;
+    return this.#exchange.toolCall?.name;
   }
 
   get trace(): Trace | undefined {
@@ -92,10 +92,10 @@ export class ExchangeEvent implements RequestEvent {
 }
 
 /**
- * Says whether a tool follows requests. Node before 20.13 cannot answer for all five channels at once, so two of them
+ * Says whether a tool has subscribed to a channel. Node before 20.13 cannot answer for all five channels at once, so two of them
  * are asked.
  */
-function isFollowed({ hasSubscribers, start, asyncEnd }: TracingChannel<object>): boolean {
+function hasFollower({ hasSubscribers, start, asyncEnd }: TracingChannel<object>): boolean {
   return hasSubscribers ?? (start.hasSubscribers || asyncEnd.hasSubscribers);
 }
 
@@ -109,53 +109,53 @@ export function serveFollowed(
   const { traceparent } = exchange.head;
   const context = traceparent === undefined ? undefined : parseTraceparent(traceparent);
   exchange.trace = parent === undefined ? context && new ReceivedTrace(context) : parent.trace;
-  if (!isFollowed(requests)) return serve(exchange);
+  if (!hasFollower(requestChannel)) return serve(exchange);
   const event = new ExchangeEvent(exchange, parent, parts);
   exchange.event = event;
-  requests.start.runStores(event, serve, undefined, exchange);
-  requests.end.publish(event);
+  requestChannel.start.runStores(event, serve, undefined, exchange);
+  requestChannel.end.publish(event);
   if (event.status !== 0) publishAnswer(event);
-  else exchange.hasReturned = true;
+  else exchange.returnedBeforeAnswer = true;
 }
 
 /** Publishes that the last byte of the answer is out, or that the client has left. */
-export function endEvent({ event, hasReturned }: Exchange, status: number, bytes: number): void {
+export function endEvent({ event, returnedBeforeAnswer }: Exchange, status: number, bytes: number): void {
   if (event === undefined) return;
   event.status = status;
   event.bytes = bytes;
-  if (hasReturned) publishAnswer(event);
+  if (returnedBeforeAnswer) publishAnswer(event);
 }
 
 function publishAnswer(event: ExchangeEvent): void {
-  requests.asyncStart.publish(event);
-  requests.asyncEnd.publish(event);
+  requestChannel.asyncStart.publish(event);
+  requestChannel.asyncEnd.publish(event);
 }
 
 /** Publishes that the request has failed. @param thrown the cause of a 5xx */
 export function failEvent({ event }: Exchange, thrown: unknown): void {
   if (event === undefined) return;
   event.error = thrown;
-  requests.error.publish(event);
+  requestChannel.error.publish(event);
 }
 
 /** Calls code of the service's author, within the AsyncLocalStorage stores that tools have bound. */
 export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
-  return operations.runStores(event, work) as T;
+  return operationChannel.runStores(event, work) as T;
 }
 
 /** Publishes a piece of work that continues after the answer. */
 export function followBackground({ event: request }: Exchange, work: PromiseLike<unknown>): void {
-  if (request === undefined || !isFollowed(backgrounds)) return;
+  if (request === undefined || !hasFollower(backgroundChannel)) return;
   const event: BackgroundEvent = { request };
   const finish = (): void => {
-    backgrounds.asyncStart.publish(event);
-    backgrounds.asyncEnd.publish(event);
+    backgroundChannel.asyncStart.publish(event);
+    backgroundChannel.asyncEnd.publish(event);
   };
-  backgrounds.start.publish(event);
-  backgrounds.end.publish(event);
+  backgroundChannel.start.publish(event);
+  backgroundChannel.end.publish(event);
   Promise.resolve(work).then(finish, (error: unknown) => {
     event.error = error;
-    backgrounds.error.publish(event);
+    backgroundChannel.error.publish(event);
     finish();
   });
 }
@@ -186,22 +186,22 @@ class ReceivedTrace implements Trace {
 }
 
 /** A cache of the last path template of each operation. Nearly all requests of an operation have the same template. */
-const keptRoutes = new WeakMap<Operation, { page: string; depth: number; route: string }>();
+const cachedTemplates = new WeakMap<Operation, { groupInUrl: string; depth: number; template: string }>();
 
 /** Returns the template of the path by which an operation was found. The result is undefined when none was found. */
-function routeOf(exchange: Exchange, base: string): string | undefined {
-  const { operation, resolved, verb, caller, page, slugs, choice } = exchange;
+function routeOf(exchange: Exchange, basePath: string): string | undefined {
+  const { operation, resolvedPath, verb, caller, groupInUrl, slugs, choice } = exchange;
   if (operation === '') return undefined;
-  const row = firstFit(resolved?.matches ?? [], verb)?.route;
-  if (row !== undefined && row.target !== 'gateway.index') return row.path;
+  const matchedRow = firstMatch(resolvedPath?.matches ?? [], verb)?.route;
+  if (matchedRow !== undefined && matchedRow.target !== 'gateway.index') return matchedRow.path;
   // The row of the key has chosen the group, whatever the path is.
-  if (caller?.handler !== undefined) return `${base}/{params}`;
-  const kept = keptRoutes.get(choice.operation);
-  if (kept !== undefined && kept.page === page && kept.depth === slugs.length) return kept.route;
-  const group = page === '' ? base || '/' : `${base}/${page}`;
-  const route = group + templateBelow(choice, slugs.length);
-  keptRoutes.set(choice.operation, { page, depth: slugs.length, route });
-  return route;
+  if (caller?.handler !== undefined) return `${basePath}/{params}`;
+  const cached = cachedTemplates.get(choice.operation);
+  if (cached !== undefined && cached.groupInUrl === groupInUrl && cached.depth === slugs.length) return cached.template;
+  const groupPath = groupInUrl === '' ? basePath || '/' : `${basePath}/${groupInUrl}`;
+  const template = groupPath + templateBelow(choice, slugs.length);
+  cachedTemplates.set(choice.operation, { groupInUrl, depth: slugs.length, template });
+  return template;
 }
 
 /** @param depth the number of segments below the group */

@@ -13,7 +13,7 @@ export interface ResolvedPath {
 export interface RouteMatch {
   readonly route: Route;
   /** The handler group that the path names, or the path below `/api` of an explicit row; '' for `/api` alone. */
-  readonly page: string;
+  readonly groupInUrl: string;
   /** All segments after the page. */
   readonly slugs: readonly string[];
 }
@@ -27,12 +27,12 @@ export interface Router {
  * Maximum number of paths in the cache of resolved paths. A flood of made-up paths removes the usual paths from the
  * cache, and they are then resolved again.
  */
-export const KEPT_PATHS = 1000;
+export const MAX_CACHED_PATHS = 1000;
 /**
  * Maximum characters of a path in the cache. One character takes 30 bytes of segments and slugs in the worst case, so
  * all paths take 4 MB at most.
  */
-export const MAX_KEPT_PATH_LENGTH = 128;
+export const MAX_CACHED_PATH_LENGTH = 128;
 
 /**
  * @param basePath the base path of the routes; the segments after it name the page of an explicit row
@@ -42,26 +42,26 @@ export function createRouter(routes: readonly Route[], basePath = '/api'): Route
   const depth = basePath.split('/').length - 1;
   const patterns = routes.map((route) => parsePattern(route, routes));
   checkReachable(patterns);
-  const resolvedPaths = new Map<string, ResolvedPath>();
+  const cache = new Map<string, ResolvedPath>();
   return {
     resolve(rawPath) {
-      const resolvedBefore = resolvedPaths.get(rawPath);
-      if (resolvedBefore !== undefined) return resolvedBefore;
-      const isKept = rawPath.length <= MAX_KEPT_PATH_LENGTH;
+      const cached = cache.get(rawPath);
+      if (cached !== undefined) return cached;
+      const isCacheable = rawPath.length <= MAX_CACHED_PATH_LENGTH;
       // The path is cut from the request target, and V8 would keep the whole target in memory. A target may have a
       // query of up to 16 KiB, so the path is copied.
-      const path = parsePath(isKept ? Buffer.from(rawPath, 'latin1').toString('latin1') : rawPath);
+      const path = parsePath(isCacheable ? Buffer.from(rawPath, 'latin1').toString('latin1') : rawPath);
       const matches = patterns.map((pattern) => match(pattern, path, depth)).filter((fit) => fit !== undefined);
       const resolved = { path, matches };
-      if (!isKept) return resolved;
-      if (resolvedPaths.size >= KEPT_PATHS) resolvedPaths.delete(resolvedPaths.keys().next().value as string);
-      resolvedPaths.set(path.raw, resolved);
+      if (!isCacheable) return resolved;
+      if (cache.size >= MAX_CACHED_PATHS) cache.delete(cache.keys().next().value as string);
+      cache.set(path.raw, resolved);
       return resolved;
     },
   };
 }
 
-export function firstFit(matches: readonly RouteMatch[], method: string): RouteMatch | undefined {
+export function firstMatch(matches: readonly RouteMatch[], method: string): RouteMatch | undefined {
   for (const match of matches) {
     if (takesMethod(match.route, method)) return match;
   }
@@ -94,8 +94,8 @@ function parsePattern(route: Route, routes: readonly Route[]): Pattern {
       `route ${describe(route)}: ${invalid} is not a literal segment; only the last may be {page} or {params}`,
     );
   const hasSlash = route.path.endsWith('/');
-  const other = hasSlash ? route.path.slice(0, -1) : `${route.path}/`;
-  return { route, literals, tail, slash: routes.some(({ path }) => path === other) ? hasSlash : 'either' };
+  const otherSpelling = hasSlash ? route.path.slice(0, -1) : `${route.path}/`;
+  return { route, literals, tail, slash: routes.some(({ path }) => path === otherSpelling) ? hasSlash : 'either' };
 }
 
 function match({ route, literals, tail, slash }: Pattern, path: TargetPath, depth: number): RouteMatch | undefined {
@@ -106,27 +106,31 @@ function match({ route, literals, tail, slash }: Pattern, path: TargetPath, dept
   for (let i = 0; i < literals.length; i++) {
     if (literals[i] !== segments[i]) return undefined;
   }
-  if (tail === 'none') return { route, page: segments.slice(depth).join('/'), slugs: [] };
-  const [first = '', ...others] = segments.slice(literals.length);
+  if (tail === 'none') return { route, groupInUrl: segments.slice(depth).join('/'), slugs: [] };
+  const [first = '', ...furtherSegments] = segments.slice(literals.length);
   // One decoded segment may contain `<controller>/<method>`. Such a segment is split once and no further.
-  const cut = first.indexOf('/');
-  if (cut < 0) return { route, page: first, slugs: others };
-  return { route, page: first.slice(0, cut), slugs: [first.slice(cut + 1), ...others].filter((slug) => slug !== '') };
+  const slashIndex = first.indexOf('/');
+  if (slashIndex < 0) return { route, groupInUrl: first, slugs: furtherSegments };
+  return {
+    route,
+    groupInUrl: first.slice(0, slashIndex),
+    slugs: [first.slice(slashIndex + 1), ...furtherSegments].filter((slug) => slug !== ''),
+  };
 }
 
 function checkReachable(patterns: readonly Pattern[]): void {
   patterns.forEach((below, i) => {
     const above = patterns.slice(0, i).filter((pattern) => coversPath(pattern, below));
     const methods = below.route.methods;
-    const swallower =
+    const coveringPattern =
       methods === 'any'
         ? above.find(({ route }) => route.methods === 'any')
         : methods.every((method) => above.some(({ route }) => takesMethod(route, method)))
           ? above.find(({ route }) => methods.some((method) => takesMethod(route, method)))
           : undefined;
-    if (swallower === undefined) return;
+    if (coveringPattern === undefined) return;
     throw new Error(
-      `route ${describe(below.route)} can never be reached: ${describe(swallower.route)} is above it and takes all of its requests`,
+      `route ${describe(below.route)} can never be reached: ${describe(coveringPattern.route)} is above it and takes all of its requests`,
     );
   });
 }
@@ -135,12 +139,12 @@ function checkReachable(patterns: readonly Pattern[]): void {
 function coversPath(above: Pattern, below: Pattern): boolean {
   if (above.literals.length > below.literals.length) return false;
   if (above.literals.some((literal, i) => literal !== below.literals[i])) return false;
-  const sameSlash = above.slash === 'either' || above.slash === below.slash;
-  const further = below.literals.length - above.literals.length;
-  if (above.tail === 'none') return further === 0 && below.tail === 'none' && sameSlash;
+  const fitsSameSlash = above.slash === 'either' || above.slash === below.slash;
+  const extraSegments = below.literals.length - above.literals.length;
+  if (above.tail === 'none') return extraSegments === 0 && below.tail === 'none' && fitsSameSlash;
   if (above.tail === 'page')
-    return (further === 1 && below.tail === 'none') || (further === 0 && below.tail === 'page');
-  return further >= 1 || below.tail !== 'none';
+    return (extraSegments === 1 && below.tail === 'none') || (extraSegments === 0 && below.tail === 'page');
+  return extraSegments >= 1 || below.tail !== 'none';
 }
 
 function describe(route: Route): string {

@@ -15,7 +15,7 @@ import { createOriginSteps } from './origin-check.ts';
 import { createRateSteps, type RateOptions } from './rates.ts';
 import { createReadData, type DataOptions } from './request-data.ts';
 import type { RouteTarget } from './routes.ts';
-import { checkTool, createCheckPage, createMessageSteps, type MessageParts } from './tool-calls.ts';
+import { checkToolOperation, createCheckMessageOrigin, createMessageSteps, type MessageParts } from './tool-calls.ts';
 
 /** The answer of an explicit handler. The body carries a secret, so it is never cached. */
 export interface ExplicitAnswer {
@@ -41,16 +41,16 @@ export interface StepParts extends Destinations, RateOptions, DataOptions, CallO
  * The steps of each row of routes.ts, and under `mcp.call` those of a call by a tool. The steps of the tool's message
  * run before the steps of its call.
  */
-export type StepRows = Readonly<Record<RouteTarget | 'mcp.call', readonly Step[]>>;
+export type StepsByTarget = Readonly<Record<RouteTarget | 'mcp.call', readonly Step[]>>;
 
 /** @returns a function that makes the steps for a service file; its argument is undefined when there is no such file */
-export function prepareSteps(parts: StepParts): (service: LoadedService | undefined) => StepRows {
+export function prepareSteps(parts: StepParts): (service: LoadedService | undefined) => StepsByTarget {
   const { groups, credentials, identity, docs, respond } = parts;
   const { checkRate, checkLimit } = createRateSteps(parts);
   const readData = createReadData(parts);
   const locateGroup = createLocateGroup(groups);
-  const { timed, checkTypes, callOperation } = createCallSteps(parts);
-  const message = createMessageSteps(parts);
+  const { withTimeLimit, checkTypes, callOperation } = createCallSteps(parts);
+  const messageSteps = createMessageSteps(parts);
 
   function answerSecret(exchange: Exchange, result: unknown): void {
     const { status, body } = result as ExplicitAnswer;
@@ -61,7 +61,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const checkOrigin = createOriginSteps(service?.cors, parts.isSecure);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
     const findOperation = createFindOperation(groups, service?.strict);
-    const checkCaller = timed(createCheckCaller(service, parts, parts.currentExchange));
+    const checkCaller = withTimeLimit(createCheckCaller(service, parts, parts.currentExchange));
     const callerSteps: readonly Step[] = [
       ...checkOrigin, //                403: a page of another origin, when browsers send cookies
       identifyCaller, //                401: whose key it is, if there is one
@@ -87,15 +87,15 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       // A message passes the steps that concern its caller. The call that the message brings passes the other steps.
       // Together, they pass each step once.
       'mcp.message': [
-        useOperation('message', message, () => {}),
-        message.begin, //               404, 405, 415
-        createCheckPage(service?.cors), // 403
+        useOperation('message', messageSteps, () => {}),
+        messageSteps.beginMessage, //               404, 405, 415
+        createCheckMessageOrigin(service?.cors), // 403
         ...callerSteps, //              401, 403, 429
-        message.checkApplication, //    401
+        messageSteps.checkApplication, //    401
         readData, //                    400, 408, 413, 415, 503
-        message.answerWith(checkCaller),
+        messageSteps.createAnswerMessage(checkCaller),
       ],
-      'mcp.call': [...findSteps, checkTool, ...operationSteps],
+      'mcp.call': [...findSteps, checkToolOperation, ...operationSteps],
       'identity.signin': [useOperation('signin', identity, identity.signin), ...identitySteps],
       'identity.register': [useOperation('register', identity, identity.register), ...identitySteps],
       'docs.openapi': [useOperation('openapi', docs, docs.openapi), ...documentSteps],

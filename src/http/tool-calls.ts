@@ -12,7 +12,7 @@ import { rulesOf } from '../service/access.ts';
 import type { CorsPolicy } from '../service/cors.ts';
 import type { Responder } from './answer/response.ts';
 import { bodyKindOf } from './body/media-type.ts';
-import { checkAccess, checkGroup, checkOperation, checkVerb } from './credential-rights.ts';
+import { checkAccess, checkGroup, checkOperationVerb, checkVerb } from './credential-rights.ts';
 import { type CapturedAnswer, Exchange, type RequestInput, type Step, type ToolCall } from './exchange.ts';
 import { Request } from './head.ts';
 
@@ -40,7 +40,7 @@ export interface Conversation {
 
 export interface ListedTool {
   readonly group: string;
-  readonly page: string;
+  readonly groupInUrl: string;
   readonly operation: string;
   readonly verb: string;
   readonly access: Access;
@@ -62,14 +62,14 @@ export interface MessageParts {
 }
 
 /** Headers of the message that say nothing about the call. */
-const OF_MESSAGE =
+const MESSAGE_HEADERS =
   /^(?:content-.*|transfer-encoding|expect|connection|keep-alive|te|trailer|upgrade|if-.*|range|accept|last-event-id|mcp-.*)$/;
 
 /**
  * @returns the three steps that only a message has: one before its key is read, one after its rate, and one at its end
  */
 export function createMessageSteps({ tools, toolAccess, respond, callTool }: MessageParts) {
-  function begin(exchange: Exchange): undefined {
+  function beginMessage(exchange: Exchange): undefined {
     if (tools === undefined) throw refusal('GROUP_NOT_FOUND');
     exchange.formatRefusal = (error, requestId) => ({
       status: error.status,
@@ -88,7 +88,7 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
   }
 
   /** @param authenticate finds the user of an exchange whose operation has no `access` */
-  function answerWith(authenticate: Step): Step {
+  function createAnswerMessage(authenticate: Step): Step {
     return (exchange) => {
       const { data } = exchange.input as RequestInput;
       exchange.input = undefined;
@@ -109,14 +109,14 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
     };
   }
 
-  return { begin, checkApplication, answerWith };
+  return { beginMessage, checkApplication, createAnswerMessage };
 }
 
 /**
  * Refuses a page whose origin `cors` of the service file does not name. Without `cors`, no page may call. Otherwise, a
  * page could make its own host name point to this address, and call with the rights of the network (DNS rebinding).
  */
-export function createCheckPage(cors: CorsPolicy | undefined): Step {
+export function createCheckMessageOrigin(cors: CorsPolicy | undefined): Step {
   return ({ head: { origin } }): undefined => {
     if (origin === undefined || (cors !== undefined && cors.allows?.(origin) !== false)) return;
     throw refusal('ORIGIN_NOT_ALLOWED');
@@ -127,8 +127,8 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
   try {
     if (caller !== undefined) {
       checkVerb(caller, tool.verb);
-      checkOperation(caller, tool.operation);
-      if (caller.handler === undefined) checkGroup(caller, tool.page);
+      checkOperationVerb(caller, tool.operation);
+      if (caller.handler === undefined) checkGroup(caller, tool.groupInUrl);
       else if (groupNameOf(caller.handler) !== tool.group) return false;
     }
     for (const rule of rulesOf(tool.access)) {
@@ -143,20 +143,20 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
 }
 
 /** Says whether a mistake in the data is a mistake in the body, even when the call has left the body out. */
-const takesBody = ({ body, verb }: ToolCall): boolean => body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb);
+const isDataInBody = ({ body, verb }: ToolCall): boolean => body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb);
 
 /** Creates the exchange of a call. The client that waits for the call is the client of the message. */
 export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolServer, startedAt: number): Exchange {
   const exchange = new Exchange(createCallRequest(outer.request, call), outer.response, startedAt);
-  exchange.tool = call;
+  exchange.toolCall = call;
   exchange.requestId = outer.requestId;
   exchange.caller = outer.caller;
-  exchange.credential = outer.credential;
+  exchange.credentialId = outer.credentialId;
   exchange.key = outer.key;
   exchange.foreignAuthorization = outer.foreignAuthorization;
   exchange.formatRefusal = (error, requestId) => ({
     status: error.status,
-    text: tools.describeRefusal(error, requestId, takesBody(call) ? 'body' : 'query'),
+    text: tools.describeRefusal(error, requestId, isDataInBody(call) ? 'body' : 'query'),
     contentType: 'text/plain; charset=UTF-8',
     headers: [],
   });
@@ -167,20 +167,23 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
 function createCallRequest(outer: Request, { verb, target, body }: ToolCall): Request {
   const request = new Request(outer.socket);
   const bytes = Buffer.from(body ?? '');
-  const own = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(bytes.length) };
+  const bodyHeaders =
+    body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(bytes.length) };
   request.method = verb;
   request.url = target;
   request.httpVersion = outer.httpVersion;
   request.httpVersionMajor = outer.httpVersionMajor;
   request.httpVersionMinor = outer.httpVersionMinor;
-  const isKept = (name: string | undefined) => !OF_MESSAGE.test(String(name).toLowerCase());
-  request.rawHeaders = outer.rawHeaders.filter((_, i, raw) => isKept(raw[i - (i % 2)])).concat(...Object.entries(own));
-  const kept = <Value>(headers: Readonly<Record<string, Value>>) =>
-    Object.entries(headers).filter(([name]) => isKept(name));
-  const distinct = Object.entries(own).map(([name, value]) => [name, [value]] as const);
+  const isCallHeader = (name: string | undefined) => !MESSAGE_HEADERS.test(String(name).toLowerCase());
+  request.rawHeaders = outer.rawHeaders
+    .filter((_, i, raw) => isCallHeader(raw[i - (i % 2)]))
+    .concat(...Object.entries(bodyHeaders));
+  const callHeadersOf = <Value>(headers: Readonly<Record<string, Value>>) =>
+    Object.entries(headers).filter(([name]) => isCallHeader(name));
+  const distinctBodyHeaders = Object.entries(bodyHeaders).map(([name, value]) => [name, [value]] as const);
   Object.defineProperties(request, {
-    headers: { value: { ...Object.fromEntries(kept(outer.headers)), ...own } },
-    headersDistinct: { value: Object.fromEntries([...kept(outer.headersDistinct), ...distinct]) },
+    headers: { value: { ...Object.fromEntries(callHeadersOf(outer.headers)), ...bodyHeaders } },
+    headersDistinct: { value: Object.fromEntries([...callHeadersOf(outer.headersDistinct), ...distinctBodyHeaders]) },
   });
   if (bytes.length > 0) request.push(bytes);
   request.push(null);
@@ -192,7 +195,7 @@ function createCallRequest(outer: Request, { verb, target, body }: ToolCall): Re
  * Refuses a call whose path leads to another operation than that of its tool. For example, the value of `{id}` may be
  * the name of a route.
  */
-export function checkTool({ tool, group, operation }: Exchange): undefined {
-  if (tool?.group === group && tool.operation === operation) return;
+export function checkToolOperation({ toolCall, group, operation }: Exchange): undefined {
+  if (toolCall?.group === group && toolCall.operation === operation) return;
   throw refusal('ROUTE_NOT_FOUND', 'A value of path leads to another operation: send the value of an existing item');
 }

@@ -28,7 +28,7 @@ export function createCallRequest(tool: Tool, given: unknown, basePath: string):
   for (const [name, part] of Object.entries(parts)) reportUnknown(name, part, own(fields, name), report);
   const path = tool.segments.map((segment) => pathOf(segment, fieldsOf(own(fields, 'path'), '/path', report), report));
   const query = queryOf(fieldsOf(own(fields, 'query'), '/query', report), report);
-  const target = [basePath, tool.page, ...path].join('/') + (query === '' ? '' : `?${query}`);
+  const target = [basePath, tool.groupInUrl, ...path].join('/') + (query === '' ? '' : `?${query}`);
   if (target.length > MAX_TARGET_LENGTH) report('', `path and query have more than ${MAX_TARGET_LENGTH} characters`);
   const body = bodyOf(own(fields, 'body'), report);
   return problems.length > 0 ? { problems } : { target: target.startsWith('/') ? target : `/${target}`, body };

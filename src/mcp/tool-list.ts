@@ -11,7 +11,7 @@ import { inputSchema, outputSchema } from './schemas.ts';
 export interface Tool {
   readonly name: string;
   readonly group: string;
-  readonly page: string;
+  readonly groupInUrl: string;
   readonly operation: string;
   readonly verb: string;
   /** The segments of the path after the group. */
@@ -50,13 +50,13 @@ export function describeTools(group: Group): readonly Tool[] {
 
 function describeTool(name: string, operation: Operation, group: Group): Tool {
   const contract = group.contract.operations.get(operation.name);
-  const page = pageOf(group.name);
+  const groupInUrl = pageOf(group.name);
   const place = placeOf(operation.name, group);
   const { access = 'anyone', summary = contract?.summary } = operation.settings;
   return {
     name,
     group: group.name,
-    page,
+    groupInUrl,
     operation: operation.name,
     ...place,
     access,
@@ -66,7 +66,7 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
       description: descriptionOf(
         summary,
         contract,
-        [`${place.verb} /${page}`, ...place.segments.map(textOf)].join('/'),
+        [`${place.verb} /${groupInUrl}`, ...place.segments.map(textOf)].join('/'),
       ),
       inputSchema: inputSchema({ operation, contract, place, defs: group.contract.defs }),
       outputSchema: outputSchema(contract, group.contract.defs),

@@ -12,7 +12,10 @@ import type { WorkerReport } from './report.ts';
 import { createRequestCounts } from './request-counts.ts';
 
 /** The fields of an exchange that are counted. */
-export type AnsweredExchange = Pick<Exchange, 'group' | 'page' | 'operation' | 'verb' | 'caller' | 'credential'> &
+export type AnsweredExchange = Pick<
+  Exchange,
+  'group' | 'groupInUrl' | 'operation' | 'verb' | 'caller' | 'credentialId'
+> &
   Partial<Pick<Exchange, 'isClientFault'>>;
 
 /** The parts of a worker whose state is in the report. */
@@ -53,7 +56,7 @@ export function createWorkerMetrics(): WorkerMetrics {
       answered(exchange, status, bytes, duration) {
         const counts = requests.countsFor(servingPage(exchange), exchange.operation);
         requests.count(counts, exchange.verb, status, bytes, duration, exchange.isClientFault);
-        if (exchange.caller !== undefined) requests.countCredential(exchange.credential);
+        if (exchange.caller !== undefined) requests.countCredential(exchange.credentialId);
       },
     },
     takeReport({ app, credentials, identity, limiter, logWriter, tracing }) {

@@ -10,12 +10,12 @@ import { type LogLine, type Service, startService } from '../support/service.ts'
 function lineOf(facts: object, status = 200, bytes = 96, took = 12.3456): Record<string, unknown> {
   const lines: string[] = [];
   const exchange = {
-    resolved: { path: { raw: '/api/test' } },
+    resolvedPath: { path: { raw: '/api/test' } },
     verb: 'GET',
-    page: 'test',
+    groupInUrl: 'test',
     group: 'Test',
     operation: 'index',
-    credential: '',
+    credentialId: '',
     requestId: 'r-1',
     startedAt: 5,
   };
@@ -48,19 +48,27 @@ describe('a line', () => {
     ['as usual', {}, usual],
     [
       'of the group that serves, and not the one in the URL',
-      { page: 'other', group: 'Sdk' },
+      { groupInUrl: 'other', group: 'Sdk' },
       { ...usual, page: 'sdk' },
     ],
     [
       'of an explicit row',
-      { page: 'register', group: '', operation: 'register' },
+      { groupInUrl: 'register', group: '', operation: 'register' },
       { ...usual, page: 'register', operation: 'register' },
     ],
-    ['where nothing serves', { page: 'made-up', group: '', operation: '' }, { ...usual, page: '', operation: '' }],
-    ['with a credential', { credential: 'A1b2' }, { ...usual, credential: 'A1b2' }],
+    [
+      'where nothing serves',
+      { groupInUrl: 'made-up', group: '', operation: '' },
+      { ...usual, page: '', operation: '' },
+    ],
+    ['with a credential', { credentialId: 'A1b2' }, { ...usual, credential: 'A1b2' }],
     ['with an operation that is a route', { operation: 'GET {id}/"\\' }, { ...usual, operation: 'GET {id}/"\\' }],
-    ['with an unusual path', { resolved: { path: { raw: '/api/a"b\\c%20{' } } }, { ...usual, path: '/api/a"b\\c%20{' }],
-    ['without a path', { resolved: undefined }, { ...usual, path: '' }],
+    [
+      'with an unusual path',
+      { resolvedPath: { path: { raw: '/api/a"b\\c%20{' } } },
+      { ...usual, path: '/api/a"b\\c%20{' },
+    ],
+    ['without a path', { resolvedPath: undefined }, { ...usual, path: '' }],
   ];
   for (const [name, facts, line] of rows) test(name, () => assert.deepEqual(lineOf(facts), line));
 });

@@ -95,7 +95,7 @@ for (const [base, prefix] of [
       assert.deepEqual(rows.slice(4), generic);
       const { matches } = createRouter(routesWith('off', prefix), prefix).resolve(`${prefix}/docs/x`);
       assert.deepEqual(
-        matches.map(({ page, slugs }) => [page, slugs]),
+        matches.map(({ groupInUrl, slugs }) => [groupInUrl, slugs]),
         [['docs', ['x']]],
       );
     });

@@ -225,7 +225,7 @@ test('a comment is sent by the clock, whatever else is: nobody waits longer for 
       }
     })(),
   );
-  const live = sendEvents(busy, response, { begin: () => true, end() {}, fail() {}, left() {} }, 20);
+  const live = sendEvents(busy, response, { begin: () => true, end() {}, fail() {}, clientLeft() {} }, 20);
   let text = '';
   for await (const piece of response) {
     text += piece;
@@ -241,7 +241,7 @@ test('when nothing is sent for a while, a comment is', async () => {
       yield 1;
     })(),
   );
-  const live = sendEvents(never, response, { begin: () => true, end() {}, fail() {}, left() {} }, 5);
+  const live = sendEvents(never, response, { begin: () => true, end() {}, fail() {}, clientLeft() {} }, 5);
   let text = '';
   for await (const piece of response) {
     text += piece;

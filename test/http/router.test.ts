@@ -51,7 +51,7 @@ describe('resolve', () => {
   for (const [path, verb, expected] of rows) {
     test(`${verb} ${path}`, () => {
       const found = router.resolve(path).matches.find(({ route }) => takesMethod(route, verb));
-      assert.equal(found && `${found.route.path} page=${found.page} slugs=${found.slugs.join('|')}`, expected);
+      assert.equal(found && `${found.route.path} page=${found.groupInUrl} slugs=${found.slugs.join('|')}`, expected);
     });
   }
 
@@ -83,7 +83,7 @@ describe('resolve', () => {
 
   test('{page} is one segment and names the group', () => {
     const paged = createRouter([row('any', '/v2/{page}')]);
-    assert.equal(paged.resolve('/v2/user').matches[0]?.page, 'user');
+    assert.equal(paged.resolve('/v2/user').matches[0]?.groupInUrl, 'user');
     assert.equal(paged.resolve('/v2/user/x').matches.length, 0);
   });
 });

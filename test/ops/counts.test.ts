@@ -108,7 +108,12 @@ describe('createWorkerMetrics', () => {
       const metrics = createWorkerMetrics();
       t.after(metrics.close);
       metrics.takeReport(parts());
-      metrics.observer.answered({ group, page, operation, verb, caller: undefined, credential: '' }, 200, 1, 1);
+      metrics.observer.answered(
+        { group, groupInUrl: page, operation, verb, caller: undefined, credentialId: '' },
+        200,
+        1,
+        1,
+      );
       const counts = createRequestCounts();
       for (const piece of metrics.takeReport(parts()).requests) counts.add(piece);
       assert.deepEqual(Object.keys(flat(counts)), [label]);
@@ -134,11 +139,11 @@ test('credentials are counted by the id of their row, a refused one never, and b
   const metrics = createWorkerMetrics();
   t.after(metrics.close);
   const caller = { application: { id: 'a', name: 'a' }, handler: 'Sdk', methods: undefined };
-  const asked = { group: 'Sdk', page: 'x', operation: 'index', verb: 'GET' };
+  const asked = { group: 'Sdk', groupInUrl: 'x', operation: 'index', verb: 'GET' };
   for (let i = 0; i < MAX_CREDENTIALS + 5; i++)
-    metrics.observer.answered({ ...asked, caller, credential: `id ${i}` }, 200, 1, 1);
-  metrics.observer.answered({ ...asked, caller, credential: 'id 0' }, 200, 1, 1);
-  metrics.observer.answered({ ...asked, caller: undefined, credential: 'refused' }, 401, 1, 1);
+    metrics.observer.answered({ ...asked, caller, credentialId: `id ${i}` }, 200, 1, 1);
+  metrics.observer.answered({ ...asked, caller, credentialId: 'id 0' }, 200, 1, 1);
+  metrics.observer.answered({ ...asked, caller: undefined, credentialId: 'refused' }, 401, 1, 1);
   const { credentials } = metrics.takeReport(parts());
   assert.equal(credentials.length, MAX_CREDENTIALS + 1);
   assert.deepEqual(

@@ -55,7 +55,7 @@ describe('createOperationsServer', () => {
       logWriter: { droppedLines: () => 13 },
     };
     worker.observer.answered(
-      { group: 'Test', page: 'test', operation: 'index', verb: 'GET', caller, credential: 'a' },
+      { group: 'Test', groupInUrl: 'test', operation: 'index', verb: 'GET', caller, credentialId: 'a' },
       200,
       100,
       1,

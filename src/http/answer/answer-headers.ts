@@ -37,7 +37,7 @@ type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
 const EXPOSED = 'Access-Control-Expose-Headers';
 const NOSNIFF = ['X-Content-Type-Options', 'nosniff'];
 /** The last header lines of an answer. The sender replaces the two empty values. */
-export const COUNTED: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
+export const LAST_LINES: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
 /**
  * Maximum number of header sets in memory. Without a maximum, a client could fill the memory, because it may invent any
  * number of subdomains for a wildcard.
@@ -49,22 +49,22 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
   const headers = service?.headers ?? [];
   const cors = service?.cors;
   if (cors === undefined) {
-    const only = createSet({
+    const referenceSet = createSet({
       fixed: ON_EVERY_ANSWER,
       exposed: '*',
       headers,
       preflight: () => [...ON_EVERY_ANSWER, 'Access-Control-Max-Age', '86400'],
     });
-    return () => only;
+    return () => referenceSet;
   }
   const sets = new Map<string, HeaderSet>();
-  const other = policySet(cors, undefined, headers);
+  const foreignSet = policySet(cors, undefined, headers);
   return (origin) => {
-    if (origin === undefined && cors.allows !== undefined) return other;
+    if (origin === undefined && cors.allows !== undefined) return foreignSet;
     const allowed = cors.allows === undefined ? '*' : (origin as string);
-    const ready = sets.get(allowed);
-    if (ready !== undefined) return ready;
-    if (cors.allows?.(allowed) === false) return other;
+    const cached = sets.get(allowed);
+    if (cached !== undefined) return cached;
+    if (cors.allows?.(allowed) === false) return foreignSet;
     const set = policySet(cors, allowed, headers);
     if (sets.size >= MAX_SETS) sets.delete(sets.keys().next().value as string);
     sets.set(allowed, set);
@@ -116,8 +116,8 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
   };
   const usual = ['Content-Type', JSON_TYPE, ...fixed, ...exposeLine([]), ...headers];
   return {
-    json: [...usual, ...COUNTED],
-    uncached: [...usual, ...NO_STORE, ...COUNTED],
+    json: [...usual, ...LAST_LINES],
+    uncached: [...usual, ...NO_STORE, ...LAST_LINES],
     withOwn(own) {
       const ownNames = namesOf(own);
       const present = new Set(ownNames.map((name) => name.toLowerCase()));

@@ -14,7 +14,7 @@ export interface StreamEvents {
   /** Called when the stream fails. @param hasBegun whether the head has been sent */
   fail(error: unknown, bytes: number, hasBegun: boolean): void;
   /** Called when the client has left. The source has already been cancelled. */
-  left(bytes: number): void;
+  clientLeft(bytes: number): void;
 }
 
 export interface LiveStream {
@@ -75,7 +75,7 @@ export function sendStream(source: ByteSource, response: Writable, events: Strea
     isOver = true;
     reader.cancel(reason);
     // No other event of the response follows when the client has left.
-    if (response.destroyed) events.left(bytes);
+    if (response.destroyed) events.clientLeft(bytes);
   }
 
   function fail(error: unknown): void {
@@ -96,7 +96,7 @@ export function endBody(response: Writable, bytes: number, events: StreamEvents)
     response.off('finish', done);
     response.off('close', done);
     if (response.writableFinished) events.end(bytes);
-    else events.left(bytes);
+    else events.clientLeft(bytes);
   };
   response.on('finish', done);
   response.on('close', done);

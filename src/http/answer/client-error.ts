@@ -9,7 +9,7 @@ import { ALLOW_METHODS } from '../headers.ts';
 import type { Responder } from './response.ts';
 
 /** Node's error code → ours. Any other code means that the bytes are not HTTP. */
-const CODES: ReadonlyMap<string, ErrorCode> = new Map([
+const ERROR_CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['HPE_INVALID_URL', 'MALFORMED_PATH'],
   ['HPE_HEADER_OVERFLOW', 'HEADERS_TOO_LARGE'],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', 'BODY_TOO_LARGE'],
@@ -28,14 +28,14 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
   const refused = new WeakSet<Duplex>();
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const { exchange, last, isHeld } = connections.stateOf(socket);
+    const { exchange, lastResponse, hasWaitingRequests } = connections.stateOf(socket);
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
     // On a held connection, this server has paused reading. A late request there is not the fault of the client, so it
     // is not refused.
-    if (refused.has(socket) || (isLate && isHeld)) return;
+    if (refused.has(socket) || (isLate && hasWaitingRequests)) return;
     // The streamed answer has begun, so no error can be sent. The answer may depend on the rest of the body. After bad
     // bytes, the rest of the body will not come, so the connection is cut. A body that is only late is given more time.
-    if (exchange?.isStreamingAnswer && last === exchange.response && !exchange.request.complete) {
+    if (exchange?.isStreamingAnswer && lastResponse === exchange.response && !exchange.request.complete) {
       if (!isLate) socket.destroy();
       return;
     }
@@ -44,40 +44,40 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
       socket.destroy();
       return;
     }
-    const code = CODES.get(error.code ?? '') ?? 'MALFORMED_REQUEST';
-    const refuse = () => end(socket, respond.rawRefusal(refusal(code), newRequestId()));
-    if (last === undefined) return refuse();
-    const request = last.req as Request;
+    const code = ERROR_CODES.get(error.code ?? '') ?? 'MALFORMED_REQUEST';
+    const refuse = () => endSocket(socket, respond.rawRefusal(refusal(code), newRequestId()));
+    if (lastResponse === undefined) return refuse();
+    const request = lastResponse.req as Request;
     if (!request.complete) {
       // The error is in the body of the last request, so that request is refused, unless it has been answered.
       const bodyCode = isLate ? code : 'MALFORMED_REQUEST';
-      if (last !== exchange?.response) request.broken = bodyCode;
+      if (lastResponse !== exchange?.response) request.earlyError = bodyCode;
       else respond.fail(exchange, refusal(bodyCode));
-      return whenOut(last, () => end(socket));
+      return whenSent(lastResponse, () => endSocket(socket));
     }
     // The bad bytes follow a complete request, which is answered first. If possible, its answer announces the end of
     // the connection, and then no refusal follows. If the head of that answer has already promised to keep the
     // connection, the refusal follows the answer.
-    const hasPromisedMore = last.headersSent && last.shouldKeepAlive;
-    last.shouldKeepAlive = hasPromisedMore;
-    whenOut(last, hasPromisedMore ? refuse : () => end(socket));
+    const hasPromisedMore = lastResponse.headersSent && lastResponse.shouldKeepAlive;
+    lastResponse.shouldKeepAlive = hasPromisedMore;
+    whenSent(lastResponse, hasPromisedMore ? refuse : () => endSocket(socket));
   });
 
   // CONNECT asks for a proxy, which this server is not. Node does not emit 'request' for it.
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
-    end(socket, respond.rawRefusal(refusal('METHOD_NOT_ALLOWED'), newRequestId(), ['Allow', ALLOW_METHODS]));
+    endSocket(socket, respond.rawRefusal(refusal('METHOD_NOT_ALLOWED'), newRequestId(), ['Allow', ALLOW_METHODS]));
   });
 }
 
 /** Calls back when the last byte of the response is out. */
-function whenOut(response: ServerResponse, callback: () => void): void {
+function whenSent(response: ServerResponse, callback: () => void): void {
   if (response.writableFinished) callback();
   else response.once('finish', callback);
 }
 
 /** Ends the socket. `end()` is called once, because writing to a socket that Node has already ended is an error. */
-function end(socket: Duplex, text?: string): void {
+function endSocket(socket: Duplex, text?: string): void {
   socket.end(text);
   setTimeout(() => socket.destroy(), LINGER).unref();
 }

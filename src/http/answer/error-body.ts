@@ -7,7 +7,7 @@ import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { isThenable } from '../../base/values.ts';
 import { isErrorReply, type Refusal, type ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
-import { ownedHeaders } from '../headers.ts';
+import { allowedErrorHeaders } from '../headers.ts';
 
 export interface ErrorBody {
   readonly status: number;
@@ -48,13 +48,13 @@ export function createErrorFormat(format: NonNullable<ServiceOptions['formatErro
 function refusalOf(error: HttpError, requestId: string, exchange: Exchange | undefined, thrown: unknown): Refusal {
   const { status, code, message, details } = error;
   const refusal = { status, code, message, requestId, ...(details !== undefined && { errors: details }) };
-  if (exchange !== undefined) Object.assign(refusal, placeOf(exchange));
+  if (exchange !== undefined) Object.assign(refusal, requestFactsOf(exchange));
   return Object.defineProperty(refusal, 'cause', { value: thrown });
 }
 
-function placeOf({ page, operation, request, verb }: Exchange): Partial<Refusal> {
+function requestFactsOf({ groupInUrl, operation, request, verb }: Exchange): Partial<Refusal> {
   return {
-    ...(page !== '' && { page }),
+    ...(groupInUrl !== '' && { page: groupInUrl }),
     ...(operation !== '' && { method: operation }),
     path: String(request.url).replace(/[?#].*$/s, ''),
     verb,
@@ -84,19 +84,19 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
  * replaced.
  */
 function headersOf(
-  given: Readonly<Record<string, string>>,
+  replyHeaders: Readonly<Record<string, string>>,
   error: HttpError,
   subject: Subject,
   log: Log,
 ): Pick<ErrorBody, 'contentType' | 'headers'> {
-  const entries = Object.entries(given);
-  const typed = entries.find(([name]) => name.toLowerCase() === 'content-type');
-  const taken = new Set(Object.keys(error.headers ?? {}).map((name) => name.toLowerCase()));
-  const others = entries.filter((entry) => entry !== typed && !taken.has(entry[0].toLowerCase()));
-  const contentType = typed?.[1] ?? JSON_TYPE;
+  const entries = Object.entries(replyHeaders);
+  const typeEntry = entries.find(([name]) => name.toLowerCase() === 'content-type');
+  const errorHeaderNames = new Set(Object.keys(error.headers ?? {}).map((name) => name.toLowerCase()));
+  const others = entries.filter((entry) => entry !== typeEntry && !errorHeaderNames.has(entry[0].toLowerCase()));
+  const contentType = typeEntry?.[1] ?? JSON_TYPE;
   validateHeaderValue('Content-Type', contentType);
   return {
     contentType,
-    headers: ownedHeaders({ headers: Object.fromEntries(others), code: error.code }, subject, log),
+    headers: allowedErrorHeaders({ headers: Object.fromEntries(others), code: error.code }, subject, log),
   };
 }

@@ -113,7 +113,7 @@ export function sendEvents(
     if (isOver) return;
     stop();
     // No other event of the response follows when the client has left.
-    if (response.destroyed) events.left(bytes);
+    if (response.destroyed) events.clientLeft(bytes);
   }
 
   function stop(): void {

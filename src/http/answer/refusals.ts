@@ -6,7 +6,7 @@ import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { servingPage } from '../../base/page-name.ts';
 import type { ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
-import { NO_STORE, ownedHeaders } from '../headers.ts';
+import { allowedErrorHeaders, NO_STORE } from '../headers.ts';
 import { failEvent } from '../request-event.ts';
 import type { HeaderSet } from './answer-headers.ts';
 import { createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
@@ -33,14 +33,17 @@ export function createRefusals({ log, development }: { log: Log; development: bo
     const { requestId } = exchange;
     // The status is read first, because formatError gets the error itself as the cause and may change it.
     const { status } = error;
-    const own = error.headers === undefined ? NO_HEADERS : ownedHeaders(error, exchange, log);
+    const errorHeaders = error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error, exchange, log);
     const detail =
       development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
     const content =
       formatted === undefined
-        ? { status, text: envelope(error, requestId, detail), contentType: undefined, headers: own }
-        : { ...formatted, headers: formatted.headers.length === 0 ? own : [...formatted.headers, ...own] };
+        ? { status, text: envelope(error, requestId, detail), contentType: undefined, headers: errorHeaders }
+        : {
+            ...formatted,
+            headers: formatted.headers.length === 0 ? errorHeaders : [...formatted.headers, ...errorHeaders],
+          };
     if (content.status >= 500) failEvent(exchange, thrown);
     logCause(exchange, error, content.status);
     return content;
@@ -53,7 +56,7 @@ export function createRefusals({ log, development }: { log: Log; development: bo
       ...idsOf(exchange),
       page: servingPage(exchange),
       operation: exchange.operation,
-      ...(exchange.credential !== '' && { credential: exchange.credential }),
+      ...(exchange.credentialId !== '' && { credential: exchange.credentialId }),
       status,
       error_code: error.code,
     };

@@ -18,11 +18,11 @@ export interface ReplyParts {
   /** Sends a whole answer. @throws when a header cannot be sent; nothing has been sent then */
   readonly send: (exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array) => void;
   /** Sends the head of a streamed answer. @param last whether the connection ends with it @throws like `send` */
-  readonly sendHead: (exchange: Exchange, status: number, headers: readonly string[], last: boolean) => void;
+  readonly sendHead: (exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean) => void;
   /** Completes an answer that was streamed, or whose client left before its head was sent. */
   readonly complete: (exchange: Exchange, status: number, bytes: number) => void;
   readonly fail: (exchange: Exchange, error: unknown) => void;
-  readonly watch: WatchStream;
+  readonly watchStream: WatchStream;
 }
 
 export interface Replies {
@@ -31,7 +31,7 @@ export interface Replies {
   drain(): void;
 }
 
-export function createReplies({ log, send, sendHead, complete, fail, watch }: ReplyParts): Replies {
+export function createReplies({ log, send, sendHead, complete, fail, watchStream }: ReplyParts): Replies {
   /** One function for each open event stream. Calling the function ends the stream. */
   const endStreams = new Set<() => void>();
   let isDraining = false;
@@ -56,11 +56,11 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
   function sendAnswer(exchange: Exchange, answer: Answer): void {
     const { status, body, contentType } = answer;
     if (exchange.response.destroyed && exchange.capture === undefined) {
-      cancel(body);
+      cancelBody(body);
       return complete(exchange, status, 0);
     }
     if (clientHasContent(exchange, answer)) {
-      cancel(body);
+      cancelBody(body);
       return send(exchange, 304, withoutContentHeaders(answer.headers), '');
     }
     const headers = contentType === undefined ? [...answer.headers] : ['Content-Type', contentType, ...answer.headers];
@@ -72,13 +72,13 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
     else if (body.kind === 'bytes') send(exchange, status, headers, body.bytes);
     else if (exchange.capture !== undefined) collect(exchange, body, status, headers);
     else if (exchange.verb === 'HEAD') {
-      cancel(body);
+      cancelBody(body);
       send(exchange, status, headers, '');
     } else if (body.kind === 'stream') {
       exchange.watchClient();
       const stream = sendStream(body.source, exchange.response, streamEvents(exchange, status, headers, false));
       exchange.cancelBody = stream.cancel;
-      watch(exchange, (refusal) => {
+      watchStream(exchange, (refusal) => {
         stream.fail(refusal);
         exchange.abort(credentialLost());
       });
@@ -93,7 +93,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
     headers: readonly string[],
   ): void {
     if (body.kind === 'events') {
-      cancel(body);
+      cancelBody(body);
       return fail(exchange, refusal('UNENCODABLE_RESULT', 'The result is a stream of events, which no tool returns'));
     }
     exchange.watchClient();
@@ -101,7 +101,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
     const stream = sendStream(body.source, collector, {
       begin: () => !exchange.isAnswered,
       end: () => send(exchange, status, headers, collector.bytes()),
-      left: () => {},
+      clientLeft: () => {},
       fail: (error) => fail(exchange, error),
     });
     collector.once('error', stream.fail);
@@ -127,19 +127,24 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
     const endForDrain = () => end(new Error('the worker is draining'));
     endStreams.add(endForDrain);
     exchange.response.once('close', () => endStreams.delete(endForDrain));
-    watch(exchange, (refusal) => {
+    watchStream(exchange, (refusal) => {
       log.info('stream-ended-early', { ...requestFacts(exchange), ...describeError(refusal) });
       end(credentialLost());
     });
     if (isDraining) endForDrain();
   }
 
-  function streamEvents(exchange: Exchange, status: number, headers: readonly string[], last: boolean): StreamEvents {
+  function streamEvents(
+    exchange: Exchange,
+    status: number,
+    headers: readonly string[],
+    endsConnection: boolean,
+  ): StreamEvents {
     return {
       begin() {
         if (exchange.isAnswered) return false;
         try {
-          sendHead(exchange, status, headers, last);
+          sendHead(exchange, status, headers, endsConnection);
           return true;
         } catch (error) {
           fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
@@ -147,7 +152,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
         }
       },
       end: (bytes) => complete(exchange, status, bytes),
-      left: (bytes) => complete(exchange, status, bytes),
+      clientLeft: (bytes) => complete(exchange, status, bytes),
       fail(error, bytes, hasBegun) {
         if (!hasBegun) return fail(exchange, error);
         const facts = { ...requestFacts(exchange), ...describeError(error) };
@@ -174,7 +179,7 @@ function credentialLost(): Error {
 }
 
 function requestFacts(exchange: Exchange) {
-  return { ...idsOf(exchange), page: exchange.page, operation: exchange.operation };
+  return { ...idsOf(exchange), page: exchange.groupInUrl, operation: exchange.operation };
 }
 
 /** Only an answer to GET or HEAD with status 200 can become a 304 (RFC 9110, 13.2.1). */
@@ -213,14 +218,14 @@ export function discardResult(value: unknown): void {
     const content = isReply(value) ? value.body : value;
     if (typeof content !== 'object' || content === null || isJson(content)) return;
     if ('then' in content) Promise.resolve(content).catch(() => {});
-    else cancel(convertResult(content, 200).body);
+    else cancelBody(convertResult(content, 200).body);
   } catch {
     // The result cannot be converted to an answer, so it holds nothing that this code can close.
   }
 }
 
 /** Cancels the source of a body that is not read, because the source may hold a file or a database connection. */
-function cancel(body: AnswerBody): void {
+function cancelBody(body: AnswerBody): void {
   if (body.kind === 'events') void endSource(() => body.events.source[Symbol.asyncIterator]());
   else if (body.kind === 'stream') {
     const { source } = body;

@@ -7,12 +7,12 @@ import type { Log } from '../../base/log.ts';
 import type { ServiceDefinition } from '../../service/definition.ts';
 import type { AccessLog } from '../access-log.ts';
 import { unsentBytes } from '../connections/slow-readers.ts';
-import { isFollowed } from '../connections/turns.ts';
+import { hasWaitingRequests } from '../connections/turns.ts';
 import type { Exchange } from '../exchange.ts';
 import { NO_STORE } from '../headers.ts';
 import type { WatchStream } from '../open-streams.ts';
 import { endEvent } from '../request-event.ts';
-import { COUNTED, createHeaderSets, type HeaderSet } from './answer-headers.ts';
+import { createHeaderSets, type HeaderSet, LAST_LINES } from './answer-headers.ts';
 import { encodeResult, isJson } from './json.ts';
 import { createRefusals, isAnswerable } from './refusals.ts';
 import { createReplies } from './replies.ts';
@@ -58,7 +58,7 @@ export interface Responder {
   setDraining(): void;
 }
 
-const NONE: readonly string[] = [];
+const NO_HEADERS: readonly string[] = [];
 /**
  * Errors after which the connection ends. There are two reasons: the start of the next request cannot be found, or the
  * rest of the body is not worth reading.
@@ -100,16 +100,16 @@ export function createResponder({
     status: number,
     body: string,
     usual: string[],
-    extra: readonly string[] = NONE,
-    last = false,
+    extra: readonly string[] = NO_HEADERS,
+    endsConnection = false,
   ): void {
     if (exchange.capture !== undefined) return deliver(exchange, status, usual, body);
     const { response } = exchange;
     const bytes = Buffer.byteLength(body);
-    if (last || (isDraining && !isFollowed(exchange))) response.shouldKeepAlive = false;
+    if (endsConnection || (isDraining && !hasWaitingRequests(exchange))) response.shouldKeepAlive = false;
     usual[usual.length - 3] = exchange.requestId;
     usual[usual.length - 1] = String(bytes);
-    response.writeHead(status, extra === NONE ? usual : headersOf(exchange).extended(usual, extra));
+    response.writeHead(status, extra === NO_HEADERS ? usual : headersOf(exchange).extended(usual, extra));
     end(exchange, body);
     complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
   }
@@ -131,22 +131,23 @@ export function createResponder({
       end(exchange, body);
       complete(exchange, status, exchange.verb === 'HEAD' ? 0 : Buffer.byteLength(body));
     },
-    sendHead(exchange, status, headers, last) {
-      writeHead(exchange, status, headers, last);
-      clearTimeout(exchange.timer);
+    sendHead(exchange, status, headers, endsConnection) {
+      writeHead(exchange, status, headers, endsConnection);
+      clearTimeout(exchange.timeLimitTimer);
       exchange.isStreamingAnswer = true;
       onStreaming(exchange);
     },
     complete(exchange, status, bytes) {
       if (!exchange.isAnswered) complete(exchange, status, bytes);
     },
-    watch,
+    watchStream: watch,
   });
 
   /** Sends a head. @param headers the lines of the operation, to which the server adds its own */
-  function writeHead(exchange: Exchange, status: number, headers: readonly string[], last: boolean): void {
+  function writeHead(exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean): void {
     const { response, requestId } = exchange;
-    if (last || hasLongRest(exchange) || (isDraining && !isFollowed(exchange))) response.shouldKeepAlive = false;
+    if (endsConnection || hasLongRest(exchange) || (isDraining && !hasWaitingRequests(exchange)))
+      response.shouldKeepAlive = false;
     response.writeHead(status, [...headersOf(exchange).withOwn(headers), 'X-Request-Id', requestId]);
   }
 
@@ -162,7 +163,7 @@ export function createResponder({
    */
   function complete(exchange: Exchange, status: number, bytes: number): void {
     exchange.isAnswered = true;
-    if (exchange.timer !== undefined) clearTimeout(exchange.timer);
+    if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
     onSettled(exchange);
     if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
     const { response } = exchange;
@@ -215,7 +216,7 @@ export function createResponder({
       exchange.status,
       body,
       headersOf(exchange).json,
-      NONE,
+      NO_HEADERS,
       exchange.streamsBody && hasLongRest(exchange),
     );
   }
@@ -227,7 +228,7 @@ export function createResponder({
   function preflight(exchange: Exchange): void {
     const requested = exchange.request.headers['access-control-request-headers'];
     const headers = headersOf(exchange).preflight(requested);
-    send(exchange, 200, '', [...headers, ...COUNTED], NONE, hasLongRest(exchange));
+    send(exchange, 200, '', [...headers, ...LAST_LINES], NO_HEADERS, hasLongRest(exchange));
   }
 
   /**
@@ -250,14 +251,14 @@ export function createResponder({
 
   function refuse(exchange: Exchange, error: HttpError, thrown: unknown): void {
     const { status, text, contentType, headers } = refusals.answerTo(exchange, error, thrown);
-    const last =
+    const endsConnection =
       CLOSING_CODES.has(error.code) ||
       hasLongRest(exchange) ||
       (error.code === 'OVERLOADED' && isStillSending(exchange));
     const set = headersOf(exchange);
-    if (contentType === undefined) return send(exchange, status, text, set.uncached, headers, last);
+    if (contentType === undefined) return send(exchange, status, text, set.uncached, headers, endsConnection);
     const lines = set.withOwn(['Content-Type', contentType, ...NO_STORE, ...headers]);
-    send(exchange, status, text, [...lines, ...COUNTED], NONE, last);
+    send(exchange, status, text, [...lines, ...LAST_LINES], NO_HEADERS, endsConnection);
   }
 
   /** Says whether so much of the body may still come that ending the connection is cheaper than reading the body. */

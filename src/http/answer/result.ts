@@ -68,7 +68,7 @@ function convertResponse(response: Response): Answer {
   const { status, body: stream } = response;
   if (status < 200 || status > 599)
     throw unencodable(`a web Response of status ${status}`, 'return one from 200 to 599');
-  const entries = [...response.headers].filter(([name]) => !(response.url !== '' && OF_CONNECTION.test(name)));
+  const entries = [...response.headers].filter(([name]) => !(response.url !== '' && CONNECTION_HEADERS.test(name)));
   const lines = readHeaders(entries);
   if (stream === null || NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
   if (response.bodyUsed || stream.locked)
@@ -78,7 +78,7 @@ function convertResponse(response: Response): Answer {
 }
 
 /** Headers of a fetched Response that were about its connection, or about its body before inflating. */
-const OF_CONNECTION = /^(?:content-encoding|content-length|transfer-encoding|connection|keep-alive)$/;
+const CONNECTION_HEADERS = /^(?:content-encoding|content-length|transfer-encoding|connection|keep-alive)$/;
 
 /** @throws HttpError UNENCODABLE_RESULT */
 function readHeaders(entries: readonly (readonly [name: string, value: unknown])[]): Omit<Answer, 'status' | 'body'> {

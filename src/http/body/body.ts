@@ -1,5 +1,5 @@
-// Reads the body of a request up to its limit, inflates it and hands the bytes to decoder.ts. The dispatcher calls this
-// only when the operation needs the body. This file knows no formats.
+// Reads the body of a request up to its limit, inflates it and passes the bytes to decoder.ts or form.ts. A body that
+// the operation reads as a stream is in stream.ts.
 
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
@@ -10,20 +10,20 @@ import { type BodyKind, bodyKindOf } from './media-type.ts';
 import { Pieces } from './pieces.ts';
 
 /**
- * Receives the request data. All requests share one sink, because creating new functions for each request would cost 2
- * percent of the time of a POST.
+ * Receives the data of the body. All requests share one sink, because new functions for each request would cost 2
+ * percent of a POST.
  */
-export interface DataSink<Call> {
+export interface DataSink<Context> {
   /**
    * @param data undefined when the body is empty, which counts as no body
-   * @param call the `call` that readBody() was given
+   * @param context the value that the caller passed to readBody()
    * @param bytes the inflated body, for operations that read it raw
    */
-  done(exchange: Exchange, data: unknown, call: Call, bytes: Buffer | undefined): void;
+  done(exchange: Exchange, data: unknown, context: Context, bytes: Buffer | undefined): void;
   fail(exchange: Exchange, error: unknown): void;
 }
 
-/** The limits of the whole process that a body has to pass. */
+/** The limits of the whole process on bodies and requests. */
 export interface Intake {
   readonly budget: BodyBudget;
   /** Says whether more requests are under way than MAX_IN_FLIGHT allows. */
@@ -43,18 +43,18 @@ export interface BodyRules {
  *
  * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
  */
-export function readBody<Call>(
+export function readBody<Context>(
   exchange: Exchange,
   { limit, accepts }: BodyRules,
   { budget, isFull }: Intake,
-  sink: DataSink<Call>,
-  call: Call,
+  sink: DataSink<Context>,
+  context: Context,
 ): void {
   const { request, head } = exchange;
   const kind = bodyKindOf(head.contentType, accepts);
   const inflater = inflaterFor(head.contentEncoding);
-  const length = head.contentLength === undefined ? -1 : Number(head.contentLength);
-  if (length > limit) throw tooLarge(limit, length);
+  const announcedLength = head.contentLength === undefined ? -1 : Number(head.contentLength);
+  if (announcedLength > limit) throw tooLarge(limit, announcedLength);
   budget.begin(exchange);
   if (exchange.expectsContinue) exchange.response.writeContinue();
 
@@ -72,8 +72,8 @@ export function readBody<Call>(
     if (exchange.isAnswered) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
-    // A body that has arrived completely reserves no room in the budget, so no other upload has to wait because of it.
-    if (!request.complete && chunk.length !== length && !budget.reserve(exchange, chunk.length))
+    // A body in one chunk reserves no room in the budget, so no other upload has to wait because of it.
+    if (!request.complete && chunk.length !== announcedLength && !budget.reserve(exchange, chunk.length))
       return sink.fail(exchange, overloaded());
     keepChunk(exchange, chunk);
   });
@@ -81,22 +81,21 @@ export function readBody<Call>(
     exchange.onLost = undefined;
     if (exchange.isAnswered) return;
     budget.complete(exchange);
-    const { received } = exchange;
-    // The connection refers to this exchange until its next request comes. Without this line, the body would stay in
-    // memory until then.
-    exchange.received = undefined;
-    if (received === undefined) return sink.done(exchange, undefined, call, undefined);
+    const { receivedBody } = exchange;
+    // The connection refers to this exchange until its next request comes, and would keep the body in memory.
+    exchange.receivedBody = undefined;
+    if (receivedBody === undefined) return sink.done(exchange, undefined, context, undefined);
     if (isFull()) return sink.fail(exchange, overloaded());
-    const bytes = received instanceof Pieces ? received.join() : received;
-    if (inflater === undefined) return decode(exchange, kind, bytes, sink, call);
+    const bytes = receivedBody instanceof Pieces ? receivedBody.join() : receivedBody;
+    if (inflater === undefined) return decode(exchange, kind, bytes, sink, context);
     budget.inflate((done) =>
       inflater(bytes, { maxOutputLength: limit }, (error, inflated) => {
         if (exchange.isAnswered) return done();
         budget.add(exchange, error === null ? inflated.length : 0);
         done();
         if (error !== null) sink.fail(exchange, inflateFailure(error, limit));
-        else if (inflated.length === 0) sink.done(exchange, undefined, call, undefined);
-        else decode(exchange, kind, inflated, sink, call);
+        else if (inflated.length === 0) sink.done(exchange, undefined, context, undefined);
+        else decode(exchange, kind, inflated, sink, context);
       }),
     );
   });
@@ -104,14 +103,14 @@ export function readBody<Call>(
 
 /** Keeps a chunk of the body. Nearly every body is one chunk, which is then not copied. */
 function keepChunk(exchange: Exchange, chunk: Buffer): void {
-  const { received } = exchange;
-  if (received === undefined) exchange.received = chunk;
-  else if (received instanceof Pieces) received.add(chunk);
+  const { receivedBody } = exchange;
+  if (receivedBody === undefined) exchange.receivedBody = chunk;
+  else if (receivedBody instanceof Pieces) receivedBody.add(chunk);
   else {
     const pieces = new Pieces();
-    pieces.add(received);
+    pieces.add(receivedBody);
     pieces.add(chunk);
-    exchange.received = pieces;
+    exchange.receivedBody = pieces;
   }
 }
 
@@ -120,10 +119,16 @@ export function overloaded(): Error {
   return refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
 }
 
-function decode<Call>(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: DataSink<Call>, call: Call): void {
+function decode<Context>(
+  exchange: Exchange,
+  kind: BodyKind,
+  bytes: Buffer,
+  sink: DataSink<Context>,
+  context: Context,
+): void {
   if (kind === 'multipart') {
     decodeMultipart(exchange.head.contentType as string, bytes).then(
-      (data) => sink.done(exchange, data, call, bytes),
+      (data) => sink.done(exchange, data, context, bytes),
       (error) => sink.fail(exchange, error),
     );
     return;
@@ -137,7 +142,7 @@ function decode<Call>(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: D
   } catch (error) {
     return sink.fail(exchange, error);
   }
-  sink.done(exchange, data, call, bytes);
+  sink.done(exchange, data, context, bytes);
 }
 
 function inflateFailure(error: Error, limit: number): Error {

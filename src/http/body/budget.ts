@@ -1,20 +1,18 @@
 // Limits how many bytes of request bodies the process holds at once. An upload is a body that is not complete yet. When
-// room is short, uploads wait. A quarter of the limit is reserved for a few of the uploads, so that some always
-// complete. This file only counts: the exchanges hold the bytes.
-// Two kinds of small bodies are never refused and never wait:
-// - a body in one chunk, which costs only two additions
-// - a body of up to UPLOAD_COST bytes in several chunks
+// room is short, uploads wait. A quarter of the limit is reserved for a few privileged uploads, so that some always
+// complete. Two kinds of bodies are never refused and never wait:
+// - a body that comes in one chunk, whose bytes are not counted
+// - a body of up to SMALL_BODY bytes in several chunks
 import { getHeapStatistics } from 'node:v8';
 import type { Exchange } from '../exchange.ts';
 
 export interface BodyBudgetOptions {
   /**
-   * The budget in bytes. When BODY_LIMIT is more than a quarter of the budget, one upload at a time may exceed the
-   * budget.
+   * The budget in bytes. When BODY_LIMIT is more than a quarter of it, one upload at a time can exceed the budget.
    */
   readonly limit: number;
   readonly bodyLimit: number;
-  /** Returns the latest exchange of each connection. Called once a second while room is short. */
+  /** Returns the last exchange of each connection. Called every STALL_INTERVAL while room is short. */
   readonly exchanges: () => Iterable<Exchange>;
   /** Ends an upload that sends too little, to make room for uploads that wait. */
   readonly evict: (exchange: Exchange) => void;
@@ -26,32 +24,31 @@ export interface BodyBudget {
   /** Called before a body is read. */
   begin(exchange: Exchange): void;
   /**
-   * Counts bytes of a body that is not complete, and may pause the upload until there is room.
+   * Counts bytes of a body that is not complete, and pauses the upload when room is short.
    *
-   * @returns false when the body outgrows UPLOAD_COST and there is no room for it
+   * @returns false when the body outgrows SMALL_BODY and there is no room for it
    */
   reserve(exchange: Exchange, bytes: number): boolean;
   /** Counts bytes that the exchange holds in addition to those of `reserve`, such as the inflated body. */
   add(exchange: Exchange, bytes: number): void;
   /** Called when the body is complete. The bytes of the body still count until the request has its answer. */
   complete(exchange: Exchange): void;
-  /** Frees the bytes of the request. Called when the request has its answer. */
+  /** Stops counting the bytes of the request. Called when its answer is complete, or when its stream begins. */
   release(exchange: Exchange): void;
   /**
-   * Runs the work now, or later when too many bodies are being inflated. The bytes of an inflated body can be counted
-   * only after inflating. Until then, the limit on the number of inflations protects the memory.
+   * Runs the work now, or later when too many bodies are being inflated. The size of an inflated body is known only
+   * after inflating, so MAX_INFLATING protects the memory until then.
    */
   inflate(work: (done: () => void) => void): void;
 }
 
-/**
- * Bytes that the budget counts for each upload from its start: for its socket, its objects and the first 16 KiB of its
- * body.
- */
+/** Bytes that the budget counts for each upload from its start, in addition to the bytes of its body that have come. */
 const UPLOAD_COST = 16 * 1024;
+/** Maximum bytes of a body that never waits. */
+const SMALL_BODY = UPLOAD_COST;
 /** Maximum bytes that one read of a connection brings. */
 const READ_SIZE = 64 * 1024;
-/** Bytes that an upload must send in each STALL_INTERVAL while room is short. A slower upload is ended. */
+/** Minimum bytes that an upload must send in each STALL_INTERVAL while room is short. A slower upload is ended. */
 const SLOWEST_UPLOAD = 4 * 1024;
 /** Milliseconds between two checks for uploads that send too little. */
 const STALL_INTERVAL = 1000;
@@ -66,19 +63,19 @@ export function defaultBodyBudget(bodyLimit: number): number {
 }
 
 export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBudgetOptions): BodyBudget {
-  /** Bytes of the limit that only the uploads in `finishing` may use. */
-  const finishingRoom = limit / 4;
-  const maxFinishing = Math.max(1, Math.floor(finishingRoom / bodyLimit));
+  /** Bytes of the limit that only the uploads in `privileged` may use. */
+  const reservedRoom = limit / 4;
+  const maxPrivileged = Math.max(1, Math.floor(reservedRoom / bodyLimit));
   /** Bytes that all exchanges hold. */
   let totalHeld = 0;
   let uploads = 0;
   let inflating = 0;
   const waitingInflations: ((done: () => void) => void)[] = [];
-  /** Uploads that may use `finishingRoom`. */
-  const finishing = new Set<Exchange>();
+  /** Uploads that may use `reservedRoom`. */
+  const privileged = new Set<Exchange>();
   /** Uploads that wait for room, in the order in which they were paused. */
   const paused = new Set<Exchange>();
-  let timer: NodeJS.Timeout | undefined;
+  let stallTimer: NodeJS.Timeout | undefined;
 
   function room(): number {
     return limit - totalHeld - uploads * UPLOAD_COST;
@@ -94,38 +91,35 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     paused.delete(exchange);
     exchange.request.resume();
     exchange.request.socket.resume();
-    // After a pause that is longer than a check interval, an upload that has sent nothing is ended. Bytes that came
-    // during the pause arrive within two turns of the event loop, so the check waits for two turns.
+    // The counts are equal only when evictStalled() ran during the pause. An upload that sent nothing in such a long
+    // pause is ended. Node delivers bytes that came during the pause within two turns of the event loop.
     if (exchange.lastHeldBytes === exchange.heldBytes) setImmediate(setImmediate, evictSilent, exchange);
     else exchange.lastHeldBytes = -1;
   }
 
-  /** Adds the upload to `finishing` when there is a place. @returns whether the upload is in `finishing` now */
-  function claimFinishing(exchange: Exchange): boolean {
-    if (finishing.size < maxFinishing) finishing.add(exchange);
-    return finishing.has(exchange);
+  /** Makes the upload privileged when there is a place. @returns whether the upload is privileged now */
+  function claimReserve(exchange: Exchange): boolean {
+    if (privileged.size < maxPrivileged) privileged.add(exchange);
+    return privileged.has(exchange);
   }
 
-  /**
-   * Resumes the paused uploads, the oldest pause first, while each has room for one more read or a place in
-   * `finishing`.
-   */
+  /** Resumes paused uploads, the oldest pause first, while there is room for one more read or a privileged place. */
   function resumePaused(): void {
     for (const exchange of paused) {
-      if (room() < finishingRoom + READ_SIZE && !claimFinishing(exchange)) break;
+      if (room() < reservedRoom + READ_SIZE && !claimReserve(exchange)) break;
       resume(exchange);
     }
   }
 
-  function startTimer(): void {
-    timer ??= setInterval(evictStalled, STALL_INTERVAL).unref();
+  function watchForStalls(): void {
+    stallTimer ??= setInterval(evictStalled, STALL_INTERVAL).unref();
   }
 
-  /** Ends uploads that are not paused and send too little. `resume` checks those that were paused. */
+  /** Ends uploads that send too little without being paused. `resume` checks the paused ones. */
   function evictStalled(): void {
-    if (paused.size === 0 && room() >= finishingRoom) {
-      clearInterval(timer);
-      timer = undefined;
+    if (paused.size === 0 && room() >= reservedRoom) {
+      clearInterval(stallTimer);
+      stallTimer = undefined;
       return;
     }
     const stalled: Exchange[] = [];
@@ -139,7 +133,6 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     for (const exchange of stalled) evict(exchange);
   }
 
-  /** Ends an upload that has sent nothing during its pause, when the pause was longer than a check interval. */
   function evictSilent(exchange: Exchange): void {
     if (exchange.isUploading && exchange.heldBytes === exchange.lastHeldBytes && !paused.has(exchange)) evict(exchange);
   }
@@ -153,8 +146,8 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     if (!exchange.isUploading) return;
     exchange.isUploading = false;
     uploads--;
-    if (exchange.heldBytes <= UPLOAD_COST) return;
-    finishing.delete(exchange);
+    if (exchange.heldBytes <= SMALL_BODY) return;
+    privileged.delete(exchange);
     paused.delete(exchange);
   }
 
@@ -176,14 +169,14 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     },
     reserve(exchange, bytes) {
       const heldBytes = exchange.heldBytes;
-      if (heldBytes + bytes > UPLOAD_COST && heldBytes <= UPLOAD_COST && room() < bytes) {
-        startTimer();
+      if (heldBytes + bytes > SMALL_BODY && heldBytes <= SMALL_BODY && room() < bytes) {
+        watchForStalls();
         return false;
       }
       add(exchange, bytes);
-      if (exchange.heldBytes <= UPLOAD_COST || room() >= finishingRoom) return true;
-      startTimer();
-      if (!claimFinishing(exchange)) pause(exchange);
+      if (exchange.heldBytes <= SMALL_BODY || room() >= reservedRoom) return true;
+      watchForStalls();
+      if (!claimReserve(exchange)) pause(exchange);
       return true;
     },
     add,

@@ -1,5 +1,4 @@
-// Decodes the bytes of a body into request data: inflates, decodes UTF-8, parses JSON. This file knows formats and no
-// sockets: body.ts reads the bytes.
+// Decodes the bytes of a body, which body.ts and stream.ts read: inflates, decodes UTF-8, parses JSON.
 import { isUtf8 } from 'node:buffer';
 import { Duplex, pipeline } from 'node:stream';
 import { zlib } from '../../base/builtins.ts';
@@ -17,7 +16,7 @@ export function decodeBody(kind: Exclude<BodyKind, 'multipart' | 'blob'>, bytes:
 /** Decodes UTF-8 and refuses bad bytes. A byte order mark is dropped. */
 function decodeText(kind: BodyKind, bytes: Buffer): string {
   const text = bytes.toString('utf8');
-  // toString() replaces bad bytes by U+FFFD, but a client may also send that character itself, so isUtf8() decides.
+  // toString() replaces bad bytes by U+FFFD. A client can also send that character itself, so isUtf8() decides.
   if (text.includes('\ufffd') && !isUtf8(bytes))
     throw refusal(
       kind === 'json' ? 'MALFORMED_JSON' : 'MALFORMED_BODY',
@@ -27,8 +26,8 @@ function decodeText(kind: BodyKind, bytes: Buffer): string {
 }
 
 /**
- * Finds the first bad byte: encodes the text again and compares the bytes. The first difference is at a bad byte, or at
- * a character that is cut off at the end of the body.
+ * Finds the first bad byte: encodes the text again and compares the bytes. They differ first at the bad byte,
+ * or at a character that is cut off at the end of the body.
  */
 function firstBadByte(bytes: Buffer, text: string): number {
   return Buffer.from(text).findIndex((byte, index) => byte !== bytes[index]);
@@ -43,8 +42,8 @@ function parseJson(text: string): unknown {
     const problem = position >= text.length ? 'it ends too early' : 'there is a character that does not belong';
     throw refusal('MALFORMED_JSON', `Cannot parse the body as JSON: ${problem}, at position ${position}`);
   }
-  // A reviver of JSON.parse() that checks each key would cost more than half of each parse. So the value is searched
-  // only when its text may contain a forbidden key.
+  // Checking each key by a reviver of JSON.parse() would cost more than half of the parse. So the value is searched
+  // only when its text suggests a forbidden key.
   if (text.includes('proto') || text.includes('\\u00')) checkKeys(value);
   return value;
 }
@@ -69,25 +68,23 @@ function checkKeys(root: unknown): void {
   }
 }
 
-/**
- * Matches white space and then one JSON token, if one follows. The caller has already replaced the escapes in strings.
- */
+/** Matches white space, and one JSON token if one follows. The text must have no escapes in its strings. */
 const TOKEN = /[\t\n\r ]*("[^"]*"|[[\]{}:,]|-?\d[\d.eE+-]*|true|false|null)?/y;
 
 /**
- * Finds where the JSON is wrong. A client needs the position, but must not see V8's message, which may quote the body.
- * When a value is missing, V8's message has no position. This function then reads the tokens one by one. All tokens
- * before the missing value are valid, so the first wrong token is at the position.
+ * Finds where the JSON is wrong. A client needs the position, but must not see V8's message, which can quote the body.
+ * V8's message has no position when a value is missing. Then this function reads the tokens one by one, until it finds
+ * one in the place of a value.
  */
 function jsonErrorPosition(text: string, message: string): number {
   const position = / at position (\d+)(?: \(line \d+ column \d+\))?$/.exec(message)?.[1];
   if (position !== undefined) return Number(position);
   if (!message.endsWith(' is not valid JSON')) return text.length;
   // TOKEN would overflow the stack at 10 million escapes in a string, so they are replaced first.
-  const plain = text.replace(/\\./g, '__');
+  const unescaped = text.replace(/\\./g, '__');
   TOKEN.lastIndex = 0;
   for (let previous = ',', token: string | undefined; ; previous = token) {
-    token = TOKEN.exec(plain)?.[1];
+    token = TOKEN.exec(unescaped)?.[1];
     if (token === undefined) return TOKEN.lastIndex;
     const isValueMissing = '[,:'.includes(previous) && ']},:'.includes(token) && previous + token !== '[]';
     if (isValueMissing) return TOKEN.lastIndex - 1;

@@ -1,5 +1,5 @@
 // Parses query strings, urlencoded forms and multipart forms into fields. Every step takes linear time, and the number
-// of fields is limited, so a form costs about as much time as a JSON body of its size. This file knows no sockets.
+// of fields is limited, so a form costs about as much time as a JSON body of its size.
 import { refusal } from '../../base/errors.ts';
 import { unescapeBytes } from '../../base/node-internals.ts';
 import type { FormValue } from '../../controller.ts';
@@ -65,7 +65,7 @@ export async function decodeMultipart(contentType: string, bytes: Buffer): Promi
   return fields;
 }
 
-/** Refuses too many parts and too long part headers: Node's parser is slow with them and does not limit them. */
+/** Refuses too many parts and too long part headers, because Node's parser is slow with them and has no limit. */
 function checkParts(boundary: string, bytes: Buffer): void {
   if (boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH)
     throw refusal(
@@ -104,8 +104,8 @@ export function objectWithoutPrototype<V>(): Record<string, V> {
 }
 
 function addValue<V>(fields: Record<string, V | V[]>, key: string, value: V): void {
-  const present = fields[key];
-  if (present === undefined) fields[key] = value;
-  else if (Array.isArray(present)) present.push(value);
-  else fields[key] = [present, value];
+  const existing = fields[key];
+  if (existing === undefined) fields[key] = value;
+  else if (Array.isArray(existing)) existing.push(value);
+  else fields[key] = [existing, value];
 }

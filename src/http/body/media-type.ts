@@ -1,15 +1,14 @@
-// Chooses the decoder of a request body by its Content-Type, which Node parses by the WHATWG standard. This file reads
-// no body.
+// Chooses the decoder of a request body by its Content-Type, which Node parses by the WHATWG standard.
 import type { MIMEType } from 'node:util';
 import { util } from '../../base/builtins.ts';
 import { refusal } from '../../base/errors.ts';
 
-/** The way a body is decoded. A `blob` is handed over undecoded, because the operation accepts its media type. */
+/** How a body is decoded. A `blob` is passed to the operation undecoded, because the operation accepts its type. */
 export type BodyKind = 'json' | 'form' | 'multipart' | 'text' | 'blob';
 
 const KINDS: ReadonlyMap<string, BodyKind> = new Map([
   ['application/json', 'json'],
-  // Many clients send this spelling, and parsing it would take microseconds of each request.
+  // Many clients send this spelling. Parsing it would cost microseconds for each request.
   ['application/json; charset=utf-8', 'json'],
   ['application/x-www-form-urlencoded', 'form'],
   ['multipart/form-data', 'multipart'],

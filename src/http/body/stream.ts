@@ -1,5 +1,5 @@
 // Gives the body of a request to the operation as a stream (`body: 'stream'`). The stream inflates the body, and reads
-// from the client only as fast as the operation reads. The body is not held in memory. This file knows no formats.
+// from the client only as fast as the operation reads. The body is not held in memory.
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import { tooLarge } from './body.ts';
@@ -8,7 +8,7 @@ import { createInflateStream, malformedEncoding } from './decoder.ts';
 /**
  * Creates the stream. A client that waits for `100 Continue` gets it when the operation reads for the first time.
  *
- * @param limit bytes, counted after inflating; a longer body makes the stream fail with 413
+ * @param limit maximum bytes, counted after inflating; a longer body makes the stream fail with 413
  * @throws HttpError UNSUPPORTED_ENCODING, BODY_TOO_LARGE
  */
 export function streamBody(exchange: Exchange, limit: number): ReadableStream<Uint8Array> {

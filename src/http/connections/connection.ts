@@ -9,57 +9,52 @@ export interface Connection {
   readonly slot: number;
   /** The exchange of the request that began last. */
   exchange: Exchange | undefined;
-  /** The number of requests that wait until `exchange` has its answer. */
-  waiting: number;
+  /** The number of pipelined requests that wait until `exchange` has its answer. */
+  waitingCount: number;
   /** The response of the last request that had to wait. */
-  lastWaiting: ServerResponse | undefined;
+  lastWaitingResponse: ServerResponse | undefined;
   /**
-   * The number of the sweep at the last answer. Before the first answer, the number of the sweep at the start of the
-   * connection.
+   * The number of the sweep at which the connection was last in use: at its start, at the end of an answer, or when a
+   * sweep found unsent bytes.
    */
   idleSince: number;
+  /** Counts the starts and the ends of answers of all connections. A lower number means an older last use. */
+  activityOrder: number;
   /**
-   * The rank of the connection's last answer, or of its start, among those of all connections. A lower number is older.
-   */
-  order: number;
-  /**
-   * The bytes that had been received when a draining worker last called `closeIdleConnections`; -1 before the first
+   * The bytes that had been received at the last call of `closeIdleConnections` (connections.ts); -1 before the first
    * call.
    */
-  readBefore: number;
+  lastReadBytes: number;
   /** The bytes that the kernel had taken at the last sweep that found unsent bytes; -1 before the first such sweep. */
-  sentBefore: number;
+  lastSentBytes: number;
   /**
-   * The number of the sweep that first found the bytes in `sentBefore`. Since that sweep, the client has read nothing.
+   * The number of the sweep that first found the value of `lastSentBytes`. The client has read nothing since then.
    */
   stalledSince: number;
 }
 
 /**
- * The key of the property that holds the connection. A Map look-up for each request would cost more than this property.
+ * The key of the property that holds the connection. A look-up in a Map for each request would cost more.
  */
 const CONNECTION = Symbol('connection');
 
 export type TrackedSocket = Socket & { [CONNECTION]?: Connection };
 
-export function attachConnection(socket: TrackedSocket, slot: number, sweep: number, order: number): void {
+export function attachConnection(socket: TrackedSocket, slot: number, sweep: number, activityOrder: number): void {
   socket[CONNECTION] = {
     slot,
     exchange: undefined,
-    waiting: 0,
-    lastWaiting: undefined,
+    waitingCount: 0,
+    lastWaitingResponse: undefined,
     idleSince: sweep,
-    order,
-    readBefore: -1,
-    sentBefore: -1,
+    activityOrder,
+    lastReadBytes: -1,
+    lastSentBytes: -1,
     stalledSince: sweep,
   };
 }
 
-/**
- * Returns the connection of any socket. The result is undefined when the socket was refused or belongs to another
- * server.
- */
+/** Returns undefined for a socket that was refused at once, and for a socket of another server. */
 export function findConnection(socket: object): Connection | undefined {
   return (socket as TrackedSocket)[CONNECTION];
 }
@@ -70,11 +65,11 @@ export function connectionOf(socket: object): Connection {
 }
 
 /**
- * Milliseconds between two sweeps. A time limit may take effect up to one second late, and two sweeps fit into that
- * second.
+ * Milliseconds between two sweeps. A time limit takes effect up to two sweeps late.
  */
 export const SWEEP_INTERVAL = 500;
 
+/** Returns the number of sweeps, at least one, that cover the milliseconds. */
 export function sweepsIn(milliseconds: number): number {
   return Math.max(1, Math.ceil(milliseconds / SWEEP_INTERVAL));
 }

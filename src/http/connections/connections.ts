@@ -1,7 +1,6 @@
-// The open connections of one server: their number, their last exchange, and the sweep that ends idle connections. One
-// sweep (a regular check of all connections) replaces Node's own keep-alive timer. Node sets and clears its timer on
-// every request, which costs 4 percent of the request (docs/PERFORMANCE.md). This file does not decide what a request
-// gets.
+// The open connections of one server: limits their number and ends idle ones. A sweep (a regular check of all
+// connections) replaces Node's own keep-alive timer, because Node sets and clears its timer on every request. That
+// costs 4 percent of the request (docs/PERFORMANCE.md).
 import type { Server, ServerResponse } from 'node:http';
 import type { Exchange } from '../exchange.ts';
 import {
@@ -30,10 +29,15 @@ export interface ConnectionLimits extends SlowReaderLimits {
 }
 
 export interface Connections extends Pick<Turns, 'defer'> {
-  /** Tracks each socket that the server emits with this event. */
+  /** Tracks each socket that the server emits with `event`, and limits their number. */
   watch(server: Server, event: 'connection' | 'secureConnection'): void;
-  /** @returns false when the answer to an earlier request ends the connection: the new request is then not served */
+  /**
+   * Notes the exchange as the last one of its connection.
+   *
+   * @returns false when the answer to an earlier request ends the connection, so the new request must not be served
+   */
   begin(exchange: Exchange): boolean;
+  /** Called when the answer is complete. The idle time of the connection begins. */
   end(exchange: Exchange): void;
   stateOf(socket: object): ConnectionState;
   /** Returns the exchange that began last on each connection. */
@@ -43,10 +47,10 @@ export interface Connections extends Pick<Turns, 'defer'> {
 export interface ConnectionState {
   /** The exchange that began last. */
   readonly exchange: Exchange | undefined;
-  /** The response of the last request, which may still wait for its turn. */
-  readonly last: ServerResponse | undefined;
-  /** True when requests wait for their turn, so the server does not read the socket. */
-  readonly isHeld: boolean;
+  /** The response of the last request, which can still be waiting for the answers before it. */
+  readonly lastResponse: ServerResponse | undefined;
+  /** True when pipelined requests wait for earlier answers, so the server does not read the socket. */
+  readonly hasWaitingRequests: boolean;
 }
 
 export function createConnections({
@@ -54,7 +58,7 @@ export function createConnections({
   maxConnections,
   ...readerLimits
 }: ConnectionLimits): Connections {
-  // A list with free slots is used instead of a Set. A Set replaces its internal table while entries are added and
+  // This is a list with free slots and not a Set. A Set replaces its internal table while entries are added and
   // deleted, and the replaced tables stay in the old generation of the heap. Each such table keeps closed connections
   // in memory until the next full garbage collection.
   const sockets: (TrackedSocket | undefined)[] = [];
@@ -62,15 +66,15 @@ export function createConnections({
   const idleSweeps = sweepsIn(keepAliveTimeout);
   const cutSlowReaders = createSlowReaders(readerLimits);
   const turns = createTurns();
-  let sweeps = 0;
-  let lastOrder = 0;
+  let sweepCount = 0;
+  let nextActivityOrder = 0;
   let timer: NodeJS.Timeout | undefined;
 
   function add(socket: TrackedSocket): void {
-    if (sockets.length - freeSlots.length >= maxConnections && !endOldest()) return void socket.destroy();
+    if (sockets.length - freeSlots.length >= maxConnections && !destroyOldest()) return void socket.destroy();
     const slot = freeSlots.pop() ?? sockets.length;
     sockets[slot] = socket;
-    attachConnection(socket, slot, sweeps, lastOrder++);
+    attachConnection(socket, slot, sweepCount, nextActivityOrder++);
     socket.on('close', remove);
     timer ??= setInterval(sweep, SWEEP_INTERVAL).unref();
   }
@@ -78,8 +82,8 @@ export function createConnections({
   function remove(this: TrackedSocket): void {
     const connection = connectionOf(this);
     const { slot, exchange } = connection;
-    // At each garbage collection, V8 copies everything to which a closed connection still refers. On Node 24 and later,
-    // the copying costs up to 10 µs for each connection (docs/PERFORMANCE.md). So the references are removed here.
+    // V8 would copy what a closed connection refers to at each garbage collection: up to 10 µs for each connection on
+    // Node 24 and later (docs/PERFORMANCE.md). So the references are removed here.
     connection.exchange = undefined;
     turns.forget(connection);
     sockets[slot] = undefined;
@@ -88,60 +92,63 @@ export function createConnections({
       clearInterval(timer);
       timer = undefined;
     }
-    // Here the body of the last request is still arriving. No client is left to read its answer, so the request ends
-    // now.
+    // With `onLost`, the body of the last request was still arriving. Nobody can read its answer, so it ends now.
     if (exchange?.onLost === undefined) return;
     exchange.response.destroy();
     exchange.onLost();
   }
 
   function sweep(): void {
-    sweeps++;
-    const writing: TrackedSocket[] = [];
+    sweepCount++;
+    const unsentSockets: TrackedSocket[] = [];
     for (const socket of sockets) {
       if (socket === undefined) continue;
       const connection = connectionOf(socket);
       if (socket.writableLength > 0) {
-        connection.idleSince = sweeps;
+        connection.idleSince = sweepCount;
         // A socket that is being closed has no handle, so the counters of the kernel cannot be read.
-        if (!socket.destroyed) writing.push(socket);
-      } else if (connection.exchange !== undefined && isIdle(connection) && sweeps - connection.idleSince > idleSweeps)
+        if (!socket.destroyed) unsentSockets.push(socket);
+      } else if (
+        connection.exchange !== undefined &&
+        isIdle(connection) &&
+        sweepCount - connection.idleSince > idleSweeps
+      )
         // Connections without any request are not ended here, because Node itself ends them at HEADERS_TIMEOUT.
         socket.destroy();
     }
-    cutSlowReaders(writing, sweeps);
+    cutSlowReaders(unsentSockets, sweepCount);
   }
 
   /**
-   * Ends the idle connections of a worker that drains (completes its requests and then exits). Such a worker calls this
-   * function again and again. Node's own function would also end a connection whose client is still reading its answer.
-   * A connection that has received bytes since the last call is spared, because a request may be on its way.
+   * Ends the idle connections of a worker that drains (completes its requests and then exits). The worker repeats the
+   * call. Node's own function would also end a connection whose client is still reading its answer. A connection that
+   * has received bytes since the last call is spared, because these bytes can be the start of a request.
    */
   function closeIdleConnections(): void {
     for (const socket of sockets) {
       const connection = socket && connectionOf(socket);
       if (socket === undefined || connection?.exchange === undefined) continue;
       if (!isIdle(connection) || socket.writableLength > 0) continue;
-      if (socket.bytesRead === connection.readBefore) socket.destroy();
-      connection.readBefore = socket.bytesRead;
+      if (socket.bytesRead === connection.lastReadBytes) socket.destroy();
+      connection.lastReadBytes = socket.bytesRead;
     }
   }
 
   /**
-   * Ends the oldest connection without a request, or else the one that was idle for longest. The search takes 0.1 ms at
-   * 10,000 connections.
+   * Ends the oldest connection that has sent no request, or else the one that has been idle for longest. The search
+   * takes 0.1 ms for 10,000 connections.
    *
-   * @returns whether there was such a connection
+   * @returns false when no connection could be ended
    */
-  function endOldest(): boolean {
+  function destroyOldest(): boolean {
     let oldest: TrackedSocket | undefined;
     let lowest = Number.POSITIVE_INFINITY;
     for (const socket of sockets) {
       if (socket === undefined) continue;
       const connection = connectionOf(socket);
-      // A connection that came after the last sweep may be about to send its request, so it does not count as silent.
-      const isSilent = connection.exchange === undefined && connection.idleSince < sweeps;
-      const rank = isSilent ? connection.order - lastOrder : connection.order;
+      // A connection that came after the last sweep is probably about to send its request, so it is not silent yet.
+      const isSilent = connection.exchange === undefined && connection.idleSince < sweepCount;
+      const rank = isSilent ? connection.activityOrder - nextActivityOrder : connection.activityOrder;
       if (rank >= lowest || !isIdle(connection) || socket.writableLength > 0 || socket.destroyed) continue;
       oldest = socket;
       lowest = rank;
@@ -163,8 +170,8 @@ export function createConnections({
     },
     end(exchange) {
       const connection = connectionOf(exchange.request.socket);
-      connection.idleSince = sweeps;
-      connection.order = lastOrder++;
+      connection.idleSince = sweepCount;
+      connection.activityOrder = nextActivityOrder++;
     },
     defer: turns.defer,
     *exchanges() {
@@ -177,13 +184,13 @@ export function createConnections({
       const connection = findConnection(socket);
       return {
         exchange: connection?.exchange,
-        last: connection?.waiting ? connection.lastWaiting : connection?.exchange?.response,
-        isHeld: connection !== undefined && connection.waiting > 0,
+        lastResponse: connection?.waitingCount ? connection.lastWaitingResponse : connection?.exchange?.response,
+        hasWaitingRequests: connection !== undefined && connection.waitingCount > 0,
       };
     },
   };
 }
 
-function isIdle({ exchange, waiting }: Connection): boolean {
-  return waiting === 0 && (exchange === undefined || exchange.isAnswered);
+function isIdle({ exchange, waitingCount }: Connection): boolean {
+  return waitingCount === 0 && (exchange === undefined || exchange.isAnswered);
 }

@@ -1,12 +1,12 @@
 // Cuts clients that do not read their answers. The server holds a whole answer in memory until its last byte is sent,
-// so a client that reads nothing occupies memory. Such a client is cut after a time limit, or at once when the unread
-// answers of all clients are too large.
+// so a client that reads nothing occupies memory. Such a client is cut after a time limit, or at the next sweep (a
+// regular check of all connections) when the unread answers of all clients are too large.
 import type { Socket } from 'node:net';
 import { tcpCounters } from '../../base/node-internals.ts';
 import { connectionOf, sweepsIn, type TrackedSocket } from './connection.ts';
 
 export interface SlowReaderLimits {
-  /** Milliseconds in which a client must take some part of its answer. */
+  /** Milliseconds within which a client must read at least one more byte of its answer. */
   readonly readTimeout: number;
   /**
    * Maximum unread bytes of all answers together. Beyond this maximum, clients that read nothing are cut, the longest
@@ -16,23 +16,21 @@ export interface SlowReaderLimits {
 }
 
 /**
- * Cuts slow readers.
- *
- * @param writing the sockets that still have unsent bytes
+ * @param unsentSockets the sockets that still have unsent bytes
  * @param sweep the number of this sweep
  */
-export type CutSlowReaders = (writing: readonly TrackedSocket[], sweep: number) => void;
+export type CutSlowReaders = (unsentSockets: readonly TrackedSocket[], sweep: number) => void;
 
 export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits): CutSlowReaders {
   const maxSweeps = sweepsIn(readTimeout);
 
-  /** Cuts a client that has read nothing for too long. Returns whether the client has read since the last sweep. */
-  function isReading(socket: TrackedSocket, sweep: number): boolean {
+  /** Cuts a client that has read nothing for too long. @returns whether the client has read since the last sweep */
+  function checkReader(socket: TrackedSocket, sweep: number): boolean {
     const connection = connectionOf(socket);
     if (connection.exchange !== undefined) connection.exchange.unsent = unsentBytes(socket);
     const sent = sentBytes(socket);
-    if (sent !== connection.sentBefore) {
-      connection.sentBefore = sent;
+    if (sent !== connection.lastSentBytes) {
+      connection.lastSentBytes = sent;
       connection.stalledSince = sweep;
       return true;
     }
@@ -40,10 +38,10 @@ export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits):
     return false;
   }
 
-  return (writing, sweep) => {
-    const stalled = writing.filter((socket) => !isReading(socket, sweep) && !socket.destroyed);
+  return (unsentSockets, sweep) => {
+    const stalled = unsentSockets.filter((socket) => !checkReader(socket, sweep) && !socket.destroyed);
     let excess = -maxUnread;
-    for (const { destroyed, writableLength } of writing) if (!destroyed) excess += writableLength;
+    for (const { destroyed, writableLength } of unsentSockets) if (!destroyed) excess += writableLength;
     for (const socket of stalled.sort((a, b) => b.writableLength - a.writableLength)) {
       if (excess <= 0) return;
       excess -= socket.writableLength;
@@ -52,14 +50,14 @@ export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits):
   };
 }
 
-/** Returns the bytes that were written and that the kernel has not taken yet. */
+/** Returns the number of bytes that were written and that the kernel has not taken yet. */
 export function unsentBytes(socket: Socket): number {
   if (socket.writableLength === 0) return 0;
   return tcpCounters(socket).writeQueueSize ?? socket.writableLength;
 }
 
 /**
- * Returns the bytes that the kernel has taken so far. The number grows whenever the client reads, also when it reads
+ * Returns the number of bytes that the kernel has taken so far. The number grows whenever the client reads, also when it reads
  * only a part of one write.
  */
 function sentBytes(socket: Socket): number {

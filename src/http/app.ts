@@ -1,5 +1,5 @@
-// One request, top to bottom: `serve` and the steps below it. This file opens no port and reads no environment; the
-// caller of createApp() listens.
+// Serves one request, from top to bottom: `serve`, and the steps that it chooses. This file opens no port and reads no
+// environment; the caller of createApp() listens.
 import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, refusal } from '../base/errors.ts';
@@ -48,29 +48,24 @@ export interface AppParts extends Destinations {
 export interface App {
   /** The server, which does not listen yet. */
   readonly server: Server;
-  /** Applies this state of the service file from now on. When the service file is broken, every request is a 500. */
+  /** Uses this state of the service file from now on. When the service file is broken, every request gets a 500. */
   useService(state: ServiceState): void;
-  /** Returns a whole answer that refuses bytes which are not a valid request. */
+  /** Returns the text of a whole answer to bytes that are not a valid request. */
   rawRefusal(code: ErrorCode): string;
   /** Makes every answer from now on end its connection. */
   setDraining(): void;
-  /** The number of requests that have come and are not answered yet. */
+  /** The number of requests that have come and have no answer yet. A streamed answer counts until it begins. */
   inFlight(): number;
-  /**
-   * The number of promises given to `params.waitUntil` whose work is under way. Such work continues after its answer.
-   */
+  /** The number of promises given to `params.waitUntil` that are pending. Their work continues after the answer. */
   pendingWork(): number;
   /** Stops waiting for the work of `params.waitUntil`, and logs each piece that has not ended. */
   giveUpWork(): void;
   /**
-   * Finds the request whose operation led to the throw. If that request has no answer yet, it is answered with 500. No
-   * other request is touched. An `uncaughtException` listener calls this.
+   * Answers, with a 500, the request whose operation led to the throw, if there is one and it has no answer yet. An
+   * `uncaughtException` listener calls this.
    */
   failCurrentRequest(thrown: unknown): void;
-  /**
-   * Returns the log fields that name the request whose operation led to the throw. The result is undefined when no
-   * operation led to the throw.
-   */
+  /** Returns the ids of the request whose operation led to the throw, for the log; undefined when there is none. */
   currentRequestIds(): RequestIds | undefined;
 }
 
@@ -134,7 +129,7 @@ export function createApp({
 
   /**
    * Serves one request. The comment at the end of a line names the statuses with which the line refuses. The last lines
-   * choose the steps (steps.ts) of the row of routes.ts that the request fits.
+   * choose the steps (steps.ts) for the row of routes.ts that matches the request.
    */
   function serve(exchange: Exchange): void {
     try {
@@ -157,8 +152,8 @@ export function createApp({
   }
 
   /**
-   * Serves a call by a tool. The message that brings the call has already passed the first steps. The request of the
-   * message is in flight, so the call itself is not counted.
+   * Serves a tool call of the Model Context Protocol. The request that brings the call has already passed the steps of
+   * `serve`, and is counted as in flight. So the call itself is not counted.
    */
   function callTool(outer: Exchange, call: ToolCall): Promise<CapturedAnswer> {
     return new Promise((resolve) => {
@@ -185,7 +180,7 @@ export function createApp({
   let stepsByTarget = createSteps(undefined);
   let isServiceBroken = false;
 
-  /** Runs the remaining steps. All run in this tick, until one has to wait for something. */
+  /** Runs the remaining steps, until one has to wait for something or the request is answered. */
   function advance(exchange: Exchange): void {
     const { steps } = exchange;
     try {
@@ -238,17 +233,16 @@ export function createApp({
   }
 
   /**
-   * Says whether too many requests are under way. An upload counts as a request only when it is complete. Until then,
-   * the body budget counts its bytes.
+   * Says whether too many requests are under way. A request whose body is still coming does not count: the body budget
+   * limits those.
    */
   function isFull(): boolean {
     return inFlight - budget.uploads() > maxInFlight;
   }
 
   /**
-   * Ends the counting of a request when its answer is complete, or when its streamed answer begins. The reason:
-   * MAX_CONNECTIONS limits the streamed answers, and MAX_IN_FLIGHT limits all others. The memory of the body is
-   * released, because a request whose answer has begun no longer needs its body.
+   * Stops counting a request when its answer is complete, or when its streamed answer begins. MAX_IN_FLIGHT does not
+   * limit streamed answers, because MAX_CONNECTIONS does. The body is released, because it is not needed any more.
    */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;
@@ -264,7 +258,7 @@ export function createApp({
   }
 
   const server = createRequestServer(transport, settings, startInTurn);
-  // With TLS a request has the socket that exists after the handshake, and not the one that was accepted.
+  // With TLS, the socket of a request is the one that Node makes after the handshake, and not the accepted one.
   connections.watch(server, transport.isSecure ? 'secureConnection' : 'connection');
   answerClientErrors(server, { respond, newRequestId, connections });
 
@@ -292,7 +286,7 @@ export function createApp({
   };
 }
 
-/** `OPTIONS *` asks about the whole server and has no path (RFC 9110, 9.3.7). */
+/** Recognises `OPTIONS *`, which asks about the whole server and has no path (RFC 9110, 9.3.7). */
 function asksAboutServer({ request, verb }: Exchange): boolean {
   return request.url === '*' && verb === 'OPTIONS';
 }

@@ -1,5 +1,5 @@
 // One request and its answer: the state that the steps of the request share, and from which its log line is made. A key
-// is the credential of a registered application.
+// is the credential of a registered application. Each application has a row in the credentials table.
 import type { ServerResponse } from 'node:http';
 import type { RequestParts } from '../contract/check/request-check.ts';
 import type { ServiceUser } from '../controller/service.ts';
@@ -24,9 +24,9 @@ export type Step = (exchange: Exchange) => Outcome;
  */
 export type Outcome = undefined | 'later' | Promise<undefined>;
 
-/** The arguments of an operation before they are checked, and after. */
+/** The arguments of an operation. */
 export interface RequestInput extends RequestParts {
-  /** The inflated body. `bytes` is undefined when there is no body, or when `data` is the stream of the body. */
+  /** The inflated body; undefined when there is no body, or when `data` is the stream of the body. */
   readonly bytes: Buffer | undefined;
 }
 
@@ -44,7 +44,7 @@ export interface ToolCall {
   readonly body: string | undefined;
 }
 
-/** The answer to a call by a tool. The tool gets this answer, and no connection does. */
+/** The answer to a tool call, which the code in mcp/ gets in the place of the connection. */
 export interface CapturedAnswer {
   readonly status: number;
   /** Names and values in turn. */
@@ -62,44 +62,47 @@ export class Exchange {
   /** `performance.now()` when the head was complete; 0 in a service without log lines and metrics. */
   readonly startedAt: number;
   requestId = '';
+  /** The path with the rows of routes.ts that match it; undefined until the request target has been read. */
   resolvedPath: ResolvedPath | undefined;
   /** The query as sent, without its question mark. */
   queryText = '';
-  /** The name of the handler group, as the URL spells it. */
+  /** The name of the group, as the URL spells it: `order` for `Order`. */
   groupInUrl = '';
   /**
-   * The name of the group that serves the request. The URL or the row of the key chooses the group. The name is ''
-   * until then.
+   * The name of the group that serves the request, by the URL or by the row of the key; '' until the group has been
+   * found.
    */
   group = '';
+  /** The decoded segments of the path after the group. */
   slugs: readonly string[] = [];
   /** The decoded path segments to which the route of the operation gives names. */
   path: Readonly<Record<string, string>> = NO_PATH;
+  /** The name of the operation; '' until it has been found. */
   operation = '';
-  /** The steps of the row of routes.ts that the request fits. */
+  /** The steps of the kind of request that this is (steps.ts). */
   steps: readonly Step[] = NO_STEPS;
   /** The number of steps that have begun. */
   stepsBegun = 0;
-  /** The operation that was chosen. The step that finds the operation sets this field, and no earlier step reads it. */
+  /** The chosen operation. The step that finds the operation sets this field, and no earlier step reads it. */
   choice!: Choice;
   /** The arguments of the operation, from the arrival of the body to the call; undefined before and after that. */
   input: RequestInput | undefined;
   /** The row of the request's key in the credentials table; undefined when the request has no key. */
   caller: CallerRow | undefined;
-  /** The id of the row in `caller`. For a refused key, the id that its token names. Without either id, ''. */
+  /** The id of `caller`. For a refused key, the id that is written in the key. Without either, ''. */
   credentialId = '';
   /** The user whom `authenticate` of the service file has found. */
   user: ServiceUser | undefined;
-  /** The id of `user`. The id is read only once, because a getter may throw the next time. */
+  /** The id of `user`. The id is read only once, because a getter can throw the next time. */
   userId: string | undefined;
   /**
-   * Milliseconds of the operation's time limit that remain after `authenticate` and `access`; undefined when all
-   * remain.
+   * Milliseconds of the operation's time limit that `authenticate` and `access` have left over; undefined when they took
+   * no time.
    */
   timeLeft: number | undefined;
-  /** `performance.now()` when the time limit began to run. */
+  /** `performance.now()` when the timer of the time limit was last started. */
   clockStartedAt = 0;
-  /** The text that has been identified as the credential of `caller`, in the form of `Authorization`. */
+  /** The credential of `caller`, as `Authorization` has it: `Bearer …`. */
   key: string | undefined;
   /** The header `Authorization`, when it holds no credential of this service. */
   foreignAuthorization: string | undefined;
@@ -113,36 +116,37 @@ export class Exchange {
   streamsBody = false;
   /** True while the body is being read and is not complete. */
   isUploading = false;
+  /** The part of the body that has arrived, before inflating. */
   receivedBody: Buffer | Pieces | undefined;
   /** The bytes of the body that body/budget.ts counts. */
   heldBytes = 0;
-  /** The value of `heldBytes` at the last check of body/budget.ts for slow uploads; -1 before the first check. */
+  /** `heldBytes` at the last check for slow uploads (body/budget.ts); -1 when none came since the start or a pause. */
   lastHeldBytes = -1;
-  /** True when the whole answer has been handed to Node. */
+  /** True when the whole answer has been passed to Node, or to the code in mcp/. */
   isAnswered = false;
   /** The bytes of the answer that the kernel had not taken when they were last counted. */
   unsent = 0;
-  /** True when the answer is a 500 that is the client's fault, so it is not counted as an error. */
+  /** True when the answer is a 500 because the request named something unknown, so it is not counted as an error. */
   isClientFault = false;
   /** True when the head of a streamed answer has been sent. */
   isStreamingAnswer = false;
   /** The status of the answer, unless the result of the operation sets one. */
   status = 200;
-  /** The timer of the operation's time limit; undefined until its clock starts. */
+  /** The timer of the operation's time limit; undefined while it does not run. */
   timeLimitTimer: NodeJS.Timeout | undefined;
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
   /** Ends the source of a streamed answer. */
   cancelBody: ((reason: Error) => void) | undefined;
-  /** Called when the connection closes before the whole body has come. A listener on each request would cost more. */
+  /** Called when the connection closes before the whole body has come. A listener for each request would cost more. */
   onLost: (() => void) | undefined;
   /** The tool call that this exchange serves; undefined when a client sent the request itself. */
   toolCall: ToolCall | undefined;
-  /** Receives the answer to a call by a tool, instead of the connection. */
+  /** Receives the answer to a tool call; undefined when the connection gets the answer. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
   /** The event that is published on the diagnostics channels; undefined when no tracing tool follows requests. */
   event: ExchangeEvent | undefined;
-  /** True when the synchronous part of a followed request ended before its answer was sent. */
+  /** True when `event` exists and the first, synchronous part of the request ended before its answer was out. */
   returnedBeforeAnswer = false;
   /** The trace that the request belongs to; undefined when none is known. */
   trace: Trace | undefined;
@@ -172,7 +176,7 @@ export class Exchange {
     return transferEncoding !== undefined || (contentLength !== undefined && Number(contentLength) > 0);
   }
 
-  /** Aborts the signal of the operation and its streamed answer. Only the first call counts. */
+  /** Aborts `signal` and the streamed answer. Only the first call has an effect. */
   abort(reason: Error): void {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
@@ -197,7 +201,7 @@ export class Exchange {
     const leave = () => {
       if (!this.response.writableFinished) this.abort(new Error('the client is gone'));
     };
-    // The client may have left before the operation asked.
+    // The client can have left before this call.
     if (this.response.destroyed) leave();
     else this.response.once('close', leave);
   }

@@ -1,13 +1,12 @@
 // Reads the header section once, and refuses malformed requests that node:http accepts (decisions 2.3 and 2.4). Later
-// steps get from here the few header values that they need.
+// steps get the few header values that they need from this file.
 import type { Socket } from 'node:net';
 import { IncomingMessage } from '../base/builtins.ts';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import { overrideHeaders, stopParsingAfter } from '../base/node-internals.ts';
 
 /**
- * The header values that the service reads, as sent. Node has already trimmed spaces and tabs, and no other code trims
- * them.
+ * The header values that the service reads, as sent. Node has trimmed the spaces and tabs around them.
  */
 export interface RequestHead {
   readonly host: string | undefined;
@@ -24,15 +23,15 @@ export interface RequestHead {
   readonly requestId: string | undefined;
   readonly expect: string | undefined;
   readonly origin: string | undefined;
-  /** The header `traceparent`. The value is '' when the request has two such lines, because then neither counts. */
+  /** The header `traceparent`; '' when the request has several such lines, because then none counts. */
   readonly traceparent: string | undefined;
   /** True when the client asks for another protocol by the header `Upgrade`. */
   readonly hasUpgrade: boolean;
 }
 
 /**
- * Maximum header lines of a request. A request with more lines is refused, because Node 20 drops the lines past 1,000
- * in silence, even an `Authorization`.
+ * Maximum header lines of a request, as many as Node allows. Node's own limit is off (server.ts), because Node drops
+ * further lines in silence, even an `Authorization`.
  */
 const MAX_HEADER_LINES = 1000;
 
@@ -122,13 +121,13 @@ function join(earlierValue: string | undefined, value: string): string {
 
 /**
  * A request whose headers are read in one pass. Node itself reads `headers` of every request, for `Expect` and for the
- * framing of the body. Until readHead() is called, `headers` has only the scanned values. After that call, readers such
- * as a controller get Node's complete object.
+ * length of the body. To save time, `headers` has only those values until readHead() is called. After that call, readers
+ * such as a controller get Node's complete object.
  */
 export class Request extends IncomingMessage {
   scanned: RequestHead | undefined;
   isHeadRead: boolean;
-  /** The error that was found in the body of the request while the request waited for its turn. */
+  /** An error that was found before the request was served: in its body while it waited, or in its `Expect`. */
   earlyError: ErrorCode | undefined;
 
   /**
@@ -140,8 +139,8 @@ export class Request extends IncomingMessage {
     this.scanned = undefined;
     this.isHeadRead = false;
     this.earlyError = undefined;
-    // The connection has been cut because it brought too many requests. One read may bring a thousand more, so parsing
-    // stops.
+    // The connection has been cut because it brought too many requests. One read can bring a thousand more, so Node's
+    // parser is stopped.
     if (socket.destroyed) stopParsingAfter(this);
   }
 
@@ -158,8 +157,7 @@ overrideHeaders(Request.prototype, (request) => {
   request.scanned ??= scanHead(request.rawHeaders);
   const { expect, contentLength, transferEncoding } = request.scanned;
   if (contentLength === undefined && transferEncoding === undefined) return request.scanned;
-  // Node 24 tests with `in` whether the object has these two names. So a request without a body gets an object without
-  // them (see the line above).
+  // Node 24 tests by `in` whether the object has these two names. So a request without a body does not get this object.
   return { expect, 'content-length': contentLength, 'transfer-encoding': transferEncoding };
 });
 
@@ -175,7 +173,7 @@ export function checkHead(request: Request, head: RequestHead): void {
   if (head.transferEncoding !== undefined) checkTransferCoding(request, head.transferEncoding);
 }
 
-/** The last valid Host. Nearly every request has the same Host, which is then not checked again. */
+/** Nearly every request has the same Host, which is then not checked again. */
 let lastValidHost: string | undefined;
 
 function checkHost(request: Request, { host, hostCount }: RequestHead): void {
@@ -203,8 +201,8 @@ function checkTransferCoding(request: Request, coding: string): void {
 const WELL_FORMED_ID = /^[\w.-]{1,128}$/;
 
 /**
- * @returns a function that chooses the id of a request: a well-formed id of the client, or else a new one, made of a
- *   prefix of the process and a count. `sent` is the value of `X-Request-Id`
+ * @returns a function that chooses the id of a request: the value of `X-Request-Id` if it is well-formed, or else a new
+ *   one, made of a prefix of the process and a count
  */
 export function createRequestIds(): (sent?: string) => string {
   // An id is not a secret, so this process need not load node:crypto (builtins.ts).

@@ -1,12 +1,12 @@
-// The headers that the server sets itself: CORS, the content type of JSON, and those against caching and sniffing. An
-// operation must not set one of these names.
+// The headers that the server itself sets against caching, sniffing and for CORS, and the check of the headers that an
+// error brings.
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import type { HttpError } from '../base/errors.ts';
 import { idsOf, type Log } from '../base/log.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
 
 export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
-/** `*` does not cover `Authorization` (Fetch standard, `Access-Control-Allow-Headers`). */
+/** `Authorization` is listed, because `*` does not cover it (Fetch standard, `Access-Control-Allow-Headers`). */
 const ALLOW_HEADERS = '*, Authorization';
 export const ON_EVERY_ANSWER = [
   'Access-Control-Allow-Origin',

@@ -1,9 +1,9 @@
-// Matches a path with the ordered rows of routes.ts, by comparing decoded segments. No row becomes a regular
-// expression, and a table with a row that no request can reach is refused.
+// Matches a path with the ordered rows of routes.ts, by comparing decoded segments. A table with a row that no request
+// can reach is refused.
 import type { Route } from './routes.ts';
 import { parsePath, type TargetPath } from './target.ts';
 
-/** The rows that a path fits. The first of these rows that takes the method serves the request (decisions 1.2). */
+/** The rows that match a path. The first of them that takes the method serves the request (decisions 1.2). */
 export interface ResolvedPath {
   readonly path: TargetPath;
   /** In the order of the table. */
@@ -12,9 +12,9 @@ export interface ResolvedPath {
 
 export interface RouteMatch {
   readonly route: Route;
-  /** The handler group that the path names, or the path below `/api` of an explicit row; '' for `/api` alone. */
+  /** The group that the path names. For a row of one operation, the path below `/api`. '' for `/api` alone. */
   readonly groupInUrl: string;
-  /** All segments after the page. */
+  /** The decoded segments after `groupInUrl`. */
   readonly slugs: readonly string[];
 }
 
@@ -24,19 +24,19 @@ export interface Router {
 }
 
 /**
- * Maximum number of paths in the cache of resolved paths. A flood of made-up paths removes the usual paths from the
- * cache, and they are then resolved again.
+ * Maximum number of paths in the cache of resolved paths. A flood of made-up paths only makes the usual paths be
+ * resolved again.
  */
 export const MAX_CACHED_PATHS = 1000;
 /**
- * Maximum characters of a path in the cache. One character takes 30 bytes of segments and slugs in the worst case, so
- * all paths take 4 MB at most.
+ * Maximum characters of a path in the cache. In the worst case a character takes 30 bytes of segments, so the whole
+ * cache takes 4 MB at most.
  */
 export const MAX_CACHED_PATH_LENGTH = 128;
 
 /**
- * @param basePath the base path of the routes; the segments after it name the page of an explicit row
- * @throws Error naming both rows, when one can never be reached
+ * @param basePath the path that all routes begin with
+ * @throws Error naming both rows, when one row takes all requests of the other
  */
 export function createRouter(routes: readonly Route[], basePath = '/api'): Router {
   const depth = basePath.split('/').length - 1;
@@ -48,8 +48,8 @@ export function createRouter(routes: readonly Route[], basePath = '/api'): Route
       const cached = cache.get(rawPath);
       if (cached !== undefined) return cached;
       const isCacheable = rawPath.length <= MAX_CACHED_PATH_LENGTH;
-      // The path is cut from the request target, and V8 would keep the whole target in memory. A target may have a
-      // query of up to 16 KiB, so the path is copied.
+      // A slice would keep its whole request target in memory, with a query of up to 16 KiB. So a path is copied for
+      // the cache.
       const path = parsePath(isCacheable ? Buffer.from(rawPath, 'latin1').toString('latin1') : rawPath);
       const matches = patterns.map((pattern) => match(pattern, path, depth)).filter((fit) => fit !== undefined);
       const resolved = { path, matches };
@@ -61,6 +61,7 @@ export function createRouter(routes: readonly Route[], basePath = '/api'): Route
   };
 }
 
+/** Returns the first match whose row takes the method. */
 export function firstMatch(matches: readonly RouteMatch[], method: string): RouteMatch | undefined {
   for (const match of matches) {
     if (takesMethod(match.route, method)) return match;
@@ -77,8 +78,8 @@ interface Pattern {
   readonly literals: readonly string[];
   readonly tail: 'none' | 'page' | 'params';
   /**
-   * Whether the path must end in a slash; `either` when a slash at the end has no meaning (decisions 1.3). The slash
-   * has a meaning only where both spellings are rows: `/api` and `/api/`.
+   * Whether the path must end in a slash. `either` when that does not matter (decisions 1.3), because the table has only
+   * one of the two spellings, such as `/api` and `/api/`.
    */
   readonly slash: boolean | 'either';
 }
@@ -108,7 +109,7 @@ function match({ route, literals, tail, slash }: Pattern, path: TargetPath, dept
   }
   if (tail === 'none') return { route, groupInUrl: segments.slice(depth).join('/'), slugs: [] };
   const [first = '', ...furtherSegments] = segments.slice(literals.length);
-  // One decoded segment may contain `<controller>/<method>`. Such a segment is split once and no further.
+  // A decoded segment can contain a slash: `order%2Fdeleted`. Such a segment is split at its first slash only.
   const slashIndex = first.indexOf('/');
   if (slashIndex < 0) return { route, groupInUrl: first, slugs: furtherSegments };
   return {
@@ -135,7 +136,7 @@ function checkReachable(patterns: readonly Pattern[]): void {
   });
 }
 
-/** Says whether `above` fits every path that `below` fits. */
+/** Says whether `above` matches every path that `below` matches. */
 function coversPath(above: Pattern, below: Pattern): boolean {
   if (above.literals.length > below.literals.length) return false;
   if (above.literals.some((literal, i) => literal !== below.literals[i])) return false;

@@ -1,6 +1,6 @@
-// The ordered rows of routes: the first row that fits wins. Explicit rows come first, the three rows of the gateway
-// last. The service does not start when the rows above a row take all of its requests (router.ts). The paths are
-// written for the default BASE_PATH, `/api`.
+// The ordered rows of routes: the first row that matches serves the request. The last three rows (the gateway) lead to
+// the controllers. The service does not start when the rows above a row take all of its requests (router.ts). The paths
+// are written for the default BASE_PATH, `/api`.
 
 /** The destination of a row. steps.ts has the steps of each destination. */
 export type RouteTarget =
@@ -13,7 +13,7 @@ export type RouteTarget =
 
 export interface Route {
   readonly methods: readonly string[] | 'any';
-  /** `{page}` is one segment, which names the handler group. `{params}` at the end is one or more segments. */
+  /** `{page}` is one segment, which names a group. `{params}` at the end is one or more segments. */
   readonly path: string;
   readonly target: RouteTarget;
 }
@@ -23,8 +23,8 @@ export const ROUTES: readonly Route[] = [
   { methods: ['POST'], path: '/api/register', target: 'identity.register' },
   { methods: ['GET', 'HEAD'], path: '/api/openapi.json', target: 'docs.openapi' },
   { methods: ['GET', 'HEAD'], path: '/api/docs', target: 'docs.page' },
-  // All methods fit, so that other methods than POST get a 405. Clients learn from the 405 that there is neither a
-  // stream to listen to nor a session to end.
+  // All methods match, so that methods other than POST get a 405. Clients of the Model Context Protocol learn from the
+  // 405 that there is no stream to listen to (GET) and no session to end (DELETE).
   { methods: 'any', path: '/api/mcp', target: 'mcp.message' },
   { methods: 'any', path: '/api', target: 'gateway.index' },
   { methods: 'any', path: '/api/', target: 'gateway.index' },
@@ -35,7 +35,7 @@ type Switch = 'on' | 'application' | 'off';
 
 /**
  * Returns the rows under another base path. Under an empty base path, the rows `/api` and `/api/` become one. When
- * `DOCS` or `MCP` is off, its paths belong to the gateway like any other path.
+ * `docs` or `mcp` is off, its paths lead to the controllers like any other path.
  */
 export function routesWith(docs: Switch, basePath = '/api', mcp: Switch = 'off'): readonly Route[] {
   return ROUTES.map((route) => ({ ...route, path: basePath + route.path.slice('/api'.length) })).filter(

@@ -1,5 +1,4 @@
-// Creates the Node server that receives the requests. The options make Node leave every refusal to this project's code.
-// This file does not know what an answer is.
+// Creates the Node server that receives the requests. Its options make Node leave refusals to this project's code.
 import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { createServer } from '../base/builtins.ts';
 import type { Settings } from '../base/settings.ts';
@@ -40,7 +39,7 @@ export function createRequestServer(
     },
     (request, response) => onRequest(request as Request, response, undefined),
   );
-  // 0 turns Node's limit off, because Node would drop header lines in silence. head.ts counts the lines.
+  // 0 turns Node's limit off: Node would drop further header lines in silence. head.ts refuses too many lines.
   server.maxHeadersCount = 0;
   server.on('checkContinue', (request: Request, response: ServerResponse) => onRequest(request, response, 'continue'));
   server.on('checkExpectation', (request: Request, response: ServerResponse) =>

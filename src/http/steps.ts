@@ -17,12 +17,13 @@ import { createReadData, type DataOptions } from './request-data.ts';
 import type { RouteTarget } from './routes.ts';
 import { checkToolOperation, createCheckMessageOrigin, createMessageSteps, type MessageParts } from './tool-calls.ts';
 
-/** The answer of an explicit handler. The body carries a secret, so it is never cached. */
+/** The answer of an explicit handler. Its body contains a secret, so no cache may store it. */
 export interface ExplicitAnswer {
   readonly status: number;
   readonly body: object;
 }
 
+/** Serves a row of routes.ts that leads to one operation of the service itself. */
 export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promise<ExplicitAnswer>;
 
 export interface Destinations {
@@ -38,8 +39,8 @@ export interface StepParts extends Destinations, RateOptions, DataOptions, CallO
 }
 
 /**
- * The steps of each row of routes.ts, and under `mcp.call` those of a call by a tool. The steps of the tool's message
- * run before the steps of its call.
+ * The steps of each destination of routes.ts. `mcp.call` has the steps of a tool call, which run after the steps of the
+ * message that brings the call.
  */
 export type StepsByTarget = Readonly<Record<RouteTarget | 'mcp.call', readonly Step[]>>;
 
@@ -64,7 +65,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const checkCaller = withTimeLimit(createCheckCaller(service, parts, parts.currentExchange));
     const callerSteps: readonly Step[] = [
       ...checkOrigin, //                403: a page of another origin, when browsers send cookies
-      identifyCaller, //                401: whose key it is, if there is one
+      identifyCaller, //                401: whose key (credential of an application) it is, if there is one
       checkRate, //                     429: the rate of the key, or else of the address
     ];
     const findSteps: readonly Step[] = [
@@ -82,10 +83,10 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     // A client has no key until one of these operations issues one, so no `Authorization` is read.
     const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
     return {
-      // The page of a group in a folder consists of two segments of the path.
+      // The URL names a group in a folder by two segments of its path.
       'gateway.index': [...callerSteps, locateGroup, ...findSteps, ...operationSteps],
-      // A message passes the steps that concern its caller. The call that the message brings passes the other steps.
-      // Together, they pass each step once.
+      // A message of the Model Context Protocol passes the steps that concern its caller. The tool call that it brings
+      // passes the other steps.
       'mcp.message': [
         useOperation('message', messageSteps, () => {}),
         messageSteps.beginMessage, //               404, 405, 415
@@ -104,7 +105,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   };
 }
 
-/** Chooses the one operation of an explicit row, which has no group. */
+/** Creates the step that chooses the one operation of a row which leads to no group. */
 function useOperation(name: string, controller: object, method: OperationMethod): Step {
   const choice: Choice = {
     operation: { name, controller, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined },

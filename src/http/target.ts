@@ -1,5 +1,5 @@
-// Turns a request target into path segments and query text. No other code decodes the percent signs of a path. Rows,
-// groups and rights are all decided by these segments, and never by the text of the URL.
+// Turns a request target into path segments and query text. No other code decodes the percent signs of a path. The
+// route, the group and the rights are decided by these segments, and never by the text of the URL.
 import { refusal } from '../base/errors.ts';
 
 export interface TargetPath {
@@ -7,10 +7,11 @@ export interface TargetPath {
   readonly raw: string;
   /** The decoded segments that are not empty. */
   readonly segments: readonly string[];
-  /** True when the path ends in a slash (the reference has a route of its own for `/api/`). */
+  /** True when the path ends in a slash: routes.ts has a row for `/api/`. */
   readonly trailingSlash: boolean;
 }
 
+/** Returns the index of the question mark, or the length of a target without a query. */
 export function pathEnd(target: string): number {
   const mark = target.indexOf('?');
   return mark < 0 ? target.length : mark;

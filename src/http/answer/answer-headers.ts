@@ -1,5 +1,5 @@
-// The header lines that every answer has: CORS, `nosniff`, and the headers of the service file. One set of ready arrays
-// exists for each origin, because building an array for each answer costs 4 to 19 percent of a request
+// The header lines that every answer has: CORS, `nosniff`, and the headers of the service file. The arrays
+// are built once for each origin, because building them for each answer costs 4 to 19 percent of a request
 // (bench/NOTES.md).
 import { JSON_TYPE } from '../../base/envelope.ts';
 import type { CorsPolicy } from '../../service/cors.ts';
@@ -12,17 +12,17 @@ export interface HeaderSet {
    * third last (the request id).
    */
   readonly json: string[];
-  /** The same header lines as `json`, for an answer that no cache may store. */
+  /** Like `json`, for an answer that no cache may store. */
   readonly uncached: string[];
   /**
-   * Returns all header lines of an answer that has headers of its own.
+   * Returns all header lines of an answer that brings its own headers, and its content type among them.
    *
    * @param own alternating names and values
    */
   withOwn(own: readonly string[]): string[];
   /**
-   * Returns a copy of `json` or `uncached` with more lines. Pages may read these headers, too, unless the service file
-   * lists the headers that pages may read.
+   * Returns a copy of `usual`, which is `json` or `uncached`, with more lines. Web pages can read the added headers,
+   * too, unless the service file lists the headers that they can read.
    */
   extended(usual: readonly string[], extra: readonly string[]): string[];
   /** @param requested the header `Access-Control-Request-Headers` */
@@ -36,15 +36,15 @@ type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
 
 const EXPOSED = 'Access-Control-Expose-Headers';
 const NOSNIFF = ['X-Content-Type-Options', 'nosniff'];
-/** The last header lines of an answer. The sender replaces the two empty values. */
+/** The last header lines of an answer. The sender fills in the two empty values. */
 export const LAST_LINES: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
 /**
- * Maximum number of header sets in memory. Without a maximum, a client could fill the memory, because it may invent any
- * number of subdomains for a wildcard.
+ * Maximum number of header sets in memory. Without a maximum, a client could fill the memory, because it can invent
+ * any number of subdomains for a wildcard.
  */
 const MAX_SETS = 100;
 
-/** @param service the service file; undefined when every answer gets the headers of the reference */
+/** @param service the service file; undefined when every answer gets the headers of docs/REFERENCE.md */
 export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSets {
   const headers = service?.headers ?? [];
   const cors = service?.cors;
@@ -72,7 +72,7 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
   };
 }
 
-/** @param origin the value of `Access-Control-Allow-Origin`; undefined when the answer gets no CORS header */
+/** @param origin the value of `Access-Control-Allow-Origin`; undefined when no web page may read the answer */
 function policySet(cors: CorsPolicy, origin: string | undefined, headers: readonly string[]): HeaderSet {
   const vary = cors.allows === undefined ? [] : ['Vary', 'Origin'];
   if (origin === undefined) {
@@ -97,7 +97,7 @@ function policySet(cors: CorsPolicy, origin: string | undefined, headers: readon
 interface SetParts {
   readonly fixed: readonly string[];
   /**
-   * The headers that a page may read.
+   * The headers that a web page can read.
    * - a text: the headers that it names
    * - undefined: all headers of the answer
    * - null: none, because no page may read the answer
@@ -108,20 +108,19 @@ interface SetParts {
 }
 
 function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet {
-  const names = namesOf(headers);
-  /** @param own the names of the headers that the answer itself has */
-  const exposeLine = (own: readonly string[]): readonly string[] => {
+  const serviceNames = namesOf(headers);
+  const exposeLines = (ownNames: readonly string[]): readonly string[] => {
     if (exposed === null || exposed === '') return [];
-    return [EXPOSED, exposed ?? [...own, ...names, 'X-Request-Id'].join(', ')];
+    return [EXPOSED, exposed ?? [...ownNames, ...serviceNames, 'X-Request-Id'].join(', ')];
   };
-  const usual = ['Content-Type', JSON_TYPE, ...fixed, ...exposeLine([]), ...headers];
+  const usual = ['Content-Type', JSON_TYPE, ...fixed, ...exposeLines([]), ...headers];
   return {
     json: [...usual, ...LAST_LINES],
     uncached: [...usual, ...NO_STORE, ...LAST_LINES],
     withOwn(own) {
       const ownNames = namesOf(own);
       const present = new Set(ownNames.map((name) => name.toLowerCase()));
-      const lines = [...own, ...fixed, ...exposeLine(ownNames)];
+      const lines = [...own, ...fixed, ...exposeLines(ownNames)];
       // A header of the answer itself replaces the header of the same name from the service file.
       for (let i = 0; i < headers.length; i += 2) {
         const name = headers[i] as string;

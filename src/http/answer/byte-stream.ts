@@ -1,26 +1,25 @@
 // Sends a stream of bytes as the body of an answer, no faster than the client reads. One piece at a time is in memory.
-// The head is sent with the first piece, so a stream that fails at its start can still be answered with an error. This
-// file knows no headers.
+// The head is sent with the first piece, so a stream that fails at its start can still be answered with an error.
 import type { Readable, Writable } from 'node:stream';
 import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 
 export type ByteSource = Readable | ReadableStream<Uint8Array>;
 
 export interface StreamEvents {
-  /** Sends the head. Called at the first piece, or at the end of an empty stream. @returns whether to send the body */
+  /** Sends the head. Called at the first piece or at the end of an empty stream. @returns whether to send the body */
   begin(): boolean;
-  /** Called when the last byte of the body is out. */
+  /** Called when the whole body has been sent. */
   end(bytes: number): void;
   /** Called when the stream fails. @param hasBegun whether the head has been sent */
   fail(error: unknown, bytes: number, hasBegun: boolean): void;
-  /** Called when the client has left. The source has already been cancelled. */
+  /** Called when the client has left before the end of the body. */
   clientLeft(bytes: number): void;
 }
 
 export interface LiveStream {
   /** Cancels the source and sends nothing more. */
   cancel(reason: Error): void;
-  /** Answers with the error. When the head has already been sent, this function breaks the body off instead. */
+  /** Cancels the source and calls `fail` of the events. */
   fail(error: unknown): void;
 }
 
@@ -74,7 +73,7 @@ export function sendStream(source: ByteSource, response: Writable, events: Strea
     if (isOver) return;
     isOver = true;
     reader.cancel(reason);
-    // No other event of the response follows when the client has left.
+    // When the client has left, the response emits nothing more.
     if (response.destroyed) events.clientLeft(bytes);
   }
 
@@ -109,7 +108,7 @@ interface SourceReader {
   cancel(reason: Error): void;
 }
 
-/** Receives an error, a piece, or nothing at the end. @returns whether the next piece is wanted now */
+/** Receives an error, or a piece, or two times undefined at the end. @returns whether to read the next piece now */
 type Receive = (error: unknown, piece: unknown) => boolean;
 
 function readWebStream(source: ReadableStream<Uint8Array>, receive: Receive): SourceReader {

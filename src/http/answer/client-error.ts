@@ -1,5 +1,5 @@
-// Answers bytes that Node's HTTP parser rejects, requests that are too slow, and CONNECT. The answer has the envelope
-// of all errors, and the connection ends with the answer. A connection gets at most one such answer.
+// Answers bytes that Node's HTTP parser rejects, requests that are too slow, and CONNECT. The answer has the form of
+// all errors and ends the connection. A connection gets at most one such answer.
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, refusal } from '../../base/errors.ts';
@@ -8,14 +8,14 @@ import type { Request } from '../head.ts';
 import { ALLOW_METHODS } from '../headers.ts';
 import type { Responder } from './response.ts';
 
-/** Node's error code → ours. Any other code means that the bytes are not HTTP. */
+/** Node's error code → the service's. Any other code of Node means that the bytes are not HTTP. */
 const ERROR_CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['HPE_INVALID_URL', 'MALFORMED_PATH'],
   ['HPE_HEADER_OVERFLOW', 'HEADERS_TOO_LARGE'],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', 'BODY_TOO_LARGE'],
   ['ERR_HTTP_REQUEST_TIMEOUT', 'REQUEST_TIMEOUT'],
 ]);
-/** Milliseconds that a client has to read the answer before the connection is cut. */
+/** Milliseconds that a client has to read the last answer before the connection is cut. */
 const LINGER = 1000;
 
 export interface ClientErrorParts {
@@ -30,11 +30,10 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const { exchange, lastResponse, hasWaitingRequests } = connections.stateOf(socket);
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-    // On a held connection, this server has paused reading. A late request there is not the fault of the client, so it
-    // is not refused.
+    // While requests wait, this server does not read the connection. A late request is then not the client's fault.
     if (refused.has(socket) || (isLate && hasWaitingRequests)) return;
-    // The streamed answer has begun, so no error can be sent. The answer may depend on the rest of the body. After bad
-    // bytes, the rest of the body will not come, so the connection is cut. A body that is only late is given more time.
+    // A streamed answer has begun while its request's body is still coming, so no error can be sent. When the body is
+    // late, it gets more time, because the answer can depend on it. After bad bytes, the rest cannot come.
     if (exchange?.isStreamingAnswer && lastResponse === exchange.response && !exchange.request.complete) {
       if (!isLate) socket.destroy();
       return;
@@ -56,8 +55,7 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
       return whenSent(lastResponse, () => endSocket(socket));
     }
     // The bad bytes follow a complete request, which is answered first. If possible, its answer announces the end of
-    // the connection, and then no refusal follows. If the head of that answer has already promised to keep the
-    // connection, the refusal follows the answer.
+    // the connection. If its head has already promised to keep the connection, a refusal follows the answer.
     const hasPromisedMore = lastResponse.headersSent && lastResponse.shouldKeepAlive;
     lastResponse.shouldKeepAlive = hasPromisedMore;
     whenSent(lastResponse, hasPromisedMore ? refuse : () => endSocket(socket));
@@ -76,7 +74,7 @@ function whenSent(response: ServerResponse, callback: () => void): void {
   else response.once('finish', callback);
 }
 
-/** Ends the socket. `end()` is called once, because writing to a socket that Node has already ended is an error. */
+/** Sends `text`, if any, and ends the socket. LINGER later, the socket is cut. */
 function endSocket(socket: Duplex, text?: string): void {
   socket.end(text);
   setTimeout(() => socket.destroy(), LINGER).unref();

@@ -1,9 +1,9 @@
-// Collects a streamed answer for a tool of the Model Context Protocol, because a tool gets its result as a whole. A
-// stream that is longer than MAX_TOOL_BYTES is an error, and its source is cancelled.
+// Collects a streamed answer to a tool call of the Model Context Protocol, because its result is sent as a whole. A
+// stream that is longer than MAX_TOOL_BYTES fails.
 import { Writable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 
-/** Maximum bytes of the result of a tool. No model reads more. */
+/** Maximum bytes of the result of a tool, which a language model has to read as a whole. */
 export const MAX_TOOL_BYTES = 1024 * 1024;
 
 export class Collector extends Writable {

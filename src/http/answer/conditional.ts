@@ -21,8 +21,8 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
 }
 
 /**
- * Matches the current date format and the two obsolete ones (RFC 9110, 5.6.7). `Date.parse` alone would accept many
- * more.
+ * Matches the current date format of HTTP and the two obsolete ones (RFC 9110, 5.6.7). `Date.parse` alone would accept
+ * many more formats.
  */
 const HTTP_DATE =
   /^(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT|[A-Z][a-z]+day, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})$/;

@@ -20,7 +20,7 @@ export interface ErrorBody {
 /**
  * @param exchange the request; undefined when Node's parser refused the request
  * @param thrown the value that was thrown
- * @returns undefined when the usual envelope must be sent
+ * @returns undefined when the usual error envelope must be sent
  */
 export type FormatError = (
   error: HttpError,
@@ -29,7 +29,7 @@ export type FormatError = (
   thrown: unknown,
 ) => ErrorBody | undefined;
 
-/** The request that log lines name. */
+/** The fields that identify a request in its log lines. */
 type Subject = Pick<Exchange, 'requestId' | 'trace'>;
 
 export function createErrorFormat(format: NonNullable<ServiceOptions['formatError']>, log: Log): FormatError {
@@ -80,8 +80,8 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
 }
 
 /**
- * Converts the headers that `formatError` returned. A header that the refusal itself has, such as `Allow`, is not
- * replaced.
+ * Converts the headers that `formatError` returned. They do not replace a header of the refusal itself, such as
+ * `Allow`.
  */
 function headersOf(
   replyHeaders: Readonly<Record<string, string>>,

@@ -1,18 +1,18 @@
 // Sends server-sent events (WHATWG HTML, 9.2): one event for each item of the source. A comment every 15 s keeps
-// proxies from closing an idle connection. When the worker drains, the stream ends between two events. This file knows
-// no headers but EVENT_HEADERS.
+// proxies from closing an idle connection. When the worker drains (exits after its requests), the stream ends between
+// two events, and its client reconnects to another worker.
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
 import { endBody, type StreamEvents } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
 import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 
-/** Header lines of each event stream, unless the operation sets the header. `X-Accel-Buffering` is for nginx. */
+/** Header lines of each event stream, unless the operation sets them. `X-Accel-Buffering` makes nginx not buffer. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
 /** Milliseconds between two comments. */
 const HEARTBEAT = 15_000;
 /**
- * Milliseconds after which a client reconnects. The value is small, so that the client gets the new code within a
+ * Milliseconds after which a client reconnects. The value is small, so that the client reaches the new code within a
  * second after a reload.
  */
 const RETRY = 500;
@@ -46,7 +46,7 @@ export function sendEvents(
   async function run(): Promise<void> {
     try {
       let next = Promise.resolve(iterator.next()).then(encodeNext);
-      // When a source fails at once, the answer is an error status. For any other source, the head is sent now, so the
+      // A source that fails at once is answered with an error status. Otherwise, the head is sent now, so that the
       // client does not wait for the first event.
       await Promise.race([next, new Promise(setImmediate)]);
       if (isOver) return;
@@ -93,7 +93,7 @@ export function sendEvents(
     if (!response.writableNeedDrain) write(':\n\n');
   }
 
-  /** Sends the comment `end`. `EventSource` ignores the comment. A client that reads the comment does not reconnect. */
+  /** Sends the comment `end`, after which the client of this project does not reconnect. `EventSource` ignores it. */
   function endOfSource(): void {
     write(': end\n\n');
     finish();
@@ -112,7 +112,7 @@ export function sendEvents(
   function cancel(): void {
     if (isOver) return;
     stop();
-    // No other event of the response follows when the client has left.
+    // When the client has left, the response emits nothing more.
     if (response.destroyed) events.clientLeft(bytes);
   }
 
@@ -124,8 +124,8 @@ export function sendEvents(
 }
 
 /**
- * Calls `return()` of the source. A generator that is waiting runs `return()` only when its wait is over.
- * `params.signal` lets the generator end its wait. The source is not needed any more, so its error does not matter.
+ * Calls `return()` of the source and ignores its errors. A generator runs `return()` only when it is not waiting. It
+ * can use `params.signal` to end its wait.
  */
 export async function endSource(iterator: () => AsyncIterator<unknown>): Promise<void> {
   try {

@@ -1,6 +1,6 @@
 // Encodes the result of an operation as JSON, or explains why that is not possible. JSON.stringify turns a Map, an
-// Error or a promise into `{}`, so its content is lost. Here such an object is called a lost object. A result that
-// contains a lost object at any depth is refused. This file knows no answers.
+// Error or a promise into `{}`, so its content is lost. A result that contains such a lost object at any depth is
+// refused.
 import { Readable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 import { unixTime } from '../../base/time.ts';
@@ -36,7 +36,7 @@ export function describeLostObject(value: unknown, json: string): string | undef
   try {
     lost = findLostObject(value);
   } catch {
-    // The search failed: a getter threw when it was read again, or the value is too deep for the recursion.
+    // A getter threw when it was read again, or the value is too deep for the recursion. Then no object is refused.
   }
   if (lost === undefined) return undefined;
   const place = lost.pointer === '' ? '' : ` at ${lost.pointer}`;
@@ -92,8 +92,7 @@ function wrapResult(value: unknown): unknown {
 }
 
 /**
- * Says whether an object is sent as JSON. The result is false for replies, streams, bytes and objects that JSON would
- * lose.
+ * Says whether an object is sent as JSON. False for replies, streams, bytes and objects whose content JSON would lose.
  */
 export function isJson(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
@@ -151,7 +150,7 @@ export function adviseInstead(value: object): string {
   return 'return a plain object: it has no fields of its own that JSON could show';
 }
 
-/** The refusal of a result that cannot be sent. @param kind names the result @param instead says what to return */
+/** Creates the refusal of a result. @param kind names the result @param instead says what to return instead */
 export function unencodable(kind: string, instead: string): Error {
   return refusal('UNENCODABLE_RESULT', undefined, {
     cause: new TypeError(`the operation returned ${kind}: ${instead}`),

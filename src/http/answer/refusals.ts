@@ -1,5 +1,5 @@
-// Turns an error into the content of an answer, by the envelope or by `formatError` of the service file, and logs the
-// cause of the error. response.ts sends the answer.
+// Turns an error into the content of an answer, by the usual error envelope or by `formatError` of the service file.
+// Logs the cause of the error. response.ts sends the answer.
 import { envelope, JSON_TYPE, rawRefusal } from '../../base/envelope.ts';
 import { type HttpError, isHttpError } from '../../base/errors.ts';
 import { describeError, idsOf, type Log } from '../../base/log.ts';
@@ -12,7 +12,7 @@ import type { HeaderSet } from './answer-headers.ts';
 import { createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 
 export interface RefusalContent extends Omit<ErrorBody, 'contentType'> {
-  /** The media type of the text; undefined when the text is the envelope. */
+  /** The media type of the text; undefined when the text is the usual error envelope. */
   readonly contentType: string | undefined;
 }
 
@@ -93,10 +93,10 @@ export function isAnswerable(thrown: unknown): thrown is HttpError {
 }
 
 /**
- * Recognises a 500 that the reference prescribes although the service works. The client caused this 500, because the
- * request named something unknown.
+ * Recognises a 500 that docs/REFERENCE.md prescribes although the client caused it: the request named something
+ * unknown.
  */
 function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
-  // With a valid credential, the row of the credential names the missing group. So the client is not at fault.
+  // With a valid credential, its row in the credentials table has named the missing group, and not the client.
   return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
 }

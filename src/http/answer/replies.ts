@@ -1,5 +1,5 @@
 // Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
-// This file decides between 200 and 304. The head and whole bodies are sent by response.ts.
+// This file also decides between 200 and 304. response.ts sends the heads and the whole bodies.
 import { isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { resetOnClose } from '../../base/node-internals.ts';
@@ -17,9 +17,9 @@ export interface ReplyParts {
   readonly log: Log;
   /** Sends a whole answer. @throws when a header cannot be sent; nothing has been sent then */
   readonly send: (exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array) => void;
-  /** Sends the head of a streamed answer. @param last whether the connection ends with it @throws like `send` */
+  /** Sends the head of a streamed answer, which ends the connection if `endsConnection`. @throws like `send` */
   readonly sendHead: (exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean) => void;
-  /** Completes an answer that was streamed, or whose client left before its head was sent. */
+  /** Marks as complete an answer that was streamed, or whose client left before its head was sent. */
   readonly complete: (exchange: Exchange, status: number, bytes: number) => void;
   readonly fail: (exchange: Exchange, error: unknown) => void;
   readonly watchStream: WatchStream;
@@ -27,12 +27,12 @@ export interface ReplyParts {
 
 export interface Replies {
   answer(exchange: Exchange, value: unknown): void;
-  /** Ends all event streams, also those that begin later. Their clients reconnect to another worker. */
+  /** Ends all event streams, and from now on each new one, because the worker exits. Clients connect to another one. */
   drain(): void;
 }
 
 export function createReplies({ log, send, sendHead, complete, fail, watchStream }: ReplyParts): Replies {
-  /** One function for each open event stream. Calling the function ends the stream. */
+  /** For each open event stream, the function that ends it. */
   const endStreams = new Set<() => void>();
   let isDraining = false;
 
@@ -156,7 +156,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       fail(error, bytes, hasBegun) {
         if (!hasBegun) return fail(exchange, error);
         const facts = { ...requestFacts(exchange), ...describeError(error) };
-        // The stream may be made from the request's body. Then a refusal of that body, such as 413, arrives here.
+        // A stream that is made from the request's body fails with the refusal of that body, such as 413.
         if (isHttpError(error) && error.status < 500) log.info('stream-ended-early', facts);
         else log.error('stream-failed', facts);
         complete(exchange, status, bytes);
@@ -182,7 +182,7 @@ function requestFacts(exchange: Exchange) {
   return { ...idsOf(exchange), page: exchange.groupInUrl, operation: exchange.operation };
 }
 
-/** Only an answer to GET or HEAD with status 200 can become a 304 (RFC 9110, 13.2.1). */
+/** Says whether to send a 304. Only an answer to GET or HEAD with status 200 can become one (RFC 9110, 13.2.1). */
 function clientHasContent({ verb, request }: Exchange, answer: Answer): boolean {
   if (answer.status !== 200 || (answer.etag === undefined && answer.lastModified === undefined)) return false;
   return (verb === 'GET' || verb === 'HEAD') && isNotModified(request.headers, answer);
@@ -193,7 +193,7 @@ function withoutContentHeaders(headers: readonly string[]): string[] {
   return headers.filter((_, i) => !/^content-(?!location$|security-policy)/i.test(headers[i - (i % 2)] as string));
 }
 
-/** @returns undefined for a 204 and a 304, which must not have the header (RFC 9110, 8.6), and for most streams */
+/** @returns undefined for streams of unknown length, and for 204 and 304, which have no such header (RFC 9110, 8.6) */
 function contentLength(status: number, body: AnswerBody): number | undefined {
   if (body.kind === 'none') return status === 204 || status === 304 ? undefined : 0;
   if (body.kind === 'text') return Buffer.byteLength(body.text);
@@ -201,7 +201,7 @@ function contentLength(status: number, body: AnswerBody): number | undefined {
   return body.kind === 'stream' ? body.length : undefined;
 }
 
-/** Adds the header lines whose names `headers` does not have. */
+/** Adds to `headers` those lines of `defaults` whose names it does not have. */
 function addMissing(headers: string[], defaults: readonly string[]): void {
   const names = new Set(headers.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()));
   for (let i = 0; i < defaults.length; i += 2) {
@@ -235,8 +235,8 @@ function cancelBody(body: AnswerBody): void {
 }
 
 /**
- * Cuts the connection, so that the client does not mistake the broken body for a complete one. HTTP/1.0 has no chunks:
- * the end of the connection is the end of the body there, and only a reset shows an error.
+ * Cuts the connection, so that the client does not mistake the broken body for a complete one. HTTP/1.0 has no chunks.
+ * There, the end of the connection ends the body, and only a reset shows an error.
  */
 function resetConnection({ request, response }: Exchange): void {
   const { socket } = response;

@@ -1,5 +1,5 @@
-// Sends the answers: the head, the body, the error envelope, and then the log line. An exchange has one answer, and is
-// answered when that answer has been handed to Node. replies.ts sends the results that are not plain objects.
+// Sends the answers, and then reports each to the log and the metrics. An exchange has one answer, and is answered when
+// that answer has been passed to Node. replies.ts prepares the results that are not plain objects.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
@@ -18,7 +18,7 @@ import { createRefusals, isAnswerable } from './refusals.ts';
 import { createReplies } from './replies.ts';
 
 export interface RequestObserver {
-  /** Called when the last byte is out. @param duration milliseconds since the head of the request was complete */
+  /** Called when the answer is out or (499) the client has left. @param duration milliseconds since the request head */
   answered(exchange: Exchange, status: number, bytes: number, duration: number): void;
 }
 
@@ -27,11 +27,11 @@ export interface ResponderOptions {
   /** Writes the log lines of requests; undefined when requests are not logged. */
   readonly accessLog: AccessLog | undefined;
   readonly bodyLimit: number;
-  /** True when an answer with a status of 5xx shows its cause to the client. */
+  /** True when an answer with a 5xx status shows its cause to the client. */
   readonly development: boolean;
   readonly isSecure: boolean;
   readonly observer?: RequestObserver | undefined;
-  /** Called once for each exchange, when its answer has been handed to Node. */
+  /** Called once for each exchange, when its whole answer has been passed to Node. */
   readonly onSettled: (exchange: Exchange) => void;
   /** Called when the head of a streamed answer has been sent, before `onSettled`. */
   readonly onStreaming: (exchange: Exchange) => void;
@@ -42,19 +42,20 @@ export interface ResponderOptions {
 export interface Responder {
   /** Sends the result of an operation with the status of the exchange. */
   result(exchange: Exchange, result: unknown): void;
-  /** Sends a body that contains a secret, so no cache may store it. */
+  /** Sends a body that no cache may store, because it can contain a secret. */
   secret(exchange: Exchange, status: number, body: object): void;
   preflight(exchange: Exchange): void;
-  /** Answers with an error. An HttpError is sent as it is. Anything else becomes a 500, and its cause is logged. */
+  /** Answers with an error. Anything but an HttpError becomes a 500, and is logged as its cause. */
   fail(exchange: Exchange, thrown: unknown): void;
   /**
-   * Returns, as a text, the answer to bytes that are not a valid request. @param own more headers: names and values in
-   * turn
+   * Returns the text of the answer to bytes that are not a valid request.
+   *
+   * @param own more headers: alternating names and values
    */
   rawRefusal(error: HttpError, requestId: string, own?: readonly string[]): string;
-  /** Answers by the headers and the error format of a service file from now on. */
+  /** Uses the headers and the error format of this service file from now on. */
   useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void;
-  /** Makes each answer from now on end its connection, unless another request waits on it. */
+  /** Makes each answer from now on end its connection, unless a pipelined request waits on that connection. */
   setDraining(): void;
 }
 
@@ -90,10 +91,10 @@ export function createResponder({
   const refusals = createRefusals({ log, development });
 
   /**
-   * @param usual an array of a header set, in which this function replaces the id and the length. The next answer may
-   *   replace them again, because writeHead() has read the array when it returns
+   * @param usual a shared array of a header set, in which this function replaces the request id and the length. That is
+   *   safe, because writeHead() has read the array when it returns
    * @param extra more headers: alternating names and values
-   * @param last whether the connection ends with this answer; Node then adds the header `Connection`
+   * @param endsConnection whether the connection ends with this answer; Node then adds the header `Connection`
    */
   function send(
     exchange: Exchange,
@@ -143,7 +144,7 @@ export function createResponder({
     watchStream: watch,
   });
 
-  /** Sends a head. @param headers the lines of the operation, to which the server adds its own */
+  /** Sends a head. @param headers the header lines of the operation; the server's are added here */
   function writeHead(exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean): void {
     const { response, requestId } = exchange;
     if (endsConnection || hasLongRest(exchange) || (isDraining && !hasWaitingRequests(exchange)))
@@ -167,13 +168,13 @@ export function createResponder({
     onSettled(exchange);
     if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
     const { response } = exchange;
-    // The client has left: the log says 499, like nginx.
+    // The client has left. The log then says 499, as nginx does.
     if (response.destroyed) return report(exchange, 499, bytes);
     const { socket } = response;
     exchange.unsent = socket === null ? 0 : unsentBytes(socket);
     if (exchange.unsent === 0) return report(exchange, status, bytes);
-    // The kernel has not taken the whole answer yet, so the report waits. Other answers need no listener, which saves
-    // time. Node also emits 'finish' after a failed write, so the listeners check the socket, too.
+    // The kernel has not taken the whole answer yet, so the report waits. Node also emits 'finish' after a failed
+    // write, so the listeners check the socket, too.
     let isFinished = false;
     response.on('finish', () => {
       isFinished = socket?.destroyed === false;
@@ -196,8 +197,7 @@ export function createResponder({
 
   function result(exchange: Exchange, value: unknown): void {
     if (exchange.isAnswered || exchange.isStreamingAnswer) return;
-    // Nearly all results are plain objects. For them, this check is the only cost of supporting the other kinds of
-    // results.
+    // Nearly all results are plain objects, for which this check is the only cost of the other kinds of results.
     if (
       typeof value === 'object' &&
       value !== null &&
@@ -232,7 +232,7 @@ export function createResponder({
   }
 
   /**
-   * Answers any value that is thrown. Reading the value may throw, too (a getter, a proxy), and Node may reject a
+   * Answers any value that is thrown. Reading the value can throw, too (a getter, a proxy), and Node can reject a
    * header. Such a second error is answered with a 500.
    */
   function fail(exchange: Exchange, thrown: unknown): void {
@@ -261,7 +261,7 @@ export function createResponder({
     send(exchange, status, text, [...lines, ...LAST_LINES], NO_HEADERS, endsConnection);
   }
 
-  /** Says whether so much of the body may still come that ending the connection is cheaper than reading the body. */
+  /** Says whether ending the connection is better than reading the rest of the body, which can be long. */
   function hasLongRest(exchange: Exchange): boolean {
     const { transferEncoding, contentLength } = exchange.head;
     return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
@@ -285,10 +285,9 @@ export function createResponder({
 }
 
 /**
- * Does what `response.end(body)` does, but with one write. On Node 20 and 22, `end(body)` writes the answer and an
- * empty string with one `writev`. The `writev` costs up to a fifth of a request more than a `write`. With TLS, a write
- * is asynchronous, and an `end()` right after it would write the empty string, too. So with TLS, `end()` waits for the
- * write.
+ * Does what `response.end(body)` does, but with a `write`. On Node 20 and 22, `end(body)` writes the answer and an
+ * empty string with a `writev`, which costs up to a fifth of a request more. With TLS, a write is asynchronous, and an
+ * `end()` right after it would write the empty string, too. So with TLS, `end()` waits for the write.
  */
 function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
   const { socket } = response;
@@ -309,8 +308,8 @@ function isStillSending({ request, hasBody }: Exchange): boolean {
 }
 
 /**
- * Sends an answer while the client is still sending its request. Closing a socket with unread bytes resets it, and the
- * client may lose the answer. So this reads and drops the rest of the request, for LINGER at most, before the end.
+ * Sends an answer while the client is still sending its request. Closing a socket with unread bytes resets it, so the
+ * client could lose the answer. So the rest of the request is first read and dropped, for at most LINGER.
  */
 function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
   response.write(body);

@@ -1,6 +1,5 @@
-// Turns what an operation returned into an answer: a status, header lines and a body of one of five kinds. Plain
-// objects do not come here, because response.ts sends them directly. This file reads no request and writes to no
-// socket.
+// Turns what an operation returned into an answer: a status, header lines and a body of one of five kinds.
+// response.ts sends plain objects without this file.
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
 import { type EventStream, isEventStream } from '../../controller/event-stream.ts';
@@ -20,11 +19,10 @@ export type AnswerBody =
 export interface Answer extends Validators {
   readonly status: number;
   /**
-   * The media type of the body. `contentType` is undefined when there is no body, or when a web Response without a type
-   * brings the body.
+   * The media type of the body; undefined when there is no body, or when a web Response has a body without a type.
    */
   readonly contentType: string | undefined;
-  /** Alternating names and values, without the headers that only the server sets. */
+  /** Alternating names and values, without the headers that only the server may set. */
   readonly headers: readonly string[];
   readonly body: AnswerBody;
   /** Names of headers that the operation set and that only the server may set. */
@@ -47,7 +45,7 @@ export function convertResult(value: unknown, status: number): Answer {
 }
 
 function convertReply(status: number, value: unknown, replyHeaders: ReplyHeaders | undefined): Answer {
-  // The object may come from another version of Gatefold, or from code that imitates a Reply.
+  // The object can come from another version of Gatefold, or from code that imitates a Reply.
   if (!Number.isInteger(status) || status < 200 || status > 399)
     throw unencodable(`a Reply whose status is ${String(status)}`, 'return one from 200 to 399');
   // Object.entries() would read a Headers object or a Map as empty, and an array as headers named 0, 1, 2.
@@ -77,7 +75,7 @@ function convertResponse(response: Response): Answer {
   return { status, ...lines, body };
 }
 
-/** Headers of a fetched Response that were about its connection, or about its body before inflating. */
+/** Headers of a fetched Response that describe its connection, or its body before inflating. */
 const CONNECTION_HEADERS = /^(?:content-encoding|content-length|transfer-encoding|connection|keep-alive)$/;
 
 /** @throws HttpError UNENCODABLE_RESULT */
@@ -126,7 +124,7 @@ function convertBody(value: unknown): { readonly body: AnswerBody; readonly type
 
 const OCTETS = 'application/octet-stream';
 
-/** Refuses bytes that were transferred to a thread: they have length 0 and cannot be read. */
+/** Refuses a Uint8Array whose bytes were transferred to a thread, because its content is gone. */
 function refuseTransferred(bytes: Uint8Array): Uint8Array {
   if (bytes.length > 0) return bytes;
   try {

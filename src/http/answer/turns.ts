@@ -1,23 +1,24 @@
 // Shares each turn of the event loop between the streams of a process. Without a limit, a source that always has data
-// and a client that reads fast enough would use the whole turn, and no other request would get one. Streams that have
-// used up the turn wait in a queue. This file sends nothing itself.
+// and a client that reads fast enough would use the whole turn, and no other request would get one. When the
+// turn is used up, streams wait in a queue.
 
+/** Maximum cost, in bytes, of all pieces that are sent in one turn by streams that have exceeded FREE_COST. */
 const BYTES_A_TURN = 256 * 1024;
 /**
- * Maximum number of waiting streams that continue in one turn. The number is limited because the bytes of a stream are
- * counted only after the stream has continued.
+ * Maximum number of waiting streams that continue in one turn. The limit is needed, because the cost of a stream's next
+ * piece is counted only when the piece has been sent.
  */
 const STREAMS_A_TURN = 4;
-/** Cost up to which a stream never waits, because queueing a short stream is not worth a turn. */
+/** The cost, in bytes, up to which a stream never waits. A short stream is not worth a queue. */
 const FREE_COST = 128 * 1024;
-/** The cost of sending a piece, in addition to its bytes. */
+/** The cost of each piece, in bytes, in addition to its length. */
 const PIECE_COST = 16 * 1024;
 
 const waiting: (() => void)[] = [];
 let costOfTurn = 0;
 let isTurnScheduled = false;
 
-/** Counts a piece that was sent. @returns the cost of the piece */
+/** Counts a piece that was sent. @param bytes its length @returns its cost */
 export function countSent(bytes: number): number {
   costOfTurn += PIECE_COST + bytes;
   if (!isTurnScheduled) scheduleTurn();

@@ -57,8 +57,8 @@ export function unsentBytes(socket: Socket): number {
 }
 
 /**
- * Returns the number of bytes that the kernel has taken so far. The number grows whenever the client reads, also when it reads
- * only a part of one write.
+ * Returns the number of bytes that the kernel has taken so far. The number grows whenever the client reads, also when
+ * it reads only a part of one write.
  */
 function sentBytes(socket: Socket): number {
   return (tcpCounters(socket).bytesWritten ?? socket.bytesWritten) - unsentBytes(socket);

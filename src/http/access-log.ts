@@ -1,5 +1,5 @@
-// The log line of each request, written when the last byte of its answer is out. A line never holds a header value, a
-// body or a query.
+// Writes the log line of each request, when the last byte of its answer is out. Except for the ids of the request and
+// its trace, a line contains no header value, no body and no query.
 import { quote, quoteName } from '../base/json-text.ts';
 import type { LineSink } from '../base/log.ts';
 import { servingPage } from '../base/page-name.ts';

@@ -1,5 +1,4 @@
-// The argument of `authenticate` and of the functions in `access`. The argument describes a request before its body has
-// arrived.
+// The argument of `authenticate` and of the functions in `access`: a request before its body has arrived.
 import type { IncomingMessage } from 'node:http';
 import type { AccessParams } from '../controller/service.ts';
 import type { CallingApplication, OperationLog } from '../controller.ts';

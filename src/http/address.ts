@@ -1,5 +1,5 @@
 // The address of a client. Behind trusted proxies, the address is the right-most entry of X-Forwarded-For that is not a
-// trusted proxy. Any client can make up the entries to the left of that entry.
+// trusted proxy, because a client can make up all entries to the left of that one.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
@@ -8,7 +8,7 @@ export type TrustedProxies = Pick<BlockList, 'check'>;
 
 const NOBODY: TrustedProxies = { check: () => false };
 
-/** @param entries addresses and CIDR blocks; the setting has checked them */
+/** @param entries valid addresses and CIDR blocks */
 export function parseTrustedProxies(entries: readonly string[]): TrustedProxies {
   if (entries.length === 0) return NOBODY;
   const list = new BlockList();
@@ -20,20 +20,19 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
   return list;
 }
 
-/** Maximum number of trusted proxies in a row. A longer row is a header that a client has made up. */
+/** Maximum entries of X-Forwarded-For that are read. More trusted proxies in a row are a header that is made up. */
 const MAX_PROXIES = 32;
 
 /** Returns the address of the client of a request, by its connection or by trusted proxies. */
 export function addressOf({ request }: { readonly request: IncomingMessage }, proxies: TrustedProxies): string {
   let address = plainAddress(request.socket.remoteAddress ?? '');
-  // Node builds the object of all headers when it is read for the first time. When the peer is not a proxy, the headers
-  // are not read, which saves this cost.
+  // Node builds the object of all headers at its first use. This return saves the cost when the peer is not a proxy.
   if (!isTrusted(address, proxies)) return address;
   const forwarded = String(request.headers['x-forwarded-for'] ?? '');
   for (let end = forwarded.length, hops = 0; end > 0 && hops < MAX_PROXIES; hops++) {
     const comma = forwarded.lastIndexOf(',', end - 1);
     const entry = withoutPort(forwarded.slice(comma + 1, end).trim());
-    // The entry is not an address: a proxy hides its client, or the header is nonsense. The last valid address counts.
+    // The entry is not an address: a proxy hides its client, or the header is nonsense. The entry to its right counts.
     if (isIP(entry) === 0) return address;
     address = canonicalAddress(entry);
     if (!isTrusted(address, proxies)) return address;
@@ -60,7 +59,7 @@ function plainAddress(address: string): string {
   return /^::ffff:(\d+\.[\d.]+)$/.exec(address)?.[1] ?? address.replace(/%.*$/, '');
 }
 
-/** Spells an address as the kernel does: a header may spell one IPv6 address in many ways. */
+/** Spells an address as the kernel does, because a header can spell one IPv6 address in many ways. */
 function canonicalAddress(address: string): string {
   if (!address.includes(':')) return address;
   return plainAddress(new SocketAddress({ address: address.replace(/%.*$/, ''), family: 'ipv6' }).address);
@@ -74,8 +73,8 @@ function withoutPort(text: string): string {
 }
 
 /**
- * Returns the network that a rate limit counts. The network is an IPv4 address, or the /64 of an IPv6 address, because
- * one host may use every address of its /64.
+ * Returns the network whose calls a rate limit counts: an IPv4 address, or the /64 of an IPv6 address, because one host
+ * can use every address of its /64.
  *
  * @param address as `addressOf` spells it
  */

@@ -140,7 +140,7 @@ export function createApp({
       if (asksAboutServer(exchange)) return respond.preflight(exchange);
       readTarget(exchange); //                       400
       if (isFull()) throw overloaded(); //           503
-      const match = findMatch(exchange); //              404
+      const match = findMatch(exchange); //          404
       if (isPreflight(exchange)) return respond.preflight(exchange);
       exchange.groupInUrl = match.groupInUrl;
       exchange.slugs = match.slugs;

@@ -1,4 +1,4 @@
-// Work that continues after its answer: `params.waitUntil(promise)`. A worker that drains waits for this work.
+// Work that continues after its answer: `params.waitUntil(promise)`. A worker waits for this work before it exits.
 import type { OperationFacts } from '../base/events.ts';
 import { describeError, idsOf, type Log } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
@@ -11,6 +11,7 @@ export interface BackgroundWork {
   giveUp(): void;
 }
 
+/** @param leaveContext calls a function outside of the asynchronous context of the request */
 export function createBackgroundWork(log: Log, leaveContext: (work: () => void) => void): BackgroundWork {
   const pending = new Set<OperationFacts>();
   return {

@@ -1,6 +1,5 @@
-// Finds the caller by `authenticate` of the service file, then checks each rule of the operation's `access`. Both
-// happen before the client is asked for the body. An unexpected result of these functions is a 500, so it never makes a
-// caller anonymous.
+// Finds the user by `authenticate` of the service file, then checks each rule of the operation's `access`. Both happen
+// before the body is read. An unexpected result of these functions is a 500, so it never makes a caller anonymous.
 
 import { type HttpErrorOptions, refusal } from '../base/errors.ts';
 import { isThenable } from '../base/values.ts';
@@ -43,7 +42,7 @@ export function createCheckCaller(
     return checkRules(exchange, rules);
   }
 
-  /** Checks the rules in their order. A rule that returns a promise delays the rules after it. */
+  /** Checks the rules in their order, each after the one before it has ended. */
   function checkRules(exchange: Exchange, rules: readonly AccessRule[]): Promise<undefined> | undefined {
     for (const [i, rule] of rules.entries()) {
       const outcome = checkRule(exchange, rule);
@@ -76,8 +75,7 @@ export function createCheckCaller(
   }
 
   /**
-   * Calls a function of the service file. When a callback of that function throws later, this request is answered with
-   * 500.
+   * Calls a function of the service file. When a callback of that function throws later, this request gets the 500.
    */
   function callServiceFunction(
     exchange: Exchange,
@@ -120,7 +118,8 @@ function readVerdict(outcome: unknown): undefined {
 }
 
 /**
- * Returns the challenge, which names all schemes of type `http`. A browser asks for a password when it sees `Basic`.
+ * Returns the header `WWW-Authenticate` of a refusal, which names all schemes of type `http`. A browser asks for a
+ * password when it sees `Basic`.
  */
 function challengeOf(schemes: ServiceDefinition['securitySchemes']): HttpErrorOptions | undefined {
   const names = Object.values(schemes).flatMap((scheme) =>

@@ -1,27 +1,27 @@
 // Two steps of a request. The first finds out whose key the request brings. The second checks whether that key may use
-// the method and the group of the URL. A key is the credential of a registered application, sent as `Authorization`.
-// This file reads no table; `CallerTable` does.
+// the method and the group of the URL. A key is the credential of a registered application, sent as `Authorization` or
+// in another header that the service file names.
 import { refusal } from '../base/errors.ts';
 import { type CallerRow, checkGroup, checkVerb, invalidCredential } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 
 /** The answer of the credentials table to an `Authorization` header. */
 export type Caller =
-  /** `expiresAt` is in Unix milliseconds. `expiresAt` is undefined when the credential never expires. */
+  /** `expiresAt` is in Unix milliseconds; undefined when the credential never expires. */
   | { readonly kind: 'row'; readonly row: CallerRow; readonly expiresAt?: number }
   /** The header is not a key of this service, so operations may read it themselves. */
   | { readonly kind: 'foreign' }
   /** `id` is the id of the credential's row, if the token has a readable id. */
   | { readonly kind: 'refused'; readonly reason: string; readonly id?: string }
-  /** The table is too old to accept any credential. */
+  /** This machine's copy of the table is too old to accept any credential. */
   | { readonly kind: 'away' };
 
 export interface CallerTable {
   /** Returns a promise only when the table must be read first. Neither throws nor rejects. */
   identify(authorization: string): Caller | Promise<Caller>;
   /**
-   * Returns the current table, which is another object after each change. `table` is undefined when the table never
-   * changes.
+   * Returns the current table, which is another object after each change. A table that never changes has no such
+   * function.
    */
   table?(): unknown;
 }
@@ -81,8 +81,8 @@ export function createIdentifyCaller(
 }
 
 /**
- * Checks whether the key may use the verb and the group of the URL. If the row of the key has a handler, that one group
- * serves every URL. So the group of the URL is then not checked.
+ * Checks whether the key may use the verb and the group of the URL. If the row of the key has a handler, that group
+ * serves every URL, so the group of the URL is not checked.
  */
 export function checkRights({ caller, verb, groupInUrl }: Exchange): undefined {
   if (caller === undefined) return;

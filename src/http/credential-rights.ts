@@ -1,5 +1,5 @@
-// The rights of a key: the groups and methods that its row in the credentials table allows, and the `access` of an
-// operation. This file reads no table and no header.
+// The rights of a key (the credential of an application): the groups and methods that its row in the credentials table
+// allows, and the rules of `access` that concern it.
 import { refusal } from '../base/errors.ts';
 import { groupNameOf } from '../base/page-name.ts';
 import type { Rate } from '../base/rate.ts';
@@ -10,7 +10,7 @@ import type { CallingApplication } from '../controller.ts';
 /** The fields of a row of the registered-credentials table that a request needs. */
 export interface CallerRow {
   readonly application: CallingApplication;
-  /** The one group that serves all requests of the key. `handler` is undefined when the URL chooses among `groups`. */
+  /** The group that serves all requests of the key; undefined when the URL chooses among `groups`. */
   readonly handler: string | undefined;
   readonly groups?: ReadonlySet<string> | '*' | undefined;
   /** The allowed verbs; undefined when all are allowed. */
@@ -34,8 +34,8 @@ export function checkVerb({ methods }: CallerRow, verb: string): void {
 }
 
 /**
- * Checks the verb that the operation is for. Without this check, a key for GET alone could delete an order by
- * `GET /api/orders/deleted/7`.
+ * Checks the verb that the operation is meant for, such as DELETE for `deleted`, and PUT for `updated`. Without this
+ * check, a key for GET alone could delete an order by `GET /api/orders/deleted/7`.
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`
  */
@@ -45,8 +45,8 @@ export function checkOperationVerb(row: CallerRow, operation: string): void {
 }
 
 /**
- * Checks a request that is already being served against the current row of its key. When the row has lost a scope, the
- * request is refused, because the operation may have asked for that scope itself.
+ * Checks a request that is already being served by the present row of its key. When the row has lost a scope since the
+ * request came, the request is refused, because the operation can have asked for that scope itself.
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
  */
@@ -61,7 +61,7 @@ export function checkStillAllowed(
   for (const scope of application?.scopes ?? []) checkAccess(row.application, { scope });
 }
 
-/** The request, with its application as it was when the request came. */
+/** The request. `application` is as it was when the request came. */
 interface ServedRequest {
   readonly application: CallingApplication | undefined;
   readonly verb: string;
@@ -73,7 +73,7 @@ interface ServedRequest {
 /**
  * Creates the refusal of a key.
  *
- * @param reason for the log alone
+ * @param reason written to the log, and not sent
  */
 export function invalidCredential(reason: string): Error {
   return refusal('INVALID_CREDENTIAL', undefined, {

@@ -79,7 +79,7 @@ export class Exchange {
   path: Readonly<Record<string, string>> = NO_PATH;
   /** The name of the operation; '' until it has been found. */
   operation = '';
-  /** The steps of the kind of request that this is (steps.ts). */
+  /** The steps for the row of routes.ts that matches the request. */
   steps: readonly Step[] = NO_STEPS;
   /** The number of steps that have begun. */
   stepsBegun = 0;
@@ -96,8 +96,8 @@ export class Exchange {
   /** The id of `user`. The id is read only once, because a getter can throw the next time. */
   userId: string | undefined;
   /**
-   * Milliseconds of the operation's time limit that `authenticate` and `access` have left over; undefined when they took
-   * no time.
+   * Milliseconds of the operation's time limit that `authenticate` and `access` have left; undefined when they have not
+   * waited for anything.
    */
   timeLeft: number | undefined;
   /** `performance.now()` when the timer of the time limit was last started. */
@@ -132,7 +132,7 @@ export class Exchange {
   isStreamingAnswer = false;
   /** The status of the answer, unless the result of the operation sets one. */
   status = 200;
-  /** The timer of the operation's time limit; undefined while it does not run. */
+  /** The timer of the operation's time limit; undefined before it starts, and while the body arrives. */
   timeLimitTimer: NodeJS.Timeout | undefined;
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;

@@ -1,5 +1,6 @@
-// Two steps of a request. The first finds the folder that the URL may name. The second finds the group and the
-// operation that serve the request.
+// Two steps of a request. The first finds the folder of controllers that the URL can name. The second finds the group
+// and the operation that serve the request. The row of a key can have a handler: a group that serves all requests of
+// the key, whatever group the URL names.
 import { refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
@@ -8,8 +9,8 @@ import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation } from './operation-choice.ts';
 
 /**
- * Creates the step that looks for the group of the URL in a folder. When the row of the key has a handler, that handler
- * serves the request instead, so the step does nothing.
+ * Creates the step that reads a folder and a group in it from the URL: `v2/order` becomes the name of the group. A
+ * request that a handler serves needs no such step.
  */
 export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
   return function locateGroup(exchange): undefined {
@@ -22,10 +23,9 @@ export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
 }
 
 /**
- * Creates the step that finds the group and the operation. When the row of a key has a handler, that group serves the
- * request, whatever group the URL names.
+ * Creates the step that finds the group and the operation.
  *
- * @param isStrict whether the service file is strict: an absent group is then a 404 for every caller
+ * @param isStrict whether the service file is strict: without a key, an absent group is then always a 404
  */
 export function createFindOperation(groups: Pick<Groups, 'find'>, isStrict = false): Step {
   return function findOperation(exchange): Outcome {
@@ -40,7 +40,7 @@ function choose(exchange: Exchange, group: Group | undefined, isStrict: boolean)
   if (group === undefined) throw absentGroup(exchange, isStrict);
   const { caller, groupInUrl, slugs, verb } = exchange;
   exchange.group = group.name;
-  // With a handler, the group of the URL may name the operation.
+  // With a handler, the segment that usually names the group can name the operation.
   const choice = chooseOperation(verb, group, slugs, caller?.handler === undefined ? undefined : groupInUrl);
   const { name, settings } = choice.operation;
   if (caller !== undefined) checkOperationVerb(caller, name);
@@ -51,8 +51,8 @@ function choose(exchange: Exchange, group: Group | undefined, isStrict: boolean)
 }
 
 /**
- * Creates the refusal for a group that does not exist. By the reference, a foreign `Authorization` delegates the
- * request, so the absence of the group is the server's mistake.
+ * Creates the refusal for a group that does not exist. A request whose `Authorization` is no key of this service gets a
+ * 500, as docs/REFERENCE.md prescribes, and not a 404.
  */
 function absentGroup({ caller, head }: Exchange, isStrict: boolean): Error {
   if (caller === undefined)

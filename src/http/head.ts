@@ -30,8 +30,8 @@ export interface RequestHead {
 }
 
 /**
- * Maximum header lines of a request, as many as Node allows. Node's own limit is off (server.ts), because Node drops
- * further lines in silence, even an `Authorization`.
+ * Maximum header lines of a request. Node's own limit is off (server.ts), because Node drops further lines in silence,
+ * even an `Authorization`.
  */
 const MAX_HEADER_LINES = 1000;
 
@@ -121,8 +121,8 @@ function join(earlierValue: string | undefined, value: string): string {
 
 /**
  * A request whose headers are read in one pass. Node itself reads `headers` of every request, for `Expect` and for the
- * length of the body. To save time, `headers` has only those values until readHead() is called. After that call, readers
- * such as a controller get Node's complete object.
+ * length of the body. To save time, `headers` has only scanned values until readHead() is called. After that call,
+ * readers such as a controller get Node's complete object.
  */
 export class Request extends IncomingMessage {
   scanned: RequestHead | undefined;

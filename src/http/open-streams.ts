@@ -1,25 +1,24 @@
-// Ends the streamed answers of a key that no longer allows them. A request is checked when it comes, but its stream may
-// outlast the rights of its key. Each second, a sweep looks at all streams. A stream is checked again when the
-// credentials table has changed or when its key has expired. Any other stream costs two comparisons a sweep, and an
-// answer without a stream costs nothing.
+// Ends the streamed answers of a key (the credential of an application) that no longer allows them. A request is
+// checked when it comes, but its stream can outlast the rights of its key. Each second, a sweep looks at all streams. A
+// stream is checked again when the credentials table has changed or when its key has expired.
 
 import type { Caller, CallerTable } from './caller.ts';
 import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
 import type { Exchange } from './exchange.ts';
 
 /**
- * Watches a stream.
+ * Watches a stream until its answer ends.
  *
- * @param end is called with the refusal that the request would get now
+ * @param end called when the key no longer allows the stream, with the refusal that a new request would get
  */
 export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) => void;
 
 interface OpenStream {
   readonly exchange: Exchange;
   readonly end: (refusal: unknown) => void;
-  /** The version of the credentials table that the stream was last checked against. */
+  /** The credentials table by which the stream was last checked. Each change of the table makes another object. */
   checkedTable: unknown;
-  /** The time when the key of the stream expires, in Unix milliseconds. */
+  /** When the key expires, in Unix milliseconds. */
   expiresAt: number;
 }
 
@@ -29,7 +28,7 @@ interface OpenStream {
  */
 const SWEEP_INTERVAL = 1000;
 /**
- * Maximum number of checks in one turn of the event loop. Each check hashes a secret, so other work has to get its turn
+ * Maximum number of checks in one turn of the event loop. Each check hashes a secret, so other work has to get a turn
  * in between.
  */
 const MAX_CHECKS_A_TURN = 200;

@@ -31,12 +31,12 @@ export function createCallSteps(options: CallOptions) {
     const input = exchange.input as RequestInput;
     const problems = check(input, dataSourceOf(input), exchange.verb);
     if (!isThenable(problems)) return useInput(exchange, input, problems);
-    // The schema of a library may be asynchronous. The time limit of the operation covers its work, too.
-    startClock(exchange);
+    // The schema of a validation library can be asynchronous. The operation's time limit covers its work, too.
+    startTimeLimit(exchange);
     return problems.then(
-      (problemsFound) => {
-        if (!exchange.isAnswered) return useInput(exchange, input, problemsFound);
-        return logLateEnd(exchange, problemsFound && invalidData(problemsFound));
+      (lateProblems) => {
+        if (!exchange.isAnswered) return useInput(exchange, input, lateProblems);
+        return logLateEnd(exchange, lateProblems && invalidData(lateProblems));
       },
       (error) => {
         if (!exchange.isAnswered) throw error;
@@ -49,7 +49,7 @@ export function createCallSteps(options: CallOptions) {
     return (exchange): Outcome => {
       const { operation } = exchange.choice;
       const { data, query, bytes } = exchange.input as RequestInput;
-      // The exchange drops its reference to the data, so the operation alone decides how long the data stays in memory.
+      // The exchange drops its reference to the data, so that only the operation keeps the data in memory.
       exchange.input = undefined;
       const params = new Params(exchange, query as Query, options, bytes);
       const result = currentExchange.needsContext(exchange, operation.method)
@@ -57,7 +57,7 @@ export function createCallSteps(options: CallOptions) {
         : perform(operation, data, params, exchange);
       if (isThenable(result)) {
         currentExchange.markAsynchronous(operation.method);
-        startClock(exchange);
+        startTimeLimit(exchange);
         result.then(
           (value) => answerInTime(exchange, value, answer),
           (error) => (exchange.isAnswered ? logLateEnd(exchange, error) : fail(exchange, error)),
@@ -65,9 +65,8 @@ export function createCallSteps(options: CallOptions) {
         return 'later';
       }
       answer(exchange, result);
-      // Without an answer by now, the result is a stream whose first byte has not come. The time limit covers this
-      // wait.
-      if (!exchange.isAnswered) startClock(exchange);
+      // Without an answer by now, the result is a stream whose first byte has not come. The time limit covers the wait.
+      if (!exchange.isAnswered) startTimeLimit(exchange);
       return undefined;
     };
   }
@@ -85,10 +84,8 @@ export function createCallSteps(options: CallOptions) {
     }
   }
 
-  /**
-   * Starts the clock of the time limit. The time limit applies until the answer, or until the first byte of a stream.
-   */
-  function startClock(exchange: Exchange): void {
+  /** Starts the timer of the time limit, which applies until the answer, or until the first byte of a stream. */
+  function startTimeLimit(exchange: Exchange): void {
     if (exchange.timeLimitTimer !== undefined) return;
     const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
     exchange.clockStartedAt = performance.now();
@@ -99,22 +96,22 @@ export function createCallSteps(options: CallOptions) {
     }, exchange.timeLeft ?? timeout);
   }
 
-  /** Stops the clock of the time limit while the body arrives. */
-  function pauseClock(exchange: Exchange): void {
+  /** Stops the timer of the time limit while the body arrives. */
+  function pauseTimeLimit(exchange: Exchange): void {
     const timeout = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
     clearTimeout(exchange.timeLimitTimer);
     exchange.timeLimitTimer = undefined;
     exchange.timeLeft = Math.max(1, timeout - (performance.now() - exchange.clockStartedAt));
   }
 
-  /** Wraps a step that comes before the body, so that the time limit of the operation also covers this step. */
+  /** Wraps a step that comes before the body is read, so that the operation's time limit also covers this step. */
   function withTimeLimit(step: Step): Step {
     return function timedStep(exchange): Outcome {
       const outcome = step(exchange);
       if (!(outcome instanceof Promise)) return outcome;
-      startClock(exchange);
+      startTimeLimit(exchange);
       return outcome.then(
-        () => (exchange.isAnswered ? logLateEnd(exchange) : pauseClock(exchange)) as undefined,
+        () => (exchange.isAnswered ? logLateEnd(exchange) : pauseTimeLimit(exchange)) as undefined,
         (error) => {
           if (!exchange.isAnswered) throw error;
           return logLateEnd(exchange, error);
@@ -123,7 +120,7 @@ export function createCallSteps(options: CallOptions) {
     };
   }
 
-  /** Logs the end of an operation that ended after its request had been answered. */
+  /** Logs the end of an operation (or of a step before it) that ended after its request had been answered. */
   function logLateEnd(exchange: Exchange, error?: unknown): undefined {
     const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
     if (error === undefined) log.debug('operation-finished-late', facts);
@@ -152,8 +149,8 @@ function dataSourceOf({ data, query, bytes }: RequestInput): 'query' | 'nothing'
 }
 
 /**
- * Calls the operation. In a group without guards, the operation is called in the same tick. With guards, this function
- * returns a promise.
+ * Calls the operation. In a group with guards (`_before`, `_after`), this function returns a promise. Without guards,
+ * it returns the result itself.
  */
 function perform(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
   const { guards, method, controller } = operation;
@@ -170,7 +167,7 @@ async function performGuarded(
   exchange: Exchange,
 ): Promise<unknown> {
   const reply = await before?.call(controller, data, params);
-  // The client already has the answer 503, so the operation must not run.
+  // The time limit has passed and the client has a 503, so the operation must not run.
   if (exchange.isAnswered) return reply;
   if (isReply(reply)) return reply;
   // An author who writes `return false` wants a refusal, so the request must not pass.

@@ -1,5 +1,5 @@
-// Chooses the operation of a group for a request. In a group without routes, the choice is that of the reference (4.1).
-// In a group with a route, the choice is strict. This file calls nothing and reads no request.
+// Chooses the operation of a group for a request. In a group without routes, docs/REFERENCE.md (4.1) applies: a segment
+// of the URL names the operation, or the verb does. In a group with a route, the choice is strict (chooseStrictly).
 import { refusal } from '../base/errors.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import { fitRoute, type GroupRoute, verbsOf } from '../groups/group-routes.ts';
@@ -9,9 +9,7 @@ export interface Choice {
   readonly operation: Operation;
   /** The decoded path segments to which the route of the operation gives names. */
   readonly path: Readonly<Record<string, string>>;
-  /**
-   * True when a segment of the URL has named the operation. False when a route or the verb has chosen the operation.
-   */
+  /** True when a segment of the URL names the operation. False when a route or the verb has chosen the operation. */
   readonly byName: boolean;
 }
 
@@ -19,7 +17,8 @@ const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
 
 /**
  * @param slugs the segments below the group, the first of which may name an operation
- * @param secondName a name to try after the first segment: the group of the URL, for a key whose row has a handler
+ * @param secondName the group in the URL, when a handler (a group that serves all requests of a key) serves instead. It
+ *   names the operation if the first segment does not
  * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND
  */
 export function chooseOperation(
@@ -28,7 +27,7 @@ export function chooseOperation(
   slugs: readonly string[],
   secondName: string | undefined,
 ): Choice {
-  // The strict mode of a service file applies to the group that the URL names, and not to the handler of a credential.
+  // The strict mode of the service file applies only to the group that the URL names, and not to a handler.
   const handlerRoutes = group.routes.length > 0 ? group.routes : undefined;
   const routes = secondName === undefined ? group.strictRoutes : handlerRoutes;
   if (routes !== undefined) return chooseStrictly(verb, group, routes, slugs, secondName);
@@ -73,8 +72,8 @@ function operationNamed(group: Group, name: string | undefined): Operation | und
 }
 
 /**
- * Returns the operation that a POST may call by this name. A segment may also decode to the name of a route, but a
- * route cannot be called by its name.
+ * Returns the operation that a POST can call by this name. A route cannot be called by its name, although a segment can
+ * decode to that name (`GET%20%7Bid%7D`).
  */
 function postedOperation(group: Group, routes: readonly GroupRoute[], name: string | undefined): Operation | undefined {
   const operation = operationNamed(group, name);

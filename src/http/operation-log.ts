@@ -1,9 +1,9 @@
-// `params.log`: the messages of a controller, as lines of the service's log that name the request.
+// `params.log`: writes the messages of a controller to the service's log. Each line names its request.
 import { idsOf, type Log, type LogFields } from '../base/log.ts';
 import type { OperationLog } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
 
-/** The fields of a line that only the service sets. */
+/** The fields of a log line that only the service may set. */
 const RESERVED_FIELDS: ReadonlySet<string> = new Set([
   'time',
   'level',
@@ -33,7 +33,7 @@ export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
   };
 }
 
-/** Makes a text of any value and never throws: an object without a prototype, such as a form, has no `toString`. */
+/** Makes a text of any value. Does not throw, as String() does for an object without a prototype, such as a form. */
 function messageText(message: unknown): string {
   try {
     return typeof message === 'object' && message !== null ? JSON.stringify(message) : String(message);

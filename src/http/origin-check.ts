@@ -1,12 +1,12 @@
-// One step of a request: checks whether a page of another origin may make the request. CORS alone does not stop a
-// simple form post. A browser sends such a post with the cookies of its user and without a preflight.
+// One step of a request: checks whether a web page of another origin may make the request. CORS alone does not stop the
+// post of a form, which a browser sends with the cookies of its user and without a preflight.
 import { refusal } from '../base/errors.ts';
 import type { CorsPolicy } from '../service/cors.ts';
 import type { Exchange, Step } from './exchange.ts';
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** @returns an empty list when browsers send no cookies from other origins */
+/** @returns the step, or an empty list when `cors` does not let browsers send cookies from other origins */
 export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolean): readonly Step[] {
   if (cors?.credentials !== true) return [];
   return [
@@ -27,7 +27,7 @@ export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolea
  */
 function isOwnOrigin({ head: { host } }: Exchange, origin: string, isSecure: boolean): boolean {
   const [, scheme, authority] = /^(https?):\/\/(.+)$/.exec(origin) ?? [];
-  // A proxy may write the default port into Host. An origin never has that port.
+  // A proxy can write the default port into Host. An origin never contains that port.
   const ownAuthority = host?.toLowerCase().replace(scheme === 'https' ? /:443$/ : /:80$/, '');
   return ownAuthority !== undefined && authority === ownAuthority && (scheme === 'https' || !isSecure);
 }

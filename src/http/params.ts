@@ -1,5 +1,5 @@
-// The controller params of one call. The enumerable fields are safe as JSON. All other properties are getters on the
-// prototype. So no echo or spread of the params copies them, and they cost nothing until an operation reads them.
+// The second argument of an operation. The enumerable fields are safe as JSON. All other properties are getters on the
+// prototype, so a result that contains the params does not send them, and they cost nothing until they are read.
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../base/log.ts';
 import type { ServiceUser } from '../controller/service.ts';
@@ -12,7 +12,7 @@ import { cookiesOf } from './cookies.ts';
 import type { Exchange } from './exchange.ts';
 import { createOperationLog } from './operation-log.ts';
 
-/** The parts of the service that params give access to. */
+/** The parts of the service that the getters use. */
 export interface ParamsParts {
   readonly log: Log;
   readonly background: BackgroundWork;
@@ -99,7 +99,7 @@ export class Params implements ControllerParams {
   }
 }
 
-/** Decodes a header that was sent in UTF-8, which Node reads as Latin-1. A value that is no UTF-8 stays as it is. */
+/** Decodes a header as UTF-8, because Node reads it as Latin-1. A value that is not UTF-8 stays as it is. */
 function decodeUtf8(header: string): string {
   const text = Buffer.from(header, 'latin1').toString();
   return text.includes('\ufffd') ? header : text;

@@ -1,5 +1,5 @@
-// Two steps of a request. The first checks the rate of the caller, the second the `limit` of the operation. This file
-// counts nothing: the limiter in limits/ does.
+// Two steps of a request. The first checks the rate of the caller, the second the `limit` of the operation. The limiter
+// in limits/ counts. A key is the credential of an application.
 import { parseRate, type Rate } from '../base/rate.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import { addressOf, networkOf, type TrustedProxies } from './address.ts';
@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.ts';
 
 export interface RateOptions {
   readonly limiter: Pick<RateLimiter, 'check'>;
-  /** The rate of callers without a key; undefined when such callers may call as often as they like. */
+  /** The rate of each address that calls without a key; undefined when there is no such limit. */
   readonly addressRate: Rate | undefined;
   readonly proxies: TrustedProxies;
 }
@@ -17,8 +17,8 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions) 
   const network = (exchange: Exchange) => networkOf(addressOf(exchange, proxies));
 
   /**
-   * Parses the text of a `limit` once. The loader has checked each text, and an operation has at most one, so the map
-   * stays small.
+   * Parses each text of a `limit` once. The texts come from the operations and were checked when these were loaded, so
+   * the map stays small.
    */
   function rateOf(limit: string): Rate {
     const rate = parsedRates.get(limit) ?? (parseRate(limit) as Rate);
@@ -35,15 +35,15 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions) 
       } else if (caller.limit !== undefined) limiter.check('credential', caller.application.id, caller.limit);
     },
     /**
-     * Checks the `limit` of the operation, which counts for each key. Without a key, the limit counts for each user,
-     * and without a user for each address.
+     * Checks the `limit` of the operation, which counts the calls of each application. Without a key, it counts those
+     * of each user, and without a user, those of each address.
      */
     checkLimit(exchange: Exchange): undefined {
       const { limit } = exchange.choice.operation.settings;
       if (limit === undefined) return;
       const { group, operation, application, userId } = exchange;
-      // The id of a user may be any text, so the kind of the caller is written before the id. No operation has a line
-      // break in its name, so the line break ends the name.
+      // The id of a user can be any text, so the kind of the caller comes before the id. No name of an operation has a
+      // line break, so the line break ends the name.
       const callerText =
         application !== undefined
           ? `application ${application.id}`

@@ -1,5 +1,5 @@
-// One step of a request: its data, which is the body, or the query of a request without a body. The bytes of a body are
-// read and decoded in body/.
+// One step of a request: reads its data, which is the body, or the query when there is no body. body/ reads and decodes
+// the body.
 import { type DataSink, type Intake, readBody } from './body/body.ts';
 import { objectWithoutPrototype, parseQuery, type Query } from './body/form.ts';
 import { checkAccepted } from './body/media-type.ts';
@@ -10,7 +10,7 @@ export interface DataOptions {
   /** Maximum bytes of a request body. */
   readonly bodyLimit: number;
   readonly intake: Intake;
-  /** Continues with the next step. */
+  /** Continues the request with its next step. */
   readonly resume: (exchange: Exchange) => void;
   readonly fail: (exchange: Exchange, error: unknown) => void;
 }

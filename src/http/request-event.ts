@@ -1,9 +1,9 @@
-// The public channels of a request, by which tools that trace follow it. This file publishes, and subscribes to
-// nothing: without a subscriber a request costs one check, and no object is made.
+// The public diagnostics channels of a request, which tracing tools subscribe to. Without a subscriber, a request costs
+// one check, and no object is made.
 //
 // tracingChannel('gatefold:request')     the request, from its head to the last byte of its answer
 // tracingChannel('gatefold:background')  a promise given to `params.waitUntil`
-// channel('gatefold:operation')          runs the code of a controller or of the service file: bind a store to it
+// channel('gatefold:operation')          runs code of a controller or of the service file: tools bind a store to it
 import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { splitRouteName } from '../base/route-name.ts';
@@ -26,7 +26,7 @@ export interface EventParts {
 }
 
 /**
- * The event of a request. The facts of the request are getters, so that a request pays only for those that are read.
+ * The event of a request. Its facts are getters, so that a request pays only for those that a tool reads.
  */
 export class ExchangeEvent implements RequestEvent {
   status = 0;
@@ -91,10 +91,7 @@ export class ExchangeEvent implements RequestEvent {
   }
 }
 
-/**
- * Says whether a tool has subscribed to a channel. Node before 20.13 cannot answer for all five channels at once, so two of them
- * are asked.
- */
+/** Says whether a tool has subscribed. A TracingChannel of Node before 20.13 cannot say so, but its parts can. */
 function hasFollower({ hasSubscribers, start, asyncEnd }: TracingChannel<object>): boolean {
   return hasSubscribers ?? (start.hasSubscribers || asyncEnd.hasSubscribers);
 }
@@ -118,7 +115,7 @@ export function serveFollowed(
   else exchange.returnedBeforeAnswer = true;
 }
 
-/** Publishes that the last byte of the answer is out, or that the client has left. */
+/** Publishes the end: the last byte of the answer is out, or the client has left. */
 export function endEvent({ event, returnedBeforeAnswer }: Exchange, status: number, bytes: number): void {
   if (event === undefined) return;
   event.status = status;
@@ -138,7 +135,7 @@ export function failEvent({ event }: Exchange, thrown: unknown): void {
   requestChannel.error.publish(event);
 }
 
-/** Calls code of the service's author, within the AsyncLocalStorage stores that tools have bound. */
+/** Calls code of a controller or of the service file, within the AsyncLocalStorage stores that tools have bound. */
 export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
   return operationChannel.runStores(event, work) as T;
 }
@@ -160,7 +157,7 @@ export function followBackground({ event: request }: Exchange, work: PromiseLike
   });
 }
 
-/** The trace of the caller, which this service continues without a span of its own. */
+/** The trace that the client sent in `traceparent`. This service passes it on without a span of its own. */
 class ReceivedTrace implements Trace {
   readonly #context: TraceContext;
 
@@ -185,16 +182,16 @@ class ReceivedTrace implements Trace {
   }
 }
 
-/** A cache of the last path template of each operation. Nearly all requests of an operation have the same template. */
+/** The last path template of each operation. Nearly all requests of an operation have the same template. */
 const cachedTemplates = new WeakMap<Operation, { groupInUrl: string; depth: number; template: string }>();
 
-/** Returns the template of the path by which an operation was found. The result is undefined when none was found. */
+/** Returns the template of the path by which the operation was found; undefined when no operation was found. */
 function routeOf(exchange: Exchange, basePath: string): string | undefined {
   const { operation, resolvedPath, verb, caller, groupInUrl, slugs, choice } = exchange;
   if (operation === '') return undefined;
   const matchedRow = firstMatch(resolvedPath?.matches ?? [], verb)?.route;
   if (matchedRow !== undefined && matchedRow.target !== 'gateway.index') return matchedRow.path;
-  // The row of the key has chosen the group, whatever the path is.
+  // The row of the key has a handler: a group that serves all requests of the key, whatever the path is.
   if (caller?.handler !== undefined) return `${basePath}/{params}`;
   const cached = cachedTemplates.get(choice.operation);
   if (cached !== undefined && cached.groupInUrl === groupInUrl && cached.depth === slugs.length) return cached.template;

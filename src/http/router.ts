@@ -78,8 +78,8 @@ interface Pattern {
   readonly literals: readonly string[];
   readonly tail: 'none' | 'page' | 'params';
   /**
-   * Whether the path must end in a slash. `either` when that does not matter (decisions 1.3), because the table has only
-   * one of the two spellings, such as `/api` and `/api/`.
+   * Whether the path must end in a slash. `either` when that does not matter (decisions 1.3): the table does not have
+   * both spellings, such as `/api` and `/api/`.
    */
   readonly slash: boolean | 'either';
 }

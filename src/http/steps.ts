@@ -80,7 +80,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
     ];
     const documentSteps = [identifyCaller, checkRate, readData, callOperation(respond.result)];
-    // A client has no key until one of these operations issues one, so no `Authorization` is read.
+    // A client has no key until one of these operations issues a key, so no `Authorization` is read.
     const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
     return {
       // The URL names a group in a folder by two segments of its path.
@@ -89,10 +89,10 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       // passes the other steps.
       'mcp.message': [
         useOperation('message', messageSteps, () => {}),
-        messageSteps.beginMessage, //               404, 405, 415
+        messageSteps.beginMessage, //   404, 405, 415
         createCheckMessageOrigin(service?.cors), // 403
         ...callerSteps, //              401, 403, 429
-        messageSteps.checkApplication, //    401
+        messageSteps.checkApplication, // 401
         readData, //                    400, 408, 413, 415, 503
         messageSteps.createAnswerMessage(checkCaller),
       ],

@@ -1,7 +1,6 @@
-// Calls of operations by tools of the Model Context Protocol. A call happens inside of the request that brings the
-// message. The message itself passes the steps for its origin, its key and its rate. The call is an exchange of its own
-// with the same caller, and passes the steps that come after these for any request. This file reads no message: mcp/
-// does.
+// Calls of operations as tools of the Model Context Protocol. A request brings a message, and passes the steps for its
+// origin, its key and its rate. If the message is a tool call, the call becomes an exchange of its own, with the same
+// caller. This exchange passes the later steps of any request. The code in mcp/ reads the messages.
 import type { IncomingHttpHeaders } from 'node:http';
 import { JSON_TYPE } from '../base/envelope.ts';
 import { type HttpError, refusal } from '../base/errors.ts';
@@ -16,24 +15,25 @@ import { checkAccess, checkGroup, checkOperationVerb, checkVerb } from './creden
 import { type CapturedAnswer, Exchange, type RequestInput, type Step, type ToolCall } from './exchange.ts';
 import { Request } from './head.ts';
 
-/** Answers messages. The code in mcp/ implements this interface. */
+/** Answers the messages. The code in mcp/ implements this interface. */
 export interface ToolServer {
   answer(message: unknown, conversation: Conversation): Promise<MessageAnswer>;
   /** Returns the body of the answer to a message that was refused before it was read. */
   refuseMessage(error: HttpError, requestId: string): string;
   /**
-   * Returns the text that explains the refusal of a call to a model. @param dataPart the part of the arguments that
-   * became the data
+   * Returns a text that explains to a language model why a call was refused.
+   *
+   * @param dataPart the part of the arguments that the operation gets as its data
    */
   describeRefusal(error: HttpError, requestId: string, dataPart: 'query' | 'body'): string;
 }
 
-/** The rights of the caller of a message, and the calls that it may make. */
+/** Gives the code in mcp/ access to the rights of the caller of a message, and to the operations. */
 export interface Conversation {
   readonly headers: IncomingHttpHeaders;
   /** Finds the user by `authenticate` of the service file. */
   identifyUser(): Promise<void>;
-  /** Says whether the key and the rules of `access` let the caller in. Rules that are functions are not called. */
+  /** Says whether the caller's key and the rules of `access` allow the tool. Functions in `access` are not called. */
   mayCall(tool: ListedTool): boolean;
   call(call: ToolCall): Promise<CapturedAnswer>;
 }
@@ -48,7 +48,7 @@ export interface ListedTool {
 
 export interface MessageAnswer {
   readonly status: number;
-  /** The answer to a message; undefined when the message was a notification. */
+  /** Undefined when the message was a notification, which has no answer. */
   readonly body: object | undefined;
 }
 
@@ -61,12 +61,12 @@ export interface MessageParts {
   readonly callTool: (outer: Exchange, call: ToolCall) => Promise<CapturedAnswer>;
 }
 
-/** Headers of the message that say nothing about the call. */
+/** Matches headers that concern only the message, so the request of the call does not get them. */
 const MESSAGE_HEADERS =
   /^(?:content-.*|transfer-encoding|expect|connection|keep-alive|te|trailer|upgrade|if-.*|range|accept|last-event-id|mcp-.*)$/;
 
 /**
- * @returns the three steps that only a message has: one before its key is read, one after its rate, and one at its end
+ * @returns the three steps that only a message has: before its key is read, after the check of its rate, and at its end
  */
 export function createMessageSteps({ tools, toolAccess, respond, callTool }: MessageParts) {
   function beginMessage(exchange: Exchange): undefined {
@@ -113,8 +113,8 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
 }
 
 /**
- * Refuses a page whose origin `cors` of the service file does not name. Without `cors`, no page may call. Otherwise, a
- * page could make its own host name point to this address, and call with the rights of the network (DNS rebinding).
+ * Refuses a web page whose origin is not in `cors` of the service file. Without `cors`, every web page is refused.
+ * Otherwise, a page could let its own host name lead to this address, and call from inside the network (DNS rebinding).
  */
 export function createCheckMessageOrigin(cors: CorsPolicy | undefined): Step {
   return ({ head: { origin } }): undefined => {
@@ -142,10 +142,10 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
   }
 }
 
-/** Says whether a mistake in the data is a mistake in the body, even when the call has left the body out. */
+/** Says whether the data of a call is its body, even when the body is missing. Otherwise, the data is the query. */
 const isDataInBody = ({ body, verb }: ToolCall): boolean => body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb);
 
-/** Creates the exchange of a call. The client that waits for the call is the client of the message. */
+/** Creates the exchange of a call. @param outer the exchange of the message */
 export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolServer, startedAt: number): Exchange {
   const exchange = new Exchange(createCallRequest(outer.request, call), outer.response, startedAt);
   exchange.toolCall = call;
@@ -192,8 +192,8 @@ function createCallRequest(outer: Request, { verb, target, body }: ToolCall): Re
 }
 
 /**
- * Refuses a call whose path leads to another operation than that of its tool. For example, the value of `{id}` may be
- * the name of a route.
+ * Refuses a call whose path leads to another operation than its tool names. For example, the value of `{id}` can be a
+ * literal segment of another route.
  */
 export function checkToolOperation({ toolCall, group, operation }: Exchange): undefined {
   if (toolCall?.group === group && toolCall.operation === operation) return;

@@ -15,7 +15,7 @@ export interface HeaderSet {
   /** Like `json`, for an answer that no cache may store. */
   readonly uncached: string[];
   /**
-   * Returns all header lines of an answer that brings its own headers, and its content type among them.
+   * Returns all header lines of an answer that has headers of its own, such as its content type.
    *
    * @param own alternating names and values
    */

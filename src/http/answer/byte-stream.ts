@@ -108,7 +108,7 @@ interface SourceReader {
   cancel(reason: Error): void;
 }
 
-/** Receives an error, or a piece, or two times undefined at the end. @returns whether to read the next piece now */
+/** Receives an error or a piece. Both are undefined at the end. @returns whether to read the next piece now */
 type Receive = (error: unknown, piece: unknown) => boolean;
 
 function readWebStream(source: ReadableStream<Uint8Array>, receive: Receive): SourceReader {

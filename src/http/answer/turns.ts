@@ -2,13 +2,13 @@
 // and a client that reads fast enough would use the whole turn, and no other request would get one. When the
 // turn is used up, streams wait in a queue.
 
-/** Maximum cost, in bytes, of all pieces that are sent in one turn by streams that have exceeded FREE_COST. */
-const BYTES_A_TURN = 256 * 1024;
+/** The cost, in bytes, of the pieces sent in one turn, beyond which streams that have exceeded FREE_COST wait. */
+const MAX_COST_A_TURN = 256 * 1024;
 /**
  * Maximum number of waiting streams that continue in one turn. The limit is needed, because the cost of a stream's next
  * piece is counted only when the piece has been sent.
  */
-const STREAMS_A_TURN = 4;
+const MAX_STREAMS_A_TURN = 4;
 /** The cost, in bytes, up to which a stream never waits. A short stream is not worth a queue. */
 const FREE_COST = 128 * 1024;
 /** The cost of each piece, in bytes, in addition to its length. */
@@ -27,7 +27,7 @@ export function countSent(bytes: number): number {
 
 /** @param cost the cost of all that the stream has sent so far @returns whether it may send more in this turn */
 export function maySendMore(cost: number): boolean {
-  return cost <= FREE_COST || costOfTurn < BYTES_A_TURN;
+  return cost <= FREE_COST || costOfTurn < MAX_COST_A_TURN;
 }
 
 /** Calls `send` now or, when this turn is used up, in a later one. */
@@ -44,7 +44,7 @@ function scheduleTurn(): void {
 function runTurn(): void {
   isTurnScheduled = false;
   costOfTurn = 0;
-  const due = waiting.splice(0, STREAMS_A_TURN);
+  const due = waiting.splice(0, MAX_STREAMS_A_TURN);
   // The next turn is scheduled before the streams run, because one of them may throw.
   if (waiting.length > 0) scheduleTurn();
   for (const send of due) send();

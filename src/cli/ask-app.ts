@@ -151,14 +151,8 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
   app.useService(withoutAuthor(state, question));
   app.server.emit('connection', connection);
   const answer = await send(client, question);
-  const {
-    resolvedPath,
-    groupInUrl = '',
-    slugs = [],
-    operation = '',
-    group,
-    caller: row,
-  } = exchange ?? ({} as Partial<Exchange>);
+  const served: Partial<Exchange> = exchange ?? {};
+  const { resolvedPath, groupInUrl = '', slugs = [], operation = '', group, caller: row } = served;
   const matches = resolvedPath?.matches ?? [];
   const match = firstMatch(matches, question.verb);
   return {

@@ -31,7 +31,7 @@ export function createCheckCaller(
   function checkCaller(exchange: Exchange): Promise<undefined> | undefined {
     const { access } = exchange.choice.operation.settings;
     if (authenticate === undefined) return access === undefined ? undefined : checkRules(exchange, rulesOf(access));
-    const authenticated = callServiceFunction(exchange, authenticate, new RequestAccess(exchange, parts));
+    const authenticated = callFunction(exchange, authenticate, new RequestAccess(exchange, parts));
     const rules = access === undefined ? [] : rulesOf(access);
     if (isThenable(authenticated))
       return Promise.resolve(authenticated).then((user) => {
@@ -68,7 +68,7 @@ export function createCheckCaller(
   ): Promise<undefined> | undefined {
     const params = new RequestAccess(exchange, parts);
     if (exchange.user !== undefined) Object.defineProperty(params, 'user', { value: exchange.user });
-    const outcome = callServiceFunction(exchange, rule, params);
+    const outcome = callFunction(exchange, rule, params);
     if (isThenable(outcome)) return Promise.resolve(outcome).then(readVerdict);
     readVerdict(outcome);
     return undefined;
@@ -77,7 +77,7 @@ export function createCheckCaller(
   /**
    * Calls a function of the service file. When a callback of that function throws later, this request gets the 500.
    */
-  function callServiceFunction(
+  function callFunction(
     exchange: Exchange,
     method: (params: RequestAccess) => unknown,
     params: RequestAccess,

@@ -4,7 +4,7 @@ import type { OperationLog } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The fields of a log line that only the service may set. */
-const RESERVED_FIELDS: ReadonlySet<string> = new Set([
+const RESERVED: ReadonlySet<string> = new Set([
   'time',
   'level',
   'event',
@@ -46,9 +46,7 @@ function messageText(message: unknown): string {
 function safeFields(fields: LogFields | null | undefined): LogFields {
   try {
     const safe = Object.fromEntries(
-      Object.entries(fields ?? {}).flatMap(([name, value]) =>
-        RESERVED_FIELDS.has(name) ? [] : [[name, fieldValue(value)]],
-      ),
+      Object.entries(fields ?? {}).flatMap(([name, value]) => (RESERVED.has(name) ? [] : [[name, fieldValue(value)]])),
     );
     JSON.stringify(safe);
     return safe;

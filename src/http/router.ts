@@ -108,14 +108,14 @@ function match({ route, literals, tail, slash }: Pattern, path: TargetPath, dept
     if (literals[i] !== segments[i]) return undefined;
   }
   if (tail === 'none') return { route, groupInUrl: segments.slice(depth).join('/'), slugs: [] };
-  const [first = '', ...furtherSegments] = segments.slice(literals.length);
+  const [first = '', ...others] = segments.slice(literals.length);
   // A decoded segment can contain a slash: `order%2Fdeleted`. Such a segment is split at its first slash only.
   const slashIndex = first.indexOf('/');
-  if (slashIndex < 0) return { route, groupInUrl: first, slugs: furtherSegments };
+  if (slashIndex < 0) return { route, groupInUrl: first, slugs: others };
   return {
     route,
     groupInUrl: first.slice(0, slashIndex),
-    slugs: [first.slice(slashIndex + 1), ...furtherSegments].filter((slug) => slug !== ''),
+    slugs: [first.slice(slashIndex + 1), ...others].filter((slug) => slug !== ''),
   };
 }
 

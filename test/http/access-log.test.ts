@@ -56,18 +56,10 @@ describe('a line', () => {
       { groupInUrl: 'register', group: '', operation: 'register' },
       { ...usual, page: 'register', operation: 'register' },
     ],
-    [
-      'where nothing serves',
-      { groupInUrl: 'made-up', group: '', operation: '' },
-      { ...usual, page: '', operation: '' },
-    ],
+    ['where nothing serves', { groupInUrl: 'x', group: '', operation: '' }, { ...usual, page: '', operation: '' }],
     ['with a credential', { credentialId: 'A1b2' }, { ...usual, credential: 'A1b2' }],
     ['with an operation that is a route', { operation: 'GET {id}/"\\' }, { ...usual, operation: 'GET {id}/"\\' }],
-    [
-      'with an unusual path',
-      { resolvedPath: { path: { raw: '/api/a"b\\c%20{' } } },
-      { ...usual, path: '/api/a"b\\c%20{' },
-    ],
+    ['with an odd path', { resolvedPath: { path: { raw: '/api/a"b\\c%20{' } } }, { ...usual, path: '/api/a"b\\c%20{' }],
     ['without a path', { resolvedPath: undefined }, { ...usual, path: '' }],
   ];
   for (const [name, facts, line] of rows) test(name, () => assert.deepEqual(lineOf(facts), line));

@@ -108,12 +108,8 @@ describe('createWorkerMetrics', () => {
       const metrics = createWorkerMetrics();
       t.after(metrics.close);
       metrics.takeReport(parts());
-      metrics.observer.answered(
-        { group, groupInUrl: page, operation, verb, caller: undefined, credentialId: '' },
-        200,
-        1,
-        1,
-      );
+      const request = { group, groupInUrl: page, operation, verb, caller: undefined, credentialId: '' };
+      metrics.observer.answered(request, 200, 1, 1);
       const counts = createRequestCounts();
       for (const piece of metrics.takeReport(parts()).requests) counts.add(piece);
       assert.deepEqual(Object.keys(flat(counts)), [label]);

@@ -99,16 +99,9 @@ describe('docs/OPERATING.md', () => {
   test('the line of a request, which is put together by hand, has the facts of its row', () => {
     let line = '';
     const accessLog = createAccessLog({ write: (text) => (line = text), flush() {} });
-    const exchange = {
-      verb: 'GET',
-      operation: 'index',
-      group: 'Test',
-      credentialId: 'id',
-      userId: 'u',
-      requestId: 'r',
-    };
+    const exchange = { verb: 'GET', operation: 'index', group: 'Test', credentialId: 'id', userId: 'u' };
     const trace = { traceId: 't', spanId: 's' };
-    accessLog({ ...exchange, trace, toolCall: { name: 't' }, startedAt: 0 } as Exchange, 200, 1, 1);
+    accessLog({ ...exchange, requestId: 'r', trace, toolCall: { name: 't' }, startedAt: 0 } as Exchange, 200, 1, 1);
     const facts = Object.keys(JSON.parse(line)).filter((name) => !['time', 'level', 'event', 'pid'].includes(name));
     const row = eventsInCode().find(({ event }) => event === 'request');
     assert.deepEqual(facts.sort(), row?.facts.split(', ').sort());

@@ -13,17 +13,17 @@ import { Pieces } from './pieces.ts';
  * Receives the data of the body. All requests share one sink, because new functions for each request would cost 2
  * percent of a POST.
  */
-export interface DataSink<Context> {
+export interface DataSink<C> {
   /**
    * @param data undefined when the body is empty, which counts as no body
    * @param context the value that the caller passed to readBody()
    * @param bytes the inflated body, for operations that read it raw
    */
-  done(exchange: Exchange, data: unknown, context: Context, bytes: Buffer | undefined): void;
+  done(exchange: Exchange, data: unknown, context: C, bytes: Buffer | undefined): void;
   fail(exchange: Exchange, error: unknown): void;
 }
 
-/** The limits of the whole process on bodies and requests. */
+/** The limits of the whole process that a body has to pass. */
 export interface Intake {
   readonly budget: BodyBudget;
   /** Says whether more requests are under way than MAX_IN_FLIGHT allows. */
@@ -43,12 +43,12 @@ export interface BodyRules {
  *
  * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
  */
-export function readBody<Context>(
+export function readBody<C>(
   exchange: Exchange,
   { limit, accepts }: BodyRules,
   { budget, isFull }: Intake,
-  sink: DataSink<Context>,
-  context: Context,
+  sink: DataSink<C>,
+  context: C,
 ): void {
   const { request, head } = exchange;
   const kind = bodyKindOf(head.contentType, accepts);
@@ -72,7 +72,7 @@ export function readBody<Context>(
     if (exchange.isAnswered) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
-    // A body in one chunk reserves no room in the budget, so no other upload has to wait because of it.
+    // The last chunk of a body reserves no room, so a body in one chunk never makes another upload wait.
     if (!request.complete && chunk.length !== announcedLength && !budget.reserve(exchange, chunk.length))
       return sink.fail(exchange, overloaded());
     keepChunk(exchange, chunk);
@@ -119,13 +119,7 @@ export function overloaded(): Error {
   return refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
 }
 
-function decode<Context>(
-  exchange: Exchange,
-  kind: BodyKind,
-  bytes: Buffer,
-  sink: DataSink<Context>,
-  context: Context,
-): void {
+function decode<C>(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: DataSink<C>, context: C): void {
   if (kind === 'multipart') {
     decodeMultipart(exchange.head.contentType as string, bytes).then(
       (data) => sink.done(exchange, data, context, bytes),

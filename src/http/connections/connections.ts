@@ -31,13 +31,9 @@ export interface ConnectionLimits extends SlowReaderLimits {
 export interface Connections extends Pick<Turns, 'defer'> {
   /** Tracks each socket that the server emits with `event`, and limits their number. */
   watch(server: Server, event: 'connection' | 'secureConnection'): void;
-  /**
-   * Notes the exchange as the last one of its connection.
-   *
-   * @returns false when the answer to an earlier request ends the connection, so the new request must not be served
-   */
+  /** @returns false when an earlier answer ends the connection, so the request of the exchange must not be served */
   begin(exchange: Exchange): boolean;
-  /** Called when the answer is complete. The idle time of the connection begins. */
+  /** Called when the answer is complete: the idle time of the connection begins. */
   end(exchange: Exchange): void;
   stateOf(socket: object): ConnectionState;
   /** Returns the exchange that began last on each connection. */

@@ -34,7 +34,7 @@ export type TypeNode = { readonly at: number } & (
 export interface NameNode {
   readonly kind: 'name';
   readonly at: number;
-  /** The name, which may have dots. The name is `*` for `import('…')` without a name behind it. */
+  /** The name, with or without dots. The name is `*` for `import('…')` without a name behind it. */
   readonly name: string;
   readonly args: readonly TypeNode[];
   /** The specifier in `import('…').Name`. */
@@ -79,8 +79,8 @@ export interface Param {
   readonly rest: boolean;
   readonly type: TypeNode | undefined;
   /**
-   * Offset behind the type. For a type from a JSDoc comment, this offset and the type's own offset are those of the
-   * function.
+   * Offset of the token behind the type. For a type from a JSDoc comment, both this offset and the type's `at` are the
+   * offset of the function.
    */
   readonly typeEnd?: number;
   /** Whether the parameter is also a field: `constructor(readonly x: T)`. */
@@ -97,7 +97,7 @@ export interface FunctionNode {
   readonly doc?: string | undefined;
 }
 
-/** A value that may lead to operations. All other expressions have no node. */
+/** A value that can lead to operations. All other expressions have no node. */
 export type ValueNode =
   | FunctionNode
   | { readonly kind: 'class'; readonly declaration: Declaration }
@@ -121,18 +121,19 @@ export interface Declaration {
   /** The namespace around the declaration, with its dot: `Shop.`. */
   readonly namespace: string;
   readonly typeParams: readonly TypeParam[];
+  /** The types behind `extends`, without those behind `implements`. */
   readonly parents: readonly TypeNode[];
   readonly members: readonly Member[];
   /** The type of an alias; the annotation of a constant. */
   readonly type: TypeNode | undefined;
   /**
-   * The start and end offsets of the value of a constant or an enum. Both offsets are equal when the value is no
-   * literal.
+   * The start and end offsets of the literal of a constant, or of the braces of an enum. Both offsets are equal when
+   * the value is no literal.
    */
   readonly literalRange: readonly [number, number] | undefined;
   /**
-   * Whether the declaration is a `let` or `var`. The literal of such a declaration has a widened type, because the
-   * value may change.
+   * Whether the declaration is a `let` or `var`, or a name in a destructuring pattern. The literal of a `let` has a
+   * widened type (`string`), because its value can change.
    */
   readonly isVariable?: boolean;
   /** The value of a function or a constant. The field is undefined for a form that is not followed. */

@@ -23,6 +23,7 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
 /** Returns the address of the client of a request, by its connection or by trusted proxies. */
 export function addressOf({ request }: { readonly request: IncomingMessage }, proxies: TrustedProxies): string {
   const peer = plainAddress(request.socket.remoteAddress ?? '');
+  if (proxies === NOBODY) return peer;
   // Node builds the object of all headers when it is read for the first time. When the peer is not a proxy, the headers
   // are not read, which saves this cost.
   if (!isTrusted(peer, proxies)) return peer;
@@ -71,6 +72,8 @@ function familyName(family: number): 'ipv4' | 'ipv6' {
  * - the zone (`fe80::1%eth0`), which has a meaning only on this machine
  */
 function plainAddress(address: string): string {
+  // An IPv4 address has neither. Nearly all addresses are of this kind, and a log line or a span needs each of them.
+  if (!address.includes(':')) return address;
   return /^::ffff:(\d+\.[\d.]+)$/.exec(address)?.[1] ?? address.replace(/%.*$/, '');
 }
 

@@ -1,7 +1,9 @@
 // Sends spans to a collector by OTLP over HTTP. One request carries many spans, and only one request is sent at a time.
 // The number of waiting spans is limited. While the collector is away, the spans beyond the limit are dropped and
 // counted. No client ever waits for the collector.
+import { AsyncResource } from 'node:async_hooks';
 import type { Log } from '../base/log.ts';
+import { Batch } from './batch.ts';
 import { followClock } from './otlp.ts';
 import type { SendBatch } from './post.ts';
 
@@ -16,8 +18,6 @@ export interface ExporterOptions {
   readonly queueSize: number;
   readonly batchSize: number;
   readonly log: Log;
-  /** Runs a function outside of the trace of any request. */
-  readonly outside: <T>(work: () => T) => T;
   readonly random?: () => number;
 }
 
@@ -30,15 +30,23 @@ export interface Exporter {
   close(patience: number): Promise<void>;
 }
 
-/** The most characters of all waiting spans together. */
+/** The most bytes of all waiting spans together. */
 const MAX_HELD = 8 * 1024 * 1024;
+/** The most bytes of a batch that is used again. */
+const MAX_SPARE = 2 * 1024 * 1024;
 /** Milliseconds before the first retry. Each further pause is twice as long, up to MAX_PAUSE. */
 const FIRST_PAUSE = 500;
 const MAX_PAUSE = 5000;
 
 export function createExporter(options: ExporterOptions): Exporter {
-  const { send, envelope, delay, timeout, queueSize, batchSize, log, outside, random = Math.random } = options;
-  let queue: string[] = [];
+  const { send, envelope, delay, timeout, queueSize, batchSize, log, random = Math.random } = options;
+  /** The batch that takes the next span. The batches before it are full. */
+  let filling = new Batch(envelope);
+  const full: Batch[] = [];
+  /** A batch that has been sent, and is used again. The memory of a new one would cost as much as its spans. */
+  let spare: Batch | undefined;
+  /** The number of spans that wait, and their bytes. */
+  let waiting = 0;
   let held = 0;
   let exported = 0;
   let dropped = 0;
@@ -50,50 +58,80 @@ export function createExporter(options: ExporterOptions): Exporter {
   let isFailing = false;
   /** The number of spans in the batch that is being sent. */
   let flying = 0;
+  // Most spans are added within a request. The resource leads out of it, so that its context does not live on.
+  const outside = new AsyncResource('GATEFOLD_EXPORTER');
 
   function add(span: string): void {
-    if (queue.length >= queueSize || held + span.length > MAX_HELD) {
+    if (waiting >= queueSize || held + span.length > MAX_HELD) {
       dropped++;
       return;
     }
-    held += span.length;
-    queue.push(span);
-    if (queue.length >= batchSize) start();
-    else timer ??= outside(() => setTimeout(start, delay).unref());
+    const { size } = filling;
+    filling.add(span);
+    held += filling.size - size;
+    waiting++;
+    if (filling.count >= batchSize) {
+      full.push(filling);
+      filling = spare ?? new Batch(envelope);
+      spare = undefined;
+      outside.runInAsyncScope(start);
+    } else if (timer === undefined) outside.runInAsyncScope(startTimer);
+  }
+
+  function startTimer(): void {
+    timer ??= setTimeout(start, delay).unref();
   }
 
   function start(): void {
     clearTimeout(timer);
     timer = undefined;
-    sending ??= outside(async () => {
-      await Promise.resolve();
-      // A full batch is followed by the next one at once. Spans that do not fill a batch wait for more.
-      do await sendBatch();
-      while (queue.length >= batchSize || (deadline !== undefined && queue.length > 0));
-      sending = undefined;
-      if (queue.length > 0) timer ??= setTimeout(start, delay).unref();
-    });
+    sending ??= sendAll();
+  }
+
+  async function sendAll(): Promise<void> {
+    await Promise.resolve();
+    // A full batch is followed by the next one at once. Spans that do not fill a batch wait for more.
+    do await sendBatch();
+    while (full.length > 0 || (deadline !== undefined && waiting > 0));
+    sending = undefined;
+    if (waiting > 0) startTimer();
+  }
+
+  /** Returns the oldest batch. */
+  function takeBatch(): Batch {
+    const oldest = full.shift();
+    if (oldest !== undefined) return oldest;
+    const batch = filling;
+    filling = spare ?? new Batch(envelope);
+    spare = undefined;
+    return batch;
   }
 
   async function sendBatch(): Promise<void> {
-    const batch = queue.slice(0, batchSize);
-    queue = queue.slice(batchSize);
-    for (const span of batch) held -= span.length;
-    if (batch.length === 0) return;
+    if (waiting === 0) return;
+    const batch = takeBatch();
+    waiting -= batch.count;
+    held -= batch.size;
     followClock();
-    flying = batch.length;
-    const body = envelope[0] + batch.join(',') + envelope[1];
+    await deliver(batch.body(), batch.count);
+    if (batch.capacity > MAX_SPARE) return;
+    batch.clear();
+    spare = batch;
+  }
+
+  async function deliver(body: Buffer, spans: number): Promise<void> {
+    flying = spans;
     const end = performance.now() + timeout;
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, MAX_PAUSE)) {
       const left = Math.min(end, deadline ?? end) - performance.now();
       const outcome = left <= 0 ? OUT_OF_TIME : await send(body, left);
       // `close` has ended before this batch was sent, and has already counted its spans as dropped.
       if (flying === 0) return;
-      if (outcome.kind === 'sent') return succeed(batch.length, outcome.rejected, outcome.reason);
+      if (outcome.kind === 'sent') return succeed(spans, outcome.rejected, outcome.reason);
       // Up to half of the pause is random, so that not all instances retry at the same time.
       const wait = Math.max(outcome.after ?? 0, pause * (0.5 + random() / 2));
       const isLast = outcome.kind === 'refused' || performance.now() + wait > Math.min(end, deadline ?? end);
-      if (isLast) return drop(batch.length, outcome.reason);
+      if (isLast) return drop(spans, outcome.reason);
       report(outcome.reason);
       await sleep(wait);
     }
@@ -140,11 +178,13 @@ export function createExporter(options: ExporterOptions): Exporter {
     const limit = new Promise<void>((resolve) => {
       late = setTimeout(resolve, patience);
     });
-    if (queue.length > 0) start();
+    if (waiting > 0) start();
     await Promise.race([drainQueue(), limit]);
     clearTimeout(late);
-    dropped += queue.length + flying;
-    queue = [];
+    dropped += waiting + flying;
+    waiting = 0;
+    full.length = 0;
+    filling.clear();
     flying = 0;
     if (dropped > before) log.warn('trace-spans-lost', { spans_dropped: dropped - before });
   }
@@ -152,7 +192,7 @@ export function createExporter(options: ExporterOptions): Exporter {
   async function drainQueue(): Promise<void> {
     while (sending !== undefined) {
       await sending;
-      if (queue.length > 0) start();
+      if (waiting > 0) start();
     }
   }
 

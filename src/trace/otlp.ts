@@ -123,15 +123,26 @@ export interface SpanParts {
 }
 
 /**
- * @param head the text `"name":…,"kind":…`
- * @param attributes the attributes as JSON, separated by commas
+ * Writes a span. Few pieces make the text, because each piece takes a part of the time.
+ *
+ * @param parts the name, the kind and the attributes, as `encodeParts` writes them
  */
-export function encodeSpan(span: SpanParts, head: string, attributes: string): string {
+export function encodeSpan(span: SpanParts, parts: string): string {
   const { traceId, spanId, parentSpanId, isRemoteParent, flags, tracestate, startedAt, endedAt, hasFailed } = span;
-  const parent = parentSpanId === undefined ? '' : `"parentSpanId":"${parentSpanId}",`;
-  const state = tracestate === '' ? '' : `"traceState":${quote(tracestate)},`;
+  const parent = parentSpanId === undefined ? '' : `,"parentSpanId":"${parentSpanId}"`;
+  const state = tracestate === '' ? '' : `,"traceState":${quote(tracestate)}`;
   const bits = flags + HAS_IS_REMOTE + (isRemoteParent ? IS_REMOTE : 0);
-  return `{"traceId":"${traceId}","spanId":"${spanId}",${parent}${state}"flags":${bits},${head},"startTimeUnixNano":"${nanoseconds(startedAt)}","endTimeUnixNano":"${nanoseconds(endedAt)}","attributes":[${attributes}]${hasFailed ? ERROR_STATUS : ''}}`;
+  return `{"traceId":"${traceId}","spanId":"${spanId}"${parent}${state},"flags":${bits},"startTimeUnixNano":"${nanoseconds(startedAt)}","endTimeUnixNano":"${nanoseconds(endedAt)}"${hasFailed ? ERROR_STATUS : ''}${parts}}`;
+}
+
+/** @param attributes the attributes as JSON, separated by commas */
+export function encodeParts(name: string, kind: Kind, attributes: string): string {
+  return `${beginParts(name, kind)}${attributes}]`;
+}
+
+/** Returns the parts of a span before its first attribute. The attributes and a bracket follow. */
+export function beginParts(name: string, kind: Kind): string {
+  return `,"name":${quote(cut(name))},"kind":${KINDS[kind in KINDS ? kind : 'internal']},"attributes":[`;
 }
 
 /** @returns the texts before and after the spans in the body of a request to the collector */

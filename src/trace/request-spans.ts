@@ -4,7 +4,7 @@ import { channel, tracingChannel } from 'node:diagnostics_channel';
 import { quote } from '../base/json-text.ts';
 import { parseTraceparent } from '../base/traceparent.ts';
 import type { BackgroundEvent, RequestEvent } from '../controller/trace.ts';
-import { intAttribute, KINDS, listAttribute, textAttribute } from './otlp.ts';
+import { beginParts, intAttribute, listAttribute, textAttribute } from './otlp.ts';
 import { redactQuery } from './query.ts';
 import type { Sampler } from './sampler.ts';
 import { beginSpan, errorType, Span, type SpanContext } from './span.ts';
@@ -21,28 +21,27 @@ export interface RequestSpanOptions {
 /** The most routes for each method whose texts are cached. */
 const MAX_ROUTES = 1000;
 
-interface RouteTexts {
-  /** The name and the kind of the span, as JSON. */
-  readonly head: string;
-  readonly attributes: string;
+interface ConnectionText {
+  readonly address: string;
+  readonly text: string;
 }
 
 /** @returns a function that ends the subscription */
 export function traceRequests({ context, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
   const { storage } = context;
-  const routes = new Map<string, Map<string, RouteTexts>>();
+  /** The beginnings of spans, by method and route. */
+  const routes = new Map<string, Map<string, string>>();
   const statuses = new Map<number, string>();
-  const peers = new WeakMap<object, string>();
+  const connections = new WeakMap<object, ConnectionText>();
   const backgroundSpans = new WeakMap<object, Span>();
 
-  /** Returns the texts that all requests with the same method and route share. */
-  function textsOf({ verb, route, tool }: RequestEvent): RouteTexts {
+  /** Returns the beginning of the span, which all requests with the same method and route share. */
+  function beginningOf({ verb, route, tool }: RequestEvent): string {
     const key = tool === undefined ? (route ?? '') : `${route ?? ''} ${tool}`;
     const kept = routes.get(verb)?.get(key);
     if (kept !== undefined) return kept;
     const isKnown = knownMethods.has(verb);
     const method = isKnown ? verb : 'HTTP';
-    const name = route === undefined ? method : `${method} ${route}`;
     const attributes = [
       textAttribute('http.request.method', isKnown ? verb : '_OTHER'),
       ...(isKnown ? [] : [textAttribute('http.request.method_original', verb)]),
@@ -51,26 +50,28 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
     ];
     // The call of a tool arrives inside another request. Only that other request has been sent by a client, so the call
     // is internal.
-    const kind = tool === undefined ? KINDS.server : KINDS.internal;
-    const texts = { head: `"name":${quote(name)},"kind":${kind}`, attributes: attributes.join(',') };
-    const ofVerb = routes.get(verb) ?? new Map<string, RouteTexts>();
-    if (isKnown && ofVerb.size < MAX_ROUTES) routes.set(verb, ofVerb.set(key, texts));
-    return texts;
+    const kind = tool === undefined ? 'server' : 'internal';
+    const name = route === undefined ? method : `${method} ${route}`;
+    const text = `${beginParts(name, kind)}${attributes.join(',')},{"key":"url.path","value":{"stringValue":`;
+    const ofVerb = routes.get(verb) ?? new Map<string, string>();
+    if (isKnown && ofVerb.size < MAX_ROUTES) routes.set(verb, ofVerb.set(key, text));
+    return text;
   }
 
-  /** Returns the attributes of a connection, which are made once for each connection. */
-  function peerOf({ request }: RequestEvent): string {
+  /** Returns the attributes of a connection. They are made again only when a proxy has sent another address. */
+  function connectionOf({ request, address }: RequestEvent): string {
     const { socket } = request;
-    const kept = peers.get(socket);
-    if (kept !== undefined) return kept;
+    const kept = connections.get(socket);
+    if (kept !== undefined && kept.address === address) return kept.text;
     const { remoteAddress, remotePort } = socket;
-    const peer = [
+    const text = [
       textAttribute('url.scheme', 'encrypted' in socket ? 'https' : 'http'),
       ...(remoteAddress === undefined ? [] : [textAttribute('network.peer.address', remoteAddress)]),
       ...(remotePort === undefined ? [] : [intAttribute('network.peer.port', remotePort)]),
+      textAttribute('client.address', address),
     ].join(',');
-    peers.set(socket, peer);
-    return peer;
+    connections.set(socket, { address, text });
+    return text;
   }
 
   function statusOf(status: number): string {
@@ -97,12 +98,11 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
   }
 
   function endSpan(event: RequestEvent, span: Span): void {
-    const { head, attributes } = textsOf(event);
+    const { path, request } = event;
+    const outcome = outcomeOf(event, span);
     const more = capture.length === 0 ? '' : capturedOf(event, capture);
-    const { path, address, request } = event;
     span.endAs(
-      head,
-      `${attributes},{"key":"url.path","value":{"stringValue":${quote(path)}}},${peerOf(event)},{"key":"client.address","value":{"stringValue":"${address}"}},{"key":"network.protocol.version","value":{"stringValue":"${request.httpVersion}"}},${outcomeOf(event, span)}${more}`,
+      `${beginningOf(event)}${quote(path)}}},${connectionOf(event)},{"key":"network.protocol.version","value":{"stringValue":"${request.httpVersion}"}},${outcome}${more}]`,
     );
   }
 

@@ -1,11 +1,10 @@
 // A span that has begun: its ids, and the spans below it. A span that is not sampled is never exported. But it has ids,
 // too, for the log and for the services that are called.
 import type { AsyncLocalStorage } from 'node:async_hooks';
-import { quote } from '../base/json-text.ts';
 import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../base/traceparent.ts';
 import type { SpanOptions, Trace } from '../controller/trace.ts';
 import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
-import { attributesOf, cut, encodeSpan, KINDS, type Kind, type SpanParts, textAttribute } from './otlp.ts';
+import { attributesOf, encodeParts, encodeSpan, type Kind, type SpanParts, textAttribute } from './otlp.ts';
 import type { Sampler } from './sampler.ts';
 
 /** The parts of the tracer that spans use. */
@@ -124,16 +123,13 @@ export class Span implements Trace, SpanParts {
 
   end(name: string, kind: Kind, attributes: readonly string[]): void {
     if (!this.isSampled) return;
-    this.endAs(
-      `"name":${quote(cut(String(name)))},"kind":${KINDS[kind in KINDS ? kind : 'internal']}`,
-      attributes.join(','),
-    );
+    this.endAs(encodeParts(String(name), kind, attributes.join(',')));
   }
 
-  /** Ends the span. @param head the name and the kind, in the form that `encodeSpan` takes */
-  endAs(head: string, attributes: string): void {
+  /** Ends the span. @param parts the name, the kind and the attributes, as `encodeParts` writes them */
+  endAs(parts: string): void {
     this.endedAt = performance.now();
-    this.context.add(encodeSpan(this, head, attributes));
+    this.context.add(encodeSpan(this, parts));
   }
 }
 

@@ -27,7 +27,7 @@ function createBench(collector: Collector | undefined, { compress = false, url, 
   );
   const options: ExporterOptions = {
     ...{ send, envelope: ENVELOPE, delay: 5, timeout: 60_000, queueSize: 100, batchSize: 10, log },
-    ...{ outside: (work) => work(), random: () => 0, ...given },
+    ...{ random: () => 0, ...given },
   };
   return { exporter: createExporter(options), lines };
 }

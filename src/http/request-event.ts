@@ -8,8 +8,7 @@ import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_c
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestIds } from '../base/events.ts';
 import { splitRouteName } from '../base/route-name.ts';
-import { formatTraceparent, parseTraceparent, type TraceContext } from '../base/traceparent.ts';
-import type { BackgroundEvent, RequestEvent, SpanOptions, Trace } from '../controller/trace.ts';
+import type { BackgroundEvent, RequestEvent, Trace } from '../controller/trace.ts';
 import type { Operation } from '../groups/operations.ts';
 import { addressOf, type TrustedProxies } from './address.ts';
 import type { Exchange } from './exchange.ts';
@@ -107,9 +106,7 @@ export function serveFollowed(
   parts: EventParts,
   serve: (exchange: Exchange) => void,
 ): void {
-  const { traceparent } = exchange.head;
   if (parent !== undefined) exchange.trace = parent.trace;
-  else if (traceparent !== undefined) exchange.trace = receivedTrace(traceparent);
   if (!isFollowed(requests)) return serve(exchange);
   const event = new ExchangeEvent(exchange, parent, parts);
   exchange.event = event;
@@ -165,36 +162,6 @@ export function followBackground({ event: request }: Exchange, work: PromiseLike
 export function idsOf({ requestId, trace }: Pick<Exchange, 'requestId' | 'trace'>): RequestIds {
   if (trace === undefined) return { request_id: requestId };
   return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
-}
-
-/** The trace of the caller, which this service continues without a span of its own. */
-class ReceivedTrace implements Trace {
-  readonly #context: TraceContext;
-
-  constructor(context: TraceContext) {
-    this.#context = context;
-  }
-
-  get traceId(): string {
-    return this.#context.traceId;
-  }
-
-  get spanId(): string {
-    return this.#context.spanId;
-  }
-
-  get traceparent(): string {
-    return formatTraceparent(this.#context);
-  }
-
-  span<T>(_name: string, work: (trace: Trace) => T, _options?: SpanOptions): T {
-    return work(this);
-  }
-}
-
-function receivedTrace(header: string): Trace | undefined {
-  const context = parseTraceparent(header);
-  return context && new ReceivedTrace(context);
 }
 
 interface KeptRoute {

@@ -3,7 +3,7 @@
 // counted. No client ever waits for the collector.
 import { AsyncResource } from 'node:async_hooks';
 import type { Log } from '../base/log.ts';
-import { Batch } from './batch.ts';
+import { createBatchWriter, type EndedSpan } from './batch.ts';
 import { followClock } from './otlp.ts';
 import type { SendBatch } from './post.ts';
 
@@ -22,31 +22,24 @@ export interface ExporterOptions {
 }
 
 export interface Exporter {
-  /** Adds a span to the queue. @param span as JSON */
-  add(span: string): void;
+  /** Adds a span to the queue. */
+  add(span: EndedSpan): void;
   readonly exported: () => number;
   readonly dropped: () => number;
   /** Sends the spans that still wait, for at most `patience` milliseconds. Never rejects. */
   close(patience: number): Promise<void>;
 }
 
-/** The most bytes of all waiting spans together. */
+/** The most characters of all waiting spans together. */
 const MAX_HELD = 8 * 1024 * 1024;
-/** The most bytes of a batch that is used again. */
-const MAX_SPARE = 2 * 1024 * 1024;
 /** Milliseconds before the first retry. Each further pause is twice as long, up to MAX_PAUSE. */
 const FIRST_PAUSE = 500;
 const MAX_PAUSE = 5000;
 
 export function createExporter(options: ExporterOptions): Exporter {
   const { send, envelope, delay, timeout, queueSize, batchSize, log, random = Math.random } = options;
-  /** The batch that takes the next span. The batches before it are full. */
-  let filling = new Batch(envelope);
-  const full: Batch[] = [];
-  /** A batch that has been sent, and is used again. The memory of a new one would cost as much as its spans. */
-  let spare: Batch | undefined;
-  /** The number of spans that wait, and their bytes. */
-  let waiting = 0;
+  const writeBatch = createBatchWriter(envelope);
+  let queue: EndedSpan[] = [];
   let held = 0;
   let exported = 0;
   let dropped = 0;
@@ -58,23 +51,18 @@ export function createExporter(options: ExporterOptions): Exporter {
   let isFailing = false;
   /** The number of spans in the batch that is being sent. */
   let flying = 0;
-  // Most spans are added within a request. The resource leads out of it, so that its context does not live on.
+  // Most spans are added within a request. The resource leads out of its context, which then does not live on.
   const outside = new AsyncResource('GATEFOLD_EXPORTER');
 
-  function add(span: string): void {
-    if (waiting >= queueSize || held + span.length > MAX_HELD) {
+  function add(span: EndedSpan): void {
+    if (queue.length >= queueSize || held + span.size > MAX_HELD) {
       dropped++;
       return;
     }
-    const { size } = filling;
-    filling.add(span);
-    held += filling.size - size;
-    waiting++;
-    if (filling.count >= batchSize) {
-      full.push(filling);
-      filling = spare ?? new Batch(envelope);
-      spare = undefined;
-      outside.runInAsyncScope(start);
+    held += span.size;
+    queue.push(span);
+    if (queue.length >= batchSize) {
+      if (sending === undefined) outside.runInAsyncScope(start);
     } else if (timer === undefined) outside.runInAsyncScope(startTimer);
   }
 
@@ -92,46 +80,29 @@ export function createExporter(options: ExporterOptions): Exporter {
     await Promise.resolve();
     // A full batch is followed by the next one at once. Spans that do not fill a batch wait for more.
     do await sendBatch();
-    while (full.length > 0 || (deadline !== undefined && waiting > 0));
+    while (queue.length >= batchSize || (deadline !== undefined && queue.length > 0));
     sending = undefined;
-    if (waiting > 0) startTimer();
-  }
-
-  /** Returns the oldest batch. */
-  function takeBatch(): Batch {
-    const oldest = full.shift();
-    if (oldest !== undefined) return oldest;
-    const batch = filling;
-    filling = spare ?? new Batch(envelope);
-    spare = undefined;
-    return batch;
+    if (queue.length > 0) startTimer();
   }
 
   async function sendBatch(): Promise<void> {
-    if (waiting === 0) return;
-    const batch = takeBatch();
-    waiting -= batch.count;
-    held -= batch.size;
+    const batch = queue.splice(0, batchSize);
+    for (const span of batch) held -= span.size;
+    if (batch.length === 0) return;
+    flying = batch.length;
+    const body = writeBatch(batch);
     followClock();
-    await deliver(batch.body(), batch.count);
-    if (batch.capacity > MAX_SPARE) return;
-    batch.clear();
-    spare = batch;
-  }
-
-  async function deliver(body: Buffer, spans: number): Promise<void> {
-    flying = spans;
     const end = performance.now() + timeout;
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, MAX_PAUSE)) {
       const left = Math.min(end, deadline ?? end) - performance.now();
       const outcome = left <= 0 ? OUT_OF_TIME : await send(body, left);
       // `close` has ended before this batch was sent, and has already counted its spans as dropped.
       if (flying === 0) return;
-      if (outcome.kind === 'sent') return succeed(spans, outcome.rejected, outcome.reason);
+      if (outcome.kind === 'sent') return succeed(batch.length, outcome.rejected, outcome.reason);
       // Up to half of the pause is random, so that not all instances retry at the same time.
       const wait = Math.max(outcome.after ?? 0, pause * (0.5 + random() / 2));
       const isLast = outcome.kind === 'refused' || performance.now() + wait > Math.min(end, deadline ?? end);
-      if (isLast) return drop(spans, outcome.reason);
+      if (isLast) return drop(batch.length, outcome.reason);
       report(outcome.reason);
       await sleep(wait);
     }
@@ -178,13 +149,11 @@ export function createExporter(options: ExporterOptions): Exporter {
     const limit = new Promise<void>((resolve) => {
       late = setTimeout(resolve, patience);
     });
-    if (waiting > 0) start();
+    if (queue.length > 0) start();
     await Promise.race([drainQueue(), limit]);
     clearTimeout(late);
-    dropped += waiting + flying;
-    waiting = 0;
-    full.length = 0;
-    filling.clear();
+    dropped += queue.length + flying;
+    queue = [];
     flying = 0;
     if (dropped > before) log.warn('trace-spans-lost', { spans_dropped: dropped - before });
   }
@@ -192,7 +161,7 @@ export function createExporter(options: ExporterOptions): Exporter {
   async function drainQueue(): Promise<void> {
     while (sending !== undefined) {
       await sending;
-      if (waiting > 0) start();
+      if (queue.length > 0) start();
     }
   }
 

@@ -1,10 +1,10 @@
 // Makes the spans of incoming requests, by the semantic conventions for HTTP servers. The events come from public
 // channels, so any other tool can do the same as this file.
 import { channel, tracingChannel } from 'node:diagnostics_channel';
-import { quote } from '../base/json-text.ts';
+import type { Socket } from 'node:net';
 import { parseTraceparent } from '../base/traceparent.ts';
 import type { BackgroundEvent, RequestEvent } from '../controller/trace.ts';
-import { beginParts, intAttribute, listAttribute, textAttribute } from './otlp.ts';
+import { encodeName, intAttribute, listAttribute, textAttribute } from './otlp.ts';
 import { redactQuery } from './query.ts';
 import type { Sampler } from './sampler.ts';
 import { beginSpan, errorType, Span, type SpanContext } from './span.ts';
@@ -21,9 +21,13 @@ export interface RequestSpanOptions {
 /** The most routes for each method whose texts are cached. */
 const MAX_ROUTES = 1000;
 
-interface ConnectionText {
+/** The attributes of a connection, and of the last answer on it. The next answer usually has the same attributes. */
+interface ConnectionTexts {
+  readonly peer: string;
   readonly address: string;
-  readonly text: string;
+  readonly version: string;
+  readonly status: number;
+  readonly rest: string;
 }
 
 /** @returns a function that ends the subscription */
@@ -31,8 +35,7 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
   const { storage } = context;
   /** The beginnings of spans, by method and route. */
   const routes = new Map<string, Map<string, string>>();
-  const statuses = new Map<number, string>();
-  const connections = new WeakMap<object, ConnectionText>();
+  const connections = new WeakMap<object, ConnectionTexts>();
   const backgroundSpans = new WeakMap<object, Span>();
 
   /** Returns the beginning of the span, which all requests with the same method and route share. */
@@ -52,58 +55,40 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
     // is internal.
     const kind = tool === undefined ? 'server' : 'internal';
     const name = route === undefined ? method : `${method} ${route}`;
-    const text = `${beginParts(name, kind)}${attributes.join(',')},{"key":"url.path","value":{"stringValue":`;
+    const text = `${encodeName(name, kind)}${attributes.join(',')},{"key":"url.path","value":{"stringValue":`;
     const ofVerb = routes.get(verb) ?? new Map<string, string>();
     if (isKnown && ofVerb.size < MAX_ROUTES) routes.set(verb, ofVerb.set(key, text));
     return text;
   }
 
-  /** Returns the attributes of a connection. They are made again only when a proxy has sent another address. */
-  function connectionOf({ request, address }: RequestEvent): string {
-    const { socket } = request;
+  /** Returns the attributes behind the path. @param status the status that the client has; 0 when it has none */
+  function restOf({ request, address }: RequestEvent, status: number): string {
+    const { socket, httpVersion: version } = request;
     const kept = connections.get(socket);
-    if (kept !== undefined && kept.address === address) return kept.text;
-    const { remoteAddress, remotePort } = socket;
-    const text = [
-      textAttribute('url.scheme', 'encrypted' in socket ? 'https' : 'http'),
-      ...(remoteAddress === undefined ? [] : [textAttribute('network.peer.address', remoteAddress)]),
-      ...(remotePort === undefined ? [] : [intAttribute('network.peer.port', remotePort)]),
+    if (kept?.status === status && kept.address === address && kept.version === version) return kept.rest;
+    const peer = kept?.peer ?? peerOf(socket);
+    const attributes = [
+      peer,
       textAttribute('client.address', address),
-    ].join(',');
-    connections.set(socket, { address, text });
-    return text;
-  }
-
-  function statusOf(status: number): string {
-    let text = statuses.get(status);
-    if (text === undefined) {
-      text = intAttribute('http.response.status_code', status);
-      statuses.set(status, text);
-    }
-    return text;
-  }
-
-  /** Returns the attributes for the status of the answer and for the kind of its failure. */
-  function outcomeOf({ status, bytes, response, error }: RequestEvent, span: Span): string {
-    if (status < 499) return statusOf(status);
-    if (status > 499) {
-      span.hasFailed = true;
-      const type = error === undefined ? '_OTHER' : errorType(error);
-      return `${statusOf(status)},${textAttribute('error.type', type === '_OTHER' ? String(status) : type)}`;
-    }
-    // The client left before the last byte. If it has a part of the body, it has also received the status.
-    span.hasFailed = true;
-    const sent = bytes > 0 ? `${statusOf(response.statusCode)},` : '';
-    return `${sent}${textAttribute('error.type', 'client_disconnected')}`;
+      textAttribute('network.protocol.version', version),
+      ...(status === 0 ? [] : [intAttribute('http.response.status_code', status)]),
+    ];
+    const rest = `}},${attributes.join(',')}`;
+    connections.set(socket, { peer, address, version, status, rest });
+    return rest;
   }
 
   function endSpan(event: RequestEvent, span: Span): void {
-    const { path, request } = event;
-    const outcome = outcomeOf(event, span);
-    const more = capture.length === 0 ? '' : capturedOf(event, capture);
-    span.endAs(
-      `${beginningOf(event)}${quote(path)}}},${connectionOf(event)},{"key":"network.protocol.version","value":{"stringValue":"${request.httpVersion}"}},${outcome}${more}]`,
-    );
+    const { status, bytes, response } = event;
+    // The client left before the last byte. If it has a part of the body, it has also received the status.
+    const sent = status !== 499 ? status : bytes > 0 ? response.statusCode : 0;
+    let rest = restOf(event, sent);
+    if (status >= 499) {
+      span.hasFailed = true;
+      rest += `,${textAttribute('error.type', failureOf(event))}`;
+    }
+    if (capture.length > 0) rest += capturedOf(event, capture);
+    span.endAs(beginningOf(event), event.path, rest);
   }
 
   const onRequest = {
@@ -156,6 +141,22 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
     backgrounds.asyncEnd.unsubscribe(onBackground.asyncEnd);
     operations.unbindStore(storage);
   };
+}
+
+function peerOf(socket: Socket): string {
+  const { remoteAddress, remotePort } = socket;
+  return [
+    textAttribute('url.scheme', 'encrypted' in socket ? 'https' : 'http'),
+    ...(remoteAddress === undefined ? [] : [textAttribute('network.peer.address', remoteAddress)]),
+    ...(remotePort === undefined ? [] : [intAttribute('network.peer.port', remotePort)]),
+  ].join(',');
+}
+
+/** Returns the kind of a failure: 499 stands for a client that has left, and a 5xx for an error of the service. */
+function failureOf({ status, error }: RequestEvent): string {
+  if (status === 499) return 'client_disconnected';
+  const type = error === undefined ? '_OTHER' : errorType(error);
+  return type === '_OTHER' ? String(status) : type;
 }
 
 function tracestateOf(rawHeaders: readonly string[]): string {

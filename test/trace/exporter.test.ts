@@ -8,7 +8,8 @@ import { createMemoryLog } from '../support/memory-log.ts';
 import { freePorts } from '../support/ports.ts';
 
 const ENVELOPE = ['{"resourceSpans":[{"resource":{"attributes":[]},"scopeSpans":[{"spans":[', ']}]}]}'] as const;
-const span = (i: number) => `{"name":"${i}","attributes":[]}`;
+const ended = (json: string) => ({ size: json.length, encode: () => json });
+const span = (i: number) => ended(`{"name":"${i}","attributes":[]}`);
 
 interface Given extends Partial<ExporterOptions> {
   readonly compress?: boolean;
@@ -158,7 +159,7 @@ describe('createExporter', () => {
   it('bounds the characters that wait, too', async () => {
     const [port = 0] = await freePorts(1);
     const { exporter } = createBench(undefined, { url: `http://127.0.0.1:${port}/`, queueSize: 1000, batchSize: 1000 });
-    for (let i = 0; i < 100; i++) exporter.add('x'.repeat(1024 * 1024));
+    for (let i = 0; i < 100; i++) exporter.add(ended('x'.repeat(1024 * 1024)));
     assert.ok(exporter.dropped() >= 90, String(exporter.dropped()));
     await exporter.close(1);
   });

@@ -1,5 +1,6 @@
 // The types of traces: `params.trace`, and the messages of the channels that other tools may subscribe to.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestIds } from '../base/events.ts';
 
 /** The value of an attribute of a span. */
 export type SpanAttribute = string | number | boolean | readonly (string | number | boolean)[];
@@ -37,6 +38,13 @@ export const NO_TRACE: Trace = {
   ...{ traceId: undefined, spanId: undefined, traceparent: undefined },
   span: (_name, work) => work(NO_TRACE),
 };
+
+/** Returns the log fields that name the request of an operation. */
+export function requestIdsOf({ requestId, trace }: { readonly requestId: string; readonly trace: Trace }): RequestIds {
+  const { traceId, spanId } = trace;
+  if (traceId === undefined || spanId === undefined) return { request_id: requestId };
+  return { request_id: requestId, trace_id: traceId, span_id: spanId };
+}
 
 /**
  * The message of the channels of `tracingChannel('gatefold:request')`, one object for each request. The channels have

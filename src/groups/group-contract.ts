@@ -1,10 +1,13 @@
 // Joins a loaded group with its source. The types of the source become the checks of the operations, and the contract
 // that the OpenAPI document and the commands show.
 
+import type { RequestIds } from '../base/events.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { ResultCheck } from '../contract/check/result-check.ts';
 import type { RunTimeOperation } from '../contract/read-operation.ts';
 import type { ControllerSource } from '../contract/reader.ts';
+import { requestIdsOf } from '../controller/trace.ts';
+import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
 /**
@@ -31,7 +34,9 @@ export function withContract(
 }
 
 /** Reports, in development, a result that differs from its type. */
-export type ResultObserver = (facts: { group: string; operation: string; pointer: string; message: string }) => void;
+export type ResultObserver = (
+  facts: RequestIds & { group: string; operation: string; pointer: string; message: string },
+) => void;
 
 /** Wraps a method: each result is checked, and returned as it is. */
 function withResultCheck(
@@ -40,19 +45,20 @@ function withResultCheck(
   check: ResultCheck,
   report: ResultObserver,
 ): OperationMethod {
-  const inspect = (result: unknown): unknown => {
+  const inspect = (result: unknown, params: ControllerParams): unknown => {
+    let mistake: ReturnType<ResultCheck>;
     try {
-      const mistake = check(result);
-      if (mistake !== undefined) report({ group, operation: name, ...mistake });
+      mistake = check(result);
     } catch {
       // The check threw an error, because the value cannot be encoded. The code that sends the answer reports this
       // mistake.
     }
+    if (mistake !== undefined) report({ ...requestIdsOf(params), group, operation: name, ...mistake });
     return result;
   };
   return function (this: unknown, data, params) {
     const result: unknown = method.call(this, data, params);
-    return result instanceof Promise ? result.then(inspect) : inspect(result);
+    return result instanceof Promise ? result.then((value) => inspect(value, params)) : inspect(result, params);
   };
 }
 

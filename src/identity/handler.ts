@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { type HttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import { requestIdsOf } from '../controller/trace.ts';
 import type { CallingApplication, ControllerParams } from '../controller.ts';
 import type { Fetch } from './fetch-json.ts';
 import { type VerifiedToken, verifyIdToken } from './id-token.ts';
@@ -91,7 +92,7 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchA
     if (row === undefined) throw refusal('NOT_REGISTERED', 'This identity has no application with this id or name');
     const { token, expiresAt } = accounts.issueSession(row.id);
     log.info('identity-signed-in', {
-      ...idsOf(params),
+      ...requestIdsOf(params),
       provider: provider.name,
       application: row.application.id,
     });
@@ -116,7 +117,7 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchA
       description === undefined ? { owner, name } : { owner, name, description },
     );
     log.info('identity-registered', {
-      ...idsOf(params),
+      ...requestIdsOf(params),
       provider: provider.name,
       application: row.application.id,
     });
@@ -187,10 +188,4 @@ function describeUser({
 }: VerifiedToken['identity']): Record<string, unknown> {
   // JSON.stringify leaves out claims that the token does not have.
   return { issuer, subject, email, email_verified: emailVerified, name, picture };
-}
-
-function idsOf({ requestId, trace }: ControllerParams): { request_id: string; trace_id?: string; span_id?: string } {
-  const { traceId, spanId } = trace;
-  if (traceId === undefined || spanId === undefined) return { request_id: requestId };
-  return { request_id: requestId, trace_id: traceId, span_id: spanId };
 }

@@ -1,5 +1,5 @@
-// The checks of `gatefold doctor` for traces. No variable of OpenTelemetry stops a start of the service, so a mistake in
-// one of them is easily missed.
+// The checks of `gatefold doctor` for traces. No variable of OpenTelemetry stops a start of the service, so a mistake
+// in one of them is easily missed.
 import { asksForTraces } from '../base/trace-switch.ts';
 import { version } from '../own-files.ts';
 import { readTraceState } from '../trace/tracing.ts';

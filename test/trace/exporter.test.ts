@@ -56,6 +56,20 @@ describe('createExporter', () => {
     assert.equal(exporter.dropped(), 0);
   });
 
+  it('sends each batch whole, whatever the batch before it had', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    const { exporter } = createBench(collector, { batchSize: 2 });
+    const names = ['\u{1f600}é'.repeat(40_000), 'long'.repeat(30_000), 'é', 'b', '\u{1f600}', ''];
+    for (const name of names) exporter.add(ended(JSON.stringify({ name, attributes: [] })));
+    const spans = await collector.until(({ length }) => length === names.length);
+    assert.deepEqual(
+      spans.map(({ name }) => name),
+      names,
+    );
+    assert.equal(collector.requests.length, 3);
+  });
+
   it('sends headers, and bodies in gzip', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());

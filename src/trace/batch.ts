@@ -1,6 +1,6 @@
 // Writes spans as the body of the request that brings them to the collector. All spans of a batch are written in one
-// go, because the code is fast then. Between two requests, the code of the service would take its place in the caches of
-// the processor. The memory of the body is used again, because new memory would cost as much as the spans.
+// go, because the code is fast then. Between two requests, other code would take its place in the caches of the
+// processor. The memory of the body is used again, because new memory would cost as much as the spans.
 
 /** A span that has ended, and is not written yet. */
 export interface EndedSpan {

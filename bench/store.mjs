@@ -177,11 +177,11 @@ const steps = {
     const byCommand = [];
     for (const [index, token] of tokens.entries()) {
       await Promise.all(targets.map(({ port, agent }) => ask(port, token.token, agent)));
-      const waiting = Promise.all(targets.map((target) => refusedAt(target, token.token)));
       const isCommand = index < 30;
       if (isCommand) await command(url(), 'credentials', 'revoke', token.id);
       else await revoke(store, token.id);
       const confirmed = performance.now();
+      const waiting = Promise.all(targets.map((target) => refusedAt(target, token.token)));
       const seen = Math.max(...(await waiting)) - confirmed;
       (isCommand ? byCommand : inProcess).push(Math.max(0, seen));
     }

@@ -61,7 +61,7 @@ for (const { name, skip, open } of STORES) {
       const store = await open(test);
       await store.write('keys', [add('a')], '1');
       const { version } = await store.read('keys');
-      assert.deepEqual(await store.since('keys', version), { version, changes: [] });
+      assert.deepEqual(await store.since('keys', version), { version, changes: [], isComplete: true });
       assert.equal(await store.since('keys', 'another'), undefined);
     });
   });

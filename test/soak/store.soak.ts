@@ -1,35 +1,19 @@
 // The store at length: machines on a PostgreSQL with two standbys, one of them synchronous, while primaries are killed,
 // connections are cut, and machines and their store-hosts end. No request may fail and no confirmed change may be lost.
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRow, revokeRow } from '../../src/credentials/write/changes.ts';
 import { updateRows } from '../../src/store/update.ts';
 import { type Server, startCluster, startProxy } from '../support/postgres-cluster.ts';
 import { noPostgres, openStore } from '../support/store-bench.ts';
-import { type Machine, startMachine, until } from '../support/store-machines.ts';
+import { findStoreHost, type Machine, startMachine, until } from '../support/store-machines.ts';
 
 const MINUTES = Number(process.env.SOAK_MINUTES ?? 5);
 const MACHINES = Number(process.env.SOAK_MACHINES ?? 3);
 
-const command = (pid: string | number) => {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-  } catch {
-    return '';
-  }
-};
-const parentOf = (pid: string) => {
-  try {
-    return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
-  } catch {
-    return 0;
-  }
-};
-const hostOf = ({ process: { pid } }: Machine) =>
-  Number(readdirSync('/proc').find((each) => parentOf(each) === pid && command(each).includes('store-host')));
-const memoryOf = (pid: number) =>
+const memoryOf = (pid?: number) =>
   Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024);
 
 test(`${MACHINES} machines, ${MINUTES} minutes of faults`, { skip: noPostgres }, async (suite) => {
@@ -46,8 +30,8 @@ test(`${MACHINES} machines, ${MINUTES} minutes of faults`, { skip: noPostgres },
     for (const proxy of proxies.flat()) proxy.close();
   });
   const machines = await Promise.all(proxies.map((list) => startMachine(suite, cluster.url(list))));
-  await until('each has a store-host', () => machines.every((machine) => hostOf(machine) > 0));
-  const memoryBefore = machines.map((machine) => memoryOf(hostOf(machine)));
+  await until('each has a store-host', () => machines.every((machine) => findStoreHost(machine) !== undefined));
+  const memoryBefore = machines.map((machine) => memoryOf(findStoreHost(machine)));
 
   const live = new Map<string, string>();
   const revoked = new Map<string, string>();
@@ -118,8 +102,8 @@ test(`${MACHINES} machines, ${MINUTES} minutes of faults`, { skip: noPostgres },
       for (const proxy of list) proxy.heal();
     },
     async 'store-host killed'() {
-      const pid = hostOf(machines[Math.floor(Math.random() * MACHINES)] as Machine);
-      if (pid > 0) process.kill(pid, 'SIGKILL');
+      const pid = findStoreHost(machines[Math.floor(Math.random() * MACHINES)] as Machine);
+      if (pid !== undefined) process.kill(pid, 'SIGKILL');
     },
   };
 
@@ -138,7 +122,7 @@ test(`${MACHINES} machines, ${MINUTES} minutes of faults`, { skip: noPostgres },
     for (const token of revoked.values()) await until('refused', async () => (await machine.ask(token)) === 401);
     for (const token of live.values()) await until('accepted', async () => (await machine.ask(token)) === 200);
   }
-  const memory = machines.map((machine, index) => `${memoryBefore[index]} → ${memoryOf(hostOf(machine))}`);
+  const memory = machines.map((machine, index) => `${memoryBefore[index]} → ${memoryOf(findStoreHost(machine))}`);
   suite.diagnostic(JSON.stringify({ ...counts, faults: Object.fromEntries(faults) }));
   suite.diagnostic(
     `all checked in ${Math.round(performance.now() - begun)} ms; MiB of a store-host: ${memory.join(', ')}`,

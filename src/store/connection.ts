@@ -113,7 +113,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        reject(new StoreAway(`${place} has not answered within ${limit / 1000} s`));
+        reject(new StoreAway(`${place} has not answered in time`));
         close();
       }, limit);
     });

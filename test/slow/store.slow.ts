@@ -181,6 +181,9 @@ describe('the store through faults', { skip: noPostgres }, () => {
     const isAway = () => copy.state().away !== null;
     primary.freeze();
     await until('frozen', isAway);
+    const { looks } = copy.state();
+    await until('more attempts', () => copy.state().looks > looks + 1);
+    assert.equal(copy.events.filter((event) => event === 'store-away').length, 1);
     primary.thaw();
     await until('back', () => !isAway());
 

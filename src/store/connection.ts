@@ -69,6 +69,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   const place = `${host}:${port}`;
   let socket: Socket | undefined;
   let isOpen = true;
+  let lateness: StoreAway | undefined;
   const sql = (await options.load())({
     host,
     port,
@@ -113,14 +114,16 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        reject(new StoreAway(`${place} has not answered in time`));
+        lateness ??= new StoreAway(`${place} has not answered in time`);
+        reject(lateness);
         close();
       }, limit);
     });
     try {
       return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), late]);
     } catch (error) {
-      const away = toAway(error, place);
+      // The other queries of a connection that was closed for one late answer fail for the same reason.
+      const away = lateness ?? toAway(error, place);
       // An error that does not concern one statement closes the connection. For example, a server that shuts down, or
       // that became a standby, would also refuse each further query.
       if (!isStatement(error)) close();

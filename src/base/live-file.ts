@@ -101,9 +101,9 @@ const MAX_REREAD_SIZE = 64 * 1024;
 /** Milliseconds between two regular reads of such a file. With polls of 250 ms, a change is live within a second. */
 const REREAD_INTERVAL = 700;
 /**
- * Bytes of the largest file that `lookNow` reads synchronously. A file that was just written is in memory, so this takes
- * about a millisecond. The five calls of an asynchronous read each wait for a thread, which takes far longer on a busy
- * machine.
+ * Bytes of the largest file that `lookNow` reads synchronously. A file that was just written is in memory, so this
+ * takes about a millisecond. The five calls of an asynchronous read each wait for a thread, which takes far longer on a
+ * busy machine.
  */
 const MAX_SYNC_SIZE = 1024 * 1024;
 /**

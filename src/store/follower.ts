@@ -41,9 +41,9 @@ const INTERVAL_WITHOUT_BELL = 250;
 /** Milliseconds until the next look while the store is away. */
 const RETRY = 250;
 /**
- * The pause after a write of the file, as a multiple of the processor time of that write. So at most a fifth of the time
- * is spent on writing, however many changes come. The time on the clock would be the wrong measure: on a busy machine it
- * contains the time of other processes, and would delay the next change.
+ * The pause after a write of the file, as a multiple of the processor time of that write. So at most a fifth of the
+ * time is spent on writing, however many changes come. The time on the clock would be the wrong measure: on a busy
+ * machine it contains the time of other processes, and would delay the next change.
  */
 const PUBLISH_PAUSE = 4;
 /** The most lost revocations that are written to the store at once. */

@@ -122,7 +122,8 @@ export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst,
     tokens = greatest(-2 * excluded.burst, least(excluded.burst, r.tokens
       + greatest(0, extract(epoch from excluded.at - r.at)::float8) * excluded.gain)
       - (excluded.burst - excluded.tokens)),
-    at = case when excluded.at < r.at - interval '5 s' then excluded.at else greatest(r.at, excluded.at) end, burst = excluded.burst, gain = excluded.gain
+    at = case when excluded.at < r.at - interval '5 s' then excluded.at else greatest(r.at, excluded.at) end,
+    burst = excluded.burst, gain = excluded.gain
   returning r.caller, r.tokens`;
 
 /** Removes full buckets, because a full bucket has the same effect as a missing one. */

@@ -10,8 +10,7 @@ import { isSecure, type Settings } from './base/settings.ts';
 import { asksForTraces } from './base/trace-switch.ts';
 import type { SharedTable } from './credentials/credentials.ts';
 import { readServiceInfo } from './docs/service-info.ts';
-import { prepareTypeScript } from './groups/module-loader.ts';
-import { listControllers } from './groups/naming.ts';
+import { prepareLoad } from './groups/file-loader.ts';
 import type { App } from './http/app.ts';
 import type { TlsServer } from './https/serve/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
@@ -49,23 +48,13 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
         ...(metrics && { takeMetrics: () => metrics.takeReport({ ...parts, tracing, logWriter: sink }) }),
       };
     },
-    prepare: () => prepareFor(settings.controllersDir),
+    // The load reports the same error.
+    prepare: () => prepareLoad(settings.controllersDir).catch(() => {}),
     onSecure: (state) => transport?.use(state),
     log,
     flush,
     drainTimeout: settings.drainTimeout,
   });
-}
-
-/**
- * Prepares the TypeScript loader before the worker has to load the folder. A worker in the reserve has time for that.
- */
-async function prepareFor(dir: string): Promise<void> {
-  try {
-    if ([...listControllers(dir).values()].some((file) => file.endsWith('.ts'))) await prepareTypeScript();
-  } catch {
-    // The folder is missing, or `tsx` is broken. The load reports the same error.
-  }
 }
 
 /**

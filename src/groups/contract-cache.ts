@@ -78,10 +78,11 @@ export function openContractCache(file: string, build = ownBuild()): FolderCache
     add(path, contract) {
       added.set(path, contract);
       if (added.size % FLUSH_AFTER === 0) module.flushCompileCache?.();
-      timer ??= setTimeout(save, SAVE_DELAY).unref();
+      // A load saves once, when it ends. Before that, contracts of files that are loaded later would count as unused.
+      if (cached === undefined) timer ??= setTimeout(save, SAVE_DELAY).unref();
     },
     release() {
-      if (timer !== undefined) save();
+      if (added.size > 0) save();
       cached = undefined;
     },
   };

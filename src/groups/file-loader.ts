@@ -10,7 +10,8 @@ import type { Reader } from '../contract/reader.ts';
 import type { FolderCache } from './contract-cache.ts';
 import type { GroupLoad } from './group-load.ts';
 import { describeLoadError } from './load-error.ts';
-import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions } from './module-loader.ts';
+import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions, prepareTypeScript } from './module-loader.ts';
+import { listControllers } from './naming.ts';
 import { HungLoad, isTransient } from './passing-failures.ts';
 import { SourceChanged } from './source-texts.ts';
 
@@ -58,6 +59,21 @@ const MAX_LOADS = 3;
  */
 const FEWEST_CACHED = 30;
 
+/**
+ * Imports what the first load of the folder needs, before the load. A worker in the reserve has time for that.
+ *
+ * @throws Error when the folder is missing or `tsx` is broken; a load reports the same error
+ */
+export async function prepareLoad(dir: string): Promise<void> {
+  const controllers = [...listControllers(dir).values()];
+  if (controllers.length === 0) return;
+  await importReader();
+  if (controllers.some((file) => file.endsWith('.ts'))) await prepareTypeScript();
+}
+
+/** Imports the parser of types, which a process without controllers does not need. */
+const importReader = () => import('../contract/reader.ts');
+
 export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: FileLoaderOptions): FileLoader {
   const modules = createModuleLoader({ onFile });
   /**
@@ -69,9 +85,7 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
   const attempts = new Map<string, number>();
   let cache: FolderCache | undefined;
   let reader: Promise<Reader> | undefined;
-  /** Loads the parser of types when the first controller is loaded. */
-  const loadReader = () =>
-    (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(modules, cache)));
+  const loadReader = () => (reader ??= importReader().then(({ createReader }) => createReader(modules, cache)));
 
   async function importFile<T>(path: string, use: (module: Module, reader: Reader) => T): Promise<T> {
     for (let tries = 1; ; tries++) {

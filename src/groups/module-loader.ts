@@ -218,13 +218,30 @@ const tsxListeners = new Set<(path: string) => void>();
 let tsxRegistration: Promise<void> | undefined;
 
 /**
- * Registers `tsx` before a file needs it. Where Node needs `tsx`, the registration is most of the cost of loading a
- * folder.
+ * Loads what this process needs for TypeScript, before a file needs it: `tsx`, or Node's own compiler. Each takes most
+ * of the time in which a small folder loads.
  */
 export async function prepareTypeScript(): Promise<void> {
-  if (typescriptSupport() !== 'tsx') return;
-  tsxRegistration ??= registerTsx();
-  await tsxRegistration;
+  const support = typescriptSupport();
+  if (support === 'node') await loadNodeCompiler();
+  if (support === 'tsx') await useTsx();
+}
+
+/** A module without code. Its type is one that Node has no loader for, so that no other module has this URL. */
+const EMPTY_MODULE = 'data:text/gatefold-empty,';
+
+/** Makes Node load its compiler of TypeScript, which Node otherwise loads with the first `.ts` file. */
+async function loadNodeCompiler(): Promise<void> {
+  const hooks = module.registerHooks?.({
+    load: (url, context, nextLoad) =>
+      url === EMPTY_MODULE ? { format: 'module-typescript', source: '', shortCircuit: true } : nextLoad(url, context),
+  });
+  if (hooks === undefined) return;
+  try {
+    await import(EMPTY_MODULE);
+  } finally {
+    hooks.deregister();
+  }
 }
 
 /**
@@ -239,8 +256,14 @@ async function enableTypeScript(remember: (path: string) => void): Promise<void>
       `Node ${process.versions.node} cannot load TypeScript: run Node 22.18 or later, or install tsx beside gatefold (npm install tsx), or write the controller as .js`,
     );
   }
+  if (typescriptSupport() === 'node') return;
   tsxListeners.add(remember);
-  await prepareTypeScript();
+  await useTsx();
+}
+
+function useTsx(): Promise<void> {
+  tsxRegistration ??= registerTsx();
+  return tsxRegistration;
 }
 
 async function registerTsx(): Promise<void> {

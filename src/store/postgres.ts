@@ -78,7 +78,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
     const isDone = new AbortController();
     const rounds = Array.from({ length: ROUNDS }, async (_, index) => {
       if (index > 0) await sleep((index * connectTimeout) / ROUNDS, undefined, { signal: isDone.signal });
-      return connectToPrimary(end - performance.now(), isDone.signal);
+      return connectToPrimary(Math.max(1, end - performance.now()), isDone.signal);
     });
     try {
       const [primary, duration] = await Promise.race(rounds);

@@ -99,13 +99,16 @@ describe('the connection to PostgreSQL', { skip: noPostgres }, () => {
     const { url } = await startStore(test);
     const { port } = new URL(url);
     const sockets: Socket[] = [];
+    const forward = (client: Socket) => {
+      const target = connect(Number(port), '127.0.0.1');
+      sockets.push(target);
+      for (const socket of [client, target]) socket.on('error', () => {});
+      client.pipe(target).pipe(client);
+    };
     const server = createServer((client) => {
       sockets.push(client);
       // The first connection gets no answer, as when a network has lost its packets.
-      if (sockets.length === 1) return;
-      const target = connect(Number(port), '127.0.0.1');
-      sockets.push(target);
-      client.pipe(target).pipe(client);
+      if (sockets.length > 1) forward(client);
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     test.after(() => {
@@ -113,6 +116,11 @@ describe('the connection to PostgreSQL', { skip: noPostgres }, () => {
       for (const socket of sockets) socket.destroy();
     });
     const store = openStore(test, url.replace(`:${port}`, `:${(server.address() as AddressInfo).port}`));
+    assert.equal((await store.read('keys')).entries.size, 0);
+    // The first connection is closed, although it is opened at last.
+    const [first] = sockets as [Socket];
+    forward(first);
+    await once(first, 'close');
     assert.equal((await store.read('keys')).entries.size, 0);
   });
 });

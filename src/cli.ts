@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The entry of the `gatefold` command. The entry passes arguments, streams and environment of the process to cli/,
-// where each command has a file. Then it sets the exit code.
+// The entry of the `gatefold` command. The entry passes the arguments, streams and environment of the process to cli/,
+// where each command has a file, and sets the exit code. Two processes that commands start also begin here.
 import { INSPECTION } from './cli/command.ts';
 import { runGatefold } from './cli/commands.ts';
 import { ON_MACHINE } from './cli/deploy/order.ts';

@@ -26,10 +26,10 @@ export type * from './client/types.ts';
 export function createClient<Groups>(url: string, options: ClientOptions = {}): Client<Groups> {
   const base = /^([a-z]+:\/\/[^/]*)?\/?$/i.test(url) ? `${url.replace(/\/$/, '')}/api/` : url.replace(/\/?$/, '/');
   const operationsOf = (group: string) =>
-    withEveryName((name) => (first: unknown, second?: object) => {
+    withEveryName((name) => (input: unknown, callOptions?: object) => {
       // A quoted route such as 'GET {id}' takes one argument, with all parts of the request. Any other operation takes
       // its data and then the options.
-      const parts = (splitRouteName(name) ? first : { ...second, body: first }) as RequestParts | undefined;
+      const parts = (splitRouteName(name) ? input : { ...callOptions, body: input }) as RequestParts | undefined;
       return startCall(options, parts, () => requestOf(base + group, name, parts));
     });
   return withEveryName(operationsOf) as Client<Groups>;
@@ -94,12 +94,12 @@ function startCall(
     }
   }
 
-  /** Waits for one part of the call at most `timeout` ms, and turns every failure into an `ApiError`. */
-  async function withTimeout<T>(part: Promise<T>): Promise<T> {
+  /** Waits at most `timeout` ms for one step of the call, and turns a failure into an `ApiError`. */
+  async function withTimeout<T>(step: Promise<T>): Promise<T> {
     const abortLate = () => abort.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
     const timer = timeout === undefined ? undefined : setTimeout(abortLate, timeout);
     try {
-      return await part;
+      return await step;
     } catch (cause) {
       if (abort.signal.aborted) throw abort.signal.reason;
       throw new ApiError(0, 'NETWORK_ERROR', 'No complete answer came from the service', { cause });
@@ -135,7 +135,7 @@ function createError(response: Response, text: string): ApiError {
   } catch {
     // The answer does not come from the service, or the service's error format is plain text.
   }
-  // A body without an `error_code` is not an error body of the service, whatever else it has.
+  // Other servers, such as proxies, also send JSON. Only a body with an `error_code` is an error body of the service.
   const envelope: Envelope = typeof Object(body).error_code === 'string' ? (body as Envelope) : {};
   const {
     error_code: code = `HTTP_${status}`,

@@ -1,5 +1,5 @@
 // The entry `gatefold` for the authors of controllers: `import { HttpError, type ControllerParams } from 'gatefold'`.
-// Its values are the errors and results of operations. The entry loads nothing of the server.
+// Its values are what operations throw and return, and `defineService`. The entry loads nothing of the server.
 import type { IncomingMessage } from 'node:http';
 import type { Trace } from './controller/trace.ts';
 
@@ -103,7 +103,7 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
    * service logs an error when the work rejects.
    */
   readonly waitUntil: (work: PromiseLike<unknown>) => void;
-  /** The `id` of the last event that a client received before it reconnects to an event stream. */
+  /** The `id` of the last event that a client received before it reconnected to an event stream. */
   readonly lastEventId: string | undefined;
   /** The cookies of the request, by name, decoded. The object has no prototype. */
   readonly cookies: Readonly<Record<string, string>>;

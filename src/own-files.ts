@@ -1,5 +1,5 @@
 // Finds the files of Gatefold itself, in src or in dist, which `npm run build` makes from src. This file must stay at
-// the top of src, because the build puts all its output at the top of dist. Relative paths must be true in both.
+// the top of src, because the build puts all its output at the top of dist. Relative paths must be right in both.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, extname, sep } from 'node:path';
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const OWN_FOLDER = dirname(fileURLToPath(import.meta.url)) + sep;
 
-/** Returns whether a file belongs to Gatefold, and not to a controller or a package. */
+/** Says whether a file belongs to Gatefold, and not to a controller or a package. */
 export function isOwnFile(path: string): boolean {
   return path.startsWith(OWN_FOLDER);
 }
@@ -36,10 +36,7 @@ export function version(): string {
   return manifest.version;
 }
 
-/**
- * Reads the page at /api/docs. Only the build makes the page, so it is read from dist even when the service runs from
- * src.
- */
+/** Reads the page of /api/docs. Only the build makes it, so a service that runs from src reads it from dist, too. */
 export function readDocsPage(): string {
   return readFileSync(new URL('../dist/docs.html', import.meta.url), 'utf8');
 }

@@ -1,16 +1,16 @@
 // The entry of the service, in the supervisor's process. The entry only connects the parts. The entry of a worker is
-// worker.ts. Each of the two entries loads only what it needs, which saves memory in every process.
+// worker.ts. Each of the two entries loads only the modules that it needs, which saves memory in every process.
 import { secretFlags } from './base/config.ts';
 import { ignoredVariables } from './base/ignored-variables.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
 import { isSecure } from './base/settings.ts';
 import { asksForTraces } from './base/trace-switch.ts';
+import type { Announcer } from './cli/announce.ts';
 import { findOtherPackage } from './groups/own-package.ts';
 import type { Certificates } from './https/certificates.ts';
 import type { OperationsServer } from './ops/server.ts';
 import { entryPath, version } from './own-files.ts';
 import type { SharedStore } from './store/link.ts';
-import type { Announcer } from './supervisor/serve.ts';
 import { forkEarly } from './supervisor/workers/prefork.ts';
 import { relayOutput } from './supervisor/workers/worker-output.ts';
 
@@ -21,18 +21,18 @@ async function run(basics: ProcessBasics): Promise<void> {
   const { settings, log, sink, flush } = basics;
   for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
-  const other = findOtherPackage(settings.controllersDir);
-  if (other !== undefined) log.warn('package-version-differs', { ...other, running: version() });
+  const otherPackage = findOtherPackage(settings.controllersDir);
+  if (otherPackage !== undefined) log.warn('package-version-differs', { ...otherPackage, running: version() });
   if (asksForTraces(process.env)) (await import('./trace/tracing.ts')).announceTracing(process.env, version(), log);
   const output = sink.isShared ? relayOutput(sink) : undefined;
-  const early = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
+  const earlyWorkers = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
   const { serve } = await import('./supervisor/serve.ts');
-  const operations = await createOperations(basics);
+  const operations = await createOpsServer(basics);
   const certificates = await createCertificates(basics);
   const store = await createStore(basics);
   await serve({
     settings,
-    early,
+    early: earlyWorkers,
     log,
     flush,
     output,
@@ -43,7 +43,7 @@ async function run(basics: ProcessBasics): Promise<void> {
   });
 }
 
-async function createOperations({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {
+async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {
   const { opsPort, opsHost, workers } = settings;
   if (opsPort === undefined) return undefined;
   const { createOperationsServer } = await import('./ops/server.ts');

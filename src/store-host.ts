@@ -1,11 +1,11 @@
-// The entry of the store-host, the process that the supervisor starts when STORE has an address. This file only
-// connects store/host.ts with the channel to the supervisor. The process ends when the supervisor ends.
+// The entry of the store-host, the process that the supervisor starts when STORE has the address of a database. This
+// file only connects store/host.ts with the channel to the supervisor.
 import { readProcessBasics } from './base/process.ts';
 import type { Settings } from './base/settings.ts';
 import { type HostOptions, startHost } from './store/host.ts';
 import type { FromHost, ToHost } from './store/messages.ts';
 
-// Ctrl-C in a terminal signals the whole process group. This process ends when the supervisor does.
+// Ctrl-C in a terminal signals the whole process group. This process ends only when the supervisor has ended.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
 

@@ -1,5 +1,5 @@
 // The entry `gatefold/testing`: runs the complete service on a free port in the process of a test, so that breakpoints
-// and coverage work in the controllers. There is no cluster and no watching: the service loads the controllers once.
+// and coverage work in the controllers. No worker is started and no file is watched: the controllers are loaded once.
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -60,8 +60,8 @@ export interface TestRequest extends RequestInit {
 /** A caller of the service. */
 export interface TestCaller {
   /**
-   * Sends a request to the service by the global `fetch`. The path may leave out `/api`, or the `BASE_PATH` of the
-   * test.
+   * Sends a request to the service by the global `fetch`. The path need not begin with `/api`, or with the `BASE_PATH`
+   * of the test.
    */
   fetch(path: string, init?: TestRequest): Promise<Response>;
   /** Creates a typed client: `api.client<{ book: typeof BookController }>()`. */
@@ -70,15 +70,15 @@ export interface TestCaller {
 
 /** A credential for a test, with the rights that a row of the credentials table would give. */
 export interface TestCredential {
-  /** The fields of `params.application`; default: a generated `id`, and the name `test`. */
+  /** Fields of `params.application`; default: a generated `id`, and the name `test`. */
   readonly application: Partial<CallingApplication>;
   /** The groups that the credential may call by their URLs; default: `'*'`, all. */
   readonly groups?: readonly string[] | '*';
-  /** The one group that serves all requests of the credential, whatever their URL. */
+  /** The one group that serves all requests of the credential, whatever group their URL names. */
   readonly handler?: string;
   /** The HTTP methods that the credential may use; default: all. */
   readonly methods?: readonly string[];
-  /** The user who calls through the application. By default, the user is the one of a request without a credential. */
+  /** The user who calls through the application; default: the same user as for a request without a credential. */
   readonly user?: ServiceUser | null;
 }
 
@@ -90,9 +90,9 @@ export interface TestApi extends TestCaller, AsyncDisposable {
   readonly lines: readonly LogLine[];
   /**
    * Returns another caller, who is one of:
-   * - a user, who is recognised by an `id`
+   * - a user: an object with an `id`
    * - a credential, which needs no row in a table
-   * - `null`, which means nobody
+   * - nobody: `null`
    *
    * `authenticate` of the service file is not called for a user or for `null`.
    */
@@ -168,8 +168,8 @@ export async function startTest({
 
   async function close(): Promise<void> {
     for (
-      const end = performance.now() + settings.drainTimeout;
-      parts.app.pendingWork() > 0 && performance.now() < end;
+      const deadline = performance.now() + settings.drainTimeout;
+      parts.app.pendingWork() > 0 && performance.now() < deadline;
     )
       await sleep(5);
     parts.app.giveUpWork();
@@ -238,14 +238,14 @@ function checkFolder(dir: string): void {
 /** The open services of this process. */
 const openServices = new Set<WorkerParts>();
 /**
- * Closed services whose controllers are not disposed of. All services of the process share the variables of modules,
- * such as a pool of connections. So the controllers are disposed of when the last service closes.
+ * Closed services whose controllers are not yet disposed of. All services of the process share the variables of the
+ * modules, such as a pool of connections. So the controllers are disposed of when the last service closes.
  */
 const undisposedServices: WorkerParts[] = [];
 
 /**
- * The data folders that this module has created. When the process exits, it removes the folders of services that were
- * not closed.
+ * The data folders that this module has created. When the process exits, the folders of services that were not closed
+ * are removed.
  */
 const dataDirs = new Set<string>();
 process.once('exit', () => dataDirs.forEach(removeDataDir));
@@ -275,7 +275,7 @@ interface TestUsers {
 
 const USER_HEADER = 'x-gatefold-test-user';
 
-/** Returns a service file whose `authenticate` is called only for requests without a user of the test. */
+/** Returns a service file whose `authenticate` is called only when the test sets no user for a request. */
 function addTestUsers({ byToken, user }: TestUsers, service: LoadedService): LoadedService {
   const { authenticate } = service;
   if (authenticate === undefined) return service;
@@ -283,23 +283,16 @@ function addTestUsers({ byToken, user }: TestUsers, service: LoadedService): Loa
     ...service,
     authenticate(params) {
       const token = params.request.headers[USER_HEADER];
-      const found = typeof token === 'string' ? byToken.get(token) : user;
-      return found === undefined ? authenticate(params) : found;
+      const testUser = typeof token === 'string' ? byToken.get(token) : user;
+      return testUser === undefined ? authenticate(params) : testUser;
     },
   };
 }
 
-interface Target {
-  readonly url: string;
-  readonly basePath: string;
-}
-
-interface CallerHeaders {
-  readonly authorization?: string | undefined;
-  readonly user?: string | undefined;
-}
-
-function callerOf({ url, basePath }: Target, { authorization, user }: CallerHeaders = {}): TestCaller {
+function callerOf(
+  { url, basePath }: { readonly url: string; readonly basePath: string },
+  { authorization, user }: { readonly authorization?: string; readonly user?: string | undefined } = {},
+): TestCaller {
   const userHeader = user === undefined ? {} : { [USER_HEADER]: user };
   return {
     fetch(path, { json, ...init } = {}) {

@@ -1,6 +1,6 @@
 // The entry of a worker process, which the supervisor starts. The entry only connects worker/life.ts and
-// worker/parts.ts. A module that each worker needs is imported statically, because a later import would delay the first
-// answer.
+// worker/parts.ts. It imports the modules that every worker needs statically, because a later import would delay the
+// first answer.
 import cluster from 'node:cluster';
 import { maxConnections } from './base/descriptors.ts';
 import type { Log } from './base/log.ts';
@@ -10,8 +10,7 @@ import { isSecure, type Settings } from './base/settings.ts';
 import { asksForTraces } from './base/trace-switch.ts';
 import type { SharedTable } from './credentials/credentials.ts';
 import { readServiceInfo } from './docs/service-info.ts';
-import { prepareTypeScript } from './groups/module-loader.ts';
-import { listControllers } from './groups/naming.ts';
+import { prepareLoad } from './groups/file-loader.ts';
 import type { App } from './http/app.ts';
 import type { TlsServer } from './https/serve/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
@@ -31,14 +30,14 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
     async createParts(events) {
       const metrics = await createMetrics(settings.opsPort);
       const tracing = await createTracing(settings, log);
-      const bounded = { ...settings, maxConnections: maxConnections(settings.maxConnections) };
+      const boundedSettings = { ...settings, maxConnections: maxConnections(settings.maxConnections) };
       const parts = await createWorkerParts({
-        settings: bounded,
+        settings: boundedSettings,
         log,
         sink,
         observer: metrics?.observer,
         transport,
-        shared: await createShared(settings),
+        shared: await createStoreTable(settings),
         usesCaches: true,
         ...events,
       });
@@ -49,23 +48,13 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
         ...(metrics && { takeMetrics: () => metrics.takeReport({ ...parts, tracing, logWriter: sink }) }),
       };
     },
-    prepare: () => prepareFor(settings.controllersDir),
+    // An error is ignored here, because the load fails with the same error and reports it.
+    prepare: () => prepareLoad(settings.controllersDir).catch(() => {}),
     onSecure: (state) => transport?.use(state),
     log,
     flush,
     drainTimeout: settings.drainTimeout,
   });
-}
-
-/**
- * Prepares the TypeScript loader before the worker has to load the folder. A worker in the reserve has time for that.
- */
-async function prepareFor(dir: string): Promise<void> {
-  try {
-    if ([...listControllers(dir).values()].some((file) => file.endsWith('.ts'))) await prepareTypeScript();
-  } catch {
-    // The folder is missing, or `tsx` is broken. The load reports the same error.
-  }
 }
 
 /**
@@ -79,8 +68,8 @@ async function createTransport(settings: Settings, plainRefusal: () => string): 
   return createTlsServer({ handshakeTimeout, maxConnections, plainRefusal });
 }
 
-/** @returns undefined when the tables are files, as by default */
-async function createShared({ store, storeKey }: Settings): Promise<SharedTable | undefined> {
+/** @returns undefined when no store has the credentials table, and it is a file, as by default */
+async function createStoreTable({ store, storeKey }: Settings): Promise<SharedTable | undefined> {
   if (store === undefined) return undefined;
   const { createSharedTable } = await import('./store/worker.ts');
   return createSharedTable({

@@ -16,7 +16,6 @@ export interface Words {
   readonly positionals: readonly string[];
 }
 
-/** One setting with its value and the source of that value. */
 export interface SettingReading {
   readonly row: SettingRow;
   readonly source: 'flag' | 'environment' | 'default';

@@ -4,6 +4,8 @@ import { STATUS_CODES } from './builtins.ts';
 import type { HttpError } from './errors.ts';
 import { unixTime } from './time.ts';
 
+export const JSON_TYPE = 'application/json; charset=UTF-8';
+
 /**
  * Returns the JSON body of a refusal. The request id is inserted without escaping, because it has no character that
  * JSON escapes.
@@ -55,18 +57,8 @@ export function rawRefusal(
   response = { status: error.status, text: envelope(error, requestId) },
 ): string {
   const { status, text: body } = response;
-  const namesAndValues = [
-    'Date',
-    new Date().toUTCString(),
-    ...headers,
-    'X-Request-Id',
-    requestId,
-    'Content-Length',
-    Buffer.byteLength(body),
-    'Connection',
-    'close',
-  ];
-  let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`;
-  for (let i = 0; i < namesAndValues.length; i += 2) lines += `${namesAndValues[i]}: ${namesAndValues[i + 1]}\r\n`;
+  let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\nDate: ${new Date().toUTCString()}\r\n`;
+  for (let i = 0; i < headers.length; i += 2) lines += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  lines += `X-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n`;
   return `${lines}\r\n${body}`;
 }

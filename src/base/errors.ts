@@ -1,12 +1,7 @@
 // The error class of the service, and the catalogue of all its error codes. docs/ERRORS.md documents each row, and a
 // test compares the two. This file does not depend on sockets or requests.
 
-/** An error code's HTTP status (RFC 9110), and the message that is sent unless a more precise one replaces it. */
-interface CatalogueRow {
-  readonly status: number;
-  readonly message: string;
-}
-
+/** The HTTP status of each code (RFC 9110), and the message that is sent unless a more precise one replaces it. */
 export const CATALOGUE = {
   MALFORMED_REQUEST: { status: 400, message: 'The request is not valid HTTP/1.1' },
   HTTPS_REQUIRED: { status: 400, message: 'This port speaks HTTPS' },
@@ -65,7 +60,7 @@ export const CATALOGUE = {
   OPERATION_TIMEOUT: { status: 503, message: 'The operation did not finish in time' },
   OVERLOADED: { status: 503, message: 'The server has more requests under way than it takes' },
   HTTP_VERSION_NOT_SUPPORTED: { status: 505, message: 'Only HTTP/1.0 and HTTP/1.1 are served' },
-} as const satisfies Record<string, CatalogueRow>;
+} as const satisfies Record<string, { status: number; message: string }>;
 
 export type ErrorCode = keyof typeof CATALOGUE;
 

@@ -1,7 +1,6 @@
 // Every log event with its facts, by level. docs/OPERATING.md explains each row, and a test compares the two. The table
 // is for the compiler alone: a call of the log with another name, level or fact is a type error.
 
-/** The name of any event. */
 export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
 
 /** The facts of a thrown value, as `describeError` returns them. */

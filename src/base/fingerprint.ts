@@ -1,13 +1,18 @@
 // Detects that a file has changed, without reading the file. An atomic rename, `cp -p` and `rsync -t` can keep size and
 // mtime, so ctime and inode are compared, too. Symbolic links are followed.
-import { statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
 
 /** Returns a text that changes with the file. Returns `'absent'` when the path does not exist or may not be read. */
 export function fingerprint(path: string): string {
+  const stat = statOf(path);
+  return stat === undefined ? 'absent' : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`;
+}
+
+/** @returns undefined when the path does not exist or may not be read */
+export function statOf(path: string): Stats | undefined {
   try {
-    const stat = statSync(path, { throwIfNoEntry: false });
-    return stat === undefined ? 'absent' : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`;
+    return statSync(path, { throwIfNoEntry: false });
   } catch {
-    return 'absent';
+    return undefined;
   }
 }

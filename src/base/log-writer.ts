@@ -113,13 +113,11 @@ export function createLogWriter(fd: number): LogWriter {
   function pump(): void {
     while (!isWaiting && (written < batch.length || takeBatch())) {
       if (target.mayBlock) writeInThread();
-      else if (!writeNow()) waitForReader();
+      else if (!writeNow()) {
+        isWaiting = true;
+        setTimeout(resume, RETRY).unref();
+      }
     }
-  }
-
-  function waitForReader(): void {
-    isWaiting = true;
-    setTimeout(resume, RETRY).unref();
   }
 
   function resume(): void {
@@ -218,14 +216,25 @@ function openTarget(fd: number): Target {
   const file = { fd, maxLineBytes: PIPE_BUF, batch: FILE_BATCH, mayBlock: true };
   const kind = statOf(fd);
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
-  const nonBlocking = reopen(fd) ?? unblockShared(fd);
-  if (nonBlocking === undefined) return file;
+  // When nobody reads a pipe, a blocking write hangs its thread, and Node waits for its threads at exit. So the file of
+  // the descriptor is opened again with O_NONBLOCK. The flag belongs to the open file description, which all processes
+  // that inherited the descriptor share. Opening the file again gives this process a description of its own.
+  const ownFd = reopenWithoutWaiting(fd);
+  // Where that is not possible, a function sets O_NONBLOCK before each write, for all processes that share the
+  // descriptor. Two programs clear the flag again:
+  // - libuv clears the flag when it starts a process that inherits the descriptor.
+  // - Node clears the flag at the end of a process, if the flag was clear at the start of that process.
+  // So the log may be opened before or after the workers start, and the flag is as before when the supervisor has
+  // ended. Another process can still clear the flag in the microseconds before a write. So workers do not share the
+  // descriptor (worker-output.ts).
+  const unblock = ownFd === undefined && fd === 2 ? stderrUnblocker() : undefined;
+  if (ownFd === undefined && unblock === undefined) return file;
+  const nonBlocking = { ...file, fd: ownFd ?? fd, mayBlock: false };
   // A user can stop the output of a terminal, so writes to a terminal must not block, either. On a system without
   // /proc, libuv has already reopened the terminal for this process, so `unblock` is not needed. People read the lines
   // of a terminal, so no line is cut.
-  if (kind.isCharacterDevice())
-    return { ...file, fd: nonBlocking.fd, maxLineBytes: Number.POSITIVE_INFINITY, mayBlock: false };
-  return { ...file, ...nonBlocking, batch: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF, mayBlock: false };
+  if (kind.isCharacterDevice()) return { ...nonBlocking, maxLineBytes: Number.POSITIVE_INFINITY };
+  return { ...nonBlocking, unblock, batch: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF };
 }
 
 function statOf(fd: number): Stats | undefined {
@@ -235,33 +244,6 @@ function statOf(fd: number): Stats | undefined {
     // The descriptor is closed.
     return undefined;
   }
-}
-
-type NonBlocking = Pick<Target, 'fd' | 'unblock'>;
-
-/**
- * Opens the descriptor's file again with O_NONBLOCK. When nobody reads a pipe, a blocking write hangs its thread, and
- * Node waits for its threads at exit. The flag belongs to the open file description, which all processes that inherited
- * the descriptor share. Opening the file again gives this process an open file description of its own.
- */
-function reopen(fd: number): NonBlocking | undefined {
-  const ownFd = reopenWithoutWaiting(fd);
-  return ownFd === undefined ? undefined : { fd: ownFd };
-}
-
-/**
- * Returns a function that sets O_NONBLOCK before each write, for all processes that share the descriptor. Two programs
- * clear the flag again:
- * - libuv clears the flag when it starts a process that inherits the descriptor.
- * - Node clears the flag at the end of a process, if the flag was clear at the start of that process.
- *
- * So the log may be opened before or after the workers start, and the flag is as before when the supervisor has ended.
- * Another process can still clear the flag in the microseconds before a write. So workers do not share the descriptor
- * (worker-output.ts).
- */
-function unblockShared(fd: number): NonBlocking | undefined {
-  const unblock = fd === 2 ? stderrUnblocker() : undefined;
-  return unblock && { fd, unblock };
 }
 
 function pause(milliseconds: number): void {

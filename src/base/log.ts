@@ -1,6 +1,6 @@
 // Creates log lines: one JSON object a line. log-writer.ts writes them. Callers never pass a header value, a body, a
 // query or a token.
-import type { ErrorFacts, LogEvents } from './events.ts';
+import type { ErrorFacts, LogEvents, RequestIds } from './events.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -62,6 +62,18 @@ function lineOf(head: LogFields, facts: object): string {
     // The facts contain a cycle, a BigInt, or a toJSON that throws. The line keeps at least its event.
     return `${JSON.stringify({ ...head, unloggable: textOf(error).slice(0, 200) })}\n`;
   }
+}
+
+/** The ids of a request, and of its trace when a trace is known. */
+interface Subject {
+  readonly requestId: string;
+  readonly trace: { readonly traceId: string | undefined; readonly spanId: string | undefined } | undefined;
+}
+
+/** Returns the log fields that name a request. */
+export function idsOf({ requestId, trace }: Subject): RequestIds {
+  if (trace?.traceId === undefined) return { request_id: requestId };
+  return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
 }
 
 /** Describes a thrown value. Never throws itself. */

@@ -192,16 +192,8 @@ function pathIn(place: string): string {
   return /(?:file:\/\/)?(\/[^\s()]+?)(?:\?[^:]*)?:\d+:\d+/.exec(place)?.[1] ?? '';
 }
 
-/** The fields of a log line about a group that did not load. */
-interface Failure {
-  readonly [field: string]: unknown;
-  readonly file?: unknown;
-  readonly error?: unknown;
-  readonly at?: unknown;
-  readonly column?: unknown;
-}
-
-function describeFailure({ file, error, at, column }: Failure, options: PrettyOptions): string[] {
+/** Formats the fields of a log line about a group that did not load. */
+function describeFailure({ file, error, at, column }: LogFields, options: PrettyOptions): string[] {
   const { ink, cwd } = options;
   const place = typeof at === 'string' ? at : String(file);
   const placeWithColumn = typeof column === 'number' ? `${place}:${column}` : place;

@@ -11,7 +11,6 @@ import type { Settings } from './settings.ts';
 export interface ProcessBasics {
   readonly settings: Settings;
   readonly log: Log;
-  /** The destination of the log. */
   readonly sink: LogWriter;
   /** The colours of a log for people. `ink` is undefined when the log is JSON. */
   readonly ink: Ink | undefined;

@@ -3,21 +3,16 @@
 // cannot exclude a real client.
 import type { Duplex } from 'node:stream';
 
-export interface RecentConnections {
-  /**
-   * Adds a connection, until the connection closes or `release` is called. A connection that is added again becomes the
-   * newest one.
-   */
-  add(connection: Duplex): void;
-  release(connection: Duplex): void;
-}
-
-export function createRecentConnections(most: number): RecentConnections {
+export function createRecentConnections(most: number) {
   const connections = new Set<Duplex>();
   const release = (connection: Duplex) => void connections.delete(connection);
 
   return {
-    add(connection) {
+    /**
+     * Adds a connection, until the connection closes or `release` is called. A connection that is added again becomes
+     * the newest one.
+     */
+    add(connection: Duplex): void {
       if (!connections.delete(connection)) connection.once('close', () => release(connection));
       const [oldest] = connections.size < most ? [] : connections;
       oldest?.destroy();

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { domainToASCII } from 'node:url';
 import { parseRate, RATE_FORM, type Rate } from './rate.ts';
+import { TIME_UNITS } from './time.ts';
 
 /** Thrown by each parser. The message names the form that the value needs: `a path`. */
 export class InvalidValue extends Error {}
@@ -143,14 +144,11 @@ export function sessionKey(text: string): string | undefined {
   return text;
 }
 
-const DURATION_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-
 /** Parses `500ms`, `30s`, `2m`, `1h` to milliseconds. A number without a unit is seconds. */
 export function duration(min: number) {
   return (text: string): number => {
     const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text);
-    const value =
-      match === null ? Number.NaN : Math.round(Number(match[1]) * (DURATION_UNITS[match[2] ?? 's'] as number));
+    const value = match === null ? Number.NaN : Math.round(Number(match[1]) * (TIME_UNITS[match[2] ?? 's'] as number));
     // Node's timers fire at once if they are set to more than 2^31 - 1 ms.
     if (!(value >= min && value <= 86_400_000))
       throw new InvalidValue('a time such as 500ms, 30s or 2m, a day at most');

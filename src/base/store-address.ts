@@ -2,6 +2,7 @@
 // The store itself is in src/store, which is loaded only when STORE has an address.
 import { resolve } from 'node:path';
 import { InvalidValue } from './setting-values.ts';
+import { TIME_UNITS } from './time.ts';
 
 export interface StoreAddress {
   /** The hosts of one PostgreSQL: its primary and its standbys. The host that accepts writes is used. */
@@ -85,13 +86,11 @@ export function storeKeys(text: string): readonly string[] {
   return keys;
 }
 
-const AGE_UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
 /** Parses `10m`, `24h`, `7d` to milliseconds, and `off` to infinity. */
 export function ageOrOff(text: string): number {
   if (text === 'off') return Number.POSITIVE_INFINITY;
   const match = /^(\d{1,6})([smhd])$/.exec(text);
-  const age = match === null ? 0 : Number(match[1]) * (AGE_UNITS[match[2] as string] as number);
+  const age = match === null ? 0 : Number(match[1]) * (TIME_UNITS[match[2] as string] as number);
   if (age < 10_000) throw new InvalidValue('off or a time such as 30m, 24h or 7d, 10s at least');
   return age;
 }

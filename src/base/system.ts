@@ -34,6 +34,15 @@ export function replaceFile(draft: string, path: string): void {
   }
 }
 
+/** Returns whether a process runs. A process of another user, which may not be signalled, runs, too. */
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return errorCode(error) === 'EPERM';
+  }
+}
+
 /** The error codes of a rename onto a folder that exists. Windows also refuses to replace an empty folder. */
 export const FOLDER_EXISTS: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY]);
 

@@ -1,5 +1,15 @@
 // Unix time, and waits with a time limit.
 
+/** The milliseconds of each unit that a duration in a setting or a flag may have. */
+export const TIME_UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
 /** Returns whole seconds since 1970. */
 export function unixTime(now = Date.now()): number {
   return Math.floor(now / 1000);

@@ -15,6 +15,11 @@ export function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
 
+/** Returns whether a value is a scope of RFC 6749, 3.3: printable ASCII without space, quote and backslash. */
+export function isScope(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);
+}
+
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }

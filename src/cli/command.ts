@@ -48,17 +48,18 @@ export interface Command {
   /** The words after `gatefold`, such as `routes` or `credentials issue`. */
   readonly name: string;
   /** The flags and operands after the name, as help shows them. */
-  readonly usage: string;
+  readonly usage?: string;
   readonly about: string;
-  /** One line of help for each of its flags. */
-  readonly help: readonly string[];
-  /** Its flags, in addition to `--json`, `--help` and every setting of the server. */
-  readonly options: FlagOptions;
+  /**
+   * Its flags with their help, in addition to `--json`, `--help` and every setting of the server. A flag that takes a
+   * value has a name for the value: `keep COUNT`.
+   */
+  readonly flags?: Readonly<Record<string, string>>;
   /**
    * The names of its operands. `[NAME]` means that the last operand is optional. `NAME…` means that the last operand
    * may be repeated.
    */
-  readonly operands: readonly string[];
+  readonly operands?: readonly string[];
   /**
    * The settings that the command reads. The command refuses to run when one of these is invalid. When `reads` is
    * undefined, the command reads all settings.
@@ -112,12 +113,12 @@ export interface Answer {
   readonly ifUnprinted?: string;
 }
 
-const COMMON_HELP = [
-  '--controllers-dir DIR  The folder of controllers; default: CONTROLLERS_DIR, else ./controllers',
-  '--data-dir DIR         The folder of the tables; default: DATA_DIR, else ./data',
-  '--json                 Print one JSON value',
-  '--help                 Print this',
-];
+const COMMON_FLAGS: NonNullable<Command['flags']> = {
+  'controllers-dir DIR': 'The folder of controllers; default: CONTROLLERS_DIR, else ./controllers',
+  'data-dir DIR': 'The folder of the tables; default: DATA_DIR, else ./data',
+  json: 'Print one JSON value',
+  help: 'Print this',
+};
 
 /** Runs the command that the first word of `argv` names. @param title the words before that word */
 export async function runEntry(
@@ -150,12 +151,12 @@ function entryOf(command: Command): Entry {
 export async function runCommand(command: Command, argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   const title = `gatefold ${command.name}`;
   try {
-    const options: FlagOptions = {
-      json: { type: 'boolean' },
-      help: { type: 'boolean', short: 'h' },
-      ...command.options,
-    };
-    const { values, positionals } = parseWords(argv, options);
+    const own = Object.keys(command.flags ?? {}).map((flag): [string, FlagOptions[string]] => {
+      const [name = '', value] = flag.split(' ');
+      return [name, { type: value === undefined ? 'boolean' : 'string' }];
+    });
+    const options: FlagOptions = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
+    const { values, positionals } = parseWords(argv, { ...options, ...Object.fromEntries(own) });
     if (values.help === true) return await print(io.stdout, `${helpOf(command)}\n`, 0);
     checkOperands(command, positionals);
     const readings = readSettings(io.env, values, { cores: availableParallelism(), cwd: io.cwd });
@@ -184,7 +185,7 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
   }
 }
 
-function checkOperands({ operands }: Command, values: readonly string[]): void {
+function checkOperands({ operands = [] }: Command, values: readonly string[]): void {
   if (values.length > operands.length && operands.at(-1)?.endsWith('…') !== true)
     throw new UsageError('too many arguments');
   const missing = operands.slice(values.length).filter((name) => !name.startsWith('['));
@@ -205,9 +206,11 @@ function listEntries(title: string, about: string, entries: readonly Entry[]): s
   ].join('\n');
 }
 
-function helpOf({ name, usage, about, help }: Command): string {
-  const title = [name, usage].filter((word) => word !== '').join(' ');
-  const lines = [...help, ...COMMON_HELP].map((line) => `  ${line}`);
+function helpOf({ name, usage, about, flags }: Command): string {
+  const title = usage === undefined ? name : `${name} ${usage}`;
+  const lines = Object.entries({ ...flags, ...COMMON_FLAGS }).map(
+    ([flag, help]) => `  ${`--${flag}`.padEnd(23)}${help.replace('\n', `\n${' '.repeat(25)}`)}`,
+  );
   const more = 'The other settings of the server are flags here, too.';
   return [`Usage: gatefold ${title}`, '', `${about}.`, '', ...lines, '', more].join('\n');
 }

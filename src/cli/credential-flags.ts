@@ -2,8 +2,9 @@
 // UsageError that names the flag.
 import { METHODS } from '../base/builtins.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
+import { isScope } from '../base/values.ts';
 import { parseSpan, parseTime } from '../credentials/table/instant.ts';
-import { isHandlerName, isScope } from '../credentials/table/table.ts';
+import { isHandlerName } from '../credentials/table/table.ts';
 import type { createRow } from '../credentials/write/changes.ts';
 import { type Call, UsageError } from './command.ts';
 

@@ -17,43 +17,31 @@ import { type Answer, type Call, type Command, type CommandGroup, Refused, Usage
 import { parseIssueFlags, parseOverlap } from './credential-flags.ts';
 import { editTable, listTable, loadTable } from './table.ts';
 
+const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store'];
+
 const ISSUE: Command = {
   name: 'credentials issue',
   usage: '--name NAME [--methods GET,POST] [--expires ISO-DATE|90d] [--groups LIST] [--scopes LIST] …',
   about: 'Make a credential and print its token, this once',
-  help: [
-    '--name NAME            Who will use it',
-    '--methods LIST         The HTTP methods it may use, with commas; default: all',
-    '--expires WHEN         A day or time in UTC (2030-01-31, 2030-01-31T12:00:00Z) or a span (45s, 30m, 12h, 90d, 2w); default: never',
-    '--groups LIST          The handler groups it may call by their URLs, with commas, or *',
-    '--handler GROUP        Instead of --groups: the one group that answers all its calls; default: Sdk',
-    '--scopes LIST          Its permissions, with commas: orders:read,orders:write; controllers see them',
-    '--limit RATE           How often it may call: 100/s, "5000/h burst 200"; default: no limit',
-    '--description TEXT     A note; controllers see it',
-  ],
-  options: {
-    name: { type: 'string' },
-    methods: { type: 'string' },
-    expires: { type: 'string' },
-    groups: { type: 'string' },
-    handler: { type: 'string' },
-    scopes: { type: 'string' },
-    limit: { type: 'string' },
-    description: { type: 'string' },
+  flags: {
+    'name NAME': 'Who will use it',
+    'methods LIST': 'The HTTP methods it may use, with commas; default: all',
+    'expires WHEN':
+      'A day or time in UTC (2030-01-31, 2030-01-31T12:00:00Z) or a span (45s, 30m, 12h, 90d, 2w); default: never',
+    'groups LIST': 'The handler groups it may call by their URLs, with commas, or *',
+    'handler GROUP': 'Instead of --groups: the one group that answers all its calls; default: Sdk',
+    'scopes LIST': 'Its permissions, with commas: orders:read,orders:write; controllers see them',
+    'limit RATE': 'How often it may call: 100/s, "5000/h burst 200"; default: no limit',
+    'description TEXT': 'A note; controllers see it',
   },
-  operands: [],
-  reads: ['controllersDir', 'dataDir', 'store'],
+  reads: READS,
   run: issue,
 };
 
 const LIST: Command = {
   name: 'credentials list',
-  usage: '',
   about: 'Show the table, without hashes',
-  help: [],
-  options: {},
-  operands: [],
-  reads: ['controllersDir', 'dataDir', 'store'],
+  reads: READS,
   run: list,
 };
 
@@ -61,10 +49,9 @@ const ROTATE: Command = {
   name: 'credentials rotate',
   usage: 'ID [--overlap 7d]',
   about: 'Make a new secret under the same id and print its token, this once',
-  help: ['--overlap SPAN         How long the old secret stays valid (30m, 12h, 7d); default: it ends at once'],
-  options: { overlap: { type: 'string' } },
+  flags: { 'overlap SPAN': 'How long the old secret stays valid (30m, 12h, 7d); default: it ends at once' },
   operands: ['ID'],
-  reads: ['controllersDir', 'dataDir', 'store'],
+  reads: READS,
   run: rotate,
 };
 
@@ -72,23 +59,18 @@ const REVOKE: Command = {
   name: 'credentials revoke',
   usage: 'ID [--here [--undo]]',
   about: 'End a credential and its sessions, for good',
-  help: [
-    '--here                 Only on this machine, without the store: for an emergency while the store is away',
-    '--undo                 With --here: make this machine follow the store again',
-  ],
-  options: { here: { type: 'boolean' }, undo: { type: 'boolean' } },
+  flags: {
+    here: 'Only on this machine, without the store: for an emergency while the store is away',
+    undo: 'With --here: make this machine follow the store again',
+  },
   operands: ['ID'],
-  reads: ['controllersDir', 'dataDir', 'store'],
+  reads: READS,
   run: revoke,
 };
 
 const CHECK: Command = {
   name: 'credentials check',
-  usage: '',
   about: 'Read a token from standard input and say whether it is live',
-  help: [],
-  options: {},
-  operands: [],
   reads: ['controllersDir', 'dataDir', 'sessionKey', 'store'],
   run: check,
 };

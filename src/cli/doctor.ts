@@ -25,12 +25,8 @@ import type { StoreDescription } from './store.ts';
 
 export const command: Command = {
   name: 'doctor',
-  usage: '',
   about:
     'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers, certificate; exit 1 when something is',
-  help: [],
-  options: {},
-  operands: [],
   // The list is empty, so an invalid setting does not stop the command. The command reports the invalid setting as a
   // finding.
   reads: [],

@@ -15,18 +15,13 @@ export const command: Command = {
   name: 'explain',
   usage: 'VERB PATH [--authorization foreign|ID|VALUE] [--user ID] [--origin URL] [--data JSON]',
   about: 'Report which route, group and operation would answer a request, or why none does; nothing is called',
-  help: [
-    '--authorization WHAT   Assume an Authorization header: foreign, one that matches no credential; the id of a credential;',
-    '                       or the value of the header, such as "Token abc", but no token of Gatefold',
-    '--user ID              Assume that authenticate of the service file has found a user with this id',
-    '--origin URL           Assume a page of this origin',
-    '--data JSON            Assume this body, and report what is wrong with it',
-  ],
-  options: {
-    authorization: { type: 'string' },
-    user: { type: 'string' },
-    origin: { type: 'string' },
-    data: { type: 'string' },
+  flags: {
+    'authorization WHAT':
+      'Assume an Authorization header: foreign, one that matches no credential; the id of a credential;\n' +
+      'or the value of the header, such as "Token abc", but no token of Gatefold',
+    'user ID': 'Assume that authenticate of the service file has found a user with this id',
+    'origin URL': 'Assume a page of this origin',
+    'data JSON': 'Assume this body, and report what is wrong with it',
   },
   operands: ['VERB', 'PATH'],
   run,

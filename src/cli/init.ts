@@ -15,11 +15,7 @@ export const command: Command = {
   name: 'init',
   usage: '[FOLDER]',
   about: 'Make a project: a package.json, a typed controller, its test; existing files are kept',
-  help: [
-    '--docker               Also make a Dockerfile',
-    '--systemd              Also make a systemd unit for /opt/NAME',
-  ],
-  options: { docker: { type: 'boolean' }, systemd: { type: 'boolean' } },
+  flags: { docker: 'Also make a Dockerfile', systemd: 'Also make a systemd unit for /opt/NAME' },
   operands: ['[FOLDER]'],
   run,
 };

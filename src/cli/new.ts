@@ -17,8 +17,6 @@ export const command: Command = {
   name: 'new',
   usage: 'GROUP',
   about: 'Make a controller to edit: gatefold new user makes UserController.ts, which answers /api/user',
-  help: [],
-  options: {},
   operands: ['GROUP'],
   run,
 };

@@ -5,11 +5,7 @@ import { brokenPlace } from './routes.ts';
 
 export const command: Command = {
   name: 'openapi',
-  usage: '',
   about: 'Print the OpenAPI 3.1 document of the folder, as GET /api/openapi.json answers it; with --json in one line',
-  help: [],
-  options: {},
-  operands: [],
   reads: ['controllersDir', 'dataDir'],
   run,
 };

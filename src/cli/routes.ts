@@ -14,11 +14,7 @@ const VERBS = [...VERB_OPERATIONS.keys()];
 
 export const command: Command = {
   name: 'routes',
-  usage: '',
   about: 'List every URL that answers, with its operation and the file of its group, explicit rows first',
-  help: [],
-  options: {},
-  operands: [],
   run,
 };
 

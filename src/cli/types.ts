@@ -12,12 +12,10 @@ export const command: Command = {
   name: 'types',
   usage: '[--out FILE] [--check]',
   about: 'Write the types of all operations for a front end: createClient<Api>() needs no source of the service',
-  help: [
-    '--out FILE             The file to write; default: standard output',
-    '--check                Write nothing, and exit with 1 when FILE is out of date',
-  ],
-  options: { out: { type: 'string' }, check: { type: 'boolean' } },
-  operands: [],
+  flags: {
+    'out FILE': 'The file to write; default: standard output',
+    check: 'Write nothing, and exit with 1 when FILE is out of date',
+  },
   reads: ['controllersDir', 'dataDir', 'basePath'],
   run,
 };

@@ -240,19 +240,10 @@ function withSymbols(value: unknown): unknown {
   return value;
 }
 
-/** Restores the fields whose value is undefined, which JSON drops. */
 function decodeContract({ operations, defs, ...contract }: EncodedContract): GroupContract {
-  const absent = {
-    ...{ summary: undefined, description: undefined, data: undefined, query: undefined, path: undefined },
-    ...{ user: undefined, unchecked: undefined, undocumented: undefined, at: undefined },
-  };
-  const decoded = operations.map((operation): [string, OperationContract] => {
-    const results = operation.results.map((result) => ({ ...result, schema: result.schema }));
-    return [operation.name, { ...absent, ...operation, results }];
-  });
   return {
-    ...{ ...contract, summary: contract.summary, description: contract.description },
-    operations: new Map(decoded),
+    ...contract,
+    operations: new Map(operations.map((operation) => [operation.name, operation])),
     defs: Object.assign(Object.create(null), defs),
   };
 }

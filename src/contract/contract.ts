@@ -7,7 +7,26 @@
  * the group. The schema of a `Date` or a `File` has a symbol as a key, for the check. `JSON.stringify` leaves out
  * symbols.
  */
-export type Schema = { readonly [keyword: string]: unknown };
+export interface Schema extends Readonly<Partial<Record<NumberKeyword, number>>> {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly anyOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+  readonly format?: string;
+  readonly pattern?: string;
+  readonly uniqueItems?: boolean;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly patternProperties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema | boolean;
+  readonly required?: readonly string[];
+  readonly items?: Schema | boolean;
+  readonly prefixItems?: readonly Schema[];
+  readonly [keyword: string | symbol]: unknown;
+}
+
+type NumberKeyword =
+  | ('minLength' | 'maxLength' | 'minItems' | 'maxItems')
+  | ('minimum' | 'maximum' | 'exclusiveMinimum' | 'exclusiveMaximum' | 'multipleOf');
 
 /** One kind of answer that an operation declares. */
 export interface ResultContract {
@@ -25,7 +44,7 @@ export interface ResultContract {
    * The schema of a `json` body as the client gets the body: a `Date` is a text there. The field is undefined when the
    * body may be any value, or is not JSON.
    */
-  readonly schema: Schema | undefined;
+  readonly schema?: Schema | undefined;
   /**
    * The schema of the value before the value becomes JSON: the result, or the data of an event. The field is undefined
    * when any value is allowed.
@@ -46,43 +65,43 @@ export interface OperationContract {
   /** The value of `params.method`: `created`, `find`, `GET {id}`. */
   readonly name: string;
   /** The first sentence or line of the doc comment. */
-  readonly summary: string | undefined;
+  readonly summary?: string | undefined;
   /** The rest of the doc comment, without its tags. */
-  readonly description: string | undefined;
+  readonly description?: string | undefined;
   readonly deprecated: boolean;
   /**
    * The schema of the operation's `data`: the body, or the query when the request has no body. The field is undefined
    * when `data` is not checked.
    */
-  readonly data: Schema | undefined;
+  readonly data?: Schema | undefined;
   /** Whether `data` may be missing, as in `data?: T`. A request without a body then gives undefined. */
   readonly optional: boolean;
   /** The object schema of `params.query`. The field is undefined when the query is not checked. */
-  readonly query: Schema | undefined;
+  readonly query?: Schema | undefined;
   /** The object schema of `params.path`. The field is undefined when the path is not checked. */
-  readonly path: Schema | undefined;
+  readonly path?: Schema | undefined;
   /**
    * Whether the type of `params.user` requires a user. The field is undefined when the type says nothing about a user.
    */
-  readonly user: 'required' | 'optional' | undefined;
+  readonly user?: 'required' | 'optional' | undefined;
   /**
    * The reason why `data` is not checked, such as `it has no annotation`. The field is undefined when `data` is
    * checked, or when the operation has no parameter for `data`.
    */
-  readonly unchecked: string | undefined;
+  readonly unchecked?: string | undefined;
   /** The kinds of answers that the operation declares. The list has at least one entry. */
   readonly results: readonly ResultContract[];
   /** The reason, in one line, why the result's type cannot be documented. */
-  readonly undocumented: string | undefined;
+  readonly undocumented?: string | undefined;
   /** The place of the declaration: `/path/UserController.ts:12:5`. */
-  readonly at: string | undefined;
+  readonly at?: string | undefined;
 }
 
 /** The contract of a handler group. */
 export interface GroupContract {
   readonly group: string;
-  readonly summary: string | undefined;
-  readonly description: string | undefined;
+  readonly summary?: string | undefined;
+  readonly description?: string | undefined;
   /** The operations by name, in the order of the source. */
   readonly operations: ReadonlyMap<string, OperationContract>;
   /** The named schemas of all operations. Names match `[A-Za-z0-9_.-]+` and are unique within the group. */

@@ -7,9 +7,9 @@ export interface ContractOutline {
   /** The checked parts, such as `data { name, age? }, query { dryRun? }`. The text is empty when no part is checked. */
   readonly checked: string;
   /** The reason why `data` is not checked. */
-  readonly unchecked?: string;
+  readonly unchecked?: string | undefined;
   /** The reason why the result is not documented. */
-  readonly undocumented?: string;
+  readonly undocumented?: string | undefined;
 }
 
 const MAX_FIELDS = 12;
@@ -25,23 +25,24 @@ export function outlineOf(
   if (parts.length === 0 && unchecked === undefined && undocumented === undefined) return undefined;
   return {
     checked: parts.join(', '),
-    ...(unchecked === undefined ? {} : { unchecked }),
-    ...(undocumented === undefined ? {} : { undocumented }),
+    unchecked,
+    undocumented,
   };
 }
 
 function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): string {
   const target = resolveReference(schema, defs);
   if (target.type === 'object') return outlineObject(target);
-  if (target.type === 'array') return `list of ${outlineSchema((target.items as Schema | undefined) ?? {}, defs)}`;
+  if (target.type === 'array')
+    return typeof target.items === 'object' ? `list of ${outlineSchema(target.items, defs)}` : 'list';
   if (target.enum !== undefined || 'const' in target) return 'one of its literals';
-  if (target.anyOf !== undefined) return `one of ${(target.anyOf as unknown[]).length} types`;
+  if (target.anyOf !== undefined) return `one of ${target.anyOf.length} types`;
   return typeof target.type === 'string' ? target.type : 'anything';
 }
 
 function outlineObject({ properties = {}, required = [], additionalProperties, patternProperties }: Schema): string {
-  const requiredNames = new Set(required as string[]);
-  const names = Object.keys(properties as object).map((name) => (requiredNames.has(name) ? name : `${name}?`));
+  const requiredNames = new Set(required);
+  const names = Object.keys(properties).map((name) => (requiredNames.has(name) ? name : `${name}?`));
   const shown = names.slice(0, MAX_FIELDS);
   if (names.length > shown.length) shown.push(`… ${names.length - shown.length} more`);
   if (additionalProperties !== undefined || patternProperties !== undefined) shown.push('…');

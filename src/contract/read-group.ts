@@ -26,6 +26,7 @@ import {
   type Levels,
 } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
+import { NO_PARAMS } from './types/look-up.ts';
 
 /** A controller that the process has loaded. */
 export interface GroupSource {
@@ -56,10 +57,12 @@ export function readGroup(
   files: TypeFiles,
   sources: ImportedFiles,
 ): GroupReader {
-  const evaluator = createEvaluator(files.load);
+  const evaluator = createEvaluator();
   const withPlace = createPlacing(path);
   const module = withPlace(() => files.read(path));
-  const levels: Levels = withPlace(() => findLevels(exportName, { path, module, typeParams: new Map() }, evaluator));
+  const levels: Levels = withPlace(() =>
+    findLevels(exportName, { path, module, load: files.load, typeParams: NO_PARAMS }, evaluator),
+  );
   const { list } = levels;
   /**
    * Whether the classes in the source are the classes that were loaded. The two lists differ, for example, when a
@@ -73,7 +76,7 @@ export function readGroup(
    */
   function find(name: string, depth: number): FoundMember | undefined {
     for (const [i, level] of list.slice(0, depth + 1).entries()) {
-      const member = withPlace(() => findMember(level, name, evaluator));
+      const member = withPlace(() => findMember(level, name));
       // A member of a nearer level, such as a field, replaces the method at run time.
       if (member !== undefined) return i === depth || !isAligned ? member : undefined;
     }
@@ -120,17 +123,17 @@ export function readGroup(
       );
     };
     const level = isAligned ? list[depth] : undefined;
-    const mayBeReplaced = level !== undefined && hasUnreadName(level, evaluator);
+    const mayBeReplaced = level !== undefined && hasUnreadName(level);
     if (isMarkedAnywhere(name)) refuse('may be private or protected, and its class is not found in the source');
     if (mayBeReplaced && level.members.some(isMarkedHidden))
       refuse('may be private or protected, since a member beside it has a computed name');
     const isFromPackage = levels.isPackageBelow && isAligned && depth >= list.length;
     if (isFromPackage) return contractWithoutTypes(name, 'it comes from a package, whose source is not read');
     if (given.unchecked === true) return contractWithoutTypes(name, 'static operations says so');
-    if (isDataGiven(name, given)) return contractWithoutTypes(name, undefined);
+    if (isDataGiven(name, given)) return contractWithoutTypes(name);
     if (!path.endsWith('.ts'))
       return contractWithoutTypes(name, 'its source is not followed: it is made by code, or comes from a package');
-    if (takesNothing(method)) return contractWithoutTypes(name, undefined);
+    if (takesNothing(method)) return contractWithoutTypes(name);
     return refuse(
       `is an operation whose types are not found${mayBeReplaced ? ', since a spread or a computed name may replace it' : ''}`,
     );
@@ -202,24 +205,18 @@ function refuseUnloadedMethod(
   [own]: readonly Level[],
   operations: readonly RunTimeOperation[],
 ): void {
-  const names = new Set(operations.map(({ name }) => name));
-  for (const { kind, name, hasBody, modifiers, at } of own?.members ?? []) {
-    const isPublic = !modifiers.some((word) => word === 'static' || word === 'private' || word === 'protected');
-    if (
-      kind !== 'method' ||
-      !hasBody ||
-      !isPublic ||
-      !/^[a-z][A-Za-z0-9]*$/.test(name) ||
-      name === 'constructor' ||
-      names.has(name)
-    )
-      continue;
-    if (own?.scope.path !== path) continue;
-    throw new ContractError(
-      `${path}:${lineOf(source, at)}`,
-      `${name} was read as an operation, but the loaded class has none of that name`,
-    );
-  }
+  if (own?.scope.path !== path) return;
+  const names = new Set([...operations.map(({ name }) => name), 'constructor']);
+  const unloaded = own.members.find((member) => {
+    const isPublic = !isMarkedHidden(member) && !member.modifiers.includes('static');
+    const isMethod = member.kind === 'method' && member.hasBody && /^[a-z][A-Za-z0-9]*$/.test(member.name);
+    return isMethod && isPublic && !names.has(member.name);
+  });
+  if (unloaded === undefined) return;
+  throw new ContractError(
+    `${path}:${lineOf(source, unloaded.at)}`,
+    `${unloaded.name} was read as an operation, but the loaded class has none of that name`,
+  );
 }
 
 /**
@@ -255,20 +252,6 @@ function createPlacing(controller: string): <T>(read: () => T) => T {
   };
 }
 
-function contractWithoutTypes(name: string, unchecked: string | undefined): OperationContract {
-  return {
-    name,
-    summary: undefined,
-    description: undefined,
-    deprecated: false,
-    data: undefined,
-    optional: false,
-    query: undefined,
-    path: undefined,
-    user: undefined,
-    unchecked,
-    results: [UNKNOWN_RESULT],
-    undocumented: undefined,
-    at: undefined,
-  };
+function contractWithoutTypes(name: string, unchecked?: string): OperationContract {
+  return { name, deprecated: false, optional: false, unchecked, results: [UNKNOWN_RESULT] };
 }

@@ -9,9 +9,9 @@ import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
-import { type TypeFiles, UnreadableFile } from './source/files.ts';
+import type { TypeFiles } from './source/files.ts';
 import { docResult, withDocTypes } from './source/js-types.ts';
-import { lineOf, SourceError, Unsupported } from './source/source-error.ts';
+import { SourceError, Unsupported } from './source/source-error.ts';
 import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { FollowedFunction } from './types/follow.ts';
@@ -61,7 +61,7 @@ export function readOperation(
   }
   refuseIdleTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
   const rest = [data, params].find(
-    (param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type, scope, tools),
+    (param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type, scope),
   );
   if (rest !== undefined)
     throw new ContractError(
@@ -108,12 +108,7 @@ function describeWithoutRequest(
     name,
     ...summaryOf(text),
     deprecated: tags.some(([tag]) => tag === 'deprecated'),
-    data: undefined,
     optional: false,
-    path: undefined,
-    query: undefined,
-    user: undefined,
-    unchecked: undefined,
     ...readResults(result, scope, evaluator, writer),
     at: place,
   };
@@ -137,7 +132,7 @@ function refuseUncapturedPath(
   captured: readonly string[] | undefined,
   place: string,
 ): void {
-  const uncaptured = Object.keys((path?.properties ?? {}) as object).find((field) => !captured?.includes(field));
+  const uncaptured = Object.keys(path?.properties ?? {}).find((field) => !captured?.includes(field));
   if (uncaptured === undefined) return;
   throw new ContractError(
     place,
@@ -173,11 +168,6 @@ function withSignature<T>(name: string, param: Param, scope: Scope, { files }: T
   try {
     return read();
   } catch (error) {
-    if (error instanceof UnreadableFile)
-      throw new ContractError(
-        `${error.path}:${lineOf(error.source, error.at)}`,
-        `${error.message}: the types in this file cannot be read`,
-      );
     if (!(error instanceof Unsupported)) throw error;
     const key = /^\w+$/.test(name) ? name : `'${name}'`;
     const text = param.type === undefined ? '' : annotationOf(param, scope);
@@ -236,7 +226,7 @@ function writeParams(
   scope: Scope,
   tools: Tools,
 ): Pick<OperationContract, 'path' | 'query' | 'user'> {
-  if (param === undefined || shape === undefined) return { path: undefined, query: undefined, user: undefined };
+  if (param === undefined || shape === undefined) return {};
   const fail = (message: string): never => {
     throw new Unsupported(message, scope.path, param.type?.at ?? 0);
   };
@@ -270,16 +260,16 @@ function readUser(params: Shape): OperationContract['user'] {
 }
 
 /** Whether a type of rest arguments checks nothing: `unknown[]`, `[any, ControllerParams]`. */
-function isListOfAnything(type: TypeNode, scope: Scope, tools: Tools): boolean {
-  const isAnyOrList = (one: TypeNode) => isAnything(one, scope, tools) || isListOfAnything(one, scope, tools);
+function isListOfAnything(type: TypeNode, scope: Scope): boolean {
+  const isAnyOrList = (one: TypeNode) => isAnything(one, scope) || isListOfAnything(one, scope);
   return type.kind === 'array'
-    ? isAnything(type.element, scope, tools)
+    ? isAnything(type.element, scope)
     : type.kind === 'tuple' && type.items.every((item) => isAnyOrList(item.type));
 }
 
-function isAnything(type: TypeNode, scope: Scope, { evaluator }: Tools): boolean {
+function isAnything(type: TypeNode, scope: Scope): boolean {
   if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
   if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;
-  const target = findType(type, scope, evaluator.load);
-  return typeof target === 'object' && 'own' in target && target.own === 'ControllerParams';
+  const target = findType(type, scope);
+  return typeof target === 'object' && 'gatefoldName' in target && target.gatefoldName === 'ControllerParams';
 }

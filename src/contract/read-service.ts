@@ -7,6 +7,7 @@ import { docResult } from './source/js-types.ts';
 import { Unsupported } from './source/source-error.ts';
 import { findLevels, findMember } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
+import { NO_PARAMS } from './types/look-up.ts';
 import { resolve } from './types/shape.ts';
 
 export interface ErrorBody {
@@ -22,10 +23,14 @@ export interface ErrorBody {
 const UNKNOWN: ErrorBody = { schema: undefined, defs: {} };
 
 export function readErrorBody(path: string, files: TypeFiles): ErrorBody {
-  const evaluator = createEvaluator(files.load);
+  const evaluator = createEvaluator();
   try {
-    const [level] = findLevels('default', { path, module: files.read(path), typeParams: new Map() }, evaluator).list;
-    const formatter = level && findMember(level, 'formatError', evaluator)?.method;
+    const [level] = findLevels(
+      'default',
+      { path, module: files.read(path), load: files.load, typeParams: NO_PARAMS },
+      evaluator,
+    ).list;
+    const formatter = level && findMember(level, 'formatError')?.method;
     if (formatter === undefined) return UNKNOWN;
     const { node, doc, at, scope } = formatter;
     const result = node.result ?? (/\.[mc]?js$/.test(scope.path) ? docResult(doc, at) : undefined);

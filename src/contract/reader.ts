@@ -95,7 +95,7 @@ function addChecks(
       },
       given: hasLibrarySchema ? { body, query: given.query, queryAsData: queryAsData(name, given) } : {},
     };
-    if (!hasCompiled) compileAt(name, at, () => createRequestCheck(schemas));
+    if (!hasCompiled) compileNow(name, at, schemas);
     if (declaresCheck(schemas)) checks.set(name, compileLater(schemas));
   }
   compilers = undefined;
@@ -120,9 +120,9 @@ function compileLater(schemas: RequestSchemas): RequestCheck {
 }
 
 /** Refuses the controller when a schema does not compile. Otherwise each request would end with a 500. */
-function compileAt<T>(name: string, place: string, compile: () => T): T {
+function compileNow(name: string, place: string, schemas: RequestSchemas): void {
   try {
-    return compile();
+    createRequestCheck(schemas);
   } catch (error) {
     throw new ContractError(place, `${name}: cannot compile the check of its types: ${(error as Error).message}`);
   }

@@ -9,7 +9,7 @@ import type { Evaluator } from './types/evaluate.ts';
 import type { Scope } from './types/look-up.ts';
 import { excludeKinds, mayBeAbsent, resolve, type Shape, unite } from './types/shape.ts';
 
-export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json', schema: undefined };
+export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
 const BODILESS = new Set([204, 205, 304]);
 
 export function readResults(
@@ -18,9 +18,9 @@ export function readResults(
   evaluator: Evaluator,
   writer: SchemaWriter,
 ): Pick<OperationContract, 'results' | 'undocumented'> {
-  if (type === undefined) return { results: [UNKNOWN_RESULT], undocumented: undefined };
+  if (type === undefined) return { results: [UNKNOWN_RESULT] };
   try {
-    return { results: writeResults(evaluator.evaluate(type, scope), writer), undocumented: undefined };
+    return { results: writeResults(evaluator.evaluate(type, scope), writer) };
   } catch (error) {
     if (!(error instanceof Unsupported || error instanceof UnreadableFile)) throw error;
     return { results: [UNKNOWN_RESULT], undocumented: error.message };
@@ -35,9 +35,7 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
   const replies = parts.map(resolve).filter((part) => part.kind === 'reply');
   const results = replies.map(
     ({ status, body }): ResultContract =>
-      BODILESS.has(status)
-        ? { status, body: 'none', schema: undefined }
-        : { ...writeResult(status, body, writer), isReply: true },
+      BODILESS.has(status) ? { status, body: 'none' } : { ...writeResult(status, body, writer), isReply: true },
   );
   // Without a `Reply` the type is written unchanged, so that a named type keeps its name in the document.
   if (plainParts.length > 0)
@@ -47,18 +45,18 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
 
 function writeResult(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
   const { kind } = resolve(shape);
-  if (kind === 'bytes' || kind === 'file') return { status, body: 'bytes', schema: undefined };
+  if (kind === 'bytes' || kind === 'file') return { status, body: 'bytes' };
   if (kind === 'events') {
     const { data } = resolve(shape) as Extract<Shape, { kind: 'events' }>;
-    return { status, body: 'events', schema: undefined, returned: isAny(data) ? undefined : writer.write(data) };
+    return { status, body: 'events', returned: resolve(data).kind === 'any' ? undefined : writer.write(data) };
   }
-  if (kind === 'any') return { status, body: 'json', schema: undefined };
+  if (kind === 'any') return { status, body: 'json' };
   const value = excludeKinds(shape, 'undefined', 'null');
   const present = excludeKinds(shape, 'undefined');
   const isAbsent = resolve(present).kind === 'never';
   const returned = { returned: isAbsent ? undefined : writer.write(present), mayBeAbsent: mayBeAbsent(shape) };
   // For a result without a value the service sends its plain success.
-  if (resolve(value).kind === 'never') return { status, body: 'json', schema: undefined, ...returned };
+  if (resolve(value).kind === 'never') return { status, body: 'json', ...returned };
   const schema = writer.write(value);
   return {
     ...(mayBeEmpty(shape) && { mayBeEmpty: true }),
@@ -68,10 +66,6 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
     // The service sends `{ "data": 7 }` for 7.
     schema: isScalar(value) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };
-}
-
-function isAny(shape: Shape): boolean {
-  return resolve(shape).kind === 'any';
 }
 
 function mayBeEmpty(shape: Shape): boolean {

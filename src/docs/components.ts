@@ -22,8 +22,6 @@ interface Component {
   readonly name: string;
   /** The JSON of the group's schema, for the comparison with other groups. */
   readonly text: string;
-  /** The names of the schemas that its own schema refers to. */
-  readonly uses: Set<string>;
   /** Every reference to the component. `finish` writes the name into each. */
   readonly references: { $ref: string }[];
   schema: Schema;
@@ -36,24 +34,23 @@ export function createComponents(reserved: readonly string[]): Components {
   /** The components, each with the key `${page} ${name}`. */
   const components = new Map<string, Component>();
 
-  function publish(group: SchemaGroup, value: unknown, user?: Component): unknown {
-    if (Array.isArray(value)) return value.map((item) => publish(group, item, user));
+  function publish(group: SchemaGroup, value: unknown): unknown {
+    if (Array.isArray(value)) return value.map((item) => publish(group, item));
     if (typeof value !== 'object' || value === null) return value;
-    const entries = Object.entries(value).map(([key, inner]): [string, unknown] => [key, publish(group, inner, user)]);
+    const entries = Object.entries(value).map(([key, inner]): [string, unknown] => [key, publish(group, inner)]);
     const schema = adaptForTools(Object.fromEntries(entries));
-    if (isReference(schema)) addReference(group, schema, user);
+    if (isReference(schema)) addReference(group, schema);
     return schema;
   }
 
-  function addReference(group: SchemaGroup, reference: { $ref: string }, user: Component | undefined): void {
+  function addReference(group: SchemaGroup, reference: { $ref: string }): void {
     const { page, defs } = group;
     const name = reference.$ref.slice(DEFS.length);
-    user?.uses.add(name);
     let component = components.get(`${page} ${name}`);
     if (component === undefined) {
-      component = { page, name, text: JSON.stringify(defs[name]), uses: new Set(), references: [], schema: {} };
+      component = { page, name, text: JSON.stringify(defs[name] ?? {}), references: [], schema: {} };
       components.set(`${page} ${name}`, component);
-      component.schema = publish(group, defs[name], component) as Schema;
+      component.schema = publish(group, defs[name]) as Schema;
     }
     component.references.push(reference);
   }
@@ -72,17 +69,24 @@ export function createComponents(reserved: readonly string[]): Components {
   };
 }
 
-/** Finds the names that two groups give to different schemas, and the names whose schemas refer to one of these. */
-function findContested(components: readonly Component[], reserved: readonly string[]): ReadonlySet<string> {
+/**
+ * Finds the names that two groups give to different schemas, and the names whose schemas refer to one of these.
+ *
+ * @param types each schema of each group, as JSON in `text`
+ */
+export function findContested(
+  types: readonly Pick<Component, 'name' | 'text'>[],
+  reserved: Iterable<string>,
+): ReadonlySet<string> {
   const contested = new Set(reserved);
   const textByName = new Map<string, string>();
-  for (const { name, text } of components) {
+  for (const { name, text } of types) {
     if ((textByName.get(name) ?? text) !== text) contested.add(name);
     textByName.set(name, text);
   }
   // The loop adds to the set that it iterates. A Set also visits the names that are added meanwhile.
   for (const name of contested)
-    for (const component of components) if (component.uses.has(name)) contested.add(component.name);
+    for (const type of types) if (type.text.includes(`"${DEFS}${name}"`)) contested.add(type.name);
   return contested;
 }
 
@@ -96,7 +100,7 @@ function adaptForTools(schema: Schema): Schema {
   const values = schema.const === undefined ? schema.enum : [schema.const];
   if (schema.type !== undefined || !Array.isArray(values)) return schema;
   const [type, ...others] = new Set(values.map((value) => typeof value));
-  return others.length === 0 && type !== 'object' ? { type, ...schema } : schema;
+  return others.length === 0 && type !== 'object' ? Object.assign({ type }, schema) : schema;
 }
 
 export function isFile({ type, contentMediaType }: Schema): boolean {
@@ -109,12 +113,6 @@ export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string
   // The limit is needed because a recursive type has no end.
   if (depth > 8) return false;
   if (isFile(target)) return true;
-  const children = [
-    target.items,
-    ...Object.values((target.properties as object | undefined) ?? {}),
-    ...((target.anyOf as unknown[] | undefined) ?? []),
-  ];
-  return children.some(
-    (child) => typeof child === 'object' && child !== null && hasFile(child as Schema, defs, depth + 1),
-  );
+  const children = [target.items, ...Object.values(target.properties ?? {}), ...(target.anyOf ?? [])];
+  return children.some((child) => typeof child === 'object' && child !== null && hasFile(child, defs, depth + 1));
 }

@@ -3,6 +3,7 @@
 // module reads and writes no files.
 import { pageOf } from '../base/page-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
+import { findContested } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './openapi.ts';
 import { comment, type NameOf, quoted, typeText } from './type-text.ts';
 
@@ -58,13 +59,12 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
   const interfaces = ordered.map((group) => {
     const nameOf = createNames(group, names, used);
     const members = Array.from(group.operations.values(), (operation) => {
-      const contract = group.contract?.operations.get(operation.name);
+      const contract = group.contract.operations.get(operation.name);
       const reason = whyUnknown(contract);
       if (reason !== undefined) unknown.push(`${pageOf(group.name)} ${operation.name}: ${reason}`);
       return writeOperation(operation, contract, nameOf);
     });
-    const { summary, description } = group.contract ?? {};
-    return `${comment({ summary, description }, '  ')}  ${quoted(pageOf(group.name))}: {\n${members.join('')}  };\n`;
+    return `${comment({ ...group.contract }, '  ')}  ${quoted(pageOf(group.name))}: {\n${members.join('')}  };\n`;
   });
   // Writing a type may add another type to the map. The loop also visits the added type.
   const types: string[] = [];
@@ -91,17 +91,9 @@ const keyOf = (group: string, name: string) => `${group} ${name}`;
  */
 function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, string> {
   const types = groups.flatMap(({ name: group, contract }) =>
-    Object.entries(contract?.defs ?? {}).map(([name, schema]) => ({ group, name, text: JSON.stringify(schema) })),
+    Object.entries(contract.defs).map(([name, schema]) => ({ group, name, text: JSON.stringify(schema) })),
   );
-  const contested = new Set(RESERVED);
-  const textByName = new Map<string, string>();
-  for (const { name, text } of types) {
-    if ((textByName.get(name) ?? text) !== text) contested.add(name);
-    textByName.set(name, text);
-  }
-  // The loop adds to the set that it iterates. A Set also visits the names that are added meanwhile.
-  for (const name of contested)
-    for (const type of types) if (type.text.includes(`"#/$defs/${name}"`)) contested.add(type.name);
+  const contested = findContested(types, RESERVED);
   const names = new Map<string, string>();
   /** The names of the file, each with the types that share it. */
   const owners = new Map<string, string>();
@@ -120,7 +112,7 @@ function createNames(group: DocumentedGroup, names: ReadonlyMap<string, string>,
   return (reference) => {
     const name = reference.slice('#/$defs/'.length);
     const own = names.get(keyOf(group.name, name)) ?? 'unknown';
-    if (!used.has(own)) used.set(own, { group, schema: group.contract?.defs[name] ?? {} });
+    if (!used.has(own)) used.set(own, { group, schema: group.contract.defs[name] ?? {} });
     return own;
   };
 }

@@ -4,8 +4,8 @@
 import { pageOf } from '../base/page-name.ts';
 import { idOf, methodOf, namesOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
-import type { OperationSettings } from '../controller/operations.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
+import type { Group, Operation } from '../groups/operations.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import { createAccessWriter } from './access.ts';
 import { createComponents } from './components.ts';
@@ -13,29 +13,12 @@ import { describeOperation, type Place } from './operation-object.ts';
 import { ENVELOPE_SCHEMAS, writeRefusals } from './refusals.ts';
 
 /** The parts of a handler group that the document shows. */
-export interface DocumentedGroup {
-  /** The name of the group, such as `User`. */
-  readonly name: string;
+export interface DocumentedGroup extends Pick<Group, 'name' | 'routes' | 'contract'> {
   readonly operations: ReadonlyMap<string, DocumentedOperation>;
-  /**
-   * The routes of the group. In a group with a route, `/api/user/name` accepts only POST. In other groups it accepts
-   * any method.
-   */
-  readonly routes: readonly GroupRoute[];
-  /**
-   * The routes that a group gets when the service file makes it strict; otherwise undefined. In such a group,
-   * `/api/user/name` also accepts only POST.
-   */
-  readonly strictRoutes?: readonly GroupRoute[] | undefined;
-  /** The types of the group; undefined when its source was not read. */
-  readonly contract?: GroupContract | undefined;
+  readonly strictRoutes?: Group['strictRoutes'];
 }
 
-export interface DocumentedOperation {
-  readonly name: string;
-  readonly method: (...args: never[]) => unknown;
-  readonly settings: OperationSettings;
-}
+export type DocumentedOperation = Pick<Operation, 'name' | 'method' | 'settings'>;
 
 export interface DocumentInfo {
   readonly title: string;
@@ -83,16 +66,16 @@ export function createDocument(
   for (const { page, contract, operations, routes, strictRoutes } of ordered) {
     const visible = inSourceOrder(operations, contract).filter(({ settings }) => settings.hidden !== true);
     if (visible.length === 0) continue;
-    tags.push({ name: page, description: joinTexts(contract?.summary, contract?.description) });
+    tags.push({ name: page, description: joinTexts(contract.summary, contract.description) });
     const isStrict = routes.length > 0 || strictRoutes !== undefined;
     const placeOf = createPlaces(`${prefix}/${page}`, routes, isStrict);
     for (const operation of visible) {
       const place = placeOf(operation);
       const description = describeOperation({
         operation,
-        contract: contract?.operations.get(operation.name),
+        contract: contract.operations.get(operation.name),
         place,
-        group: { page, defs: contract?.defs ?? {} },
+        group: { page, defs: contract.defs },
         components,
         access,
       });
@@ -126,11 +109,8 @@ function joinTexts(summary: string | undefined, description: string | undefined)
   return `${summary}${/[.!?:]$/.test(summary) ? '' : '.'} ${description}`;
 }
 
-function inSourceOrder(
-  operations: DocumentedGroup['operations'],
-  contract: GroupContract | undefined,
-): DocumentedOperation[] {
-  const order = new Map([...(contract?.operations.keys() ?? [])].map((name, i) => [name, i]));
+function inSourceOrder(operations: DocumentedGroup['operations'], contract: GroupContract): DocumentedOperation[] {
+  const order = new Map([...contract.operations.keys()].map((name, i) => [name, i]));
   return [...operations.values()].sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
 }
 

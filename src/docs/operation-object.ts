@@ -55,7 +55,7 @@ export function describeOperation(parts: OperationParts): object {
 }
 
 function describePath({ place, contract, group, components }: OperationParts): Parameter[] {
-  const properties = resolveReference(contract?.path, group.defs).properties as Record<string, Schema> | undefined;
+  const properties = resolveReference(contract?.path, group.defs).properties;
   return place.names.map(({ shown, own }) => {
     const { description, ...schema } = properties?.[own] ?? { type: 'string' };
     return { name: shown, in: 'path', required: true, description, schema: components.publish(group, schema) };
@@ -65,27 +65,21 @@ function describePath({ place, contract, group, components }: OperationParts): P
 /** Describes each property of an object as a parameter. Another schema, such as a union, becomes one parameter. */
 function describeQuery(schema: Schema | undefined, { group, components }: OperationParts): Parameter[] {
   if (schema === undefined) return [];
-  const {
-    properties,
-    required = [],
-    anyOf,
-  } = resolveReference(schema, group.defs) as { properties?: object; required?: string[]; anyOf?: unknown };
+  const { properties, required = [], anyOf } = resolveReference(schema, group.defs);
   if (anyOf !== undefined || properties === undefined) {
     return [{ name: 'query', in: 'query', style: 'form', explode: true, schema: components.publish(group, schema) }];
   }
-  return Object.entries(properties as Record<string, Schema>).map(
-    ([name, { description, deprecated, ...property }]) => {
-      const published = components.publish(group, property);
-      return {
-        name,
-        in: 'query',
-        required: required.includes(name) || undefined,
-        description,
-        deprecated,
-        schema: published,
-      };
-    },
-  );
+  return Object.entries(properties).map(([name, { description, deprecated, ...property }]) => {
+    const published = components.publish(group, property);
+    return {
+      name,
+      in: 'query',
+      required: required.includes(name) || undefined,
+      description,
+      deprecated,
+      schema: published,
+    };
+  });
 }
 
 /** Removes duplicates, because `data` and `params.query` may both declare the same parameter. */
@@ -106,10 +100,7 @@ function describeBody({
   const content = Object.fromEntries((types ?? []).map((type): [string, object] => [type, bytes]));
   if (schema !== undefined && !isBytes) {
     const type = hasFile(schema, group.defs) ? 'multipart/form-data' : 'application/json';
-    const { required = [], type: kind } = resolveReference(schema, group.defs) as {
-      required?: string[];
-      type?: unknown;
-    };
+    const { required = [], type: kind } = resolveReference(schema, group.defs);
     return {
       required: contract?.optional !== true && (kind !== 'object' || required.length > 0),
       content: { [type]: { schema: components.publish(group, schema) }, ...content },

@@ -1,9 +1,7 @@
 // Writes JSON Schema as a type of TypeScript, for a client. A constraint that no type expresses is left out. This file
 // does not know operations.
+import type { Schema } from '../contract/contract.ts';
 import { IS_DATE, IS_FILE } from '../contract/schema/schema.ts';
-
-/** A schema of a contract, with the symbols of its dates and files. */
-type Schema = { readonly [keyword: string | symbol]: unknown };
 
 /** Returns the name of the type that a reference leads to. */
 export type NameOf = (reference: string) => string;
@@ -25,7 +23,7 @@ export function typeText(value: unknown, nameOf: NameOf, indent = '  '): string 
   const parts = [schema.anyOf, schema.oneOf].filter(Array.isArray).map((list) => unite(list.map(write)));
   if (Array.isArray(schema.allOf)) parts.push(...schema.allOf.map(write));
   if (schema.type !== undefined) {
-    const kinds = [schema.type].flat() as string[];
+    const kinds = [schema.type].flat();
     parts.push(unite(kinds.map((kind) => writeKind(kind, schema, nameOf, indent))));
   }
   if (parts.length === 0) return schema.not === undefined ? UNKNOWN : 'never';
@@ -69,12 +67,12 @@ function writeArray({ prefixItems, items, minItems = 0, type }: Schema, nameOf: 
 
 function writeObject(schema: Schema, nameOf: NameOf, indent: string): string {
   const { properties = {}, required = [], additionalProperties, patternProperties } = schema;
-  const fields = Object.entries(properties as Record<string, Schema>).map(([name, property]) => {
-    const mark = (required as string[]).includes(name) ? '' : '?';
+  const fields = Object.entries(properties).map(([name, property]) => {
+    const mark = required.includes(name) ? '' : '?';
     const text = typeText(property, nameOf, `${indent}  `);
     return `${comment(property, indent)}${indent}${quoted(name)}${mark}: ${text};\n`;
   });
-  const others = Object.values((patternProperties as object | undefined) ?? {});
+  const others = Object.values(patternProperties ?? {});
   const index = [
     ...(additionalProperties === undefined || additionalProperties === false
       ? []

@@ -1,6 +1,6 @@
-// A cache on disk of the contracts (types and comments) that earlier processes have read from the controllers of a
-// large folder. contract/cached-contract.ts decides whether a contract is still valid. The cache file is valid only for
-// one build of Gatefold and of Node.
+// A cache on disk of the contracts that earlier processes have read from the controllers of a large folder. A contract
+// is what the source of a controller says: types and comments. contract/cached-contract.ts decides whether a contract
+// is still valid. The cache file is valid only for one build of Gatefold and of Node.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
@@ -10,20 +10,19 @@ import { fingerprint } from '../base/fingerprint.ts';
 import type { ContractCache } from '../contract/cached-contract.ts';
 import { entryPath, version } from '../own-files.ts';
 
-/** Milliseconds until the file is written, after a worker that serves has imported a group and added its contract. */
+/** Milliseconds from the first contract that a serving worker adds until the cache file is written. */
 const SAVE_DELAY = 1000;
 /**
- * Number of new contracts after which a worker that loads makes Node write the code that Node has compiled. Nothing
- * else runs while Node writes. The code of 1,000 files takes a second, which is too long for one step of a load, and
- * for requests.
+ * Number of new contracts between two writes of the code that Node has compiled. A write blocks the process: a single
+ * write of the code of 1,000 files takes a second.
  */
-const FLUSH_AFTER = 50;
+const CONTRACTS_PER_FLUSH = 50;
 
 /**
- * Opens the caches of a folder: Node's cache of compiled code, and the cache of contracts.
+ * Opens the caches of a controllers folder: Node's cache of compiled code, and the cache of contracts.
  *
  * @returns undefined where no cache can be written
- * @throws Error that names the place which another user can write to
+ * @throws Error that names a folder of the cache that another user can change
  */
 export function openCaches(dir: string): FolderCache | undefined {
   const folder = openCacheFolder(digest(realpathSync(dir)));
@@ -33,39 +32,40 @@ export function openCaches(dir: string): FolderCache | undefined {
 }
 
 export interface FolderCache extends ContractCache {
-  /** Writes the new contracts, and frees the memory of the others. Called when the folder has loaded. */
+  /** Writes the new contracts, and frees the memory of those from the file. Called when the folder has loaded. */
   release(): void;
 }
 
 /**
- * Opens the cache of contracts. The file begins with the build and the digest of the rest. Each contract has two lines:
- * its path, and its text.
+ * Opens the cache of contracts. The first line of the file identifies the build, and has the digest of all other lines.
+ * Each contract has two lines: the path of its controller, and its text.
  */
-export function openContractCache(file: string, build = ownBuild()): FolderCache {
-  let readState = fingerprint(file);
+export function openContractCache(file: string, build = identifyBuild()): FolderCache {
+  /** The fingerprint of the file when this process read or wrote it. */
+  let seenState = fingerprint(file);
   /** Path → contract, as read from the file. `cached` is undefined after the load. */
   let cached: ReadonlyMap<string, string> | undefined = readCache(file, build);
   const used = new Set<string>();
   const added = new Map<string, string>();
-  let timer: NodeJS.Timeout | undefined;
+  let saveTimer: NodeJS.Timeout | undefined;
 
   function save(): void {
-    clearTimeout(timer);
-    timer = undefined;
+    clearTimeout(saveTimer);
+    saveTimer = undefined;
     module.flushCompileCache?.();
-    // Another worker of the generation has saved the same contracts.
-    if (fingerprint(file) !== readState) return;
-    const all = Array.from(cached ?? readCache(file, build)).filter(([path]) => used.has(path) && !added.has(path));
-    const text = [...all, ...added].map(([path, contract]) => `${JSON.stringify(path)}\n${contract}\n`).join('');
-    const draft = `${file}.${process.pid}`;
+    // Another worker, which loads the same folder, has saved the contracts.
+    if (fingerprint(file) !== seenState) return;
+    const reused = Array.from(cached ?? readCache(file, build)).filter(([path]) => used.has(path) && !added.has(path));
+    const text = [...reused, ...added].map(([path, contract]) => `${JSON.stringify(path)}\n${contract}\n`).join('');
+    const temporaryFile = `${file}.${process.pid}`;
     try {
-      writeFileSync(draft, `${build} ${digest(text)}\n${text}`, { mode: 0o600 });
-      renameSync(draft, file);
-      readState = fingerprint(file);
+      writeFileSync(temporaryFile, `${build} ${digest(text)}\n${text}`, { mode: 0o600 });
+      renameSync(temporaryFile, file);
+      seenState = fingerprint(file);
       added.clear();
     } catch {
       // The disk is full, or the folder was removed. The next process reads the contracts anew.
-      rmSync(draft, { force: true });
+      rmSync(temporaryFile, { force: true });
     }
   }
 
@@ -77,17 +77,18 @@ export function openContractCache(file: string, build = ownBuild()): FolderCache
     },
     add(path, contract) {
       added.set(path, contract);
-      if (added.size % FLUSH_AFTER === 0) module.flushCompileCache?.();
-      timer ??= setTimeout(save, SAVE_DELAY).unref();
+      if (added.size % CONTRACTS_PER_FLUSH === 0) module.flushCompileCache?.();
+      // During the load nothing is saved, because the contracts of files that load later would count as unused.
+      if (cached === undefined) saveTimer ??= setTimeout(save, SAVE_DELAY).unref();
     },
     release() {
-      if (timer !== undefined) save();
+      if (added.size > 0) save();
       cached = undefined;
     },
   };
 }
 
-/** Reads the file: path → contract. The map is empty when another build wrote the file, or when the file is damaged. */
+/** Reads the file: path → contract. The map is empty when the file is missing, damaged or written by another build. */
 function readCache(file: string, build: string): ReadonlyMap<string, string> {
   let text: string;
   try {
@@ -95,20 +96,20 @@ function readCache(file: string, build: string): ReadonlyMap<string, string> {
   } catch {
     return new Map();
   }
-  const end = text.indexOf('\n');
-  const rest = text.slice(end + 1);
-  if (text.slice(0, end) !== `${build} ${digest(rest)}`) return new Map();
-  const lines = rest.split('\n');
+  const firstLineEnd = text.indexOf('\n');
+  const contractLines = text.slice(firstLineEnd + 1);
+  if (text.slice(0, firstLineEnd) !== `${build} ${digest(contractLines)}`) return new Map();
+  const lines = contractLines.split('\n');
   const cached = new Map<string, string>();
   for (let i = 0; i + 1 < lines.length; i += 2) cached.set(JSON.parse(lines[i] as string), lines[i + 1] as string);
   return cached;
 }
 
 /**
- * Returns a digest of the versions of Gatefold and Node, and of the state of every own file. The files are included
- * because a checkout changes without a new version.
+ * Returns a digest of the versions of Gatefold and Node, and of the state of every file of Gatefold. The files are
+ * included because a checkout changes without a new version.
  */
-function ownBuild(): string {
+function identifyBuild(): string {
   const folder = dirname(entryPath('worker'));
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.[jt]s$/.test(name));
   const states = files.sort().map((name) => `${name} ${fingerprint(join(folder, name))}`);

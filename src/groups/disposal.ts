@@ -1,14 +1,14 @@
 // Disposes of controllers that have `[Symbol.asyncDispose]` or `[Symbol.dispose]`, so that pools of connections close
-// in order. worker/life.ts decides when: after the last request of the process.
+// in order, and runs `close` of the service file. worker/life.ts calls both after the last request of the process.
 import { describeError, type Log } from '../base/log.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Group } from './operations.ts';
 
-/** Maximum milliseconds to dispose of one controller. All controllers are disposed of at the same time. */
-const LIMIT = 5000;
+/** Maximum milliseconds to dispose of one controller (all at the same time), and to run `close` of the service file. */
+const TIME_LIMIT = 5000;
 
-/** Disposes of the controllers of all groups. The promise never rejects, because the process ends next in any case. */
-export async function disposeOf(groups: Iterable<Group>, log: Log, limit = LIMIT): Promise<void> {
+/** Disposes of the controllers of all groups. The promise never rejects, because the process then ends in any case. */
+export async function disposeOf(groups: Iterable<Group>, log: Log, limit = TIME_LIMIT): Promise<void> {
   const createTimeoutError = () => new Error(`it took longer than ${limit} ms`);
   await Promise.all(
     Array.from(groups, ({ name, controller }) =>
@@ -26,13 +26,13 @@ async function dispose(controller: object): Promise<void> {
 }
 
 /** Runs `close` of the service file. Never rejects. */
-export async function closeService(close: (() => unknown) | undefined, log: Log, limit = LIMIT): Promise<void> {
+export async function closeService(close: (() => unknown) | undefined, log: Log, limit = TIME_LIMIT): Promise<void> {
   if (close === undefined) return;
-  const late = () => new Error(`it took longer than ${limit} ms`);
+  const createTimeoutError = () => new Error(`it took longer than ${limit} ms`);
   await withTimeLimit(
     Promise.resolve().then(() => close()),
     limit,
-    late,
+    createTimeoutError,
   ).catch((error: unknown) => {
     log.warn('service-not-closed', describeError(error));
   });

@@ -1,6 +1,5 @@
 // Loads the controllers and the service file of a folder into this process, one file at a time: imports the module,
-// reads its source, and remembers the files that do not load. The caller turns a module into a
-// group or into the service.
+// reads its source, and remembers the files that do not load. The caller turns a module into a group or the service.
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';
@@ -10,36 +9,36 @@ import type { Reader } from '../contract/reader.ts';
 import type { FolderCache } from './contract-cache.ts';
 import type { GroupLoad } from './group-load.ts';
 import { describeLoadError } from './load-error.ts';
-import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions } from './module-loader.ts';
+import { createModuleLoader, type LoadedFile, type ModuleLoaderOptions, prepareTypeScript } from './module-loader.ts';
+import { listControllers } from './naming.ts';
 import { HungLoad, isTransient } from './passing-failures.ts';
 import { SourceChanged } from './source-texts.ts';
 
 type Module = Readonly<Record<string, unknown>>;
 
-/**
- * The steps of a load that the caller provides. When a step throws an error, the file fails to load with that error.
- */
+/** The steps of a load that the caller provides. When a step throws an error, the file does not load. */
 export interface LoadSteps<T> {
   /** Runs before the file is imported. */
   readonly check?: () => void;
   /** Builds the value of the file, such as a group, from its module. */
-  use(module: Module, reader: Reader, path: string): T;
+  build(module: Module, reader: Reader, path: string): T;
 }
 
 export interface FileLoader {
   /**
-   * Imports a file and passes its module to `use`. Does both again when the file changes during its import. Never
-   * rejects.
+   * Imports a file and passes its module to `build`. Does both again when the file changes during its import. Never
+   * rejects. `loaded` has the value that `build` returned.
    */
   load<T>(group: string, file: string, steps: LoadSteps<T>): Promise<{ readonly load: GroupLoad; readonly loaded?: T }>;
   /** Returns why a file did not load, or undefined when the file has changed since or has not failed. */
   brokenReason(file: string): string | undefined;
   /** Records why a file must not be loaded. `brokenReason` returns the reason until the file changes. */
   skip(file: string, reason: string): void;
-  /** Opens the caches of a folder, before its first file is loaded. */
-  openCaches(count: number): Promise<void>;
+  /** Opens the caches of the folder, if it is large. Called before the first file is loaded. */
+  openCaches(fileCount: number): Promise<void>;
   /** Frees the memory that only the load of the folder needed. Called when the folder has loaded. */
   release(): Promise<void>;
+  /** Returns every file that imports have read so far, or have looked for and not found. */
   closure(): LoadedFile[];
 }
 
@@ -53,10 +52,24 @@ export interface FileLoaderOptions extends ModuleLoaderOptions {
 
 /** Maximum number of loads of a file whose source changes during its import. */
 const MAX_LOADS = 3;
+/** Minimum number of files in a folder that gets a cache. A smaller folder loads about as fast without a cache. */
+const MIN_FILES_CACHED = 30;
+
 /**
- * Minimum number of controllers in a folder that gets a cache. A smaller folder loads about as fast without a cache.
+ * Imports the modules that the first load of a folder needs. A worker calls this function before the supervisor orders
+ * the load, while the worker has nothing else to do.
+ *
+ * @throws Error when the folder is missing or `tsx` is broken; a load reports the same error
  */
-const FEWEST_CACHED = 30;
+export async function prepareLoad(dir: string): Promise<void> {
+  const controllers = [...listControllers(dir).values()];
+  if (controllers.length === 0) return;
+  await importReader();
+  if (controllers.some((file) => file.endsWith('.ts'))) await prepareTypeScript();
+}
+
+/** Imports the parser of types, which a process without controllers does not need. */
+const importReader = () => import('../contract/reader.ts');
 
 export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: FileLoaderOptions): FileLoader {
   const modules = createModuleLoader({ onFile });
@@ -65,22 +78,20 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
    * again.
    */
   const broken = new Map<string, { readonly reason: string; readonly state: string }>();
-  /** Real path of a file → how often the file was imported. */
-  const attempts = new Map<string, number>();
+  /** Real path of a file → how often its import was started. */
+  const importCounts = new Map<string, number>();
   let cache: FolderCache | undefined;
   let reader: Promise<Reader> | undefined;
-  /** Loads the parser of types when the first controller is loaded. */
-  const loadReader = () =>
-    (reader ??= import('../contract/reader.ts').then(({ createReader }) => createReader(modules, cache)));
+  const loadReader = () => (reader ??= importReader().then(({ createReader }) => createReader(modules, cache)));
 
-  async function importFile<T>(path: string, use: (module: Module, reader: Reader) => T): Promise<T> {
+  async function importFile<T>(path: string, build: (module: Module, reader: Reader) => T): Promise<T> {
     for (let tries = 1; ; tries++) {
-      const attempt = attempts.get(path) ?? 0;
-      attempts.set(path, attempt + 1);
-      const module = await withTimeLimit(modules.load(path, attempt), loadTimeout, () => new HungLoad(loadTimeout));
+      const importCount = importCounts.get(path) ?? 0;
+      importCounts.set(path, importCount + 1);
+      const module = await withTimeLimit(modules.load(path, importCount), loadTimeout, () => new HungLoad(loadTimeout));
       const groupReader = await loadReader();
       try {
-        return use(module, groupReader);
+        return build(module, groupReader);
       } catch (error) {
         if (!(error instanceof SourceChanged) || tries === MAX_LOADS) throw error;
       }
@@ -88,22 +99,22 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
   }
 
   return {
-    async load(group, file, { check, use }) {
+    async load(group, file, { check, build }) {
       const path = join(dir, file);
       const state = fingerprint(path);
-      let real = path;
+      let realPath = path;
       try {
-        real = realpathSync.native(path);
+        realPath = realpathSync.native(path);
         check?.();
-        const loaded = await importFile(real, (module, groupReader) => use(module, groupReader, real));
+        const loaded = await importFile(realPath, (module, groupReader) => build(module, groupReader, realPath));
         broken.delete(file);
         return { load: { group, file, ok: true }, loaded };
       } catch (error) {
-        const { reason, dueTo, ...place } = await describeLoadError(error, real, () =>
+        const { reason, dueTo, ...place } = await describeLoadError(error, realPath, () =>
           modules.closure().map(({ path }) => path),
         );
         if (dueTo !== undefined) modules.remember(dueTo);
-        // A lack of descriptors or memory says nothing about the file, so the next request tries the file again.
+        // The cause of such an error can be gone soon, so the next request tries the file again.
         if (!isTransient(error)) broken.set(file, { reason, state });
         const hung = error instanceof HungLoad;
         return { load: { group, file, ok: false, error: reason, ...place, ...(hung ? { hung } : {}) } };
@@ -116,8 +127,8 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
     skip(file, reason) {
       broken.set(file, { reason, state: fingerprint(join(dir, file)) });
     },
-    async openCaches(count) {
-      if (!usesCaches || count < FEWEST_CACHED) return;
+    async openCaches(fileCount) {
+      if (!usesCaches || fileCount < MIN_FILES_CACHED) return;
       const { openCaches } = await import('./contract-cache.ts');
       try {
         cache = openCaches(dir);

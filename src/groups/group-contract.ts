@@ -1,5 +1,5 @@
-// Joins a loaded group with its source. The types of the source become the checks of the operations, and the contract
-// that the OpenAPI document and the commands show.
+// Joins a loaded group with its source. Two things are made from the types in the source: the checks of requests and
+// results, and the contract. The OpenAPI document and the commands show the contract.
 
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { ResultCheck } from '../contract/check/result-check.ts';
@@ -8,45 +8,43 @@ import type { ControllerSource } from '../contract/reader.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
 /**
- * @param onResult reports results that differ from their type; when it is undefined, results are not checked
+ * @param onMismatch reports results that differ from their type; when it is undefined, results are not checked
  * @throws ContractError when a request type is not understood, or an operation is not found in the source
  */
 export function withContract(
   group: Omit<Group, 'contract'>,
   source: ControllerSource,
-  onResult: ResultObserver | undefined,
+  onMismatch: ReportMismatch | undefined,
 ): Group {
-  const { contract, checks, resultCheckOf } = source.contract(runTimeOperations(group));
+  const { contract, checks: requestChecks, resultCheckOf } = source.contract(runTimeOperations(group));
   const operations = new Map(
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
-      const checkResult = onResult === undefined ? undefined : resultCheckOf(name);
+      const resultCheck = onMismatch === undefined ? undefined : resultCheckOf(name);
       const method =
-        checkResult === undefined
+        resultCheck === undefined
           ? operation.method
-          : withResultCheck(group.name, operation, checkResult, onResult as ResultObserver);
-      return [name, { ...operation, method, check: checks.get(name) }];
+          : withResultCheck(group.name, operation, resultCheck, onMismatch as ReportMismatch);
+      return [name, { ...operation, method, check: requestChecks.get(name) }];
     }),
   );
   return { ...group, operations, contract };
 }
 
-/** Reports, in development, a result that differs from its type. */
-export type ResultObserver = (facts: { group: string; operation: string; pointer: string; message: string }) => void;
+export type ReportMismatch = (mismatch: { group: string; operation: string; pointer: string; message: string }) => void;
 
-/** Wraps a method: each result is checked, and returned as it is. */
+/** Wraps a method, so that each result is checked. The result itself stays the same. */
 function withResultCheck(
   group: string,
   { name, method }: Operation,
-  check: ResultCheck,
-  report: ResultObserver,
+  resultCheck: ResultCheck,
+  report: ReportMismatch,
 ): OperationMethod {
   const inspect = (result: unknown): unknown => {
     try {
-      const mistake = check(result);
-      if (mistake !== undefined) report({ group, operation: name, ...mistake });
+      const mismatch = resultCheck(result);
+      if (mismatch !== undefined) report({ group, operation: name, ...mismatch });
     } catch {
-      // The check threw an error, because the value cannot be encoded. The code that sends the answer reports this
-      // mistake.
+      // The result cannot be encoded as JSON. The code that sends the answer reports this mistake.
     }
     return result;
   };

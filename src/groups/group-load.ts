@@ -10,7 +10,7 @@ export interface GroupLoad {
   readonly ok: boolean;
   /** The reason why the file did not load, in one line. */
   readonly error?: string;
-  /** The place of the mistake, `file:line`, where it is known. */
+  /** The place of the mistake: `file:line`, or only the file. */
   readonly at?: string;
   /** The column in that line, from 1. */
   readonly column?: number | undefined;
@@ -18,13 +18,13 @@ export interface GroupLoad {
   readonly operationNames?: readonly string[];
   /** Methods that look like operations but are not, each with its cure: `find_all: rename it to findAll`. */
   readonly hints?: readonly string[];
-  /** Operations whose types check nothing, each with the reason: `created: its source is not followed`. */
+  /** Operations that nothing checks, because their source was not found: `created: its source is not followed`. */
   readonly unchecked?: readonly string[];
-  /** The number of the group's tools, when it has any. */
+  /** The number of the group's tools for agents (MCP), when it has any. */
   readonly tools?: number;
   /** Whether the load exceeded its time limit. */
   readonly hung?: boolean;
-  /** Whether subfolders hold groups. `folders` is set only in the load of the service file. */
+  /** Whether subfolders hold groups. Set only in the load of the service file. */
   readonly folders?: boolean;
 }
 

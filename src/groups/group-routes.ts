@@ -1,6 +1,6 @@
-// The routes of a group. This file refuses invalid names, and names that contradict each other, and finds the route
-// that fits a path. base/route-name.ts has the grammar of a name. Patterns are compared segment by segment, without
-// regular expressions. From a request, this file uses only the verb and the decoded segments.
+// The routes of a group, such as `GET {id}`. This file refuses names that are invalid or contradict each other, and
+// finds the route that fits a path. base/route-name.ts has the grammar of a name. Patterns are compared segment by
+// segment, without regular expressions. From a request, this file uses only the verb and the decoded segments.
 import { METHODS } from '../base/builtins.ts';
 import { methodOf, namesOf, type Segment, segmentsOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 
@@ -9,7 +9,7 @@ export interface GroupRoute {
   readonly name: string;
   readonly verb: string;
   readonly segments: readonly Segment[];
-  /** Whether the last segment takes all that is left of the path. */
+  /** Whether the last segment, `{name*}`, takes all further segments of the path. */
   readonly takesRest: boolean;
 }
 
@@ -21,7 +21,7 @@ export interface RouteFit {
 
 /**
  * @returns undefined for a name that is not meant as a route
- * @throws Error one line that says what is wrong with it
+ * @throws Error in one line that says what is wrong with the name
  */
 export function parseRouteName(name: string): GroupRoute | undefined {
   const split = splitRouteName(name);
@@ -29,7 +29,7 @@ export function parseRouteName(name: string): GroupRoute | undefined {
     throw new Error(`${JSON.stringify(name)} is no route: ${reason}`);
   };
   if (split === undefined) {
-    // A name that begins with an HTTP method and a space is meant as a route; any other odd name is no operation.
+    // A name that begins with an HTTP method and a space is meant as a route. Any other name is not.
     const [word = '', ...rest] = name.split(' ');
     return rest.length > 0 && METHODS.includes(word.toUpperCase())
       ? refuse(`it must begin with one of ${[...VERB_OPERATIONS.keys()].join(', ')}, in capitals`)
@@ -44,10 +44,10 @@ export function parseRouteName(name: string): GroupRoute | undefined {
       refuse(`${JSON.stringify(literal)} is neither {name}, {name*} nor a literal segment`);
   }
   const names = namesOf(segments);
-  const twice = names.find((captured, i) => names.indexOf(captured) < i);
-  if (twice !== undefined) refuse(`it has {${twice}} twice`);
-  const early = segments.slice(0, -1).find(isRest);
-  if (early !== undefined) refuse(`{${namesOf([early])[0]}*} takes the rest, so it must be last`);
+  const repeated = names.find((captured, i) => names.indexOf(captured) < i);
+  if (repeated !== undefined) refuse(`it has {${repeated}} twice`);
+  const misplaced = segments.slice(0, -1).find(isRest);
+  if (misplaced !== undefined) refuse(`{${namesOf([misplaced])[0]}*} takes the rest, so it must be last`);
   return { name, verb, segments, takesRest: segments.some(isRest) };
 }
 
@@ -57,30 +57,28 @@ function isRest(segment: Segment): boolean {
 
 /**
  * Builds the routes of a group in the order in which a request tries them. In each segment, a literal comes before
- * `{name}`, and `{name}` comes before `{name*}`. A group that has a route is strict. Its verb operations, such as
- * `index` for GET, are then routes of the bare group, too.
+ * `{name}`, and `{name}` comes before `{name*}`. A group that has a route is strict: its verb operations, such as
+ * `index` for GET, are routes of the bare group (`/api/order`). Any other operation is called by a POST to its name.
  *
  * @param names the names of all operations of the group
  * @returns an empty list for a group that is not strict
- * @throws Error naming both, when two operations answer the same requests
+ * @throws Error in one line: a name is invalid, two operations answer the same requests, or a route is never reached
  */
 export function createRoutes(names: Iterable<string>): readonly GroupRoute[] {
-  const all = new Set(names);
-  const written = [...all].map(parseRouteName).filter((route) => route !== undefined);
-  if (written.length === 0) return [];
+  const allNames = new Set(names);
+  const explicitRoutes = [...allNames].map(parseRouteName).filter((route) => route !== undefined);
+  if (explicitRoutes.length === 0) return [];
   for (const [verb, name] of VERB_OPERATIONS) {
-    if (!all.has(verb) || !all.has(name)) continue;
+    if (!allNames.has(verb) || !allNames.has(name)) continue;
     const cure = verb === 'HEAD' ? `rename index to 'GET'` : 'keep one of them';
     throw new Error(`'${verb}' and ${name} are both the operation of ${verb} on the bare group: ${cure}`);
   }
-  const routes = [...written, ...verbRoutes(all)].sort(compareRoutes);
-  checkReachable(routes, all);
+  const routes = [...explicitRoutes, ...verbRoutes(allNames)].sort(compareRoutes);
+  checkReachable(routes, allNames);
   return routes;
 }
 
-/**
- * Returns the routes of the verb operations on the bare group. @param names the names of all operations of the group
- */
+/** Returns a route of the bare group for each verb operation among `names`. */
 export function verbRoutes(names: Iterable<string>): readonly GroupRoute[] {
   return [...names].flatMap((name): GroupRoute[] => {
     const verb = methodOf(name);
@@ -93,12 +91,12 @@ export function verbRoutes(names: Iterable<string>): readonly GroupRoute[] {
  * well.
  */
 function compareRoutes(a: GroupRoute, b: GroupRoute): number {
-  const shared = a.segments.findIndex((segment, i) => rankOf(segment) !== rankOf(b.segments[i]));
-  if (shared >= 0) return rankOf(a.segments[shared]) - rankOf(b.segments[shared]);
+  const difference = a.segments.findIndex((segment, i) => rankOf(segment) !== rankOf(b.segments[i]));
+  if (difference >= 0) return rankOf(a.segments[difference]) - rankOf(b.segments[difference]);
   return a.segments.length - b.segments.length || Number(b.verb === 'HEAD') - Number(a.verb === 'HEAD');
 }
 
-/** Returns the rank of a segment in the order. A route that has no further segment comes first. */
+/** Returns the rank of a segment in the order. A route without a segment at this index comes first. */
 function rankOf(segment: Segment | undefined): number {
   if (segment === undefined) return 0;
   if (segment.literal !== undefined) return 1;
@@ -113,8 +111,8 @@ function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string
   for (const route of routes) {
     const takers = samplesOf(route, routes).map((path) => {
       const [first = ''] = path;
-      const isPosted = route.verb === 'POST' && names.has(first) && !routes.some(({ name }) => name === first);
-      return isPosted ? `the operation ${first}` : `'${fitRoute(routes, route.verb, path)?.route.name}'`;
+      const isCalledByName = route.verb === 'POST' && names.has(first) && !routes.some(({ name }) => name === first);
+      return isCalledByName ? `the operation ${first}` : `'${fitRoute(routes, route.verb, path)?.route.name}'`;
     });
     if (takers.includes(`'${route.name}'`)) continue;
     const others = [...new Set(takers)];
@@ -127,9 +125,9 @@ function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string
 /** Returns sample paths that represent all paths of a route. Their named segments equal no literal of any route. */
 function samplesOf({ segments, takesRest }: GroupRoute, routes: readonly GroupRoute[]): string[][] {
   const path = segments.map(({ literal }) => literal ?? '\0');
-  const longest = Math.max(...routes.map((route) => route.segments.length));
-  const more = takesRest ? longest + 1 - segments.length : 0;
-  return Array.from({ length: more + 1 }, (_, i) => [...path, ...Array<string>(i).fill('\0')]);
+  const maxLength = Math.max(...routes.map((route) => route.segments.length));
+  const extraSegments = takesRest ? maxLength + 1 - segments.length : 0;
+  return Array.from({ length: extraSegments + 1 }, (_, i) => [...path, ...Array<string>(i).fill('\0')]);
 }
 
 /** Returns the methods that reach a route, in the order of `Allow`. */
@@ -139,7 +137,7 @@ export function methodsOf(route: GroupRoute, routes: readonly GroupRoute[]): str
   );
 }
 
-/** Returns the first route that fits. HEAD looks among HEAD and GET together. */
+/** Returns the first route that fits. For HEAD, the routes of HEAD and of GET are tried together. */
 export function fitRoute(routes: readonly GroupRoute[], verb: string, path: readonly string[]): RouteFit | undefined {
   for (const route of routes) {
     if ((route.verb === verb || (verb === 'HEAD' && route.verb === 'GET')) && fits(route, path))

@@ -24,7 +24,7 @@ export function hintsOf(
   };
 }
 
-/** Returns the operations whose types check nothing, except those whose settings say `unchecked: true`. */
+/** Returns the operations that nothing checks, because their source was not found. `unchecked: true` allows that. */
 function uncheckedOperations({ operations, contract }: Pick<Group, 'operations' | 'contract'>): string[] {
   return Array.from(contract.operations.values()).flatMap(({ name, at, unchecked }) => {
     const isExpected = operations.get(name)?.settings.unchecked === true;
@@ -55,35 +55,35 @@ function operationNameOf(name: string): string | undefined {
 }
 
 export interface Hints {
-  /** Logs the hints that are new. The loads are those of the groups that serve from now on. */
+  /** Logs the hints that are new. `loads` has the loads of all groups that serve from now on. */
   report(loads: Iterable<GroupLoad>): void;
 }
 
 /** @param needsTools whether `MCP` is on, because MCP serves nothing without a tool */
 export function createHints(dir: string, log: Log, needsTools = false): Hints {
-  let reported = new Set<string>();
+  let reportedKeys = new Set<string>();
   return {
-    report(groups) {
-      const loads = [...groups];
-      const current = new Set<string>();
+    report(groupLoads) {
+      const loads = [...groupLoads];
+      const currentKeys = new Set<string>();
       const reportOnce = (file: string, text: string, writeLine: () => void) => {
         const key = `${file}\n${text}`;
-        current.add(key);
-        if (!reported.has(key)) writeLine();
+        currentKeys.add(key);
+        if (!reportedKeys.has(key)) writeLine();
       };
       for (const { file, reason, onPurpose } of lookAlikes(dir, log, loads)) {
         if (!onPurpose) reportOnce(file, reason, () => log.warn('file-ignored', { file, reason }));
       }
-      let tools = 0;
-      for (const { file, hints = [], unchecked = [], tools: own = 0 } of loads) {
-        tools += own;
+      let toolCount = 0;
+      for (const { file, hints = [], unchecked = [], tools = 0 } of loads) {
+        toolCount += tools;
         for (const hint of hints) reportOnce(file, hint, () => log.warn('method-ignored', { file, hint }));
         for (const reason of unchecked)
           reportOnce(file, reason, () => log.warn('operation-unchecked', { file, reason }));
       }
       const reason = 'MCP is on and no operation has a tool: write static operations = { created: { tool: true } }';
-      if (needsTools && tools === 0) reportOnce('', 'tools', () => log.warn('tools-absent', { reason }));
-      reported = current;
+      if (needsTools && toolCount === 0) reportOnce('', 'tools', () => log.warn('tools-absent', { reason }));
+      reportedKeys = currentKeys;
     },
   };
 }

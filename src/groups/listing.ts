@@ -1,5 +1,5 @@
-// Lists the controllers of a folder for the process that serves them. When nothing has changed, a look costs one `stat`
-// of the folder and of each folder in it. groups/naming.ts has the rules of names.
+// Lists the controllers of a folder for the process that serves them. When nothing has changed, a look at the folder
+// costs one `stat` of the folder and of each folder in it. groups/naming.ts has the rules of names.
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError, type Log } from '../base/log.ts';
@@ -7,10 +7,10 @@ import { SERVICE } from '../base/page-name.ts';
 import { listControllers, listFolders } from './naming.ts';
 
 /**
- * Milliseconds within which a second change may leave the file times as they were, because file systems keep time in
- * steps.
+ * The most milliseconds between two steps of a file system's clock. Two changes within one step give a folder the same
+ * times.
  */
-const COARSE_TIME = 100;
+const CLOCK_STEP = 100;
 
 /** @returns a function that looks at the folder and returns the names of its files, by group */
 export function createListing(dir: string, log: Log): () => ReadonlyMap<string, string> {
@@ -21,8 +21,8 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
   let changedAt = 0;
   /**
    * Whether the folder was already examined in this turn of the event loop. All requests of a turn arrived before the
-   * turn began. So that one look sees every file that their clients had made before, and a flood of unknown names costs
-   * one look a turn.
+   * turn began, so one look sees every file that existed when they were sent. A flood of unknown names costs one look
+   * for each turn.
    */
   let isFresh = false;
 
@@ -37,12 +37,12 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
     setImmediate(() => {
       isFresh = false;
     });
-    const before = states;
+    const previousStates = states;
     states = [dir, ...folders.map((name) => join(dir, name))].map(statFolder);
-    if (!states.every((state, i) => isSameFolder(before[i], state))) changedAt = performance.now();
-    else if (performance.now() - changedAt > COARSE_TIME) return;
+    if (!states.every((state, i) => isSameFolder(previousStates[i], state))) changedAt = performance.now();
+    else if (performance.now() - changedAt > CLOCK_STEP) return;
     try {
-      // The state of a new subfolder is read only at the next look, which then sees a change.
+      // The state of a new subfolder is read only at the next look, which then finds a change and lists again.
       listing = listControllers(dir);
       folders = listing.has(SERVICE) ? listFolders(dir) : [];
     } catch (error) {

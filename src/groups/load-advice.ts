@@ -16,7 +16,7 @@ const CURES: Readonly<Record<string, string>> = {
   'export assignment': 'write export default',
 };
 
-/** @param file the file that the mistake is in */
+/** Appends to a reason what the author can write instead. @param file the file that the mistake is in */
 export function withAdvice(reason: string, file: string): string {
   const advice = adviceOnImport(reason, file) ?? adviceOnType(reason, file) ?? adviceOnSyntax(reason);
   return advice === undefined ? reason : `${reason}; ${advice}`;

@@ -1,5 +1,5 @@
 // Turns the error of a failed import into a reason of one line and a place: the file and the line. V8 gives no place
-// for a syntax error in imported JavaScript, so `node --check` finds the place.
+// for a syntax error in imported JavaScript. `node --check` then finds the place.
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,14 +11,15 @@ import { explainPackageType } from './package-type.ts';
 
 export interface LoadError {
   readonly reason: string;
+  /** The place of the mistake: `file:line`, or only the file. */
   readonly at?: string;
-  /** The column in the line of `at`, from 1. Tools count bytes or UTF-16 units, so the column may be off. */
+  /** The column in the line of `at`, from 1. Tools count bytes or UTF-16 units, so the column can be off. */
   readonly column?: number | undefined;
   /** A file that the import does not read, and whose change can mend the load: package.json, for example. */
   readonly dueTo?: string;
 }
 
-/** @param filesRead returns the files that the import of `file` has read, in their order */
+/** @param filesRead returns the files that this process has imported so far, in their order */
 export async function describeLoadError(
   error: unknown,
   file: string,
@@ -46,9 +47,9 @@ async function describe(error: unknown, file: string, filesRead: () => readonly 
   const stack = typeof error.stack === 'string' ? error.stack : '';
   const text = error.message;
   // An error of esbuild, which tsx uses: "Transform failed with 1 error:\n/path/X.ts:5:0: ERROR: Expected …"
-  const [, failed, row, before, fault] = /^(\/.*?|[A-Za-z]:\\.*?):(\d+):(\d+): ERROR: (.*)$/m.exec(text) ?? [];
-  if (failed !== undefined)
-    return { reason: `SyntaxError: ${fault}`, at: `${failed}:${row}`, column: 1 + Number(before) };
+  const [, failedFile, row, columnIndex, fault] = /^(\/.*?|[A-Za-z]:\\.*?):(\d+):(\d+): ERROR: (.*)$/m.exec(text) ?? [];
+  if (failedFile !== undefined)
+    return { reason: `SyntaxError: ${fault}`, at: `${failedFile}:${row}`, column: 1 + Number(columnIndex) };
   const reason = oneLine(`${error.name}: ${text}`);
   // Node quotes the source: "file:///path/x.mjs:1\nimport …\n ^^^^\nSyntaxError: …", or "/path/x.ts:4\n…"
   const [, place, line] = /^((?:file:\/\/)?\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack) ?? [];
@@ -60,7 +61,7 @@ async function describe(error: unknown, file: string, filesRead: () => readonly 
   }
   const frame = authorsFrame(stack);
   if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
-    return { reason, ...(await locateSyntaxError([file, ...latestScripts(filesRead(), file)])) };
+    return { reason, ...(await locateSyntaxError([file, ...lastScripts(filesRead(), file)])) };
   }
   const imported = /'([^']+)' imported from (.+)$/m.exec(text);
   if (imported !== null) return { reason, ...placeOfImport(imported[1] as string, (imported[2] as string).trim()) };
@@ -73,11 +74,11 @@ interface Frame {
   readonly column: string;
 }
 
-/** Returns the innermost frame of a stack in the author's own code: not in Node, in a package or in this program. */
+/** Returns the innermost frame of a stack in the author's own code: not in Node, a package or Gatefold. */
 export function authorsFrame(stack: string): Frame | undefined {
   for (const text of stack.split('\n')) {
     const frame = parseFrame(text);
-    // The next frames belong to the code that called this program, so the search ends.
+    // The next frames belong to the code that called Gatefold, so the search ends.
     if (frame !== undefined && isOwnFile(frame.file)) return undefined;
     if (frame !== undefined && !frame.file.includes('node_modules')) return frame;
   }
@@ -86,8 +87,8 @@ export function authorsFrame(stack: string): Frame | undefined {
 
 /**
  * Parses a line such as `at f (file:///x.ts:1:2)` or `at async /x.ts:1:2`. Returns undefined for places that are no
- * file, such as `node:internal/url:1:2`. Each expression takes linear time, because the message of an error may hold
- * text that a client has sent.
+ * file, such as `node:internal/url:1:2`. Each expression takes linear time, because the message of an error can
+ * contain text that a client has sent.
  */
 function parseFrame(text: string): Frame | undefined {
   const [, place = '', line = '', column = ''] = /^ *at (?:async )?(.*):(\d+):(\d+)\)?$/.exec(text) ?? [];
@@ -141,19 +142,19 @@ function sourceColumn(path: string, line: number, caret: number): number {
 function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'> {
   const source = readSourceOrEmpty(file);
   const name = basename(missing).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
-  const at = source.search(new RegExp(`(['"])(?:[^'"\n]*/)?${name}\\1`));
-  return at < 0
+  const index = source.search(new RegExp(`(['"])(?:[^'"\n]*/)?${name}\\1`));
+  return index < 0
     ? { at: file }
-    : { at: `${file}:${source.slice(0, at).split('\n').length}`, column: at - source.lastIndexOf('\n', at) };
+    : { at: `${file}:${source.slice(0, index).split('\n').length}`, column: index - source.lastIndexOf('\n', index) };
 }
 
 /** Maximum number of files that are checked beside the controller for a syntax error. Each check starts a process. */
 const MAX_CHECKED = 16;
 
 /**
- * Returns the author's scripts among the files of an import. The latest comes first, because a mistake ends the import.
+ * Returns the author's scripts among the imported files. The last one comes first, because an import ends at a mistake.
  */
-function latestScripts(paths: readonly string[], file: string): string[] {
+function lastScripts(paths: readonly string[], file: string): string[] {
   const isScript = (path: string) => /\.[cm]?js$/.test(path) && !path.includes('node_modules') && path !== file;
   return paths.filter(isScript).reverse().slice(0, MAX_CHECKED);
 }

@@ -1,4 +1,4 @@
-// Finds files that a person would take for controllers and the server does not, each with the reason. groups/naming.ts
+// Finds files that look like controllers but that the server does not serve, each with the reason. groups/naming.ts
 // has the rules of names. This file opens no file: it guesses from the names what the author meant.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
@@ -18,11 +18,11 @@ export interface LookAlike {
 }
 
 /** Maximum depth of the subfolders that are searched. */
-const DEEPEST = 3;
+const MAX_DEPTH = 3;
 
 /**
  * @param loads the loads of one worker; the load of the service file says whether subfolders hold groups
- * @throws what `readdir` throws
+ * @throws the error of `readdir` for `dir`
  */
 export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?: boolean }> = []): LookAlike[] {
   const servesFolders = hasFolders(loads);
@@ -41,7 +41,7 @@ export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?:
         }),
       );
     else if (/controller|^service\.[cm]?[jt]sx?$/i.test(entry.name) || mendSuffix(entry.name) !== entry.name)
-      lookAlikes.push(guess(entry.name));
+      lookAlikes.push(guessIntent(entry.name));
   }
   return lookAlikes.sort((a, b) => (a.file < b.file ? -1 : 1));
 }
@@ -52,12 +52,13 @@ function whyNotListed(entry: Dirent, winner: string | undefined): Pick<LookAlike
   return { reason: `it is ${kindOf(entry)}`, onPurpose: false };
 }
 
-function guess(name: string): LookAlike {
+/** Guesses from the name of a file what its author meant it to be. */
+function guessIntent(name: string): LookAlike {
   if (/\.(?:test|spec)\./.test(name)) return { file: name, reason: 'it is a test', onPurpose: true };
   if (/\.d\.[cm]?ts$/.test(name)) return { file: name, reason: 'it is a declaration of types', onPurpose: true };
   if (/^[.#]|~$|\.(?:bak|old|orig|rej|sw[a-p]|tmp)$/.test(name))
     return { file: name, reason: 'it is hidden or a backup', onPurpose: true };
-  const meant = [
+  const meantName = [
     (text: string) => text,
     withExtension,
     withSuffix,
@@ -68,7 +69,7 @@ function guess(name: string): LookAlike {
   ]
     .map((mend) => mend(name))
     .find((mended) => parseFileName(mended) !== undefined);
-  if (meant === undefined) {
+  if (meantName === undefined) {
     return {
       file: name,
       reason: 'its name is not a capital, then letters, digits, _ or -, then Controller.ts, .mjs or .js',
@@ -77,9 +78,9 @@ function guess(name: string): LookAlike {
   }
   return {
     file: name,
-    reason: `the name that counts is ${meant}`,
+    reason: `the name that counts is ${meantName}`,
     onPurpose: false,
-    group: parseFileName(meant)?.group ?? '',
+    group: parseFileName(meantName)?.group ?? '',
   };
 }
 
@@ -113,7 +114,7 @@ function withExtension(name: string): string {
   return /^\.[cm]?jsx?$/.test(extension) ? `${name.slice(0, -extension.length)}.mjs` : name;
 }
 
-/** Returns the files in a subfolder that have the name of a controller, each with its group without the folder. */
+/** Returns the files in a subfolder that have the name of a controller, each with its group (without the folder). */
 function searchFolder(dir: string, folder: string, depth: number): { file: string; group: string }[] {
   if (folder.endsWith('node_modules') || /(?:^|\/)\./.test(folder)) return [];
   let entries: Dirent[];
@@ -124,7 +125,7 @@ function searchFolder(dir: string, folder: string, depth: number): { file: strin
   }
   return entries.flatMap((entry) => {
     const file = `${folder}/${entry.name}`;
-    if (entry.isDirectory()) return depth < DEEPEST ? searchFolder(dir, file, depth + 1) : [];
+    if (entry.isDirectory()) return depth < MAX_DEPTH ? searchFolder(dir, file, depth + 1) : [];
     const group = parseFileName(entry.name)?.group;
     // In a subfolder, service.ts is the name of an ordinary module.
     return group === undefined || group === SERVICE ? [] : [{ file, group }];

@@ -1,6 +1,6 @@
 // Imports a controller file into this process and records its import closure: every file that Node read for it, and
-// every file that Node looked for and did not find. The supervisor watches these files. A process imports a file once.
-// New code for old files needs a new process (docs/LIVE.md says why).
+// every file that Node looked for and did not find. The supervisor watches these files. A process imports a file once,
+// so a changed file needs a new process (docs/LIVE.md says why).
 import { statSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, extname, resolve } from 'node:path';
@@ -23,36 +23,37 @@ export interface LoadedFile {
 
 export interface ModuleLoader extends ImportedFiles {
   /**
-   * @param path an absolute real path, because an import through a swapped link would return the old file
-   * @param attempt the number of earlier imports of this path, because each import gets a URL of its own
+   * @param path an absolute real path. If a symbolic link were imported, and then led to another file, Node would still
+   *   return the old file
+   * @param importCount how often this path was imported before. Each import gets a URL of its own
    */
-  load(path: string, attempt: number): Promise<Readonly<Record<string, unknown>>>;
+  load(path: string, importCount: number): Promise<Readonly<Record<string, unknown>>>;
   closure(): LoadedFile[];
 }
 
 export interface ModuleLoaderOptions {
   /**
-   * Called when a file was added to the closure, the list of imported files. Operations may import files when they are
-   * called, so calls also come long after the load.
+   * Called with each file that is added to the import closure, or that has changed when it is imported again. An
+   * operation can import a file when it is called, so this also happens long after the load.
    */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
 }
 
 /** Records what an import reads, in the way that this version of Node allows. */
 interface ImportRecorder {
-  beforeImport(path: string, attempt: number): void;
+  beforeImport(path: string, importCount: number): void;
   afterImport(): void;
 }
 
 export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): ModuleLoader {
   const files = new Map<string, string>();
   const remember = (path: string) => {
-    // The code of the server does not belong to the folder, so a rebuild of the server must not start a new generation.
+    // The code of the server does not belong to the folder, so its rebuild must not start new workers.
     if (isOwnFile(path)) return;
-    const print = fingerprint(path);
-    if (files.get(path) === print) return;
-    files.set(path, print);
-    onFile?.({ path, fingerprint: print });
+    const currentPrint = fingerprint(path);
+    if (files.get(path) === currentPrint) return;
+    files.set(path, currentPrint);
+    onFile?.({ path, fingerprint: currentPrint });
   };
   const texts = createSourceTexts();
   const resolved = new Map<string, string>();
@@ -62,15 +63,15 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
     : recordBySource(remember, texts);
   let typescript: Promise<void> | undefined;
   return {
-    async load(path, attempt) {
+    async load(path, importCount) {
       if (extname(path) === '.ts') {
         typescript ??= enableTypeScript(remember);
         await typescript;
       }
       try {
-        recorder.beforeImport(path, attempt);
-        // Node caches the failure of a URL for the whole process, so every further attempt gets a URL of its own.
-        return await import(pathToFileURL(path).href + (attempt === 0 ? '' : `?attempt=${attempt}`));
+        recorder.beforeImport(path, importCount);
+        // Node caches the failure of a URL for the whole process, so every further import gets a URL of its own.
+        return await import(pathToFileURL(path).href + (importCount === 0 ? '' : `?attempt=${importCount}`));
       } catch (error) {
         remember(path);
         throw error;
@@ -88,15 +89,15 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
   };
 }
 
-interface HookParts {
+interface RecorderParts {
   readonly remember: (path: string) => void;
   readonly texts: SourceTexts;
   /** The key is the importing file and the specifier, one line each. The value is the file that Node has found. */
   readonly resolved: Map<string, string>;
 }
 
-/** Node 22.15 and later call hooks for each module, and hand over the text that runs. */
-function recordByHooks({ remember, texts, resolved }: HookParts): ImportRecorder {
+/** Records imports by hooks. Node 22.15 and later call these for each module, and hand over the text that runs. */
+function recordByHooks({ remember, texts, resolved }: RecorderParts): ImportRecorder {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
       const { parentURL } = context;
@@ -131,15 +132,15 @@ function recordByHooks({ remember, texts, resolved }: HookParts): ImportRecorder
 }
 
 /**
- * Records the imports of older versions of Node, which have no such hooks. The imports are found in the source texts,
- * and the files that `require` has loaded are found in its cache. An import that an operation makes when it is called
- * is not recorded.
+ * Records imports in older versions of Node, which have no such hooks. The imports are found in the source texts, and
+ * the files that `require` has loaded are found in its cache. Imports that an operation makes later, when it is called,
+ * are not recorded.
  */
 function recordBySource(remember: (path: string) => void, texts: SourceTexts): ImportRecorder {
   const { cache } = module.createRequire(import.meta.url);
   let cachedBefore: ReadonlySet<string> | undefined;
   return {
-    beforeImport(path, attempt) {
+    beforeImport(path, importCount) {
       cachedBefore ??= new Set(Object.keys(cache));
       const seen = new Set<string>();
       const queue = [path];
@@ -150,7 +151,7 @@ function recordBySource(remember: (path: string) => void, texts: SourceTexts): I
         // Node refuses the import of a folder. Its error then gets a cure from load-advice.ts.
         if (file !== path && statSync(file, { throwIfNoEntry: false })?.isDirectory()) continue;
         checkSource(file);
-        const source = texts.readBeforeImport(file, file === path && attempt > 0);
+        const source = texts.readBeforeImport(file, file === path && importCount > 0);
         provideOwnPackage(file, source);
         queue.push(...importsOf(file, source));
       }
@@ -218,20 +219,36 @@ const tsxListeners = new Set<(path: string) => void>();
 let tsxRegistration: Promise<void> | undefined;
 
 /**
- * Registers `tsx` before a file needs it. Where Node needs `tsx`, the registration is most of the cost of loading a
- * folder.
+ * Loads the compiler of TypeScript, `tsx` or Node's own, before a file needs it. Without this call, most of the load
+ * time of a small folder would be spent on the compiler.
  */
 export async function prepareTypeScript(): Promise<void> {
-  if (typescriptSupport() !== 'tsx') return;
-  tsxRegistration ??= registerTsx();
-  await tsxRegistration;
+  const support = typescriptSupport();
+  if (support === 'node') await loadNodeCompiler();
+  if (support === 'tsx') await useTsx();
+}
+
+/** The URL of a module without code. Node loads no module of this media type, so no other module has this URL. */
+const EMPTY_MODULE = 'data:text/gatefold-empty,';
+
+/** Makes Node load its compiler of TypeScript, which Node otherwise loads with the first `.ts` file. */
+async function loadNodeCompiler(): Promise<void> {
+  const hooks = module.registerHooks?.({
+    load: (url, context, nextLoad) =>
+      url === EMPTY_MODULE ? { format: 'module-typescript', source: '', shortCircuit: true } : nextLoad(url, context),
+  });
+  if (hooks === undefined) return;
+  try {
+    await import(EMPTY_MODULE);
+  } finally {
+    hooks.deregister();
+  }
 }
 
 /**
- * Node 22.18 and later strip types by themselves. On older versions `tsx` does that, and is loaded when a file needs
- * it.
+ * Makes this process load `.ts` files. Node 22.18 and later strip types by themselves. Older versions need `tsx`.
  *
- * @throws Error one line that says what to do, when this Node cannot load TypeScript
+ * @throws Error in one line that says what to do, when this Node cannot load TypeScript
  */
 async function enableTypeScript(remember: (path: string) => void): Promise<void> {
   if (typescriptSupport() === 'none') {
@@ -239,13 +256,19 @@ async function enableTypeScript(remember: (path: string) => void): Promise<void>
       `Node ${process.versions.node} cannot load TypeScript: run Node 22.18 or later, or install tsx beside gatefold (npm install tsx), or write the controller as .js`,
     );
   }
+  if (typescriptSupport() === 'node') return;
   tsxListeners.add(remember);
-  await prepareTypeScript();
+  await useTsx();
+}
+
+function useTsx(): Promise<void> {
+  tsxRegistration ??= registerTsx();
+  return tsxRegistration;
 }
 
 async function registerTsx(): Promise<void> {
-  // `node --import tsx` has already registered `tsx`. A second registration would transform each file twice. Imports
-  // are then recorded only from the source texts.
+  // `node --import tsx` has already registered `tsx`. A second registration would transform each file twice. Without
+  // it, `tsx` reports no imports, and only the recorder of this file finds them.
   if (process.execArgv.some((word) => /\btsx\b/.test(word))) return;
   const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);
   // Outside of a package of ES modules, a `.ts` file counts as CommonJS, and `tsx` needs both registrations to load the

@@ -1,6 +1,6 @@
-// The naming half of the filesystem convention: which files are controllers, and which group each of them is. A
-// subfolder of the controllers folder may hold controllers, too (`v2/OrderController.ts` is `v2/Order`), if the service
-// file says `folders: true`. This file does not read the service file.
+// The rules for the names of files: which files are controllers, and which group each of them is. A subfolder of the
+// controllers folder can hold controllers, too (`v2/OrderController.ts` is `v2/Order`), if the service file says
+// `folders: true`. This file does not read the service file.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
@@ -8,7 +8,7 @@ import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
 const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
 const SERVICE_FILE = /^service\.(ts|mjs|js)$/;
-/** Extensions of controllers. When one group has several files, the first of these extensions wins. */
+/** Extensions of controllers. When a group has several files, the extension that is first here wins. */
 const EXTENSIONS = ['ts', 'mjs', 'js'];
 
 /**
@@ -28,7 +28,7 @@ export function parseFileName(name: string): { readonly group: string; readonly 
  *
  * @param folders the names of the subfolders to list as well; default: all of them if there is a service file, because
  *   only the workers know what the service file says
- * @throws what `readdir` throws of `dir`: ENOENT, ENOTDIR, EACCES
+ * @throws the error of `readdir` for `dir`: ENOENT, ENOTDIR, EACCES
  */
 export function listControllers(dir: string, folders?: readonly string[]): Map<string, string> {
   const files = new Map<string, string>();
@@ -39,7 +39,7 @@ export function listControllers(dir: string, folders?: readonly string[]): Map<s
     try {
       addControllers(dir, `${folder}/`, files);
     } catch {
-      // The folder has gone, or this user may not read it. So it adds no group.
+      // The folder no longer exists, or this user is not allowed to read it. So it adds no group.
     }
   }
   return files;
@@ -55,10 +55,10 @@ function addControllers(dir: string, prefix: string, files: Map<string, string>)
     // A service file that cannot be read is listed, and counts as broken. If it were ignored, its protections would be
     // missing.
     if (group !== SERVICE && !isFile(folder, entry)) continue;
-    const rival = files.get(group);
+    const currentFile = files.get(group);
     if (
-      rival === undefined ||
-      EXTENSIONS.indexOf(extension) < EXTENSIONS.indexOf(rival.slice(rival.lastIndexOf('.') + 1))
+      currentFile === undefined ||
+      EXTENSIONS.indexOf(extension) < EXTENSIONS.indexOf(currentFile.slice(currentFile.lastIndexOf('.') + 1))
     ) {
       files.set(group, name);
     }
@@ -66,9 +66,9 @@ function addControllers(dir: string, prefix: string, files: Map<string, string>)
 }
 
 /**
- * Returns the names of the folders in `dir` that may hold controllers. Links are not followed.
+ * Returns the folders in `dir` whose names are valid for folders of controllers. Links are not followed.
  *
- * @throws what `readdir` throws
+ * @throws the error of `readdir`
  */
 export function listFolders(dir: string): string[] {
   return readdirSync(dir, { withFileTypes: true }).flatMap((entry) =>
@@ -82,7 +82,7 @@ export function hasFolders(loads: Iterable<{ readonly folders?: boolean }>): boo
 }
 
 /**
- * Returns the file whose operations have the same ids as the operations of a group in a folder. Example:
+ * Returns the file whose operations have the same ids in OpenAPI as those of a group in a folder. Example:
  * `V2_orderController.ts` for `v2/Order`.
  *
  * @param listing every controller by its group

@@ -1,6 +1,6 @@
 // Reads `static operations` of a controller by a table with a row for each property. A file with an unknown property
-// does not load: if a misspelt `access` were ignored, the operation would be open. The effects of a setting are not in
-// this file.
+// does not load: if a misspelt `access` were ignored, anybody could call the operation. The effects of a setting are
+// not in this file.
 
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject, isProxy } from 'node:util/types';
@@ -12,9 +12,9 @@ import { ACCESS_FORM, isAccess } from '../service/access.ts';
 /** The settings of an operation that `static operations` does not name. */
 export const NO_SETTINGS: OperationSettings = Object.freeze({});
 
-/** Property → a function that checks the value, and the words for a valid value in the error. */
+/** Property → a function that checks its value, and the description of a valid value for the error. */
 const PROPERTIES: Readonly<
-  Record<keyof OperationSettings, readonly [isSound: (value: unknown) => boolean, expected: string]>
+  Record<keyof OperationSettings, readonly [isValid: (value: unknown) => boolean, expected: string]>
 > = {
   accepts: [
     (value) =>
@@ -23,16 +23,16 @@ const PROPERTIES: Readonly<
       value.every((type) => typeof type === 'string' && MEDIA_RANGE.test(type)),
     'a list of media types such as image/png or image/*',
   ],
-  bodyLimit: [isWholeNumber(1), 'a number of bytes'],
+  bodyLimit: [wholeNumberBetween(1), 'a number of bytes'],
   // Node's timers fire at once above 2^31 - 1 ms, so the limit is a day.
-  timeout: [isWholeNumber(1, 86_400_000), 'a number of milliseconds, a day at most'],
+  timeout: [wholeNumberBetween(1, 86_400_000), 'a number of milliseconds, a day at most'],
   access: [isAccess, ACCESS_FORM],
   limit: [(value) => typeof value === 'string' && parseRate(value) !== undefined, RATE_FORM],
   body: [(value) => value === 'stream' || isSchema(value), `a Standard Schema or 'stream'`],
   query: [isSchema, 'a Standard Schema'],
   result: [isSchema, 'a Standard Schema'],
   status: [
-    (value) => isWholeNumber(200, 299)(value) && value !== 204 && value !== 205,
+    (value) => wholeNumberBetween(200, 299)(value) && value !== 204 && value !== 205,
     'a status from 200 to 299 whose answer has a body',
   ],
   unchecked: [isBoolean, 'true or false'],
@@ -44,7 +44,7 @@ const PROPERTIES: Readonly<
   ],
 };
 
-/** The names that every client of the Model Context Protocol takes. */
+/** The names that every client of the Model Context Protocol accepts. */
 export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 const MEDIA_RANGE = /^(?:\*\/\*|[!#$%&'+.^_`|~0-9a-z-]+\/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+))$/i;
@@ -53,82 +53,85 @@ const MEDIA_RANGE = /^(?:\*\/\*|[!#$%&'+.^_`|~0-9a-z-]+\/(?:\*|[!#$%&'+.^_`|~0-9
  * The settings of one class or object: name of an operation → its settings. The name `'*'` has the settings of all
  * operations.
  */
-type Declared = ReadonlyMap<string, OperationSettings>;
+type DeclaredSettings = ReadonlyMap<string, OperationSettings>;
 
-/** Says whether a value is valid for a property. */
-export function isSound(property: keyof OperationSettings, value: unknown): boolean {
+export function isValidSetting(property: keyof OperationSettings, value: unknown): boolean {
   return PROPERTIES[property][0](value);
 }
 
 /**
- * @param levels the property `operations` of the group's class or object and of each ancestor, nearest first; undefined
- *   where there is none
+ * @param properties the property `operations` of the group's class or object and of each ancestor, nearest first;
+ *   undefined where there is none
  * @param names the names of the group's operations
- * @param isInherited says whether the controller has a method of that name, exposed or not
+ * @param hasMember says whether the controller has a member of that name, which the settings of an ancestor can name
  * @returns a function that returns the settings of an operation by its name
- * @throws Error one line
+ * @throws Error in one line
  */
 export function readSettings(
-  levels: readonly (PropertyDescriptor | undefined)[],
+  properties: readonly (PropertyDescriptor | undefined)[],
   names: ReadonlySet<string>,
-  isInherited: (name: string) => boolean,
+  hasMember: (name: string) => boolean,
 ): (name: string) => OperationSettings {
-  const declared = levels.flatMap((level, i) =>
-    level === undefined ? [] : [readLevel(level.value, (name) => names.has(name) || (i > 0 && isInherited(name)))],
+  const declared = properties.flatMap((property, i) =>
+    property === undefined
+      ? []
+      : [readDeclared(property.value, (name) => names.has(name) || (i > 0 && hasMember(name)))],
   );
   if (declared.length === 0) return () => NO_SETTINGS;
   // The settings of a class replace those of its ancestors. The settings of one operation replace those of `'*'`.
-  const order = declared.toReversed();
+  const ancestorsFirst = declared.toReversed();
   return (name) => {
-    const settings: OperationSettings = Object.assign(
+    const merged: OperationSettings = Object.assign(
       {},
-      ...['*', name].flatMap((key) => order.map((level) => level.get(key))),
+      ...['*', name].flatMap((key) => ancestorsFirst.map((settings) => settings.get(key))),
     );
-    checkTogether(name, settings);
-    return Object.freeze(settings);
+    checkCombination(name, merged);
+    return Object.freeze(merged);
   };
 }
 
-function readLevel(level: unknown, isOperation: (name: string) => boolean): Declared {
-  if (!isPlain(level))
+function readDeclared(value: unknown, isOperation: (name: string) => boolean): DeclaredSettings {
+  if (!isPlain(value))
     throw new Error('static operations: it must be a plain object, with the name of an operation for each key');
-  const operations = entriesOf(level, 'static operations:').map(([name, settings]): [string, OperationSettings] => {
-    const where = `static operations: ${JSON.stringify(name)}`;
-    if (name !== '*' && !isOperation(name)) throw new Error(`${where} names no operation`);
-    if (!isPlain(settings)) throw new Error(`${where} must be a plain object`);
-    const values = entriesOf(settings, `${where}:`).map(([property, value]) => [
+  const operations = entriesOf(value, 'static operations:').map(([name, settings]): [string, OperationSettings] => {
+    const prefix = `static operations: ${JSON.stringify(name)}`;
+    if (name !== '*' && !isOperation(name)) throw new Error(`${prefix} names no operation`);
+    if (!isPlain(settings)) throw new Error(`${prefix} must be a plain object`);
+    const values = entriesOf(settings, `${prefix}:`).map(([property, propertyValue]) => [
       property,
-      readValue(property, value, where),
+      readValue(property, propertyValue, prefix),
     ]);
     return [name, Object.fromEntries(values)];
   });
   return new Map(operations);
 }
 
-function readValue(property: string, value: unknown, where: string): unknown {
+function readValue(property: string, value: unknown, prefix: string): unknown {
   if (!Object.hasOwn(PROPERTIES, property))
-    throw new Error(`${where} has the unknown property ${property}; there are ${Object.keys(PROPERTIES).join(', ')}`);
-  const [isSound, expected] = PROPERTIES[property as keyof OperationSettings];
-  const copy = copyOf(value, `${where}: ${property}:`);
-  if (!isSound(copy)) throw new Error(`${where}: ${property} must be ${expected}`);
+    throw new Error(`${prefix} has the unknown property ${property}; there are ${Object.keys(PROPERTIES).join(', ')}`);
+  const [isValid, expected] = PROPERTIES[property as keyof OperationSettings];
+  const copy = copyOf(value, `${prefix}: ${property}:`);
+  if (!isValid(copy)) throw new Error(`${prefix}: ${property} must be ${expected}`);
   return copy;
 }
 
 /** Copies and freezes a value, so that a later change has no effect. A schema stays the object of its library. */
-function copyOf(value: unknown, where: string): unknown {
-  if (Array.isArray(value)) return Object.freeze(value.map((item) => copyOf(item, where)));
-  return isPlain(value) && !('~standard' in value) ? Object.freeze(Object.fromEntries(entriesOf(value, where))) : value;
+function copyOf(value: unknown, prefix: string): unknown {
+  if (Array.isArray(value)) return Object.freeze(value.map((item) => copyOf(item, prefix)));
+  return isPlain(value) && !('~standard' in value)
+    ? Object.freeze(Object.fromEntries(entriesOf(value, prefix)))
+    : value;
 }
 
 /**
  * Returns the properties of a plain object and freezes the object: a later change throws.
  *
- * @throws Error one line, for a property that would not be read, or that may have another value the next time
+ * @throws Error in one line, for a property that would be ignored, or whose value can differ from one look to the next
  */
-function entriesOf(object: object, where: string): [string, unknown][] {
+function entriesOf(object: object, prefix: string): [string, unknown][] {
   const entries = Reflect.ownKeys(object).flatMap((key): [string, unknown][] => {
     const { value, enumerable, get, set } = Object.getOwnPropertyDescriptor(object, key) as PropertyDescriptor;
-    const label = `${where} ${where.endsWith('operations:') && typeof key === 'string' ? JSON.stringify(key) : String(key)}`;
+    const label = `${prefix} ${prefix.endsWith('operations:') && typeof key === 'string' ? JSON.stringify(key) : String(key)}`;
     if (typeof key === 'symbol') {
       if (key === Symbol.toStringTag && isModuleNamespaceObject(object)) return [];
       throw new Error(`${label} is a symbol, which names nothing`);
@@ -143,8 +146,8 @@ function entriesOf(object: object, where: string): [string, unknown][] {
 }
 
 /**
- * Says whether a value is an object literal or a module (`import * as operations`). No class, Proxy or prototype adds
- * properties to these.
+ * Says whether a value is an object literal or a module (`import * as operations`). Other objects can get properties
+ * from a class, a Proxy or a prototype.
  */
 function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || isProxy(value)) return false;
@@ -152,7 +155,7 @@ function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
   return prototype === null || prototype === Object.prototype;
 }
 
-function checkTogether(name: string, { body, bodyLimit, accepts }: OperationSettings): void {
+function checkCombination(name: string, { body, bodyLimit, accepts }: OperationSettings): void {
   // The text of a body has to fit into one string.
   if (bodyLimit !== undefined && bodyLimit > constants.MAX_STRING_LENGTH && body !== 'stream')
     throw new Error(
@@ -164,7 +167,7 @@ function checkTogether(name: string, { body, bodyLimit, accepts }: OperationSett
     );
 }
 
-function isWholeNumber(min: number, max = Number.MAX_SAFE_INTEGER) {
+function wholeNumberBetween(min: number, max = Number.MAX_SAFE_INTEGER) {
   return (value: unknown): boolean =>
     Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }

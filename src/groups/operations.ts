@@ -1,5 +1,5 @@
-// Finds the operations of a controller: which methods of the exported class or object answer requests. The list is made
-// once, at load. A request can only choose an operation from this list, and never a property by its name.
+// Finds the operations of a controller: the methods of the exported class or object that answer requests. The list is
+// made once, at load. A request can only choose from this list, and never reaches any other property of the controller.
 import { isProxy } from 'node:util/types';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
@@ -11,7 +11,7 @@ import { readSettings } from './operation-settings.ts';
 import { findProtections, isClass } from './protections.ts';
 
 /**
- * The only operations that a controller may inherit, besides routes. Other inherited methods are mostly helpers of a
+ * The only operations that a controller can inherit, besides routes. Other inherited methods are mostly helpers of a
  * base class, so they are not exposed (decisions 3.3).
  */
 const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
@@ -26,7 +26,6 @@ export interface Operation {
   /** The `this` of a call. */
   readonly controller: object;
   readonly method: OperationMethod;
-  /** The settings of `static operations` for this operation. */
   readonly settings: OperationSettings;
   /** The index in `Exported.levels` of the holder that declares the method. */
   readonly depth: number;
@@ -48,17 +47,14 @@ export interface Group {
   readonly controller: object;
   /** The operations by name, including the routes, in the order of the source. Inherited operations come last. */
   readonly operations: ReadonlyMap<string, Operation>;
-  /**
-   * The routes in the order in which a request tries them. A group that has a route is strict (operation-choice.ts).
-   */
+  /** The routes in the order in which a request tries them. A group that has a route is strict. */
   readonly routes: readonly GroupRoute[];
   /**
-   * The routes of a strict group, for a request whose URL names the group. At the bare URL of the group, each HTTP
-   * method calls its own operation. Any other operation is called by its name, and only with POST. `strictRoutes` is
-   * undefined when the group is not strict.
+   * The routes of a strict group, for a request whose URL names the group; undefined when the group is not strict. In a
+   * strict group, an operation without a route is called by its name, and only with POST.
    */
   readonly strictRoutes: readonly GroupRoute[] | undefined;
-  /** Methods that look like operations but are not. Only commands and hints use this list. */
+  /** Methods that look like operations but are not. Only commands and log hints use this list. */
   readonly unexposed: readonly Unexposed[];
   /** The types and comments of the source. */
   readonly contract: GroupContract;
@@ -83,8 +79,8 @@ export interface Exported {
   readonly isInstance: boolean;
   /** The holders of the methods, nearest first: the prototypes of an instance, or an object and its prototypes. */
   readonly levels: readonly { readonly className: string | undefined; readonly holder: object }[];
-  /** The other exports of the module, by name. */
-  readonly beside: Readonly<Record<string, unknown>>;
+  /** All exports of the module, by name. */
+  readonly moduleExports: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -98,7 +94,7 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
   if (groupExport === undefined) {
     throw new Error(`it exports no group: export a class or an object, as default or as ${name}Controller`);
   }
-  const { exported, exportName, beside } = groupExport;
+  const { exported, exportName, moduleExports } = groupExport;
   const controller: object = isClass(exported) ? new exported() : exported;
   if (isClass(exported) && Object.getPrototypeOf(controller) !== exported.prototype)
     throw new Error(
@@ -116,15 +112,15 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
     throw new Error(
       'it exports a Proxy, or what inherits from one, whose traps no operation passes: export the object itself',
     );
-  return { exported, exportName, controller, isInstance, levels, beside };
+  return { exported, exportName, controller, isInstance, levels, moduleExports };
 }
 
 /**
  * @param isHidden says whether the source marks a method of a level as private or protected
- * @throws Error one line
+ * @throws Error in one line
  */
-export function createGroup(name: string, source: Exported, isHidden: IsHidden): Omit<Group, 'contract'> {
-  const { exported, controller, isInstance, levels } = source;
+export function createGroup(name: string, groupExport: Exported, isHidden: IsHidden): Omit<Group, 'contract'> {
+  const { exported, controller, isInstance, levels } = groupExport;
   const { methods, depths, unexposed } = sortMembers(levels, propertiesOf(isInstance ? controller : {}), isHidden);
   if (isInstance) {
     const fields = methodsAmong(controller, 'it is a field and not a method').filter(
@@ -134,7 +130,7 @@ export function createGroup(name: string, source: Exported, isHidden: IsHidden):
   }
   if (isClass(exported)) unexposed.push(...methodsAmong(exported, 'it is static'));
   const names = new Set(methods.keys());
-  const { declared, guards } = findProtections(source, names);
+  const { declared, guards } = findProtections(groupExport, names);
   const settingsOf = readSettings(declared, names, (method) => method in controller);
   const operations = Array.from(methods, ([key, method]): [string, Operation] => [
     key,
@@ -150,20 +146,20 @@ type Module = Readonly<Record<string, unknown>>;
 function findExport(
   controllerName: string,
   module: Module,
-): Pick<Exported, 'exported' | 'exportName' | 'beside'> | undefined {
+): Pick<Exported, 'exported' | 'exportName' | 'moduleExports'> | undefined {
   const names = ['default', controllerName];
-  const byDefault = module.default;
+  const defaultExport = module.default;
   // The import of a CommonJS file has a default export that holds all exports. The same is true of TypeScript that tsx
   // compiles to CommonJS.
-  const nested = mayBeGroup(byDefault) && !isClass(byDefault) ? (byDefault as Module) : {};
-  const places = [
+  const nested = mayBeGroup(defaultExport) && !isClass(defaultExport) ? (defaultExport as Module) : {};
+  const candidates = [
     ...names.map((name) => ({ holder: nested, name })),
     ...names.map((name) => ({ holder: module, name })),
   ];
-  for (const { holder, name } of places) {
+  for (const { holder, name } of candidates) {
     const exported = Object.hasOwn(holder, name) ? holder[name] : undefined;
     if (mayBeGroup(exported))
-      return { exported, exportName: name, beside: holder === module ? module : { ...module, ...nested } };
+      return { exported, exportName: name, moduleExports: holder === module ? module : { ...module, ...nested } };
   }
   return undefined;
 }
@@ -174,7 +170,7 @@ function mayBeGroup(value: unknown): value is object {
 
 interface SortedMembers {
   readonly methods: Map<string, OperationMethod>;
-  /** The level that declares each method, by name. */
+  /** Method → the index of the level that declares it. */
   readonly depths: ReadonlyMap<string, number>;
   readonly unexposed: Unexposed[];
 }
@@ -188,8 +184,8 @@ function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
 /**
  * Sorts the methods of a controller into operations and others.
  *
- * @param fields the fields of the instance. When a field has the name of a method, a call uses the field. Such a field
- *   is a function that wraps the method, or undefined, with which a class removes an inherited operation
+ * @param fields the fields of the instance. A field replaces a method of the same name. It is a function that wraps
+ *   the method, or undefined, with which a class removes an inherited operation
  */
 function sortMembers(
   levels: Exported['levels'],
@@ -234,14 +230,14 @@ function methodsAmong(holder: object, reason: string): Unexposed[] {
     .filter(({ method }) => typeof method === 'function' && !isClass(method));
 }
 
-/** Says whether the prototype of a controller belongs to a class, and is no plain object. */
+/** Says whether a controller is an instance of a class, and no plain object. */
 function isMadeByClass(controller: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(controller);
   return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');
 }
 
-/** Returns the name of the class that a level belongs to, or undefined for an object that no class has made. */
-function classNameOf(level: object): string | undefined {
-  const declaringClass: unknown = Object.hasOwn(level, 'constructor') ? level.constructor : undefined;
+/** Returns the name of the class whose prototype is `holder`, or undefined for an object that no class has made. */
+function classNameOf(holder: object): string | undefined {
+  const declaringClass: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
   return typeof declaringClass === 'function' ? declaringClass.name : undefined;
 }

@@ -1,6 +1,5 @@
 // Provides the package `gatefold` to files for which Node finds no installed one, as in a controllers folder outside of
-// any project. Such a file imports the running package. A file for which Node finds an installed package imports that
-// package. This file does not load controllers.
+// any project. Such a file imports the running package. Any other file imports the package that Node finds for it.
 import { readFileSync, realpathSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, join } from 'node:path';
@@ -9,17 +8,17 @@ import { errorCode } from '../base/failure.ts';
 import { onMissingRequire } from '../base/node-internals.ts';
 import { packagePath, resolveOwnImport, version } from '../own-files.ts';
 
-const IS_OWN = /^gatefold(?:\/|$)/;
-const NAMES_OWN = /(['"])gatefold(?:\/[\w./-]+)?\1/;
+const OWN_SPECIFIER = /^gatefold(?:\/|$)/;
+const QUOTED_OWN_SPECIFIER = /(['"])gatefold(?:\/[\w./-]+)?\1/;
 
-/** Returns the URL of an entry of the running package, when the import of that entry has found no package. */
+/** Returns the URL of an entry of the running package, when `error` says that the import has found no package. */
 export function ownUrl(specifier: string, error: unknown): string | undefined {
   const path = ownPath(specifier, error);
   return path && pathToFileURL(path).href;
 }
 
 function ownPath(specifier: string, error: unknown): string | undefined {
-  return IS_OWN.test(specifier) && isMissing(error) ? resolveOwnImport(specifier) : undefined;
+  return OWN_SPECIFIER.test(specifier) && isMissing(error) ? resolveOwnImport(specifier) : undefined;
 }
 
 function isMissing(error: unknown): boolean {
@@ -30,13 +29,13 @@ let isProvided = false;
 
 /**
  * Makes imports and requires of `gatefold` in this process use the running package when they find no other. Only Node
- * before 22.15 needs this function. There, only a separate thread can answer an import, so the thread starts when the
- * first source needs it.
+ * before 22.15 needs this function. There, a hook for imports starts a thread, so it is registered only when a source
+ * needs it.
  *
  * @param source the text of `path`, which is about to be imported
  */
 export function provideOwnPackage(path: string, source: string): void {
-  if (isProvided || !NAMES_OWN.test(source) || findPackage(path) !== undefined) return;
+  if (isProvided || !QUOTED_OWN_SPECIFIER.test(source) || findPackage(path) !== undefined) return;
   isProvided = true;
   const urls = Object.fromEntries(ENTRIES.map((name) => [name, pathToFileURL(resolveOwnImport(name) ?? '').href]));
   const hooks = `const urls = ${JSON.stringify(urls)};

@@ -1,22 +1,21 @@
-// Failures of a load whose cause may be gone at the next load:
-// - The file is still being written.
-// - The import of the file takes too long.
-// - The process has run out of descriptors or memory.
+// Failures of a load that are no plain mistake in the file:
+// - The file is still being written, or the process has run out of descriptors or memory. The next load can succeed.
+// - The import takes too long. The file is not imported again until it changes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint } from '../base/fingerprint.ts';
 import { SourceChanged } from './source-texts.ts';
 
-/** Milliseconds after which a file that is being copied has changed again. */
+/** Milliseconds within which a file that is being copied changes again. */
 const WRITE_PAUSE = 200;
 
 /**
  * Says whether a file that did not load is still being written: it has changed since its load began.
  *
- * @param before the fingerprint of the file from before its load
+ * @param earlierFingerprint the fingerprint of the file from before its load
  */
-export async function isBeingWritten(path: string, before: string): Promise<boolean> {
+export async function isBeingWritten(path: string, earlierFingerprint: string): Promise<boolean> {
   await sleep(WRITE_PAUSE);
-  return fingerprint(path) !== before;
+  return fingerprint(path) !== earlierFingerprint;
 }
 
 /** Says whether a load failed for a reason that is not in the file. The next request then tries the file again. */

@@ -1,8 +1,8 @@
 // Finds what protects the operations of a controller: `static operations` and the guards `_before` and `_after`. A file
-// does not load when one of these three has another form, or when another name is nearly one of theirs. Otherwise a
-// protection would be lost silently. operation-settings.ts has the settings themselves.
+// does not load when one of these three has a wrong form, or when another name is nearly one of their names. Otherwise
+// a protection would be lost silently. operation-settings.ts has the settings themselves.
 import { isNear, lettersOf } from '../base/near.ts';
-import { isSound } from './operation-settings.ts';
+import { isValidSetting } from './operation-settings.ts';
 import type { Exported, Guards } from './operations.ts';
 
 export interface Protections {
@@ -14,10 +14,10 @@ export interface Protections {
   readonly guards: Guards | undefined;
 }
 
-/** One property of a controller, or one of the other exports of its module. */
+/** One property of a controller, or one export of its module. */
 interface Member {
   /** The kind of the holder. `prototype` means a prototype of the instance or of the object. */
-  readonly place: 'static' | 'field' | 'prototype' | 'object' | 'export';
+  readonly holderKind: 'static' | 'field' | 'prototype' | 'object' | 'export';
   readonly holder: object;
   readonly key: string | symbol;
   /** The key, or the description of a symbol. */
@@ -29,7 +29,7 @@ interface Member {
 
 /**
  * @param operations the names of the group's operations
- * @throws Error in one line that names the wrong form and its cure, or the error of a static accessor of such a name
+ * @throws Error in one line that names the wrong form and its cure, or the error that a static accessor throws
  */
 export function findProtections(exported: Exported, operations: ReadonlySet<string>): Protections {
   const { controller, isInstance } = exported;
@@ -37,48 +37,48 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
   const declared = (isInstance ? classes : [controller]).map((holder) =>
     Object.getOwnPropertyDescriptor(holder, 'operations'),
   );
-  const inside = membersOf(exported, classes);
+  const members = membersOf(exported, classes);
   // An export whose value is also a member of the controller is checked only as a member.
-  const beside = membersIn('export', exported.beside).filter(
-    ({ name, value }) => !inside.some((member) => member.name === name && member.value === value),
+  const exportMembers = membersIn('export', exported.moduleExports).filter(
+    ({ name, value }) => !members.some((member) => member.name === name && member.value === value),
   );
   const settingsCure = (text: string) => `write ${isInstance ? 'static operations =' : 'operations:'} { ${text} }`;
-  for (const member of [...inside, ...beside]) {
-    const { place, key, name } = member;
+  for (const member of [...members, ...exportMembers]) {
+    const { holderKind, key, name } = member;
     const isOperation =
       operations.has(name) && declared.some((property) => Object.hasOwn(Object(property?.value), name));
     const problem =
-      name === 'operations' && !(isOperation && place === 'prototype')
+      name === 'operations' && !(isOperation && holderKind === 'prototype')
         ? problemOfSettings(member, isInstance, settingsCure('…'))
         : ((isOperation ? undefined : problemOfGuard(member)) ?? problemOfOther(member, operations, settingsCure));
-    if (problem !== undefined) throw new Error(`${place === 'static' ? 'static ' : ''}${String(key)} ${problem}`);
+    if (problem !== undefined) throw new Error(`${holderKind === 'static' ? 'static ' : ''}${String(key)} ${problem}`);
   }
-  for (const level of classes) checkPrivateNames(Function.prototype.toString.call(level), settingsCure('…'));
+  for (const holder of classes) checkPrivateNames(Function.prototype.toString.call(holder), settingsCure('…'));
   const [before, after] = ['_before', '_after'].map((guard) => {
-    const members = inside.filter(({ name }) => name === guard);
-    if (isInstance && members[0]?.place === 'field' && members.length > 1)
+    const namesakes = members.filter(({ name }) => name === guard);
+    if (isInstance && namesakes[0]?.holderKind === 'field' && namesakes.length > 1)
       throw new Error(`${guard} is a field and a method: keep one of them`);
-    return members[0]?.value;
+    return namesakes[0]?.value;
   }) as [Guards['before'], Guards['after']];
   return { declared, guards: before === undefined && after === undefined ? undefined : { before, after } };
 }
 
 function problemOfSettings(
-  { place, key, isAccessor, value }: Member,
+  { holderKind, key, isAccessor, value }: Member,
   isInstance: boolean,
   cure: string,
 ): string | undefined {
   if (typeof key === 'symbol') return `says nothing: ${cure}`;
-  if (place === 'export') return `is exported beside the group: ${cure}`;
-  if (place === 'field') return `is a field of the instance: ${cure}`;
-  if (place !== 'object' && !isInstance) return `is inherited by the object: ${cure}`;
+  if (holderKind === 'export') return `is exported beside the group: ${cure}`;
+  if (holderKind === 'field') return `is a field of the instance: ${cure}`;
+  if (holderKind !== 'object' && !isInstance) return `is inherited by the object: ${cure}`;
   if (isAccessor) return `is an accessor: ${cure}`;
   if (typeof value === 'function')
     return `is a method: ${cure}; an operation of a class may have the name where its settings name it`;
-  return place === 'prototype' ? `is a value on the prototype: ${cure}` : undefined;
+  return holderKind === 'prototype' ? `is a value on the prototype: ${cure}` : undefined;
 }
 
-function problemOfGuard({ place, key, name, isAccessor, value }: Member): string | undefined {
+function problemOfGuard({ holderKind, key, name, isAccessor, value }: Member): string | undefined {
   const guard = guardMeantBy(name);
   if (guard === undefined) return undefined;
   if (key !== guard) {
@@ -87,8 +87,8 @@ function problemOfGuard({ place, key, name, isAccessor, value }: Member): string
       ? `is no guard: rename it to ${guard}; where it is an operation, name it in static operations`
       : undefined;
   }
-  if (place === 'export') return `is exported beside the group: ${methodCure(guard)}`;
-  if (place === 'static') return `is no guard: ${methodCure(guard)}`;
+  if (holderKind === 'export') return `is exported beside the group: ${methodCure(guard)}`;
+  if (holderKind === 'static') return `is no guard: ${methodCure(guard)}`;
   if (isAccessor) return `is an accessor: ${methodCure(guard)}`;
   if (typeof value !== 'function' || isClass(value)) return 'is a guard of the group, so it must be a method';
   // A call of a generator returns an iterator and does not run the body. So a generator cannot be a guard.
@@ -101,9 +101,9 @@ function methodCure(guard: '_before' | '_after'): string {
   return `write it as a method, ${guard}(${guard === '_before' ? 'data' : 'result'}, params) { … }`;
 }
 
-/** Finds a setting outside of `operations`, and settings in a property whose name is nearly `operations`. */
+/** Refuses a setting outside of `operations`, and settings in a property whose name is nearly `operations`. */
 function problemOfOther(
-  { place, holder, key, name, isAccessor, value }: Member,
+  { holderKind, holder, key, name, isAccessor, value }: Member,
   operations: ReadonlySet<string>,
   settingsCure: (text: string) => string,
 ): string | undefined {
@@ -111,17 +111,19 @@ function problemOfOther(
   if (!isSetting && !isNear(lettersOf(name), 'operations', 2)) return undefined;
   // A static accessor needs no instance, so its value is read. Any other accessor is not called, because the call could
   // have effects.
-  const content: unknown = isAccessor && place === 'static' ? Reflect.get(holder, key) : value;
+  const content: unknown = isAccessor && holderKind === 'static' ? Reflect.get(holder, key) : value;
   if (isSetting)
-    return isSound(name, content) ? `says nothing: ${settingsCure(`'*': { ${name}: … }`)}, or rename it` : undefined;
-  const looksLikeSettings = Object.keys(Object(content)).some((one) => one === '*' || operations.has(one));
+    return isValidSetting(name, content)
+      ? `says nothing: ${settingsCure(`'*': { ${name}: … }`)}, or rename it`
+      : undefined;
+  const looksLikeSettings = Object.keys(Object(content)).some((entry) => entry === '*' || operations.has(entry));
   return looksLikeSettings ? 'says nothing: rename it to operations' : undefined;
 }
 
 /** The names that people give to guards, in lower case and without `_`, `-` and `$`. */
 const GUARD_NAME = /^(before|after)(?:each|all|every|request|operation|action|handler|hook)?$/;
 
-/** Returns the guard that a name means or misspells: `_before`, `before`, `_Before`, `beforeEach`, `_befroe`. */
+/** Returns the guard that an author meant by a name such as `_before`, `before`, `_Before`, `beforeEach`, `_befroe`. */
 function guardMeantBy(name: string): '_before' | '_after' | undefined {
   const letters = lettersOf(name);
   const [, exact] = GUARD_NAME.exec(letters) ?? [];
@@ -134,8 +136,8 @@ function guardMeantBy(name: string): '_before' | '_after' | undefined {
 }
 
 /**
- * Refuses a private method such as `#before` that nothing calls, because it was meant as a guard. Only the text of the
- * class shows private names.
+ * Refuses a private member such as `#before` or `#operations` that nothing uses: it was meant to protect.
+ * Only the text of the class shows private names.
  */
 function checkPrivateNames(text: string, cure: string): void {
   for (const [, name = ''] of text.matchAll(
@@ -174,11 +176,11 @@ function membersOf({ controller, levels, isInstance }: Exported, classes: readon
   ];
 }
 
-function membersIn(place: Member['place'], holder: object): Member[] {
+function membersIn(holderKind: Member['holderKind'], holder: object): Member[] {
   return Reflect.ownKeys(holder).map((key) => {
     const property = Object.getOwnPropertyDescriptor(holder, key) as PropertyDescriptor;
     const name = typeof key === 'symbol' ? (key.description ?? '') : key;
-    return { place, holder, key, name, isAccessor: !('value' in property), value: property.value };
+    return { holderKind, holder, key, name, isAccessor: !('value' in property), value: property.value };
   });
 }
 

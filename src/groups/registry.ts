@@ -1,7 +1,7 @@
-// The handler groups of one process, by page, which is the name of the group in a URL. A loaded group is found by a Map
-// look-up. For any other page, the folder is examined (one `stat` when the folder has not changed). A new file is then
-// imported "in place", in the process that serves. A loaded file is never read again. New code for it needs new
-// workers, a new "generation", which the supervisor starts.
+// The handler groups of one process, by the name that a URL has for them: `order` for `Order`. A loaded group is found
+// by a Map look-up. For any other name, the folder is examined (one `stat` when the folder has not changed). A new file
+// is then imported "in place": by the process that serves. A loaded file is never read again. For a changed file, the
+// supervisor starts new workers.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
@@ -10,7 +10,7 @@ import type { Log } from '../base/log.ts';
 import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader } from './file-loader.ts';
-import { type ResultObserver, withContract } from './group-contract.ts';
+import { type ReportMismatch, withContract } from './group-contract.ts';
 import { type GroupLoad, logNotLoadable } from './group-load.ts';
 import { hintsOf } from './hints.ts';
 import { createListing } from './listing.ts';
@@ -19,16 +19,13 @@ import { findTwin, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
 import { isBeingWritten } from './passing-failures.ts';
 import { createService, type LoadedService } from './service-file.ts';
-import { refuseUserWithoutService, underService } from './service-rules.ts';
+import { applyService, refuseUserWithoutService } from './service-rules.ts';
 import { checkTools, toolsOf } from './tools.ts';
 
 export interface LoadAllOptions {
-  /** The names of the files to load; default: those in the folder now. A file that no longer exists is skipped. */
+  /** The names of the files to load; default: the files of the folder. A file that no longer exists is skipped. */
   readonly files?: readonly string[];
-  /**
-   * The files that must not be imported, because an earlier import of them hung or ended its process: file name →
-   * reason.
-   */
+  /** File name → the reason why the file must not be imported: an earlier import hung or ended its process. */
   readonly skip: ReadonlyMap<string, string>;
   readonly onLoading: (file: string) => void;
 }
@@ -41,29 +38,30 @@ export type ServiceState =
   | { readonly kind: 'broken' };
 
 export interface Location {
-  readonly page: string;
+  readonly groupInUrl: string;
+  /** The path segments after the group. */
   readonly slugs: readonly string[];
 }
 
 export interface Groups {
   /**
-   * Returns the group that serves `page`, or undefined when there is none. Returns a promise only when a new file has
-   * to be imported.
+   * Returns the group that a URL names, or undefined when there is none. Returns a promise only when a new file has to
+   * be imported.
    *
    * @throws HttpError GROUP_NOT_LOADABLE
    */
-  find(page: string): Group | undefined | Promise<Group | undefined>;
+  find(groupInUrl: string): Group | undefined | Promise<Group | undefined>;
   /**
-   * Returns the page and the slugs of a path whose first segment is a folder of controllers. Example: `v2` with the
-   * slugs `order` and `7` becomes `v2/order` with the slug `7`. Returns undefined for any other path, and when a group
-   * has the name of the folder.
+   * Reads a path whose first segment is a folder of controllers. Example: `v2` with the slugs `order` and `7` becomes
+   * the group `v2/order` with the slug `7`. Returns undefined for any other path, and when a group has the name of the
+   * folder.
    */
-  locate(page: string, slugs: readonly string[]): Location | undefined;
-  /** Loads every group, one after the other, so that the name of a file that ends the process is known. */
+  locate(firstSegment: string, slugs: readonly string[]): Location | undefined;
+  /** Loads the groups one after the other, so that a file that ends the process can be named. */
   loadAll(options: LoadAllOptions): Promise<GroupLoad[]>;
-  /** Keeps a file from being imported until it changes: its import has ended another process. */
+  /** Keeps a file from being imported until it changes. Its import has ended another process. */
   skip(file: string, reason: string): void;
-  /** Returns every group of the folder that loads, in the order of names. New files are imported first. */
+  /** Returns every group of the folder that loads, sorted by name. New files are imported first. */
   all(): Promise<readonly Group[]>;
   /** Disposes of the controllers before the process ends. The promise never rejects. */
   dispose(): Promise<void>;
@@ -76,24 +74,24 @@ export interface Groups {
 export interface GroupsOptions {
   readonly dir: string;
   readonly log: Log;
-  /** Maximum milliseconds to load one file, because a top-level `await` may wait for ever. */
+  /** Maximum milliseconds to import one file, because a top-level `await` can wait for ever. */
   readonly loadTimeout?: number;
   /** Called before a group is imported in place. */
   readonly onImporting?: ((file: string) => void) | undefined;
   /**
-   * Called when a file was added to the closure, the list of imported files. Operations may import files when they are
-   * called, so calls also come long after the load.
+   * Called with each file that is added to the import closure (module-loader.ts), or that has changed when it is
+   * imported again. An operation can import a file when it is called, so this also happens long after the load.
    */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
-  /** Called after a group was imported in place, for its first request. The request waits for the returned promise. */
+  /** Called after an import in place, even if it failed. The request that caused it waits for the returned promise. */
   readonly onImported?: ((load: GroupLoad) => void | Promise<void>) | undefined;
-  /** Called once by `loadAll`, before it loads the first controller. */
+  /** Called once by `loadAll`, after the service file and before the first controller. */
   readonly onService?: ((state: ServiceState) => void) | undefined;
-  /** Reports results that differ from their types. When `onResult` is undefined, results are not checked. */
-  readonly onResult?: ResultObserver | undefined;
-  /** Whether a large folder may be loaded from what earlier processes have compiled and read. Default: no. */
+  /** Reports results that differ from their types. When it is undefined, results are not checked. */
+  readonly onMismatch?: ReportMismatch | undefined;
+  /** Whether a large folder is loaded with the help of the caches of earlier processes. Default: no. */
   readonly usesCaches?: boolean | undefined;
-  /** Whether `GroupLoad.operationNames` is set. */
+  /** Whether `GroupLoad.operationNames` is set. Default: no. */
   readonly reportsOperations?: boolean;
 }
 
@@ -110,37 +108,34 @@ export function createGroups({
   onFile,
   onImported,
   onService,
-  onResult,
+  onMismatch,
   usesCaches = false,
   reportsOperations = false,
 }: GroupsOptions): Groups {
   const files = createFileLoader({ dir, log, loadTimeout, usesCaches, onFile });
-  /** Page → group. Each group has two entries, because the first letter may be upper or lower case. */
-  const pages = new Map<string, Group>();
+  /** Name in a URL → group. Each group has two entries: in a URL, its first letter is upper or lower case. */
+  const groupsByUrl = new Map<string, Group>();
   /** Tool → the name of its group. */
   const toolOwners = new Map<string, string>();
   let state: ServiceState = { kind: 'none' };
-  /** Name of a group → its import that is under way. Requests that come during the import share it. */
+  /** Name of a group → its import that is under way. Requests that arrive during an import share it. */
   const pending = new Map<string, Promise<Group | undefined>>();
   const listing = createListing(dir, log);
   const hasFolders = () => state.kind === 'loaded' && state.service.folders;
-  /**
-   * Whether a group of the listing may serve. A group in a subfolder serves only if the service file says `folders:
-   * true`.
-   */
+  /** Whether a listed group can serve. In a subfolder, a group serves only if the service file has `folders: true`. */
   const isServed = (group: string) => group !== SERVICE && (hasFolders() || !group.includes('/'));
 
-  function locate(page: string, slugs: readonly string[]): Location | undefined {
-    if (!hasFolders() || slugs.length === 0 || pages.has(page)) return undefined;
-    const location = { page: `${page}/${slugs[0]}`, slugs: slugs.slice(1) };
-    if (pages.has(location.page)) return location;
-    return Array.from(listing().keys()).some((group) => group.startsWith(`${page}/`)) ? location : undefined;
+  function locate(firstSegment: string, slugs: readonly string[]): Location | undefined {
+    if (!hasFolders() || slugs.length === 0 || groupsByUrl.has(firstSegment)) return undefined;
+    const location = { groupInUrl: `${firstSegment}/${slugs[0]}`, slugs: slugs.slice(1) };
+    if (groupsByUrl.has(location.groupInUrl)) return location;
+    return Array.from(listing().keys()).some((group) => group.startsWith(`${firstSegment}/`)) ? location : undefined;
   }
 
-  const find: Groups['find'] = (page) => pages.get(page) ?? miss(page);
+  const find: Groups['find'] = (groupInUrl) => groupsByUrl.get(groupInUrl) ?? findNew(groupInUrl);
 
-  function miss(page: string): Group | undefined | Promise<Group | undefined> {
-    const group = groupNameOf(page);
+  function findNew(groupInUrl: string): Group | undefined | Promise<Group | undefined> {
+    const group = groupNameOf(groupInUrl);
     if (group === undefined || !isServed(group)) return undefined;
     const file = listing().get(group);
     if (file === undefined) return undefined;
@@ -153,11 +148,11 @@ export function createGroups({
 
   async function importInPlace(group: string, file: string): Promise<Group | undefined> {
     for (let attempt = 1; ; attempt++) {
-      const before = fingerprint(join(dir, file));
-      if (before === 'absent') return undefined;
+      const earlierFingerprint = fingerprint(join(dir, file));
+      if (earlierFingerprint === 'absent') return undefined;
       onImporting?.(file);
       const { load, loaded } = await loadOne(group, file);
-      if (load.ok || attempt === MAX_ATTEMPTS || !(await isBeingWritten(join(dir, file), before))) {
+      if (load.ok || attempt === MAX_ATTEMPTS || !(await isBeingWritten(join(dir, file), earlierFingerprint))) {
         await onImported?.(load);
         if (loaded !== undefined) return publish(loaded);
         logNotLoadable(log, load);
@@ -169,13 +164,13 @@ export function createGroups({
   async function loadOne(group: string, file: string): Promise<{ load: GroupLoad; loaded?: Group }> {
     const { load, loaded } = await files.load(group, file, {
       check: () => refuseTwin(group),
-      use(module, reader, path) {
+      build(module, reader, path) {
         const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
         const classNames = exported.levels.map(({ className }) => className);
         const source = reader.group({ path, group, exportName: exported.exportName, classNames });
-        const created = withContract(createGroup(group, exported, source.isHidden), source, onResult);
+        const created = withContract(createGroup(group, exported, source.isHidden), source, onMismatch);
         checkTools(created, toolOwners, path);
-        if (state.kind === 'loaded') return underService(created, state.service, path);
+        if (state.kind === 'loaded') return applyService(created, state.service, path);
         // With a broken service file no request is answered, so there is nothing to check.
         if (state.kind === 'none') refuseUserWithoutService(created, path);
         return created;
@@ -195,35 +190,35 @@ export function createGroups({
   /** Makes a group answer requests. */
   function publish(group: Group): Group {
     for (const tool of toolsOf(group).keys()) toolOwners.set(tool, group.name);
-    pages.set(group.name, group);
-    pages.set(pageOf(group.name), group);
+    groupsByUrl.set(group.name, group);
+    groupsByUrl.set(pageOf(group.name), group);
     return group;
   }
 
   async function loadService(file: string): Promise<GroupLoad> {
     state = { kind: 'broken' };
     const { load, loaded } = await files.load(SERVICE, file, {
-      use: (module, reader, path) => createService(path, module, () => reader.errorBody(path)),
+      build: (module, reader, path) => createService(path, module, () => reader.errorBody(path)),
     });
     if (loaded === undefined) return load;
     state = { kind: 'loaded', service: loaded };
     return { ...load, folders: loaded.folders };
   }
 
-  async function loadAll({ files: wanted, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
+  async function loadAll({ files: fileNames, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
     const loads: GroupLoad[] = [];
-    const names = [...(wanted ?? listing().values())];
+    const names = [...(fileNames ?? listing().values())];
     await files.openCaches(names.length);
     const isService = (file: string) => parseFileName(file)?.group === SERVICE;
-    const service = names.find((file) => isService(file) && !isGone(join(dir, file)));
-    if (service !== undefined) {
-      const reason = skip.get(service);
-      onLoading(service);
-      if (reason === undefined) loads.push(await loadService(service));
+    const serviceFile = names.find((file) => isService(file) && !isGone(join(dir, file)));
+    if (serviceFile !== undefined) {
+      const reason = skip.get(serviceFile);
+      onLoading(serviceFile);
+      if (reason === undefined) loads.push(await loadService(serviceFile));
       else {
         state = { kind: 'broken' };
-        files.skip(service, reason);
-        loads.push({ group: SERVICE, file: service, ok: false, error: reason });
+        files.skip(serviceFile, reason);
+        loads.push({ group: SERVICE, file: serviceFile, ok: false, error: reason });
       }
     }
     onService?.(state);
@@ -262,10 +257,10 @@ export function createGroups({
     all,
     skip: files.skip,
     async dispose() {
-      await disposeOf(new Set(pages.values()), log);
+      await disposeOf(new Set(groupsByUrl.values()), log);
       if (state.kind === 'loaded') await closeService(state.service.close, log);
     },
-    names: () => [...new Set(Array.from(pages.values(), (group) => group.name))].sort(),
+    names: () => [...new Set(Array.from(groupsByUrl.values(), (group) => group.name))].sort(),
     closure: files.closure,
   };
 }

@@ -1,4 +1,4 @@
-// Turns the module of a service file into the definition that a worker serves by. service/definition.ts checks the
+// Turns the module of a service file into the definition that a worker applies. service/definition.ts checks the
 // content of a definition.
 import { basename } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
@@ -23,9 +23,9 @@ export function createService(
 ): LoadedService {
   try {
     const definition = readDefinition(module.default);
-    const extra = Object.keys(module).find((name) => name !== 'default' && isProtectionName(name));
-    if (extra !== undefined)
-      throw new DefinitionError(`it exports ${extra} beside its default: write it into defineService({ … })`, extra);
+    const stray = Object.keys(module).find((name) => name !== 'default' && isProtectionName(name));
+    if (stray !== undefined)
+      throw new DefinitionError(`it exports ${stray} beside its default: write it into defineService({ … })`, stray);
     return Object.freeze({ ...definition, file: basename(path), errorBody: errorBody() });
   } catch (error) {
     if (!(error instanceof DefinitionError)) throw error;
@@ -33,15 +33,16 @@ export function createService(
   }
 }
 
-/** Says whether an export has the name of a property. The author then meant it as a property of the default export. */
+/** Says whether an export has the name of a property of the service file that protects or changes every answer. */
 function isProtectionName(name: string): boolean {
   return /^(?:authenticate|access|formatError|cors|keyHeader|headers|strict)$/.test(name);
 }
 
 /** Returns the line of a property, from 1. Returns the line of `defineService` when the property is not found. */
 function lineOfProperty(source: string, property: string | undefined): number {
-  const call = Math.max(source.search(/\bdefineService\s*[<(]/), 0);
+  const callIndex = Math.max(source.search(/\bdefineService\s*[<(]/), 0);
   const name = property?.replace(/[^\w$]/g, '\\$&');
-  const behind = name === undefined ? -1 : source.slice(call).search(new RegExp(`(?<![\\w$.])${name}['"]?\\s*[:(,}]`));
-  return source.slice(0, call + Math.max(behind, 0)).split('\n').length;
+  const offset =
+    name === undefined ? -1 : source.slice(callIndex).search(new RegExp(`(?<![\\w$.])${name}['"]?\\s*[:(,}]`));
+  return source.slice(0, callIndex + Math.max(offset, 0)).split('\n').length;
 }

@@ -1,6 +1,6 @@
 // The source texts of the modules that this process runs. The checks of requests are made from the types in a text, and
 // must fit the code that runs. So the types and the code must come from the same text. Where Node hands over the text
-// that it loads, this file uses that text. Elsewhere, a text is valid only if the file had it before the import and
+// that it loads, this file uses that text. Otherwise, a text is valid only if the file had it before the import and
 // still has it.
 import { checkSource, readSource } from '../base/source-file.ts';
 import { SOURCE } from '../contract/source/files.ts';
@@ -15,8 +15,9 @@ export interface SourceTexts {
    * @param isFresh whether the URL of the file is new, so that Node does not take the module from its cache
    */
   readBeforeImport(path: string, isFresh: boolean): string;
-  /** @throws SourceChanged, and what reading the file throws */
+  /** Returns the text of an imported file, or of any other file. @throws SourceChanged, or the error of the read */
   textOf(path: string): string;
+  /** Returns the paths of the imported files. */
   imported(): Iterable<string>;
   isImported(path: string): boolean;
 }
@@ -26,7 +27,7 @@ interface LoadResult {
   readonly source?: unknown;
 }
 
-/** Error when a file has changed since it was imported. file-loader.ts then loads the file again. */
+/** A file has changed since it was imported. file-loader.ts then loads it again. */
 export class SourceChanged extends Error {
   constructor(path: string) {
     super(`${path} has changed while it was loaded`);
@@ -35,32 +36,32 @@ export class SourceChanged extends Error {
 
 export function createSourceTexts(): SourceTexts {
   /** Path → the text that Node has handed over and runs. */
-  const running = new Map<string, string>();
+  const runningTexts = new Map<string, string>();
   /** Path → the text from before an import, for files whose text Node does not hand over. */
-  const expected = new Map<string, string>();
+  const expectedTexts = new Map<string, string>();
 
   const keepTextOf: SourceTexts['keepTextOf'] = (path, load) => {
     if (!isSource(path)) return load();
     checkSource(path);
-    // Node hands over TypeScript as it was written, so the file is read once.
+    // Node hands over TypeScript as it was written, so the file is not read a second time.
     const isTypeScript = path.endsWith('.ts') && process.features.typescript === 'strip';
     const handedOver = isTypeScript ? load() : undefined;
-    if (isWritten(handedOver)) {
-      running.set(path, textOfSource(handedOver.source));
+    if (isAsWritten(handedOver)) {
+      runningTexts.set(path, textOfSource(handedOver.source));
       return handedOver;
     }
     const text = readSource(path);
     const loaded = load();
-    // A tool may have transformed JavaScript, and CommonJS reads its files by itself. In both cases the file must not
-    // change.
-    running.set(path, isWritten(loaded) ? textOfSource(loaded.source) : refuseChange(path, text));
+    // Node's text of JavaScript can be the output of a tool, and CommonJS reads its files by itself. So the text from
+    // before the load counts, if the file still has it.
+    runningTexts.set(path, isAsWritten(loaded) ? textOfSource(loaded.source) : refuseChange(path, text));
     return loaded;
   };
 
   function readBeforeImport(path: string, isFresh: boolean): string {
     try {
       const text = readSource(path);
-      if (isSource(path) && (isFresh || !expected.has(path))) expected.set(path, text);
+      if (isSource(path) && (isFresh || !expectedTexts.has(path))) expectedTexts.set(path, text);
       return text;
     } catch {
       return '';
@@ -68,23 +69,23 @@ export function createSourceTexts(): SourceTexts {
   }
 
   function textOf(path: string): string {
-    const text = running.get(path);
+    const text = runningTexts.get(path);
     if (text !== undefined) return text;
-    const imported = expected.get(path);
-    return imported === undefined ? readSource(path) : refuseChange(path, imported);
+    const expectedText = expectedTexts.get(path);
+    return expectedText === undefined ? readSource(path) : refuseChange(path, expectedText);
   }
 
   return {
     keepTextOf,
     readBeforeImport,
     textOf,
-    imported: () => [...running.keys(), ...expected.keys()],
-    isImported: (path) => running.has(path) || expected.has(path),
+    imported: () => [...runningTexts.keys(), ...expectedTexts.keys()],
+    isImported: (path) => runningTexts.has(path) || expectedTexts.has(path),
   };
 }
 
-/** Says whether the source is the text of the file, types included. */
-function isWritten(loaded: LoadResult | undefined): loaded is LoadResult {
+/** Says whether Node has handed over the text of the file as it was written, types included. */
+function isAsWritten(loaded: LoadResult | undefined): loaded is LoadResult {
   return loaded?.format?.endsWith('-typescript') === true && loaded.source !== null && loaded.source !== undefined;
 }
 
@@ -92,7 +93,7 @@ export function isSource(path: string): boolean {
   return SOURCE.test(path) && !isOwnFile(path) && !/[\\/]node_modules[\\/]/.test(path);
 }
 
-/** @throws SourceChanged */
+/** Returns the text if the file still has it. @throws SourceChanged */
 function refuseChange(path: string, text: string): string {
   if (readSource(path) !== text) throw new SourceChanged(path);
   return text;

@@ -1,5 +1,5 @@
-// The tools of a group: which operations agents may call, and under which names. Two tools with the same name are an
-// error. Otherwise a call could reach another operation than the one whose description the model has read.
+// The tools of a group: which operations agents can call (by MCP), and under which names. Two tools with the same name
+// are an error. Otherwise a call could reach another operation than the one whose description the model has read.
 import { pageOf } from '../base/page-name.ts';
 import { idOf, methodOf, splitRouteName } from '../base/route-name.ts';
 import { ContractError } from '../contract/contract-error.ts';
@@ -8,9 +8,7 @@ import type { Group, Operation } from './operations.ts';
 
 type ToolGroup = Pick<Group, 'name' | 'operations'>;
 
-/**
- * Returns name of a tool → its operation. An answer to HEAD or OPTIONS has no body, so such an operation is no tool.
- */
+/** Returns tool name → operation. An answer to HEAD or OPTIONS has no body, so such an operation is no tool. */
 export function toolsOf({ name: group, operations }: ToolGroup): Map<string, Operation> {
   const tools = [...operations.values()].filter(
     ({ name, settings: { tool = false } }) => tool !== false && !/^(?:HEAD|OPTIONS)$/.test(verbOf(name)),
@@ -28,31 +26,31 @@ function verbOf(operation: string): string {
 }
 
 /**
- * @param owners tool → the name of its group, for the groups that serve already
+ * @param owners tool name → group name, for the groups that serve already
  * @throws ContractError when two tools have one name, or when an operation cannot be a tool
  */
 export function checkTools(group: Group, owners: ReadonlyMap<string, string>, file: string): void {
   const refuse = (operation: Operation, problem: string): never => {
     throw new ContractError(group.contract.operations.get(operation.name)?.at ?? file, `${operation.name}: ${problem}`);
   };
-  const own = new Map<string, string>();
+  const toolsSoFar = new Map<string, string>();
   for (const operation of group.operations.values()) {
-    const [[name] = []] = toolsOf({ name: group.name, operations: new Map([[operation.name, operation]]) });
-    if (name === undefined) continue;
-    const owner = owners.get(name);
-    const other = owner === undefined || owner === group.name ? undefined : `group ${owner}`;
-    const problem = problemOf(name, operation, other ?? own.get(name));
+    const [[toolName] = []] = toolsOf({ name: group.name, operations: new Map([[operation.name, operation]]) });
+    if (toolName === undefined) continue;
+    const owner = owners.get(toolName);
+    const otherGroup = owner === undefined || owner === group.name ? undefined : `group ${owner}`;
+    const problem = problemOf(toolName, operation, otherGroup ?? toolsSoFar.get(toolName));
     if (problem !== undefined) refuse(operation, problem);
-    own.set(name, operation.name);
+    toolsSoFar.set(toolName, operation.name);
     const results = group.contract.operations.get(operation.name)?.results ?? [];
     if (results.length > 0 && results.every(({ body }) => body === 'events'))
       refuse(operation, 'no tool returns a stream of events: write tool: false');
   }
 }
 
-function problemOf(name: string, { settings }: Operation, taken: string | undefined): string | undefined {
+function problemOf(toolName: string, { settings }: Operation, namesake: string | undefined): string | undefined {
   const cure = "write another name, such as tool: 'find_order'";
-  if (taken !== undefined) return `the tool ${name} is already that of ${taken}: ${cure}`;
-  if (!TOOL_NAME.test(name)) return `the tool would be called ${name}, longer than 64 characters: ${cure}`;
+  if (namesake !== undefined) return `the tool ${toolName} is already that of ${namesake}: ${cure}`;
+  if (!TOOL_NAME.test(toolName)) return `the tool would be called ${toolName}, longer than 64 characters: ${cure}`;
   return settings.body === 'stream' ? 'no tool sends a body that is a stream: write tool: false' : undefined;
 }

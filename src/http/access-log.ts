@@ -5,28 +5,24 @@ import type { LineSink } from '../base/log.ts';
 import { servingPage } from '../base/page-name.ts';
 import type { Exchange } from './exchange.ts';
 
-export interface AccessLog {
-  /** @param endedAt `performance.now()` at the end of the answer */
-  write(exchange: Exchange, status: number, bytes: number, endedAt: number): void;
-}
+/** @param endedAt `performance.now()` at the end of the answer */
+export type AccessLog = (exchange: Exchange, status: number, bytes: number, endedAt: number) => void;
 
 /** Maximum characters of a user's id in a line. */
 const MAX_USER_LENGTH = 200;
 
 export function createAccessLog(sink: LineSink): AccessLog {
-  return {
-    write(exchange, status, bytes, endedAt) {
-      const { resolved, verb, operation, credential, userId, requestId, tool, trace } = exchange;
-      const path = quote(resolved?.path.raw ?? '');
-      const key = credential === '' ? '' : `,"credential":${quote(credential)}`;
-      const who = userId === undefined ? key : `${key},"user":${quote(userId.slice(0, MAX_USER_LENGTH))}`;
-      const ids =
-        trace === undefined ? '' : `,"trace_id":${quote(`${trace.traceId}`)},"span_id":${quote(`${trace.spanId}`)}`;
-      const caller = tool === undefined ? who : `${who},"tool":"${tool.name}"`;
-      sink.write(
-        `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${milliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${caller},"request_id":"${requestId}"${ids}}\n`,
-      );
-    },
+  return (exchange, status, bytes, endedAt) => {
+    const { resolved, verb, operation, credential, userId, requestId, tool, trace } = exchange;
+    const path = quote(resolved?.path.raw ?? '');
+    const key = credential === '' ? '' : `,"credential":${quote(credential)}`;
+    const who = userId === undefined ? key : `${key},"user":${quote(userId.slice(0, MAX_USER_LENGTH))}`;
+    const ids =
+      trace === undefined ? '' : `,"trace_id":${quote(`${trace.traceId}`)},"span_id":${quote(`${trace.spanId}`)}`;
+    const caller = tool === undefined ? who : `${who},"tool":"${tool.name}"`;
+    sink.write(
+      `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${milliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${caller},"request_id":"${requestId}"${ids}}\n`,
+    );
   };
 }
 

@@ -20,30 +20,16 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
   return list;
 }
 
-/** Returns the address of the client of a request, by its connection or by trusted proxies. */
-export function addressOf({ request }: { readonly request: IncomingMessage }, proxies: TrustedProxies): string {
-  const peer = plainAddress(request.socket.remoteAddress ?? '');
-  // Node builds the object of all headers when it is read for the first time. When the peer is not a proxy, the headers
-  // are not read, which saves this cost.
-  if (!isTrusted(peer, proxies)) return peer;
-  const forwarded = request.headers['x-forwarded-for'];
-  return clientAddress(peer, Array.isArray(forwarded) ? forwarded.join(',') : forwarded, proxies);
-}
-
 /** Maximum number of trusted proxies in a row. A longer row is a header that a client has made up. */
 const MAX_PROXIES = 32;
 
-/**
- * @param peer the other end of the connection
- * @param forwarded X-Forwarded-For, all of its lines joined with commas
- */
-export function clientAddress(
-  peer: string | undefined,
-  forwarded: string | undefined,
-  proxies: TrustedProxies,
-): string {
-  let address = plainAddress(peer ?? '');
-  if (forwarded === undefined || !isTrusted(address, proxies)) return address;
+/** Returns the address of the client of a request, by its connection or by trusted proxies. */
+export function addressOf({ request }: { readonly request: IncomingMessage }, proxies: TrustedProxies): string {
+  let address = plainAddress(request.socket.remoteAddress ?? '');
+  // Node builds the object of all headers when it is read for the first time. When the peer is not a proxy, the headers
+  // are not read, which saves this cost.
+  if (!isTrusted(address, proxies)) return address;
+  const forwarded = String(request.headers['x-forwarded-for'] ?? '');
   for (let end = forwarded.length, hops = 0; end > 0 && hops < MAX_PROXIES; hops++) {
     const comma = forwarded.lastIndexOf(',', end - 1);
     const next = withoutPort(forwarded.slice(comma + 1, end).trim());
@@ -91,7 +77,7 @@ function withoutPort(text: string): string {
  * Returns the network that a rate limit counts. The network is an IPv4 address, or the /64 of an IPv6 address, because
  * one host may use every address of its /64.
  *
- * @param address as `clientAddress` spells it
+ * @param address as `addressOf` spells it
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;

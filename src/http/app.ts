@@ -4,10 +4,9 @@ import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { RequestIds } from '../base/events.ts';
-import type { LineSink, Log } from '../base/log.ts';
+import { idsOf, type LineSink, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
-import type { OperationMethod } from '../groups/operations.ts';
-import type { Groups, ServiceState } from '../groups/registry.ts';
+import type { ServiceState } from '../groups/registry.ts';
 import { createRateLimiter, type RateLimiter } from '../limits/rate-limiter.ts';
 import { createAccessLog } from './access-log.ts';
 import { parseTrustedProxies } from './address.ts';
@@ -18,30 +17,24 @@ import { overloaded } from './body/body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
 import type { CallerTable } from './caller.ts';
 import { createConnections } from './connections/connections.ts';
-import { isFollowed } from './connections/turns.ts';
 import { createCurrentExchange } from './current-exchange.ts';
 import { type CapturedAnswer, Exchange, type Step, type ToolCall } from './exchange.ts';
-import { checkHead, type Request } from './head.ts';
+import { checkHead, createRequestIds, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
-import { type EventParts, idsOf, serveFollowed } from './request-event.ts';
-import { createRequestIds } from './request-id.ts';
+import { type EventParts, serveFollowed } from './request-event.ts';
 import { createRouter, firstFit, type RouteMatch } from './router.ts';
 import { type Route, routesWith } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
-import { type ExplicitHandler, prepareSteps } from './steps.ts';
+import { type Destinations, prepareSteps } from './steps.ts';
 import { pathEnd, readQuery } from './target.ts';
 import { createCallExchange, type ToolServer } from './tool-calls.ts';
 
-export interface AppParts {
+export interface AppParts extends Destinations {
   readonly settings: Settings;
   readonly log: Log;
   /** The sink for the log line of each request; undefined when no line is written. */
   readonly requestLog?: LineSink | undefined;
-  readonly groups: Pick<Groups, 'find' | 'locate'>;
   readonly credentials: CallerTable;
-  readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
-  /** The handlers of the OpenAPI document and of the page that shows it. Both are called like operations. */
-  readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
   /** Answers the messages of the Model Context Protocol; undefined when MCP is off. */
   readonly tools?: ToolServer | undefined;
   readonly observer?: RequestObserver | undefined;
@@ -113,7 +106,6 @@ export function createApp({
     observer,
     onSettled: finish,
     onStreaming: leaveFlight,
-    isFollowed,
     watch: createStreamWatch(credentials),
   });
   const budget = createBodyBudget({
@@ -125,18 +117,19 @@ export function createApp({
   const currentExchange = createCurrentExchange();
   const background = createBackgroundWork(log, currentExchange.leave);
   const proxies = parseTrustedProxies(settings.trustedProxies);
-  const requestIds = createRequestIds();
+  const newRequestId = createRequestIds();
   const events: EventParts = { proxies, base: basePath };
   const isMeasured = requestLog !== undefined || observer !== undefined;
   let inFlight = 0;
 
   const createRows = prepareSteps({
-    ...{ groups, credentials, identity, docs, limiter, addressRate: settings.rateLimit, proxies, respond, log },
-    ...{ background, base: basePath, currentExchange, operationTimeout: settings.operationTimeout, bodyLimit },
-    ...{ tools, toolAccess: settings.mcp, callTool },
+    ...{ groups, credentials, identity, docs, tools, callTool, toolAccess: settings.mcp, limiter, proxies, log },
+    ...{ background, base: basePath, currentExchange, respond, fail: respond.fail, resume: advance },
+    addressRate: settings.rateLimit,
+    operationTimeout: settings.operationTimeout,
+    bodyLimit,
     intake: { budget, isFull },
     isSecure: transport.isSecure,
-    resume: advance,
   });
 
   /**
@@ -235,7 +228,7 @@ export function createApp({
     const exchange = new Exchange(request, response, isMeasured ? performance.now() : 0);
     if (!connections.begin(exchange)) return;
     inFlight++;
-    exchange.requestId = requestIds.idFor(exchange.head.requestId);
+    exchange.requestId = newRequestId(exchange.head.requestId);
     exchange.expectsContinue = expectation === 'continue';
     // Node's parser drops the bytes that follow a request with an `Upgrade` header. So the connection ends after the
     // answer.
@@ -273,7 +266,7 @@ export function createApp({
   const server = createRequestServer(transport, settings, begin);
   // With TLS a request has the socket that exists after the handshake, and not the one that was accepted.
   connections.watch(server, transport.isSecure ? 'secureConnection' : 'connection');
-  answerClientErrors(server, { respond, newRequestId: () => requestIds.idFor(undefined), connections });
+  answerClientErrors(server, { respond, newRequestId, connections });
 
   return {
     server,
@@ -283,7 +276,7 @@ export function createApp({
       rows = createRows(service);
       respond.useService(service);
     },
-    rawRefusal: (code) => respond.rawRefusal(refusal(code), requestIds.idFor(undefined)),
+    rawRefusal: (code) => respond.rawRefusal(refusal(code), newRequestId()),
     setDraining: respond.setDraining,
     inFlight: () => inFlight,
     pendingWork: background.pending,

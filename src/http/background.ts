@@ -1,12 +1,11 @@
 // Work that continues after its answer: `params.waitUntil(promise)`. A worker that drains waits for this work.
 import type { OperationFacts } from '../base/events.ts';
-import { describeError, type Log } from '../base/log.ts';
+import { describeError, idsOf, type Log } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
-import { followBackground, idsOf } from './request-event.ts';
+import { followBackground } from './request-event.ts';
 
 export interface BackgroundWork {
   add(exchange: Exchange, work: PromiseLike<unknown>): void;
-  /** The number of pieces of work under way. */
   pending(): number;
   /** Stops waiting, and logs each piece that is under way. */
   giveUp(): void;

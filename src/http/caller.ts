@@ -68,7 +68,8 @@ export function createIdentifyCaller(
 
   return async function identifyEither(exchange): Promise<undefined> {
     await identifyAuthorization(exchange);
-    const keys = valuesOf(exchange, keyHeader);
+    const { rawHeaders } = exchange.request;
+    const keys = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === keyHeader);
     if (keys.length === 0) return;
     if (keys.length > 1 || exchange.caller !== undefined)
       throw refusal('DUPLICATE_AUTHORIZATION', 'The request has more than one credential');
@@ -77,10 +78,6 @@ export function createIdentifyCaller(
     if (caller.kind === 'foreign') refuseKey(exchange, `the header ${keyHeader} holds no key of this service`);
     accept(exchange, caller, text);
   };
-}
-
-function valuesOf({ request: { rawHeaders } }: Exchange, name: string): string[] {
-  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
 }
 
 /**

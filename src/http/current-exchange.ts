@@ -2,6 +2,7 @@
 // set, or from a promise that nobody awaits. Node's asynchronous context leads to the request. Before Node 24, a
 // context slows down every promise of the process, so only operations that work asynchronously get a context.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { isThenable } from '../base/values.ts';
 import type { Exchange } from './exchange.ts';
 import { runFollowed } from './request-event.ts';
 
@@ -73,8 +74,4 @@ export function createCurrentExchange(): CurrentExchange {
 
 function sourceOf(method: Work): string {
   return Function.prototype.toString.call(method);
-}
-
-function isThenable(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }

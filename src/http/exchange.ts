@@ -32,7 +32,6 @@ export interface RequestInput extends RequestParts {
 
 /** A call of an operation by a tool of the Model Context Protocol (tool-calls.ts). */
 export interface ToolCall {
-  /** The name of the tool. */
   readonly name: string;
   /** The name of the group, such as `Order`. */
   readonly group: string;
@@ -114,7 +113,6 @@ export class Exchange {
   streamsBody = false;
   /** True while the body is being read and is not complete. */
   isUploading = false;
-  /** The part of the body that has arrived. */
   received: Buffer | Pieces | undefined;
   /** The bytes of the body that body/budget.ts counts. */
   heldBytes = 0;

@@ -16,7 +16,7 @@ export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
     if (exchange.caller?.handler !== undefined) return;
     const location = groups.locate(exchange.page, exchange.slugs);
     if (location === undefined) return;
-    exchange.page = location.page;
+    exchange.page = location.groupInUrl;
     exchange.slugs = location.slugs;
   };
 }

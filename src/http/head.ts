@@ -198,3 +198,17 @@ function checkTransferCoding(request: Request, coding: string): void {
   if (request.httpVersionMinor === 0)
     throw refusal('MALFORMED_REQUEST', 'The request has a transfer coding, which HTTP/1.0 does not know');
 }
+
+/** Matches an id of the client that is safe in a header, a log line and a file name. */
+const WELL_FORMED_ID = /^[\w.-]{1,128}$/;
+
+/**
+ * @returns a function that chooses the id of a request: a well-formed id of the client, or else a new one, made of a
+ *   prefix of the process and a count. `sent` is the value of `X-Request-Id`
+ */
+export function createRequestIds(): (sent?: string) => string {
+  // An id is not a secret, so this process need not load node:crypto (builtins.ts).
+  const prefix = Array.from({ length: 12 }, () => Math.floor(Math.random() * 16).toString(16)).join('');
+  let count = 0;
+  return (sent) => (sent !== undefined && WELL_FORMED_ID.test(sent) ? sent : `${prefix}-${(count++).toString(36)}`);
+}

@@ -2,9 +2,8 @@
 // operation must not set one of these names.
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import type { HttpError } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
+import { idsOf, type Log } from '../base/log.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
-import { idsOf } from './request-event.ts';
 
 export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
 /** `*` does not cover `Authorization` (Fetch standard, `Access-Control-Allow-Headers`). */
@@ -20,11 +19,7 @@ export const ON_EVERY_ANSWER = [
   'X-Content-Type-Options',
   'nosniff',
 ];
-export const EXPOSE = ['Access-Control-Expose-Headers', '*'];
-export const JSON_HEADERS = ['Content-Type', 'application/json; charset=UTF-8', ...ON_EVERY_ANSWER, ...EXPOSE];
 export const NO_STORE = ['Cache-Control', 'no-store'];
-/** The headers of a refusal to a connection that sent no valid request. */
-export const RAW_REFUSAL_HEADERS = [...JSON_HEADERS, ...NO_STORE];
 
 /**
  * Returns the headers of an error as one array of names and values in turn. A header that an error must not set is

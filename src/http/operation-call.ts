@@ -2,8 +2,8 @@
 // within the time limit of the operation.
 
 import { refusal } from '../base/errors.ts';
-import { describeError, type Log } from '../base/log.ts';
-import { isThenable } from '../base/values.ts';
+import { describeError, idsOf } from '../base/log.ts';
+import { isObject, isThenable } from '../base/values.ts';
 import type { Problem } from '../contract/contract.ts';
 import { isReply } from '../controller/reply.ts';
 import type { ControllerParams } from '../controller.ts';
@@ -14,34 +14,17 @@ import type { Query } from './body/form.ts';
 import type { CurrentExchange } from './current-exchange.ts';
 import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
 import { Params, type ParamsParts } from './params.ts';
-import { idsOf } from './request-event.ts';
 
-export interface CallOptions {
+export interface CallOptions extends ParamsParts {
   readonly fail: Responder['fail'];
-  readonly log: Log;
   /** OPERATION_TIMEOUT in milliseconds. */
   readonly operationTimeout: number;
   readonly currentExchange: CurrentExchange;
-  readonly params: ParamsParts;
 }
 
-/** Sends the result of an operation as an answer. */
-export type AnswerWith = (exchange: Exchange, result: unknown) => void;
+export function createCallSteps(options: CallOptions) {
+  const { fail, log, operationTimeout, currentExchange } = options;
 
-export interface CallSteps {
-  /** Wraps a step that comes before the body, so that the time limit of the operation also covers this step. */
-  timed(step: Step): Step;
-  readonly checkTypes: Step;
-  callOperation(answer: AnswerWith): Step;
-}
-
-export function createCallSteps({
-  fail,
-  log,
-  operationTimeout,
-  currentExchange,
-  params: paramsParts,
-}: CallOptions): CallSteps {
   function checkTypes(exchange: Exchange): Outcome {
     const { check } = exchange.choice.operation;
     if (check === undefined) return undefined;
@@ -62,13 +45,13 @@ export function createCallSteps({
     );
   }
 
-  function callOperation(answer: AnswerWith): Step {
+  function callOperation(answer: Responder['result']): Step {
     return (exchange): Outcome => {
       const { operation } = exchange.choice;
       const { data, query, bytes } = exchange.input as RequestInput;
       // The exchange drops its reference to the data, so the operation alone decides how long the data stays in memory.
       exchange.input = undefined;
-      const params = new Params(exchange, query as Query, paramsParts, bytes);
+      const params = new Params(exchange, query as Query, options, bytes);
       const result = currentExchange.isNeeded(exchange, operation.method)
         ? currentExchange.run(exchange, operation.method, () => perform(operation, data, params, exchange))
         : perform(operation, data, params, exchange);
@@ -89,7 +72,7 @@ export function createCallSteps({
     };
   }
 
-  function answerInTime(exchange: Exchange, result: unknown, answer: AnswerWith): void {
+  function answerInTime(exchange: Exchange, result: unknown, answer: Responder['result']): void {
     if (exchange.isAnswered) {
       discardResult(result);
       logLateEnd(exchange);
@@ -124,6 +107,7 @@ export function createCallSteps({
     exchange.timeLeft = Math.max(1, timeout - (performance.now() - exchange.clockStartedAt));
   }
 
+  /** Wraps a step that comes before the body, so that the time limit of the operation also covers this step. */
   function timed(step: Step): Step {
     return function timedStep(exchange): Outcome {
       const outcome = step(exchange);
@@ -163,12 +147,8 @@ function invalidData(problems: readonly Problem[]): Error {
 function dataSourceOf({ data, query, bytes }: RequestInput): 'query' | 'nothing' | 'form' | 'body' {
   if (data === query) return 'query';
   if (bytes === undefined || bytes.length === 0) return 'nothing';
-  return isForm(data) ? 'form' : 'body';
-}
-
-/** Says whether the data is a form. Only a form is decoded to an object without a prototype. */
-function isForm(data: unknown): boolean {
-  return typeof data === 'object' && data !== null && Object.getPrototypeOf(data) === null;
+  // Only a form is decoded to an object without a prototype.
+  return isObject(data) && Object.getPrototypeOf(data) === null ? 'form' : 'body';
 }
 
 /**

@@ -1,8 +1,7 @@
 // `params.log`: the messages of a controller, as lines of the service's log that name the request.
-import type { Log, LogFields } from '../base/log.ts';
+import { idsOf, type Log, type LogFields } from '../base/log.ts';
 import type { OperationLog } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
-import { idsOf } from './request-event.ts';
 
 /** The fields of a line that only the service sets. */
 const RESERVED: ReadonlySet<string> = new Set([

@@ -3,7 +3,7 @@
 import { parseRate, type Rate } from '../base/rate.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import { addressOf, networkOf, type TrustedProxies } from './address.ts';
-import type { Exchange, Step } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 
 export interface RateOptions {
   readonly limiter: Pick<RateLimiter, 'check'>;
@@ -12,17 +12,7 @@ export interface RateOptions {
   readonly proxies: TrustedProxies;
 }
 
-export interface RateSteps {
-  /** Checks the rate of the key. Without a key, checks the rate of the address. */
-  readonly checkRate: Step;
-  /**
-   * Checks the `limit` of the operation, which counts for each key. Without a key, the limit counts for each user, and
-   * without a user for each address.
-   */
-  readonly checkLimit: Step;
-}
-
-export function createRateSteps({ limiter, addressRate, proxies }: RateOptions): RateSteps {
+export function createRateSteps({ limiter, addressRate, proxies }: RateOptions) {
   const parsedRates = new Map<string, Rate>();
   const network = (exchange: Exchange) => networkOf(addressOf(exchange, proxies));
 
@@ -37,16 +27,20 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions):
   }
 
   return {
-    checkRate(exchange) {
+    /** Checks the rate of the key. Without a key, checks the rate of the address. */
+    checkRate(exchange: Exchange): undefined {
       const { caller } = exchange;
       if (caller === undefined) {
         if (addressRate !== undefined) limiter.check('address', network(exchange), addressRate);
       } else if (caller.limit !== undefined) limiter.check('credential', caller.application.id, caller.limit);
-      return undefined;
     },
-    checkLimit(exchange) {
+    /**
+     * Checks the `limit` of the operation, which counts for each key. Without a key, the limit counts for each user,
+     * and without a user for each address.
+     */
+    checkLimit(exchange: Exchange): undefined {
       const { limit } = exchange.choice.operation.settings;
-      if (limit === undefined) return undefined;
+      if (limit === undefined) return;
       const { group, operation, application, userId } = exchange;
       // The id of a user may be any text, so the kind of the caller is written before the id. No operation has a line
       // break in its name, so the line break ends the name.
@@ -57,7 +51,6 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions):
             ? `address ${network(exchange)}`
             : `user ${userId}`;
       limiter.check('operation', `${group}.${operation}\n${who}`, rateOf(limit));
-      return undefined;
     },
   };
 }

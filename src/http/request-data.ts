@@ -7,6 +7,7 @@ import { streamBody } from './body/stream.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 
 export interface DataOptions {
+  /** Maximum bytes of a request body. */
   readonly bodyLimit: number;
   readonly intake: Intake;
   /** Continues with the next step. */

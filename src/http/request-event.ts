@@ -6,7 +6,6 @@
 // channel('gatefold:operation')          runs the code of a controller or of the service file: bind a store to it
 import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { RequestIds } from '../base/events.ts';
 import { splitRouteName } from '../base/route-name.ts';
 import { formatTraceparent, parseTraceparent, type TraceContext } from '../base/traceparent.ts';
 import type { BackgroundEvent, RequestEvent, SpanOptions, Trace } from '../controller/trace.ts';
@@ -108,8 +107,8 @@ export function serveFollowed(
   serve: (exchange: Exchange) => void,
 ): void {
   const { traceparent } = exchange.head;
-  if (parent !== undefined) exchange.trace = parent.trace;
-  else if (traceparent !== undefined) exchange.trace = receivedTrace(traceparent);
+  const context = traceparent === undefined ? undefined : parseTraceparent(traceparent);
+  exchange.trace = parent === undefined ? context && new ReceivedTrace(context) : parent.trace;
   if (!isFollowed(requests)) return serve(exchange);
   const event = new ExchangeEvent(exchange, parent, parts);
   exchange.event = event;
@@ -161,12 +160,6 @@ export function followBackground({ event: request }: Exchange, work: PromiseLike
   });
 }
 
-/** Returns the log fields that name a request. */
-export function idsOf({ requestId, trace }: Pick<Exchange, 'requestId' | 'trace'>): RequestIds {
-  if (trace === undefined) return { request_id: requestId };
-  return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
-}
-
 /** The trace of the caller, which this service continues without a span of its own. */
 class ReceivedTrace implements Trace {
   readonly #context: TraceContext;
@@ -192,19 +185,8 @@ class ReceivedTrace implements Trace {
   }
 }
 
-function receivedTrace(header: string): Trace | undefined {
-  const context = parseTraceparent(header);
-  return context && new ReceivedTrace(context);
-}
-
-interface KeptRoute {
-  readonly page: string;
-  readonly depth: number;
-  readonly route: string;
-}
-
 /** A cache of the last path template of each operation. Nearly all requests of an operation have the same template. */
-const keptRoutes = new WeakMap<Operation, KeptRoute>();
+const keptRoutes = new WeakMap<Operation, { page: string; depth: number; route: string }>();
 
 /** Returns the template of the path by which an operation was found. The result is undefined when none was found. */
 function routeOf(exchange: Exchange, base: string): string | undefined {

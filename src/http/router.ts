@@ -61,7 +61,6 @@ export function createRouter(routes: readonly Route[], basePath = '/api'): Route
   };
 }
 
-/** Returns the first fitting row that takes the method. */
 export function firstFit(matches: readonly RouteMatch[], method: string): RouteMatch | undefined {
   for (const match of matches) {
     if (takesMethod(match.route, method)) return match;

@@ -1,29 +1,21 @@
 // The steps of a request, in their order, for each row of routes.ts. Each step is in a file of its own.
 
-import type { Log } from '../base/log.ts';
-import type { Rate } from '../base/rate.ts';
 import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
-import type { RateLimiter } from '../limits/rate-limiter.ts';
-import type { TrustedProxies } from './address.ts';
-import type { Responder } from './answer/response.ts';
-import type { BackgroundWork } from './background.ts';
-import type { Intake } from './body/body.ts';
 import { type CallerTable, checkRights, createIdentifyCaller } from './caller.ts';
 import { createCheckCaller } from './caller-check.ts';
-import type { CurrentExchange } from './current-exchange.ts';
-import type { CapturedAnswer, Exchange, Step, ToolCall } from './exchange.ts';
+import type { Exchange, Step } from './exchange.ts';
 import { createFindOperation, createLocateGroup } from './find-operation.ts';
-import { createCallSteps } from './operation-call.ts';
+import { type CallOptions, createCallSteps } from './operation-call.ts';
 import type { Choice } from './operation-choice.ts';
 import { createOriginSteps } from './origin-check.ts';
-import { createRateSteps } from './rates.ts';
-import { createReadData } from './request-data.ts';
+import { createRateSteps, type RateOptions } from './rates.ts';
+import { createReadData, type DataOptions } from './request-data.ts';
 import type { RouteTarget } from './routes.ts';
-import { checkTool, createCheckPage, createMessageSteps, type ToolServer } from './tool-calls.ts';
+import { checkTool, createCheckPage, createMessageSteps, type MessageParts } from './tool-calls.ts';
 
 /** The answer of an explicit handler. The body carries a secret, so it is never cached. */
 export interface ExplicitAnswer {
@@ -33,34 +25,16 @@ export interface ExplicitAnswer {
 
 export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promise<ExplicitAnswer>;
 
-export interface StepParts {
+export interface Destinations {
   readonly groups: Pick<Groups, 'find' | 'locate'>;
-  readonly credentials: CallerTable;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
+  /** The handlers of the OpenAPI document and of the page that shows it. Both are called like operations. */
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
-  /** The tools of the service; undefined when MCP is off. */
-  readonly tools: ToolServer | undefined;
-  readonly toolAccess: 'on' | 'application' | 'off';
-  /** Calls an operation within the request that brings the message. */
-  readonly callTool: (outer: Exchange, call: ToolCall) => Promise<CapturedAnswer>;
-  readonly limiter: Pick<RateLimiter, 'check'>;
-  /** The rate of callers without a key; undefined when there is no limit. */
-  readonly addressRate: Rate | undefined;
-  readonly proxies: TrustedProxies;
-  readonly respond: Responder;
-  readonly log: Log;
-  readonly background: BackgroundWork;
-  /** BASE_PATH. */
-  readonly base: string;
-  readonly currentExchange: CurrentExchange;
-  /** OPERATION_TIMEOUT in milliseconds. */
-  readonly operationTimeout: number;
-  /** Maximum bytes of a request body. */
-  readonly bodyLimit: number;
-  readonly intake: Intake;
+}
+
+export interface StepParts extends Destinations, RateOptions, DataOptions, CallOptions, MessageParts {
+  readonly credentials: CallerTable;
   readonly isSecure: boolean;
-  /** Continues a request with its next step. */
-  readonly resume: (exchange: Exchange) => void;
 }
 
 /**
@@ -71,23 +45,12 @@ export type StepRows = Readonly<Record<RouteTarget | 'mcp.call', readonly Step[]
 
 /** @returns a function that makes the steps for a service file; its argument is undefined when there is no such file */
 export function prepareSteps(parts: StepParts): (service: LoadedService | undefined) => StepRows {
-  const { groups, credentials, identity, docs, limiter, addressRate, proxies, respond, log } = parts;
-  const { tools, toolAccess: access, callTool: call } = parts;
-  const { background, base, currentExchange, operationTimeout, bodyLimit, intake, isSecure, resume } = parts;
-  const { fail } = respond;
-  const params = { log, background, proxies, base };
-  const { checkRate, checkLimit } = createRateSteps({ limiter, addressRate, proxies });
-  const readData = createReadData({ bodyLimit, intake, resume, fail });
+  const { groups, credentials, identity, docs, respond } = parts;
+  const { checkRate, checkLimit } = createRateSteps(parts);
+  const readData = createReadData(parts);
   const locateGroup = createLocateGroup(groups);
-  const { timed, checkTypes, callOperation } = createCallSteps({
-    fail,
-    log,
-    operationTimeout,
-    currentExchange,
-    params,
-  });
-
-  const message = createMessageSteps({ tools, access, respond, call });
+  const { timed, checkTypes, callOperation } = createCallSteps(parts);
+  const message = createMessageSteps(parts);
 
   function answerSecret(exchange: Exchange, result: unknown): void {
     const { status, body } = result as ExplicitAnswer;
@@ -95,10 +58,10 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   }
 
   return (service) => {
-    const checkOrigin = createOriginSteps(service?.cors, isSecure);
+    const checkOrigin = createOriginSteps(service?.cors, parts.isSecure);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
     const findOperation = createFindOperation(groups, service?.strict);
-    const checkCaller = timed(createCheckCaller(service, params, currentExchange));
+    const checkCaller = timed(createCheckCaller(service, parts, parts.currentExchange));
     const callerSteps: readonly Step[] = [
       ...checkOrigin, //                403: a page of another origin, when browsers send cookies
       identifyCaller, //                401: whose key it is, if there is one

@@ -11,7 +11,6 @@ export interface TargetPath {
   readonly trailingSlash: boolean;
 }
 
-/** Returns the index at which the path ends. */
 export function pathEnd(target: string): number {
   const mark = target.indexOf('?');
   return mark < 0 ? target.length : mark;

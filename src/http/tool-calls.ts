@@ -3,6 +3,7 @@
 // with the same caller, and passes the steps that come after these for any request. This file reads no message: mcp/
 // does.
 import type { IncomingHttpHeaders } from 'node:http';
+import { JSON_TYPE } from '../base/envelope.ts';
 import { type HttpError, refusal } from '../base/errors.ts';
 import { groupNameOf } from '../base/page-name.ts';
 import type { Access } from '../controller/operations.ts';
@@ -52,13 +53,13 @@ export interface MessageAnswer {
 }
 
 export interface MessageParts {
-  readonly tools: ToolServer | undefined;
-  readonly access: 'on' | 'application' | 'off';
+  /** Answers the messages of the Model Context Protocol; undefined when MCP is off. */
+  readonly tools?: ToolServer | undefined;
+  readonly toolAccess: 'on' | 'application' | 'off';
   readonly respond: Responder;
-  readonly call: (outer: Exchange, call: ToolCall) => Promise<CapturedAnswer>;
+  /** Calls an operation within the request that brings the message. */
+  readonly callTool: (outer: Exchange, call: ToolCall) => Promise<CapturedAnswer>;
 }
-
-const JSON_TYPE = 'application/json; charset=UTF-8';
 
 /** Headers of the message that say nothing about the call. */
 const OF_MESSAGE =
@@ -67,7 +68,7 @@ const OF_MESSAGE =
 /**
  * @returns the three steps that only a message has: one before its key is read, one after its rate, and one at its end
  */
-export function createMessageSteps({ tools, access, respond, call }: MessageParts) {
+export function createMessageSteps({ tools, toolAccess, respond, callTool }: MessageParts) {
   function begin(exchange: Exchange): undefined {
     if (tools === undefined) throw refusal('GROUP_NOT_FOUND');
     exchange.formatRefusal = (error, requestId) => ({
@@ -82,7 +83,7 @@ export function createMessageSteps({ tools, access, respond, call }: MessagePart
   }
 
   function checkApplication({ application }: Exchange): undefined {
-    if (access !== 'application' || application !== undefined) return;
+    if (toolAccess !== 'application' || application !== undefined) return;
     throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
   }
 
@@ -95,7 +96,7 @@ export function createMessageSteps({ tools, access, respond, call }: MessagePart
         headers: exchange.request.headers,
         identifyUser: async () => void (await authenticate(exchange)),
         mayCall: (tool) => mayCall(exchange, tool),
-        call: (wanted) => call(exchange, wanted),
+        call: (call) => callTool(exchange, call),
       };
       (tools as ToolServer).answer(data, conversation).then(
         ({ status, body }) => {

@@ -103,7 +103,9 @@ export function createCertificates({
         ? [folder.certificatePath, folder.certificatePath]
         : [tlsCert ?? '', tlsKey ?? ''];
       live = createLivePair({ certPath, keyPath, mayComeLater: usesAcme, log, onPair });
-      await listenHttp();
+      await httpPort?.listen().catch((error: unknown) => {
+        throw new Error(`HTTP_PORT: Cannot listen on port ${settings.httpPort}: ${describeFailure(error)}`);
+      });
       if (usesAcme) renewals = startRenewals();
       timers.push(setInterval(checkDue, CHECK_INTERVAL), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
       if (live.current() === undefined) {
@@ -145,12 +147,6 @@ export function createCertificates({
       httpPort?.close();
     },
   };
-
-  async function listenHttp(): Promise<void> {
-    await httpPort?.listen().catch((error: unknown) => {
-      throw new Error(`HTTP_PORT: Cannot listen on port ${settings.httpPort}: ${describeFailure(error)}`);
-    });
-  }
 
   function startRenewals(): Renewals {
     const send = createSend({ userAgent: `gatefold/${version}`, ca });

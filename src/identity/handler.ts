@@ -1,9 +1,11 @@
 // Handles /api/idp-signin and /api/register: verifies the identity, then finds or creates its rows in the credentials
 // table. The table is an argument (`Accounts`). The caller writes the response.
 import { join } from 'node:path';
-import { type HttpError, refusal } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
+import { refusal } from '../base/errors.ts';
+import { idsOf, type Log } from '../base/log.ts';
+import type { Fields } from '../base/values.ts';
 import type { CallingApplication, ControllerParams } from '../controller.ts';
+import type { VerifiedIdentity } from './claims.ts';
 import type { Fetch } from './fetch-json.ts';
 import { type VerifiedToken, verifyIdToken } from './id-token.ts';
 import { type IdentityRequest, parseRegister, parseSignIn } from './identity-request.ts';
@@ -67,19 +69,13 @@ export interface IdentityOptions {
   readonly now?: () => number;
   /** A monotonic clock in milliseconds. It measures how long keys are cached. */
   readonly clock?: () => number;
-  /** Milliseconds between two reads of the providers' file. */
-  readonly pollMs?: number;
 }
 
 /** @throws Error one line, when the providers' file exists and cannot be read */
-export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchAndClocks }: IdentityOptions): Identity {
+export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: IdentityOptions): Identity {
   const keys = createKeySets({ log, ...fetchAndClocks });
-  const providers = createProviders({
-    path: join(dataDir, 'identity-providers.json'),
-    log,
-    pollMs,
-    onChange: keys.retain,
-  });
+  const path = join(dataDir, 'identity-providers.json');
+  const providers = createProviders({ path, log, onChange: keys.retain });
   return { signin, register, status, close: providers.close };
 
   async function signin(data: unknown, params: ControllerParams): Promise<IdentityAnswer> {
@@ -90,11 +86,7 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchA
     const row = chooseRow(rows, request.application);
     if (row === undefined) throw refusal('NOT_REGISTERED', 'This identity has no application with this id or name');
     const { token, expiresAt } = accounts.issueSession(row.id);
-    log.info('identity-signed-in', {
-      ...idsOf(params),
-      provider: provider.name,
-      application: row.application.id,
-    });
+    log.info('identity-signed-in', { ...idsOf(params), provider: provider.name, application: row.application.id });
     return {
       status: 200,
       body: {
@@ -115,11 +107,7 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchA
     const { row, token } = await accounts.register(
       description === undefined ? { owner, name } : { owner, name, description },
     );
-    log.info('identity-registered', {
-      ...idsOf(params),
-      provider: provider.name,
-      application: row.application.id,
-    });
+    log.info('identity-registered', { ...idsOf(params), provider: provider.name, application: row.application.id });
     return {
       status: 201,
       body: { user: describeUser(identity), application: describeApplication(row), authorization: token },
@@ -148,18 +136,15 @@ export function createIdentity({ dataDir, log, accounts, pollMs = 300, ...fetchA
  * logs the reason, which it takes from the `cause`.
  */
 function toRefusal(cause: unknown): unknown {
-  if (cause instanceof InvalidToken) return invalidToken(cause);
+  // RFC 6750 section 3.1 defines this answer.
+  if (cause instanceof InvalidToken)
+    return refusal('INVALID_ID_TOKEN', undefined, {
+      headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
+      cause,
+    });
   if (cause instanceof KeysUnavailable)
     return refusal('IDENTITY_UNAVAILABLE', undefined, { headers: { 'Retry-After': '30' }, cause });
   return cause;
-}
-
-/** Makes the answer for an invalid token that RFC 6750 section 3.1 defines. */
-function invalidToken(cause: InvalidToken): HttpError {
-  return refusal('INVALID_ID_TOKEN', undefined, {
-    headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
-    cause,
-  });
 }
 
 /**
@@ -177,20 +162,7 @@ function describeApplication({ application: { id, name } }: OwnedRow): { id: str
   return { id, name };
 }
 
-function describeUser({
-  issuer,
-  subject,
-  email,
-  emailVerified,
-  name,
-  picture,
-}: VerifiedToken['identity']): Record<string, unknown> {
+function describeUser({ issuer, subject, email, emailVerified, name, picture }: VerifiedIdentity): Fields {
   // JSON.stringify leaves out claims that the token does not have.
   return { issuer, subject, email, email_verified: emailVerified, name, picture };
-}
-
-function idsOf({ requestId, trace }: ControllerParams): { request_id: string; trace_id?: string; span_id?: string } {
-  const { traceId, spanId } = trace;
-  if (traceId === undefined || spanId === undefined) return { request_id: requestId };
-  return { request_id: requestId, trace_id: traceId, span_id: spanId };
 }

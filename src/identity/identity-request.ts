@@ -2,7 +2,7 @@
 // post of Google Identity Services is checked against its cookie. id-token.ts verifies the token.
 
 import { type HttpError, refusal } from '../base/errors.ts';
-import { isObject } from '../base/values.ts';
+import { type Fields, isObject } from '../base/values.ts';
 import type { ControllerParams } from '../controller.ts';
 import { isSameSecret } from './claims.ts';
 
@@ -52,13 +52,12 @@ export function parseRegister(data: unknown, params: ControllerParams): Register
   return request;
 }
 
-function parseFields(data: unknown): Record<string, unknown> {
-  if (typeof data !== 'object' || data === null || Array.isArray(data))
-    throw invalidData('The body must be an object or a form');
-  return data as Record<string, unknown>;
+function parseFields(data: unknown): Fields {
+  if (!isObject(data)) throw invalidData('The body must be an object or a form');
+  return data;
 }
 
-function parseCredential({ credential, nonce }: Record<string, unknown>): IdentityRequest {
+function parseCredential({ credential, nonce }: Fields): IdentityRequest {
   // A repeated form field arrives as an array.
   if (typeof credential !== 'string' || credential === '') throw invalidData('credential must be an ID token, as text');
   if (nonce !== undefined && (typeof nonce !== 'string' || nonce === '' || nonce.length > MAX_NONCE_LENGTH)) {
@@ -89,7 +88,7 @@ function parseText(value: unknown, label: string, max: number): string | undefin
  * but can neither read nor set this site's cookies. A JSON body needs no token, because a foreign page cannot post JSON
  * here.
  */
-function checkDoubleSubmit(fields: Record<string, unknown>, { request }: ControllerParams): void {
+function checkDoubleSubmit(fields: Fields, { request }: ControllerParams): void {
   if (!isForm(request.headers['content-type'])) return;
   const cookies = readCookies(request.headers.cookie, 'g_csrf_token');
   const token = fields.g_csrf_token;

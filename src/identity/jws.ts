@@ -1,11 +1,11 @@
 // Parses compact JWS (RFC 7515 section 3.1) and verifies its signature with a given key. claims.ts checks the claims,
-// and id-token.ts chooses the issuer. `verifySignature` exists to run public test vectors against this file.
+// and id-token.ts chooses the issuer.
 import type { VerifyKeyObjectInput } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS } from './algorithms.ts';
 import { decodeBase64url, parseJsonObject } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
-import { parseKey, parseKeySet, selectKey, type VerificationKey } from './keys.ts';
+import type { VerificationKey } from './keys.ts';
 
 export const MAX_TOKEN_LENGTH = 16_384;
 const MAX_KID_LENGTH = 256;
@@ -71,32 +71,4 @@ function hasValidSignature(jws: Jws, hash: string | null, key: VerifyKeyObjectIn
   } catch {
     return false; // OpenSSL throws at some malformed signatures.
   }
-}
-
-/**
- * Verifies the signature of a compact JWS alone, without its claims.
- *
- * @param jwkOrKeySet `{keys: [JWK, …]}`, or one JWK; if that JWK has no `kid`, the token's `kid` does not matter
- * @param allowedAlgorithms case-sensitive names; an unsupported name has no effect
- * @throws InvalidToken with the reason; @throws Error when `jwkOrKeySet` is a set that cannot be read
- */
-export function verifySignature(
-  token: unknown,
-  jwkOrKeySet: unknown,
-  allowedAlgorithms: readonly string[],
-): { header: Readonly<Record<string, unknown>>; payload: Buffer } {
-  const jws = parseJws(token);
-  if (!allowedAlgorithms.includes(jws.alg)) throw new InvalidToken('alg-not-allowed');
-  const key = chooseKey(jwkOrKeySet, jws);
-  if (key === undefined) throw new InvalidToken('key-unknown');
-  checkSignedBy(jws, key);
-  return { header: jws.header, payload: jws.payload };
-}
-
-function chooseKey(jwkOrKeySet: unknown, { alg, kid }: Jws): VerificationKey | undefined {
-  const isSet = typeof jwkOrKeySet === 'object' && jwkOrKeySet !== null && Object.hasOwn(jwkOrKeySet, 'keys');
-  if (isSet) return selectKey(parseKeySet(jwkOrKeySet), { alg, kid });
-  const key = parseKey(jwkOrKeySet);
-  if (!('key' in key)) throw new InvalidToken('key-unfit');
-  return selectKey([key], { alg, kid: key.kid === undefined ? undefined : kid });
 }

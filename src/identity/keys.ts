@@ -3,7 +3,7 @@
 
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
-import { isObject } from '../base/values.ts';
+import { type Fields, isObject } from '../base/values.ts';
 import { ALGORITHMS, type Algorithm } from './algorithms.ts';
 import { decodeBase64url } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
@@ -34,11 +34,9 @@ const MIN_MODULUS_BITS = 2048;
 /** The longest modulus that is accepted, in bits, which is also OpenSSL's limit. Larger keys only cost CPU time. */
 const MAX_MODULUS_BITS = 16_384;
 
-/** @param value anything @returns the key, or why it cannot be used */
-export function parseKey(value: unknown): VerificationKey | UnusableKey {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return { kid: undefined, unusable: 'not an object' };
-  const jwk = value as Record<string, unknown>;
+/** @param jwk anything @returns the key, or why it cannot be used */
+export function parseKey(jwk: unknown): VerificationKey | UnusableKey {
+  if (!isObject(jwk)) return { kid: undefined, unusable: 'not an object' };
   const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
   const unusable = (reason: string): UnusableKey => ({ kid, unusable: reason });
 
@@ -69,7 +67,7 @@ export function parseKey(value: unknown): VerificationKey | UnusableKey {
   return { kid, algorithms, key, modulusBytes: Math.ceil(modulusLength / 8) };
 }
 
-function importKey(jwk: Record<string, unknown>, { kty, crv, coordinateBytes }: Algorithm): KeyObject | undefined {
+function importKey(jwk: Fields, { kty, crv, coordinateBytes }: Algorithm): KeyObject | undefined {
   // Only these members of the JWK are given to Node, without x5c, x5u or others.
   const members: JsonWebKeyInput['key'] = crv === undefined ? { kty } : { kty, crv };
   for (const name of PUBLIC_MEMBERS[kty]) {

@@ -86,9 +86,8 @@ function parseJsonList(text: string): unknown[] {
   return value;
 }
 
-function parseRow(value: unknown): Provider {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('it is not an object');
-  const row = value as Record<string, unknown>;
+function parseRow(row: unknown): Provider {
+  if (!isObject(row)) throw new Error('it is not an object');
   const name = readName(row);
   if (name === undefined) throw new Error('its name is not a text of 1 to 100 printable characters');
   const unknown = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));

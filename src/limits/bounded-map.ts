@@ -7,7 +7,6 @@ export interface BoundedMap<V> {
   set(key: string, value: V): void;
   /** Returns the entries; those in the young half come first. */
   entries(): Iterable<[string, V]>;
-  /** Returns the number of entries. */
   size(): number;
 }
 

@@ -8,7 +8,6 @@ import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
 import { type Bucket, callerName, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
 
-/** The kind of caller that a limit is counted for. */
 export type LimitKind = 'credential' | 'address' | 'operation';
 
 /** The tokens that a caller has spent in this worker since the last report. */

@@ -11,7 +11,6 @@ export interface SharedRatesOptions {
    * Subtracts spent tokens at the store. @returns the tokens that are left; undefined when the store cannot be reached
    */
   readonly spend: (spendings: readonly Spending[]) => Promise<readonly number[] | undefined>;
-  /** The number of machines that share the rates. */
   readonly machines: () => number;
   /** A clock in milliseconds that never goes back. */
   readonly now?: () => number;

@@ -4,6 +4,7 @@
 import type { ErrorDetail } from '../base/errors.ts';
 import type { Segment } from '../base/route-name.ts';
 import type { Fields } from '../base/values.ts';
+import { stepOf } from '../contract/check/run.ts';
 import type { Tool } from './tool-list.ts';
 
 export type CallRequest =
@@ -23,8 +24,7 @@ export function createCallRequest(tool: Tool, given: unknown, basePath: string):
   };
   const parts = tool.definition.inputSchema.properties as Readonly<Record<string, Part>>;
   const fields = fieldsOf(given ?? {}, '', report);
-  for (const name of Object.keys(fields))
-    if (!Object.hasOwn(parts, name)) report(pointerOf(name), adviseOn(name, parts));
+  for (const name of Object.keys(fields)) if (!Object.hasOwn(parts, name)) report(stepOf(name), adviseOn(name, parts));
   for (const [name, part] of Object.entries(parts)) reportUnknown(name, part, own(fields, name), report);
   const path = tool.segments.map((segment) => pathOf(segment, fieldsOf(own(fields, 'path'), '/path', report), report));
   const query = queryOf(fieldsOf(own(fields, 'query'), '/query', report), report);
@@ -67,7 +67,7 @@ function reportUnknown(
   const known = Object.keys(properties);
   for (const name of Object.keys(value))
     if (!known.includes(name))
-      report(`/${part}${pointerOf(name)}`, `is unknown: ${part} takes ${known.slice(0, MAX_PROBLEMS).join(', ')}`);
+      report(`/${part}${stepOf(name)}`, `is unknown: ${part} takes ${known.slice(0, MAX_PROBLEMS).join(', ')}`);
 }
 
 type Report = (pointer: string, message: string) => void;
@@ -85,7 +85,7 @@ function fieldsOf(value: unknown, pointer: string, report: Report): Fields {
 
 function pathOf(segment: Segment, fields: Fields, report: Report): string {
   if (segment.literal !== undefined) return encodeURIComponent(segment.literal);
-  const pointer = `/path${pointerOf(segment.name)}`;
+  const pointer = `/path${stepOf(segment.name)}`;
   const text = textOf(own(fields, segment.name));
   if (text === undefined || text === '') {
     report(pointer, own(fields, segment.name) === undefined ? 'is missing' : 'must be a text or a number');
@@ -103,7 +103,7 @@ function pathOf(segment: Segment, fields: Fields, report: Report): string {
 function queryOf(fields: Fields, report: Report): string {
   const pairs: string[] = [];
   for (const [name, value] of Object.entries(fields)) {
-    const pointer = `/query${pointerOf(name)}`;
+    const pointer = `/query${stepOf(name)}`;
     if (value === null) continue;
     for (const item of Array.isArray(value) ? value : [value]) {
       const text = textOf(item);
@@ -134,8 +134,4 @@ function bodyOf(value: unknown, report: Report): string | undefined {
     report('/body', 'is nested too deeply');
     return undefined;
   }
-}
-
-function pointerOf(name: string): string {
-  return `/${name.slice(0, 100).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }

@@ -4,6 +4,7 @@
 // - 2025-11-25: a client begins with the message `initialize`.
 // The files in http/ do the routing, the check of rights and the call itself.
 import type { HttpError } from '../base/errors.ts';
+import type { DocumentInfo } from '../docs/openapi.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Conversation, MessageAnswer, ToolServer } from '../http/tool-calls.ts';
 import { rulesOf } from '../service/access.ts';
@@ -15,7 +16,7 @@ import { describeTools, type Tool } from './tool-list.ts';
 export interface ToolServerParts {
   /** Returns all groups that serve now, by name. */
   readonly groups: () => Promise<readonly Group[]>;
-  readonly info: () => { readonly title: string; readonly version: string; readonly description?: string | undefined };
+  readonly info: () => DocumentInfo;
   readonly basePath: string;
 }
 

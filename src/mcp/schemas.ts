@@ -54,7 +54,7 @@ export function inputSchema({ operation, contract, place, defs }: InputParts): O
 
 function pathSchema(schema: Schema | undefined, names: readonly string[], defs: Defs): Schema | undefined {
   if (names.length === 0) return undefined;
-  const typed = (resolveReference(schema, defs).properties ?? {}) as Record<string, Schema>;
+  const typed = resolveReference(schema, defs).properties ?? {};
   const properties = Object.fromEntries(names.map((name) => [name, typed[name] ?? { type: 'string' }]));
   return { type: 'object', properties, required: names, additionalProperties: false };
 }
@@ -74,7 +74,7 @@ function joinSchemas(parts: readonly Schema[], defs: Defs): Schema {
 }
 
 function requiredOf(schema: Schema): readonly string[] {
-  return (schema.required as string[] | undefined) ?? [];
+  return schema.required ?? [];
 }
 
 /**
@@ -112,7 +112,7 @@ export function outputSchema(contract: OperationContract | undefined, defs: Defs
     body === 'json' && schema !== undefined && mayBeEmpty !== true ? objectSchema(schema, defs) : undefined,
   );
   const [first] = schemas;
-  if (first === undefined || schemas.includes(undefined)) return undefined;
+  if (first === undefined || !schemas.every((schema) => schema !== undefined)) return undefined;
   return withDefs(schemas.length === 1 ? first : { type: 'object', anyOf: schemas }, defs);
 }
 
@@ -124,7 +124,7 @@ function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   const target = resolveReference(schema, defs);
   if (target.type === 'object') return target;
   if (target.type === 'array') return { type: 'object', properties: { items: schema }, required: ['items'] };
-  const parts = target.anyOf as readonly Schema[] | undefined;
+  const parts = target.anyOf;
   const areObjects = parts?.every((part) => resolveReference(part, defs).type === 'object');
   return areObjects ? { type: 'object', ...target } : undefined;
 }

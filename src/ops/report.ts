@@ -11,20 +11,24 @@ import type { CredentialPiece, OperationPiece } from './request-counts.ts';
  */
 export const DELAY_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-export interface WorkerReport {
-  // Counts since the last report:
+/** The counts that are plain numbers. */
+export const COUNTERS = [
+  'cpuSeconds',
+  'credentialReloads',
+  'credentialReloadFailures',
+  'keyFetches',
+  'keyFailures',
+  'logLinesDropped',
+  'spansExported',
+  'spansDropped',
+] as const;
+
+export interface WorkerReport extends Readonly<Record<(typeof COUNTERS)[number], number>> {
+  // Counts since the last report, in addition to COUNTERS:
   readonly requests: readonly OperationPiece[];
   readonly credentials: readonly CredentialPiece[];
   readonly delays: HistogramPiece;
-  readonly cpuSeconds: number;
-  readonly credentialReloads: number;
-  readonly credentialReloadFailures: number;
-  readonly keyFetches: number;
-  readonly keyFailures: number;
   readonly rateLimited: Readonly<Record<LimitKind, number>>;
-  readonly logLinesDropped: number;
-  readonly spansExported: number;
-  readonly spansDropped: number;
   // The current state:
   readonly inFlight: number;
   /** The number of callers whose requests are counted against a rate limit. */

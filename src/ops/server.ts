@@ -5,10 +5,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
 import { maxSideConnections } from '../base/descriptors.ts';
-import { envelope, rawRefusal } from '../base/envelope.ts';
+import { envelope, JSON_TYPE, rawRefusal } from '../base/envelope.ts';
 import { isHttpError, refusal } from '../base/errors.ts';
 import { listen } from '../base/listen.ts';
 import { describeError, type Log } from '../base/log.ts';
+import { unixTime } from '../base/time.ts';
 import { version } from '../own-files.ts';
 import { limitConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
@@ -25,7 +26,6 @@ export interface OperationsServer {
    * @throws the system's error when it cannot listen
    */
   open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
-  /** Adds a worker's report. */
   addReport(pid: number, report: unknown): void;
   /** Makes /readyz answer `stopping` from now on. The port answers until the process ends. */
   setStopping(): void;
@@ -48,7 +48,6 @@ interface Page {
   readonly body: string;
 }
 
-const JSON_TYPE = 'application/json; charset=UTF-8';
 /** Maximum number of connections. Scrapers and probes need fewer. */
 const MAX_CONNECTIONS = 100;
 /** Milliseconds that a client has to send a request. Probes give up sooner. */
@@ -69,7 +68,7 @@ export function createOperationsServer({
   let requests = 0;
 
   const pages = new Map<string, (status: () => ServiceStatus) => Page>([
-    ['/livez', () => asJson(200, { status: 'alive', timestamp: Math.floor(Date.now() / 1000) })],
+    ['/livez', () => asJson(200, { status: 'alive', timestamp: unixTime() })],
     ['/readyz', (status) => asJson(readinessOf(status()) === 'ready' ? 200 : 503, describeReadiness(status()))],
     [
       '/metrics',
@@ -123,10 +122,7 @@ export function createOperationsServer({
         // `renderPage` checks the Host header, because a refusal by Node itself would have no envelope.
         requireHostHeader: false,
       });
-      limitConnections(server, {
-        maxConnections: maxSideConnections(MAX_CONNECTIONS),
-        answerTimeout: ANSWER_TIMEOUT,
-      });
+      limitConnections(server, { maxConnections: maxSideConnections(MAX_CONNECTIONS), answerTimeout: ANSWER_TIMEOUT });
       server.on('request', answer);
       server.on('checkExpectation', answer);
       server.on('clientError', refuseMalformed);

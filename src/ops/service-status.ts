@@ -6,7 +6,7 @@ import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { SupervisorStatus as OwnStatus } from '../supervisor/status.ts';
 import { addPiece, createHistogram, type Histogram } from './histogram.ts';
-import { DELAY_BOUNDS, type WorkerReport } from './report.ts';
+import { COUNTERS, DELAY_BOUNDS, type WorkerReport } from './report.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
 /** The status of the supervisor, of the certificate and of the store. `certificate` is undefined without HTTPS. */
@@ -33,19 +33,13 @@ export interface ReportingWorker {
 }
 
 /** Sums over all workers since the start, including those that have ended. */
-export interface Totals {
+export interface Totals extends Counters {
   readonly requests: RequestCounts;
   readonly delays: Histogram;
-  cpuSeconds: number;
-  credentialReloads: number;
-  credentialReloadFailures: number;
-  keyFetches: number;
-  keyFailures: number;
   readonly rateLimited: Record<LimitKind, number>;
-  logLinesDropped: number;
-  spansExported: number;
-  spansDropped: number;
 }
+
+type Counters = Record<(typeof COUNTERS)[number], number>;
 
 export interface ServiceStatus {
   /** The state of the supervisor. `supervisor` is undefined until the supervisor is created. */
@@ -82,15 +76,8 @@ export function createServiceWatch(
   const totals: Totals = {
     requests: createRequestCounts(),
     delays: createHistogram(DELAY_BOUNDS),
-    cpuSeconds: 0,
-    credentialReloads: 0,
-    credentialReloadFailures: 0,
-    keyFetches: 0,
-    keyFailures: 0,
     rateLimited: { credential: 0, address: 0, operation: 0 },
-    logLinesDropped: 0,
-    spansExported: 0,
-    spansDropped: 0,
+    ...(Object.fromEntries(COUNTERS.map((name) => [name, 0])) as Counters),
   };
   let latest: WorkerReport | undefined;
   let isStopping = false;
@@ -129,16 +116,9 @@ export function createServiceWatch(
     for (const piece of report.requests) totals.requests.add(piece);
     for (const [id, requests] of report.credentials) totals.requests.countCredential(id, requests);
     addPiece(totals.delays, report.delays);
-    totals.cpuSeconds += report.cpuSeconds;
-    totals.credentialReloads += report.credentialReloads;
-    totals.credentialReloadFailures += report.credentialReloadFailures;
-    totals.keyFetches += report.keyFetches;
-    totals.keyFailures += report.keyFailures;
+    for (const name of COUNTERS) totals[name] += report[name];
     for (const [kind, refusals] of Object.entries(report.rateLimited))
       totals.rateLimited[kind as LimitKind] += refusals;
-    totals.logLinesDropped += report.logLinesDropped;
-    totals.spansExported += report.spansExported;
-    totals.spansDropped += report.spansDropped;
   }
 
   function freeSlot(): number {

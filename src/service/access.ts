@@ -1,6 +1,7 @@
 // The rules of `access`: which forms a rule may have, and what each form demands of a caller. This file knows no
 // request: the files in http/ call it.
 import { isProxy } from 'node:util/types';
+import { isScope } from '../base/values.ts';
 import type { Access, AccessRule } from '../controller/operations.ts';
 
 export const ACCESS_FORM =
@@ -29,14 +30,6 @@ function isRule(value: unknown): boolean {
   );
 }
 
-/**
- * Says whether a value is a scope, in the form of the credentials table. A text with a space would be two scopes, so no
- * caller would ever have it.
- */
-export function isScope(value: unknown): boolean {
-  return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);
-}
-
 export function rulesOf(access: Access): readonly AccessRule[] {
   return Array.isArray(access) ? access : [access as AccessRule];
 }
@@ -44,11 +37,6 @@ export function rulesOf(access: Access): readonly AccessRule[] {
 /** Says whether an operation with this access never runs without a user. */
 export function requiresUser(access: Access): boolean {
   return rulesOf(access).includes('user');
-}
-
-/** Says whether a user may make a difference to this access. */
-export function mayTakeUser(access: Access): boolean {
-  return rulesOf(access).some((rule) => rule === 'user' || rule === 'caller' || typeof rule === 'function');
 }
 
 /** Describes an access for people, such as `user and scope notes:write`. @returns undefined when anyone may call */

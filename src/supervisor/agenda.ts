@@ -50,7 +50,7 @@ const RETRY = 'retry';
 
 export function createAgenda({ workers, log, pool, table, quarantine, watch, now }: AgendaOptions): Agenda {
   const retries = createRetries(workers, now);
-  const tally: Tally = { served: 0, rejected: 0, died: 0, replaced: 0 };
+  const tally: Tally = { generationsServed: 0, generationsRejected: 0, died: 0, replaced: 0 };
   let wanted: GenerationStep | undefined;
   let rejection: Rejection | undefined;
   /** Is true after `replacement-rejected` was logged. Retries of the replacement then do not log the event again. */
@@ -122,7 +122,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     if (step.kind === 'probe' && result.kind !== 'interrupted') retries.recordFailure('probe', took);
     switch (result.kind) {
       case 'serving':
-        tally.served++;
+        tally.generationsServed++;
         rejection = undefined;
         isReplacementRejectionLogged = false;
         for (const attempt of ['generation', 'workerStart', 'replacement'] as const) retries.forget(attempt);
@@ -172,7 +172,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
       log.error('generation-rejected', { generation, cause, ...facts, effect });
     }
     rejection = { generation, at: new Date(), failures, error };
-    tally.rejected++;
+    tally.generationsRejected++;
   }
 
   function holdReplacement({ difference, groups }: Extract<StepResult, { kind: 'differs' }>, took: number): void {

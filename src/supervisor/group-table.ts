@@ -9,7 +9,6 @@ import { hasFolders, listControllers } from '../groups/naming.ts';
 /** Groups by name, including those that did not load. */
 export type Groups = ReadonlyMap<string, GroupLoad>;
 
-/** The generation that serves. */
 export interface Serving {
   /** The number of the generation, or 0 when no generation serves yet. */
   readonly number: number;
@@ -21,7 +20,6 @@ export interface GroupTable {
   readonly current: Serving;
   /** The number of the newest generation whose load has begun. */
   readonly newest: number;
-  /** Begins to load a generation, and returns its number. */
   beginGeneration(): number;
   /**
    * Adds a new group that a worker imported while it served. `generation` is the worker's generation, which is not

@@ -5,8 +5,7 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { errorCode } from '../base/failure.ts';
-import { ADOPTS_ORPHANS } from '../base/system.ts';
+import { ADOPTS_ORPHANS, isAlive } from '../base/system.ts';
 
 export interface Ancestor {
   readonly parent: number;
@@ -73,13 +72,5 @@ async function describeProcess(pid: number): Promise<Ancestor | undefined> {
     }));
     const [, parent, command = ''] = /^\s*(\d+)\s+(.*)/.exec(stdout) ?? [];
     return parent === undefined ? undefined : { parent: Number(parent), command };
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return errorCode(error) !== 'ESRCH';
   }
 }

@@ -6,40 +6,25 @@ import { isatty } from 'node:tty';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import { modeOf } from '../base/system.ts';
-import type { GroupLoad } from '../groups/group-load.ts';
+import type { Announcer } from '../cli/announce.ts';
 import { createHints } from '../groups/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
-import type { CertificateStatus, Certificates } from '../https/certificates.ts';
+import type { Certificates } from '../https/certificates.ts';
 import { createLedger, type Ledger } from '../limits/ledger.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
+import type { OperationsServer } from '../ops/server.ts';
 import { packagePath } from '../own-files.ts';
-import type { SharedStore, StoreStatus } from '../store/link.ts';
+import type { SharedStore } from '../store/link.ts';
 import { createFolderWatch } from './folder/watch.ts';
 import { createGenerationFile } from './generation-file.ts';
 import { listGroups } from './group-table.ts';
 import { watchLaunchers } from './launcher.ts';
-import type { SupervisorStatus } from './status.ts';
 import { createSupervisor, type Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
 import { describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
 import type { EarlyWorker } from './workers/prefork.ts';
 import type { WorkerProcess } from './workers/worker-handle.ts';
 import type { WorkerOutput } from './workers/worker-output.ts';
-
-type ServiceState = SupervisorStatus & {
-  readonly certificate: CertificateStatus | undefined;
-  readonly store: StoreStatus | undefined;
-};
-
-/** The operations port: serves health and metrics. */
-export interface Operations {
-  /** @throws Error of the system when the port cannot be bound */
-  open(supervisor: () => ServiceState | undefined): Promise<void>;
-  /** Called when a worker has reported its counters. */
-  addReport(pid: number, metrics: unknown): void;
-  /** Called when the service begins to stop. */
-  setStopping(): void;
-}
 
 export interface ServeOptions {
   readonly settings: Settings;
@@ -51,7 +36,7 @@ export interface ServeOptions {
   /** Relays the output of the workers. `output` is undefined when they write to the same streams as this process. */
   readonly output?: WorkerOutput | undefined;
   /** The operations port. `operations` is undefined when OPS_PORT is off. */
-  readonly operations?: Operations | undefined;
+  readonly operations?: OperationsServer | undefined;
   /** The certificate that is in use. `certificates` is undefined for HTTP without TLS. */
   readonly certificates?: Certificates | undefined;
   /** The store that several machines share. `store` is undefined when the files of the data folder are used. */
@@ -60,13 +45,6 @@ export interface ServeOptions {
   readonly announcer?: Announcer | undefined;
   /** Called once the first generation serves. */
   readonly onServing?: (supervisor: Supervisor) => void;
-}
-
-/** Lists in the terminal which routes answer, and what was added or removed. */
-export interface Announcer {
-  readonly updateGroups: (loads: Iterable<GroupLoad>) => void;
-  /** Called once, when the service accepts connections at this address. */
-  readonly announceService: (url: string) => void;
 }
 
 /** Serves until a signal ends the process. */
@@ -100,8 +78,12 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     checkFolder(settings.controllersDir, log);
     await openOperations();
-    await awaitTable();
-    await awaitCertificate();
+    // When this machine has no replica of the store's credentials table, this waits for the table. A worker with an
+    // empty table would refuse all keys.
+    await store?.start().catch(failStart);
+    // The port of the service is bound after the certificate has come. An order of the first certificate may need its
+    // own listener on that port.
+    await certificates?.start().catch(failStart);
     if (isStopping()) return;
     const port = await openPort(settings.port, settings.host);
     if (isStopping()) return;
@@ -114,24 +96,15 @@ export async function serve(options: ServeOptions): Promise<void> {
     const onSpent = (worker: WorkerProcess, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = createSupervisor({
-      ...{
-        workers,
-        dir,
-        port,
-        drainTimeout,
-        acceptFor,
-        log,
-        onMetrics,
-        onSpent,
-        secureState: certificates?.state,
-        onGroups(loads) {
-          const groups = [...loads];
-          announcer?.updateGroups(groups);
-          hints.report(groups);
-        },
-        onResult: (result) => supervisor && generationFile.addResult(result, supervisor.status()),
-        onWorkers: () => !isStopping() && supervisor && generationFile.update(supervisor.status()),
+      ...{ workers, dir, port, drainTimeout, acceptFor, log, onMetrics, onSpent },
+      secureState: certificates?.state,
+      onGroups(loads) {
+        const groups = [...loads];
+        announcer?.updateGroups(groups);
+        hints.report(groups);
       },
+      onResult: (result) => supervisor && generationFile.addResult(result, supervisor.status()),
+      onWorkers: () => !isStopping() && supervisor && generationFile.update(supervisor.status()),
       createPool: (events) => createPool({ early, drainTimeout, events }),
       createWatch: (onChange) => createFolderWatch({ dir, log, onChange }),
     });
@@ -185,30 +158,14 @@ export async function serve(options: ServeOptions): Promise<void> {
       });
   }
 
+  function failStart({ message }: Error): never {
+    throw new StartError(message);
+  }
+
   async function createRates(): Promise<Pick<Ledger, 'spend'>> {
     if (store === undefined) return createLedger();
     const { createSharedLedger } = await import('../limits/shared-rates.ts');
     return createSharedLedger(store);
-  }
-
-  /**
-   * Waits for the credentials table of the store when this machine has no replica of the table. A worker with an empty
-   * table would refuse all keys.
-   */
-  async function awaitTable(): Promise<void> {
-    await store?.start().catch((error: Error) => {
-      throw new StartError(error.message);
-    });
-  }
-
-  /**
-   * Waits for the certificate before the port of the service is bound. An order of the first certificate may need its
-   * own listener on that port.
-   */
-  async function awaitCertificate(): Promise<void> {
-    await certificates?.start().catch((error: Error) => {
-      throw new StartError(error.message);
-    });
   }
 
   function stop(signal: NodeJS.Signals): void {

@@ -18,12 +18,16 @@ export interface Service {
   readonly workers: number;
   /** Milliseconds that a worker may take to drain. */
   readonly drainTimeout: number;
+  /** Every worker of every generation shares the socket of this port. */
   readonly port: Port;
   /**
    * Returns the certificates and keys that a worker needs for HTTPS. `secureState` is undefined for HTTP without TLS.
    */
   readonly secureState: (() => SecureState) | undefined;
-  /** Receives all groups whenever changed groups begin to serve. */
+  /**
+   * Receives the groups that serve from now on. Called when a generation begins to serve, and after each import of a
+   * new group.
+   */
   readonly onGroups: ((groups: Iterable<GroupLoad>) => void) | undefined;
   readonly log: Log;
   readonly pool: Pool;

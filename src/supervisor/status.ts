@@ -3,9 +3,9 @@ import type { GroupLoad } from '../groups/group-load.ts';
 import type { Agenda } from './agenda.ts';
 import type { GroupTable } from './group-table.ts';
 import type { Pool } from './workers/pool.ts';
-import type { WorkerProcess, WorkerState } from './workers/worker-handle.ts';
+import type { WorkerState } from './workers/worker-handle.ts';
 
-export interface SupervisorStatus {
+export interface SupervisorStatus extends Readonly<Tally> {
   /** The number of the generation that serves, or 0 when none serves yet. */
   readonly generation: number;
   readonly servingSince: Date | undefined;
@@ -14,14 +14,6 @@ export interface SupervisorStatus {
   readonly notLoadable: readonly GroupLoad[];
   /** The newest generation, if it was rejected. */
   readonly rejected: Rejection | undefined;
-  /** The number of generations that began to serve since the start. */
-  readonly generationsServed: number;
-  /** The number of generations that were rejected since the start. */
-  readonly generationsRejected: number;
-  /** The number of workers that ended without an order since the start. */
-  readonly died: number;
-  /** The number of workers that replaced other workers since the start. */
-  readonly replaced: number;
 }
 
 export interface WorkerStatus {
@@ -47,9 +39,12 @@ export interface Rejection {
 
 /** Counts since the start. */
 export interface Tally {
-  served: number;
-  rejected: number;
+  /** Generations that began to serve. */
+  generationsServed: number;
+  generationsRejected: number;
+  /** Workers that ended without an order. */
   died: number;
+  /** Workers that replaced other workers. */
   replaced: number;
 }
 
@@ -61,16 +56,11 @@ export function describeService(
   return {
     generation: current.number,
     servingSince: current.since,
-    workers: pool.all().map(describeWorker),
+    workers: pool.all().map(({ pid, generation, state, isFaulty }) => {
+      return { pid, generation, state: isFaulty && state === 'serving' ? 'faulty' : state };
+    }),
     notLoadable: [...current.groups.values()].filter(({ ok }) => !ok),
     rejected: rejection,
-    generationsServed: tally.served,
-    generationsRejected: tally.rejected,
-    died: tally.died,
-    replaced: tally.replaced,
+    ...tally,
   };
-}
-
-function describeWorker({ pid, generation, state, isFaulty }: WorkerProcess): WorkerStatus {
-  return { pid, generation, state: isFaulty && state === 'serving' ? 'faulty' : state };
 }

@@ -1,11 +1,9 @@
 // The supervisor receives the events of the controllers folder and of the workers, and runs one step at a time. A step
 // is a new generation (new workers that load the whole folder), a replacement of workers, or a probe. agenda.ts chooses
 // the step. The steps are in rollout.ts and replacement.ts.
-import type { Log } from '../base/log.ts';
 import { type GroupLoad, logNotLoadable } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { parseFileName } from '../groups/naming.ts';
-import type { SecureState } from '../https/serve/secure-state.ts';
 import type { Spending } from '../limits/rate-limiter.ts';
 import { createAgenda, type Step } from './agenda.ts';
 import type { FolderWatch } from './folder/watch.ts';
@@ -18,30 +16,14 @@ import { probe, rollOut } from './rollout.ts';
 import { type Service, type StepResult, secure } from './service.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
 import type { Pool } from './workers/pool.ts';
-import { type Port, StartError } from './workers/port.ts';
+import { StartError } from './workers/port.ts';
 import type { Death, WorkerEvents, WorkerProcess } from './workers/worker-handle.ts';
 
-export interface SupervisorOptions {
-  /** How many workers serve. */
-  readonly workers: number;
-  /** The controllers folder. */
-  readonly dir: string;
-  /** Every worker of every generation shares the socket of this port. */
-  readonly port: Port;
-  /** Milliseconds that a worker may take to drain. */
-  readonly drainTimeout: number;
+type Shared = Pick<Service, 'dir' | 'workers' | 'port' | 'drainTimeout' | 'log'>;
+
+export interface SupervisorOptions extends Shared, Partial<Pick<Service, 'secureState' | 'onGroups'>> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
-  readonly log: Log;
-  /**
-   * Returns the certificates and keys that a worker needs for HTTPS. `secureState` is undefined for HTTP without TLS.
-   */
-  readonly secureState?: (() => SecureState) | undefined;
-  /**
-   * Receives the groups that serve from now on. Called when a generation begins to serve, and after each import of a
-   * new group.
-   */
-  readonly onGroups?: ((groups: Iterable<GroupLoad>) => void) | undefined;
   /** Called when a step has ended. */
   readonly onResult?: ((result: StepResult) => void) | undefined;
   /** Called when a worker is gone, or has imported a new group. */
@@ -83,7 +65,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const pool = options.createPool({
     disconnected: onWorkerLost,
     died: onDied,
-    gone: onGone,
+    gone() {
+      options.onWorkers?.();
+      runNextStep();
+    },
     faulty: onFaulty,
     imported: onImported,
     // A worker of an older generation may have read files that are out of date.
@@ -163,11 +148,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (stopping.signal.aborted || table.current.number === 0) return;
     agenda.planReplacement();
     abortProbe();
-    runNextStep();
-  }
-
-  function onGone(): void {
-    options.onWorkers?.();
     runNextStep();
   }
 

@@ -2,17 +2,9 @@
 // idle connections last. In this order no request is lost. This file does not know why the worker ends.
 import type { Server } from 'node:http';
 import { stopListening } from '../base/node-internals.ts';
+import type { App } from '../http/app.ts';
 
-/** The parts of the app that draining uses. */
-export interface Drainable {
-  readonly server: Server;
-  /** Makes each answer from now on carry `Connection: close`. */
-  setDraining(): void;
-  /** Returns the number of tasks that continue after their answers (`params.waitUntil`). */
-  pendingWork(): number;
-  /** Stops waiting for those tasks, and logs them. */
-  giveUpWork(): void;
-}
+export type Drainable = Pick<App, 'server' | 'setDraining' | 'pendingWork' | 'giveUpWork'>;
 
 export interface DrainOptions {
   /** Milliseconds after which open connections are cut. */
@@ -48,7 +40,8 @@ export function drain(
   let stoppedAt: number | undefined;
   // The port is closed first. A client that got `Connection: close` before that would reconnect to this worker.
   const stop = () => {
-    stopAccepting(server);
+    // The close() of http.Server would also cut idle connections, on which a request may be on its way.
+    if (server.listening) stopListening(server);
     setDraining();
     stoppedAt = performance.now();
   };
@@ -71,14 +64,6 @@ export function drain(
       onDrained();
     });
   }, SWEEP_INTERVAL);
-}
-
-/**
- * Calls close() of net.Server. The close() of http.Server would also cut idle connections, on which a request may be on
- * its way.
- */
-function stopAccepting(server: Server): void {
-  if (server.listening) stopListening(server);
 }
 
 /**

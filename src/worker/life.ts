@@ -3,41 +3,22 @@
 // file does not know how the parts of a worker are built.
 import cluster from 'node:cluster';
 import type { Server } from 'node:net';
-import type { RequestIds } from '../base/events.ts';
 import { describeError, type Log } from '../base/log.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import { authorsFrame } from '../groups/load-error.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
+import type { Groups } from '../groups/registry.ts';
+import type { App } from '../http/app.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
 import type { RateLimiter, Spending } from '../limits/rate-limiter.ts';
 import { type Drainable, drain } from './drain.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';
+import type { WorkerPartsEvents } from './parts.ts';
 
 /** The parts of a worker that this file uses. */
 export interface RunningParts {
-  readonly app: Drainable & {
-    /** Answers with 500 the request whose operation threw outside of its promise. */
-    failCurrentRequest(thrown: unknown): void;
-    /** Returns the facts of a log line that name that request. */
-    currentRequestIds(): RequestIds | undefined;
-  };
-  readonly groups: {
-    loadAll(options: {
-      files: readonly string[];
-      skip: ReadonlyMap<string, string>;
-      onLoading(file: string): void;
-    }): Promise<readonly GroupLoad[]>;
-    /** Returns every file that has been imported so far. */
-    closure(): readonly LoadedFile[];
-    /**
-     * Returns a promise when the group has to be imported. @throws when the group failed to load and has not changed
-     */
-    find(page: string): unknown;
-    /** Disposes of the controllers. Never rejects, and waits at most 5 s for each (groups/disposal.ts). */
-    dispose(): Promise<void>;
-    /** Keeps a file from being imported until it changes. */
-    skip(file: string, reason: string): void;
-  };
+  readonly app: Drainable & Pick<App, 'failCurrentRequest' | 'currentRequestIds'>;
+  readonly groups: Pick<Groups, 'loadAll' | 'closure' | 'find' | 'dispose' | 'skip'>;
   readonly limiter: Pick<RateLimiter, 'applyBalances'>;
   /** Takes the counts since the last call, for the supervisor. `takeMetrics` is absent when OPS_PORT is not set. */
   takeMetrics?(): unknown;
@@ -50,18 +31,7 @@ export interface RunningParts {
 
 export interface WorkerOptions {
   /** Creates the parts. Called at `load`, because a standby worker must not read the folder before. */
-  readonly createParts: (events: {
-    /** Called before a new group is imported. */
-    onImporting(file: string): void;
-    /** Called after a new group was imported. The requests for the group wait for the returned promise. */
-    onImported(load: GroupLoad): void | Promise<void>;
-    /**
-     * Called for each file that an import reads. The import may be part of a load, or of an operation that is called.
-     */
-    onFile(file: LoadedFile): void;
-    /** Called with the tokens that callers have spent. */
-    onSpent(spendings: readonly Spending[]): void;
-  }) => RunningParts | Promise<RunningParts>;
+  readonly createParts: (events: WorkerPartsEvents) => RunningParts | Promise<RunningParts>;
   /** Does the work that does not need the folder, such as registering the TypeScript loader. */
   readonly prepare?: () => void | Promise<void>;
   /** Called with the certificate before the worker listens, and whenever it changes. */
@@ -111,12 +81,8 @@ export async function runWorker({
   process.on('uncaughtException', (error, origin) => {
     if (++faults <= MAX_FAULTS_LOGGED) {
       const described = describeError(error);
-      log.error('uncaught-exception', {
-        ...parts?.app.currentRequestIds(),
-        origin,
-        ...placeIn(described.stack),
-        ...described,
-      });
+      const ids = parts?.app.currentRequestIds();
+      log.error('uncaught-exception', { ...ids, origin, ...placeIn(described.stack), ...described });
     }
     send({ kind: 'faulty' });
     parts?.app.failCurrentRequest(error);
@@ -139,7 +105,7 @@ export async function runWorker({
         return send({ kind: 'pong' });
       case 'load':
         void load(message.files, new Map(message.skip)).catch((error: unknown) =>
-          send({ kind: 'load-failed', reason: messageOf(error) }),
+          send({ kind: 'load-failed', reason: describeError(error).error }),
         );
         return;
       case 'import':
@@ -163,6 +129,7 @@ export async function runWorker({
 
   async function load(files: readonly string[], skip: ReadonlyMap<string, string>): Promise<void> {
     const onLoading = (file: string) => send({ kind: 'loading', file });
+    const onSpent = (spendings: readonly Spending[]) => send({ kind: 'spent', spendings });
     parts = await createParts({ onImporting: onLoading, onImported, onFile, onSpent });
     const groups = await parts.groups.loadAll({ files, skip, onLoading });
     isLoaded = true;
@@ -170,10 +137,6 @@ export async function runWorker({
     if (parts.takeMetrics === undefined) return;
     sendMetrics();
     setInterval(sendMetrics, METRICS_INTERVAL).unref();
-  }
-
-  function onSpent(spendings: readonly Spending[]): void {
-    send({ kind: 'spent', spendings });
   }
 
   function sendMetrics(onSent?: () => void): void {
@@ -275,15 +238,6 @@ const BACKLOG = 4096;
 function send(message: FromWorker, onSent: () => void = () => {}): void {
   // With a callback, send() does not throw when the supervisor is gone. 'disconnect' handles that case.
   process.send?.(seal(message), undefined, {}, () => onSent());
-}
-
-/** Returns the message of anything that may be thrown. Never throws, because the supervisor waits for the reply. */
-function messageOf(error: unknown): string {
-  try {
-    return error instanceof Error ? String(error.message) : String(error);
-  } catch {
-    return 'an error that cannot be described';
-  }
 }
 
 /**

@@ -79,7 +79,6 @@ export interface Envelope<T> {
   readonly gatefold: T;
 }
 
-/** Puts a message into its envelope. */
 export function seal<T extends ToWorker | FromWorker>(message: T): Envelope<T> {
   return { gatefold: message };
 }

@@ -14,11 +14,22 @@ import type { RequestObserver } from '../http/answer/response.ts';
 import { type App, createApp } from '../http/app.ts';
 import type { CallerTable } from '../http/caller.ts';
 import type { Transport } from '../http/server.ts';
-import { createIdentity } from '../identity/handler.ts';
+import { createIdentity, type Identity } from '../identity/handler.ts';
 import { createRateLimiter, type RateLimiter, type Spending } from '../limits/rate-limiter.ts';
 import { readDocsPage } from '../own-files.ts';
 
-export interface WorkerPartsOptions {
+export interface WorkerPartsEvents {
+  /** Called before a group is imported that was added while the worker serves. */
+  readonly onImporting: (file: string) => void;
+  /** Called after such an import. The requests for the group wait for the returned promise. */
+  readonly onImported: (load: GroupLoad) => void | Promise<void>;
+  /** Called for each file that an import reads. The import may be part of a load, or of an operation that is called. */
+  readonly onFile: (file: LoadedFile) => void;
+  /** Called with the tokens that callers have spent. `onSpent` is undefined when this process is the only one. */
+  readonly onSpent: (spendings: readonly Spending[]) => void;
+}
+
+export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
   readonly settings: Settings;
   readonly log: Log;
   /** Receives the log lines of the requests. */
@@ -26,14 +37,6 @@ export interface WorkerPartsOptions {
   readonly observer?: RequestObserver | undefined;
   /** The transport of the app. The default is HTTP without TLS. */
   readonly transport?: Transport | undefined;
-  /** Called before a group is imported that was added while the worker serves. */
-  readonly onImporting?: (file: string) => void;
-  /** Called after such an import. The requests for the group wait for the returned promise. */
-  readonly onImported?: (load: GroupLoad) => void | Promise<void>;
-  /** Called for each file that an import reads. */
-  readonly onFile?: (file: LoadedFile) => void;
-  /** Called with the tokens that callers have spent. `onSpent` is undefined when this process is the only one. */
-  readonly onSpent?: (spendings: readonly Spending[]) => void;
   /** The store that this machine shares with others. */
   readonly shared?: SharedTable | undefined;
   /** Whether a large folder may be loaded from the caches of earlier processes (groups/contract-cache.ts). */
@@ -48,7 +51,7 @@ export interface WorkerParts {
   readonly app: App;
   readonly groups: Groups;
   readonly credentials: Credentials;
-  readonly identity: ReturnType<typeof createIdentity>;
+  readonly identity: Identity;
   readonly limiter: RateLimiter;
   /** Stops watching the credentials table and the identity providers. */
   close(): void;
@@ -79,7 +82,7 @@ export async function createWorkerParts({
     onFile,
     usesCaches,
     reportsOperations: settings.development,
-    ...(settings.development ? { onResult: (facts) => log.warn('result-type-mismatched', facts) } : {}),
+    ...(settings.development ? { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) } : {}),
     onImported,
     onService(state) {
       service = state.kind === 'loaded' ? withUsers(state.service) : undefined;

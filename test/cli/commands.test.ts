@@ -91,15 +91,7 @@ describe('docs/COMMANDS.md', () => {
 });
 
 describe('runCommand', () => {
-  const command = (fail: () => never) => ({
-    name: 'x',
-    usage: '',
-    about: 'X',
-    help: [],
-    options: {},
-    operands: [],
-    run: fail,
-  });
+  const command = (run: () => never) => ({ name: 'x', about: 'X', run });
   const rows: [name: string, error: unknown, code: number, err: string][] = [
     ['a refusal', new Refused('no\n way'), 1, 'gatefold x: no way\n'],
     ['a wrong use', new UsageError('no'), 2, 'gatefold x: no; see gatefold x --help\n'],

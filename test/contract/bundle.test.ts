@@ -10,7 +10,7 @@ import { makeProject } from '../support/command-bench.ts';
 
 const ref = (to: string) => ({ $ref: to });
 const list = (items: Schema) => ({ type: 'array', items });
-const object = (properties: Schema) => ({ type: 'object', properties });
+const object = (properties: Record<string, Schema>) => ({ type: 'object', properties });
 
 describe('bundle', () => {
   const rows: [name: string, schema: Schema, expected: Schema, defs?: Record<string, Schema>][] = [

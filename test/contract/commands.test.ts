@@ -16,6 +16,7 @@ export default class UserController {
   created(user: NewUser, params: ControllerParams<{ query: { dryRun?: boolean } }>) { return [user, params]; }
   red(data: unknown) { return data; }
   patch(data: any) { return data; }
+  options(pair: [string, number]) { return pair; }
 }
 `,
 };
@@ -46,6 +47,7 @@ test('routes tells what is checked, or why nothing is', async () => {
     created: 'data { name, age? }, query { dryRun? }',
     red: 'its type is unknown or any',
     patch: 'its type is unknown or any',
+    options: 'data list',
   });
 });
 

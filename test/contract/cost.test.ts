@@ -17,10 +17,13 @@ function checkOf(source: string): (data: unknown) => string | undefined {
 
 function problemsOf(source: string): (data: unknown) => readonly Problem[] {
   const module = parseModule(source);
-  const { evaluate } = createEvaluator(() => undefined);
+  const { evaluate } = createEvaluator();
   const writer = createSchemaWriter();
   const data = writer.write(
-    evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, typeParams: new Map() }),
+    evaluate(
+      { kind: 'name', name: 'T', args: [], at: 0 },
+      { path: 'x.ts', module, load: () => undefined, typeParams: new Map() },
+    ),
   );
   const check = createRequestCheck({
     data,
@@ -214,10 +217,13 @@ describe('a request that is made to be expensive', () => {
 
   function createCheck(source: string): (data: unknown) => { data: unknown } {
     const module = parseModule(source);
-    const { evaluate } = createEvaluator(() => undefined);
+    const { evaluate } = createEvaluator();
     const writer = createSchemaWriter();
     const data = writer.write(
-      evaluate({ kind: 'name', name: 'T', args: [], at: 0 }, { path: 'x.ts', module, typeParams: new Map() }),
+      evaluate(
+        { kind: 'name', name: 'T', args: [], at: 0 },
+        { path: 'x.ts', module, load: () => undefined, typeParams: new Map() },
+      ),
     );
     const check = createRequestCheck({
       data,

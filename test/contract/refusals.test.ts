@@ -232,6 +232,17 @@ describe('a request type that is not understood refuses the file', () => {
       { 'types.ts': "export { Nope } from './round.ts';", 'round.ts': "export { Nope } from './types.ts';" },
     ],
     [
+      'a name that two files look for in all exports of each other',
+      operation('Nope', "import type { Nope } from './types.ts';"),
+      /there is no type Nope here/,
+      {
+        'types.ts': "export * from './a.ts';\nexport * from './b.ts';\nexport * from './c.ts';",
+        'a.ts': "export * from './types.ts';",
+        'b.ts': "export * from './types.ts';",
+        'c.ts': "export * from './types.ts';",
+      },
+    ],
+    [
       'a tag on a constructor',
       operation('A', 'class A {\n  /** @minLength 1 */\n  constructor() {}\n  a!: string }'),
       /@minLength can have no effect here/,
@@ -385,6 +396,11 @@ describe('what says nothing about a request loads as ever', () => {
       'rest arguments of anything',
       'XController.ts',
       'export default class XController { created(...all: unknown[]) { return all.length; } }',
+    ],
+    [
+      'rest arguments of anything and the params',
+      'XController.ts',
+      "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(...all: [any, ControllerParams]) { return all.length; } }",
     ],
     [
       'a controller made by code, whose operations take nothing',

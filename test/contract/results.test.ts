@@ -46,7 +46,7 @@ before(() => {
   groups = createGroups({
     dir,
     log: silent,
-    onResult: ({ operation, pointer, message }) => told.push([operation, pointer, message]),
+    onMismatch: ({ operation, pointer, message }) => told.push([operation, pointer, message]),
   });
 });
 after(() => rmSync(dir, { recursive: true, force: true }));

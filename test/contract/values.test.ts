@@ -14,9 +14,9 @@ function checkOf(type: string, isText: boolean): (value: unknown) => { made: unk
   const module = parseModule(/\bT\b/.test(type) ? type : `type T = ${type};`);
   const writer = createSchemaWriter();
   const schema = writer.write(
-    createEvaluator(() => undefined).evaluate(
+    createEvaluator().evaluate(
       { kind: 'name', name: 'T', args: [], at: 0 },
-      { path: 'x.ts', module, typeParams: new Map() },
+      { path: 'x.ts', module, load: () => undefined, typeParams: new Map() },
     ),
   );
   const check = createCompiler(writer.defs, isText).compile(schema);

@@ -4,7 +4,13 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseTable } from '../../src/credentials/table/table.ts';
 import { hashSecret, parseToken } from '../../src/credentials/token.ts';
-import { countLiveRows, createRow, ownsLiveRow, revokeRow, rotateRow } from '../../src/credentials/write/changes.ts';
+import {
+  createRow,
+  MAX_APPLICATIONS,
+  refuseRegistration,
+  revokeRow,
+  rotateRow,
+} from '../../src/credentials/write/changes.ts';
 import { type EditableTable, editTable } from '../../src/credentials/write/editable-table.ts';
 import { ChangeRefused } from '../../src/credentials/write/store.ts';
 import { makeRow, tableText } from '../support/credentials-bench.ts';
@@ -209,7 +215,7 @@ test('revokeRow ends every row of the id, quarantined ones too, and keeps the fi
   );
 });
 
-test('ownsLiveRow sees live rows of that owner and that name alone', () => {
+test('refuseRegistration sees live rows of that owner and that name alone', () => {
   const owner = { issuer: 'i', subject: 's' };
   const rows: [string, unknown, boolean][] = [
     ['live', { name: 'n', owner }, true],
@@ -223,13 +229,13 @@ test('ownsLiveRow sees live rows of that owner and that name alone', () => {
     ['to expire', { name: 'n', owner, expires_at: '2030-01-01', revoked_at: null }, true],
     ['an expiry that is none', { name: 'n', owner, expires_at: 'soon' }, true],
   ];
-  for (const [name, row, expected] of rows) assert.equal(ownsLiveRow([row], owner, 'n', NOW), expected, name);
-  assert.equal(
-    countLiveRows(
-      rows.map(([, row]) => row),
-      owner,
-      NOW,
-    ),
-    4,
-  );
+  for (const [name, row, expected] of rows) {
+    const code = refuseRegistration([row], owner, 'n', NOW);
+    assert.equal(code, expected ? 'ALREADY_REGISTERED' : undefined, name);
+  }
+  // Four of the rows are live and have this owner.
+  const repeat = (times: number) => Array.from({ length: times }, () => rows.map(([, row]) => row)).flat();
+  const code = (times: number) => refuseRegistration(repeat(times), owner, 'a new name', NOW);
+  assert.equal(code(MAX_APPLICATIONS / 4 - 1), undefined);
+  assert.equal(code(MAX_APPLICATIONS / 4), 'TOO_MANY_APPLICATIONS');
 });

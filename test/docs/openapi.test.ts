@@ -14,7 +14,7 @@ interface Row extends Partial<OperationContract> {
   readonly takes?: number;
 }
 
-const METHODS = [() => {}, (_: never) => {}, (_: never, __: never) => {}];
+const METHODS = [() => {}, (_: unknown) => {}, (_: unknown, __: unknown) => {}];
 const EMPTY = {
   summary: undefined,
   description: undefined,

@@ -266,12 +266,12 @@ describe('the page', { skip: noChromium }, () => {
 
   test('works with 500 groups', async () => {
     const names = ['index', 'created', 'GET {id}', 'PATCH {id}', 'DELETE {id}'];
-    const method = (_: never) => {};
+    const method = (_: unknown) => {};
     const operations = new Map(names.map((name) => [name, { name, method, settings: {} }]));
-    const groups = Array.from(
-      { length: 500 },
-      (_, i): DocumentedGroup => ({ name: `${i % 2 === 1 ? 'v2/' : ''}Group${i}`, operations, routes: [] }),
-    );
+    const groups = Array.from({ length: 500 }, (_, i): DocumentedGroup => {
+      const name = `${i % 2 === 1 ? 'v2/' : ''}Group${i}`;
+      return { name, operations, routes: [], contract: { group: name, operations: new Map(), defs: {} } };
+    });
     await page.route('**/api/openapi.json', (route) =>
       route.fulfill({ json: createDocument(groups, { title: 'many', version: '1' }) }),
     );

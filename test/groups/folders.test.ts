@@ -232,14 +232,14 @@ test('a folder beside its file and equal ids are refused with a line that names 
   );
 });
 
-test('a first segment that is no folder stays the page, and a file that serves is no look-alike', async (t) => {
+test('a first segment that is no folder stays the group of the URL, and a file that serves is no look-alike', async (t) => {
   const dir = createFolder(t, { ...controllers, 'empty/notes.txt': '' });
   const groups = createGroups({ dir, log });
   const loads = await loadAll(groups);
-  for (const page of ['empty', 'nothing', 'order', '', '..', 'shop'])
-    assert.equal(groups.locate(page, ['x']), undefined, page);
+  for (const segment of ['empty', 'nothing', 'order', '', '..', 'shop'])
+    assert.equal(groups.locate(segment, ['x']), undefined, segment);
   assert.equal(groups.locate('v2', []), undefined);
-  assert.deepEqual(groups.locate('v2', ['order', '7']), { page: 'v2/order', slugs: ['7'] });
+  assert.deepEqual(groups.locate('v2', ['order', '7']), { groupInUrl: 'v2/order', slugs: ['7'] });
   write(dir, 'v2/NewController.mjs', group('index'));
   assert.ok(!findLookAlikes(dir, loads).some(({ file }) => file.startsWith('v2/')));
   const { reason } = findLookAlikes(dir).find(({ file }) => file === 'v2/OrderController.mjs') ?? {};

@@ -19,7 +19,7 @@ function lineOf(facts: object, status = 200, bytes = 96, took = 12.3456): Record
     requestId: 'r-1',
     startedAt: 5,
   };
-  createAccessLog({ write: (line) => void lines.push(line), flush() {} }).write(
+  createAccessLog({ write: (line) => void lines.push(line), flush() {} })(
     { ...exchange, ...facts } as unknown as Exchange,
     status,
     bytes,

@@ -31,6 +31,11 @@ const controllers = {
         try { for await (const [item] of on(bus, 'item', { signal })) yield item } finally { bus.emit('over') }
       }
       waiting(data, { signal, lastEventId }) { bus.emit('last', lastEventId); return eventStream(this.waitingItems(signal)) }
+      held() {
+        let isSent = false;
+        const next = () => isSent ? new Promise(() => {}) : (isSent = true, { value: 1 });
+        return eventStream({ [Symbol.asyncIterator]: () => ({ next, return() { bus.emit('returned'); return {} } }) });
+      }
       failsAtOnce() { return eventStream((async function* () { throw new Error('no feed') })()) }
       failsLater() { return eventStream((async function* () { yield 1; await new Promise((done) => setTimeout(done, 20)); throw new Error('lost') })()) }
       badLater() { return eventStream(of(1, { data: 1, event: 'a\\nb' })) }
@@ -123,6 +128,15 @@ describe('an event stream', () => {
     assert.match(String((await aborted)[0]), /the client is gone/);
     assert.equal((await settled('waiting'))?.status, 499);
     assert.equal(service.app.inFlight(), 0);
+  });
+
+  test('whose source knows no signal is cancelled when its client leaves', async () => {
+    const abort = new AbortController();
+    assert.equal((await call('held', { signal: abort.signal })).status, 200);
+    const returned = once(bus, 'returned');
+    abort.abort();
+    await returned;
+    assert.equal((await settled('held'))?.status, 499);
   });
 
   test('gets the id of a client as the client has it: in UTF-8', async () => {

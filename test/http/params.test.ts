@@ -1,9 +1,10 @@
 // Tests the `params` of an operation (bytes, log, address, waitUntil), the rule who may call it, and its guards.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { clientAddress, parseTrustedProxies } from '../../src/http/address.ts';
+import { addressOf, parseTrustedProxies } from '../../src/http/address.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
 const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
@@ -227,8 +228,10 @@ describe('params.address', () => {
     ['more proxies than are believed', '10.0.0.1', `203.0.113.5, ${Array(40).fill('10.0.0.2').join(',')}`, '10.0.0.2'],
     ['8 KB of nonsense', '10.0.0.1', 'x'.repeat(8192), '10.0.0.1'],
   ];
-  for (const [name, peer, forwarded, address] of rows)
-    test(name, () => assert.equal(clientAddress(peer, forwarded, proxies), address));
+  for (const [name, peer, forwarded, address] of rows) {
+    const request = { socket: { remoteAddress: peer }, headers: { 'x-forwarded-for': forwarded } };
+    test(name, () => assert.equal(addressOf({ request: request as unknown as IncomingMessage }, proxies), address));
+  }
 
   test('comes by the header lines that a trusted proxy sends', async () => {
     const text = await service.raw(

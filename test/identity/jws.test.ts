@@ -5,8 +5,9 @@ import { constants, generateKeyPairSync } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { ALGORITHMS } from '../../src/identity/algorithms.ts';
 import { decodeBase64url } from '../../src/identity/base64url.ts';
-import { verifySignature } from '../../src/identity/jws.ts';
-import { parseKeySet } from '../../src/identity/keys.ts';
+import { InvalidToken } from '../../src/identity/invalid-token.ts';
+import { checkSignedBy, type Jws, parseJws } from '../../src/identity/jws.ts';
+import { parseKey, parseKeySet, selectKey, type VerificationKey } from '../../src/identity/keys.ts';
 import { encode, type Json, makeKey, signByHand, signByJose, type TestKey } from '../support/identity-tokens.ts';
 
 const NAMES = [...ALGORITHMS.keys()];
@@ -197,3 +198,31 @@ describe('decodeBase64url', () => {
     }
   });
 });
+
+/**
+ * Verifies the signature of a compact JWS alone, without its claims.
+ *
+ * @param jwkOrKeySet `{keys: [JWK, …]}`, or one JWK; if that JWK has no `kid`, the token's `kid` does not matter
+ * @param allowedAlgorithms case-sensitive names; an unsupported name has no effect
+ * @throws InvalidToken with the reason; @throws Error when `jwkOrKeySet` is a set that cannot be read
+ */
+function verifySignature(
+  token: unknown,
+  jwkOrKeySet: unknown,
+  allowedAlgorithms: readonly string[],
+): { header: Readonly<Record<string, unknown>>; payload: Buffer } {
+  const jws = parseJws(token);
+  if (!allowedAlgorithms.includes(jws.alg)) throw new InvalidToken('alg-not-allowed');
+  const key = chooseKey(jwkOrKeySet, jws);
+  if (key === undefined) throw new InvalidToken('key-unknown');
+  checkSignedBy(jws, key);
+  return { header: jws.header, payload: jws.payload };
+}
+
+function chooseKey(jwkOrKeySet: unknown, { alg, kid }: Jws): VerificationKey | undefined {
+  const isSet = typeof jwkOrKeySet === 'object' && jwkOrKeySet !== null && Object.hasOwn(jwkOrKeySet, 'keys');
+  if (isSet) return selectKey(parseKeySet(jwkOrKeySet), { alg, kid });
+  const key = parseKey(jwkOrKeySet);
+  if (!('key' in key)) throw new InvalidToken('key-unfit');
+  return selectKey([key], { alg, kid: key.kid === undefined ? undefined : kid });
+}

@@ -101,7 +101,7 @@ describe('docs/OPERATING.md', () => {
     const accessLog = createAccessLog({ write: (text) => (line = text), flush() {} });
     const exchange = { verb: 'GET', operation: 'index', group: 'Test', credential: 'id', userId: 'u', requestId: 'r' };
     const trace = { traceId: 't', spanId: 's' };
-    accessLog.write({ ...exchange, trace, tool: { name: 't' }, startedAt: 0 } as Exchange, 200, 1, 1);
+    accessLog({ ...exchange, trace, tool: { name: 't' }, startedAt: 0 } as Exchange, 200, 1, 1);
     const facts = Object.keys(JSON.parse(line)).filter((name) => !['time', 'level', 'event', 'pid'].includes(name));
     const row = eventsInCode().find(({ event }) => event === 'request');
     assert.deepEqual(facts.sort(), row?.facts.split(', ').sort());

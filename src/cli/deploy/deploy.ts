@@ -3,13 +3,13 @@
 // it that runs on the machine.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { basename, dirname, join, sep } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { plain } from '../../base/ink.ts';
 import { packagePath, version } from '../../own-files.ts';
 import { type Answer, type Call, type Command, print, Refused, UsageError } from '../command.ts';
 import { releaseName } from './folders.ts';
 import type { Order, Result } from './order.ts';
-import { type Project, planProject } from './project.ts';
+import { type Project, planProject, slashed } from './project.ts';
 import { type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
 import { type Files, quote, runRemote } from './ssh.ts';
 import { parseTarget, type Target } from './target.ts';
@@ -18,12 +18,11 @@ export const command: Command = {
   name: 'deploy',
   usage: 'HOST[:DIR]…',
   about: 'Bring this project to machines by ssh, one after the other, and wait until each one serves it',
-  help: [
-    '--setup                The first time: make DIR, its data folder, and with systemd a unit',
-    '--back                 Go back to the release before',
-    '--keep COUNT           How many releases stay; default: 5',
-  ],
-  options: { setup: { type: 'boolean' }, back: { type: 'boolean' }, keep: { type: 'string' } },
+  flags: {
+    setup: 'The first time: make DIR, its data folder, and with systemd a unit',
+    back: 'Go back to the release before',
+    'keep COUNT': 'How many releases stay; default: 5',
+  },
   operands: ['HOST[:DIR]…'],
   reads: ['controllersDir', 'dataDir', 'tlsCert', 'tlsKey'],
   run,
@@ -41,28 +40,22 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
   const project = planProject(io.cwd, settings);
   const targets = operands.map((operand) => parseTarget(operand, project.name));
   if (flags.has('back') && flags.has('setup')) throw new UsageError('--back and --setup exclude each other');
-  const plan: Plan = {
-    project,
-    order: {
-      action: flags.has('back') ? 'back' : 'release',
-      name: project.name,
-      release: releaseName(now),
-      files: project.files.length,
-      bytes: project.bytes,
-      controllers: project.controllers,
-      typescript: project.typescript,
-      runtime: runtimeName(),
-      keep: parseKeep(options.keep),
-      setup: flags.has('setup'),
-    },
-  };
+  const { name, bytes, controllers, typescript } = project;
+  const order = {
+    ...{ name, bytes, controllers, typescript, files: project.files.length },
+    action: flags.has('back') ? 'back' : 'release',
+    release: releaseName(now),
+    runtime: runtimeName(),
+    keep: parseKeep(options.keep),
+    setup: flags.has('setup'),
+  } as const;
   const outcomes: Outcome[] = [];
   const isDone = ({ result }: Outcome) =>
     result?.state === 'serving' || (flags.has('setup') && result?.state === 'unstarted');
   const tell = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
   for (const path of project.leftOut) await tell(`left out: ${path}`);
   for (const target of targets) {
-    const outcome = await deployTo(target, plan, (step) => tell(`${target.name}: ${step}`));
+    const outcome = await deployTo(target, project, order, (step) => tell(`${target.name}: ${step}`));
     outcomes.push(outcome);
     if (!isDone(outcome)) break;
   }
@@ -80,14 +73,10 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
   };
 }
 
-interface Plan {
-  readonly project: Project;
-  readonly order: Omit<Order, 'dir'>;
-}
-
 async function deployTo(
   target: Target,
-  { project, order }: Plan,
+  project: Project,
+  order: Omit<Order, 'dir'>,
   tell: (step: string) => Promise<unknown>,
 ): Promise<Outcome> {
   const { host, name } = target;
@@ -152,12 +141,7 @@ function ownFiles(): Files {
   const root = packagePath();
   const built = readdirSync(join(root, 'dist'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.(?:js|html)$/.test(entry.name))
-    .map((entry) =>
-      join(entry.parentPath, entry.name)
-        .slice(root.length + 1)
-        .split(sep)
-        .join('/'),
-    )
+    .map((entry) => slashed(relative(root, join(entry.parentPath, entry.name))))
     .sort();
   return { root, paths: [...built, 'deploy/gatefold.service', 'package.json'] };
 }

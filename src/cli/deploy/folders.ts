@@ -88,8 +88,11 @@ export function listReleases(dir: string): string[] {
  * the next deployment finds the rest and removes it.
  */
 export function removeRelease(dir: string, release: string): void {
-  const path = releasePath(dir, release);
-  const gone = join(dirname(path), `.${release}.gone`);
+  removeAs(`.${release}.gone`, releasePath(dir, release));
+}
+
+function removeAs(name: string, path: string): void {
+  const gone = join(dirname(path), name);
   renameSync(path, gone);
   rmSync(gone, { recursive: true, force: true });
 }
@@ -130,8 +133,6 @@ export function pruneRuntimes(dir: string, running: string): void {
     if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - YOUTH) continue;
     // Before the removal, the folder gets a name that no version has. So after an interruption, nobody takes the rest
     // of the folder for a complete Gatefold.
-    const gone = name.endsWith('.gone') ? path : `${path}.gone`;
-    renameSync(path, gone);
-    rmSync(gone, { recursive: true, force: true });
+    removeAs(name.endsWith('.gone') ? name : `${name}.gone`, path);
   }
 }

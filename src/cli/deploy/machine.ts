@@ -17,7 +17,15 @@ import {
 } from './folders.ts';
 import type { Order, Reply, Result } from './order.ts';
 import { isFull, makeRelease } from './release.ts';
-import { canRestart, isInRelease, isRunning, readEnvironment, readRecord, restart, waitForRelease } from './serving.ts';
+import {
+  canRestart,
+  isInRelease,
+  isRunning,
+  readEnvironment,
+  readRecord,
+  runProgram,
+  waitForRelease,
+} from './serving.ts';
 import { setUp } from './setup.ts';
 import { MARK } from './ssh.ts';
 
@@ -83,9 +91,11 @@ export async function runOrder(
   }
 }
 
-type Report = (step: string) => Promise<void>;
-
-async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): Promise<Result> {
+async function deploy(
+  order: Order,
+  input: NodeJS.ReadStream,
+  report: (step: string) => Promise<void>,
+): Promise<Result> {
   const { dir, keep } = order;
   const env = readEnvironment(dir);
   const dataDir = env.DATA_DIR || join(dir, 'data');
@@ -106,7 +116,7 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
   const runtime = (isBack ? readNote(dir, target)?.runtime : undefined) ?? order.runtime;
   if (isBack) await report(`swap to ${target}`);
   else await makeRelease({ order, input, before, env, report });
-  const outcome = await activate({ dir, dataDir, release: target, runtime });
+  const outcome = await activate({ dir, dataDir }, target, runtime);
   const result = { release: target, before: before ?? null, current: target, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {
     const served = readRecord(dataDir);
@@ -121,8 +131,7 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
   if (before === undefined || before === target)
     return { ...failed, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
   await report(`swap back to ${before}`).catch(() => {});
-  const oldRuntime = readNote(dir, before)?.runtime ?? runtime;
-  const back = await activate({ dir, dataDir, release: before, runtime: oldRuntime });
+  const back = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? runtime);
   const isDraining = readRecord(dataDir)?.draining.some((path) => isInRelease(path, dir, target));
   if (order.action === 'release' && back.state === 'serving' && !isDraining) removeRelease(dir, target);
   const backNotes = back.state === 'serving' ? [] : [`${before} does not serve: ${back.errors.join('; ')}`];
@@ -136,25 +145,15 @@ function releaseBefore(dir: string, current: string | undefined): string {
   return before;
 }
 
-interface Activation {
-  readonly state: Result['state'];
-  readonly errors: readonly string[];
-  readonly notes: readonly string[];
-}
-
-interface Way {
-  readonly dir: string;
-  readonly dataDir: string;
-  readonly release: string;
-  /** The name of the folder in `DIR/runtime` with the Gatefold of the release. */
-  readonly runtime: string;
-}
-
 /**
  * Swaps the links to a release and to its Gatefold, and waits for the service. The promise never rejects: a failure is
  * a state of the result.
  */
-async function activate({ dir, dataDir, release, runtime }: Way): Promise<Activation> {
+async function activate(
+  { dir, dataDir }: { readonly dir: string; readonly dataDir: string },
+  release: string,
+  runtime: string,
+): Promise<Pick<Result, 'state' | 'errors' | 'notes'>> {
   try {
     const record = readRecord(dataDir);
     const runs = isRunning(record);
@@ -165,7 +164,7 @@ async function activate({ dir, dataDir, release, runtime }: Way): Promise<Activa
     const mustStart = !runs || isOtherRuntime;
     if (mustStart && canRestart(dir)) {
       if (runs) notes.push(`The service was started again, because it now runs Gatefold ${runtime}`);
-      restart(dir);
+      runProgram(join(dir, 'restart'), [], dir);
     } else if (!runs)
       return { state: 'unstarted', errors: [], notes: [`No service runs. Start it: ${join(dir, 'run')}`] };
     else if (isOtherRuntime)

@@ -1,5 +1,6 @@
 // The order that the deploying machine sends, and the answer of the target machine. Both machines run the same version
 // of this package, because the deployment copies its own version to the target.
+import type { Project } from './project.ts';
 
 /**
  * The first word on the command line of the process that runs on the target machine. The word is for internal use. The
@@ -7,22 +8,14 @@
  */
 export const ON_MACHINE = 'deploy-on-machine';
 
-export interface Order {
+export interface Order extends Pick<Project, 'name' | 'controllers' | 'typescript' | 'bytes'> {
   readonly action: 'release' | 'back';
   /** The folder of the project on the target machine, as an absolute path. */
   readonly dir: string;
-  /** The name of the project, which is also the name of its systemd unit. */
-  readonly name: string;
   /** The name of the new release, which is the time of its creation. */
   readonly release: string;
-  /** The number of files in the stream. When fewer files arrive, the stream was cut. */
+  /** The number of files in the stream. When fewer files, or fewer `bytes`, arrive, the stream was cut. */
   readonly files: number;
-  /** The sum of the sizes of these files, in bytes. When fewer bytes arrive, the stream was cut. */
-  readonly bytes: number;
-  /** The controllers folder, relative to the release. */
-  readonly controllers: string;
-  /** Whether at least one controller is a TypeScript file. */
-  readonly typescript: boolean;
   /** The name of the folder in `DIR/runtime` with this package. */
   readonly runtime: string;
   /** The number of newest releases that stay on the machine. */

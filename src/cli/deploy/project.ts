@@ -5,11 +5,12 @@ import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
 import type { Settings } from '../../base/settings.ts';
 import { readSource } from '../../base/source-file.ts';
-import { listControllers } from '../../groups/naming.ts';
 import { Refused } from '../command.ts';
+import { listOrRefuse } from '../inspection.ts';
 
 export interface Project {
   readonly root: string;
+  /** The name in package.json, which is also the name of the systemd unit. */
   readonly name: string;
   /** The controllers folder, relative to the root, with slashes. */
   readonly controllers: string;
@@ -56,7 +57,7 @@ export function planProject(root: string, settings: Places): Project {
     root,
     name: nameOf(manifest),
     controllers: slashed(controllers),
-    typescript: [...listOf(settings.controllersDir).values()].some((file) => file.endsWith('.ts')),
+    typescript: [...listOrRefuse(settings.controllersDir).values()].some((file) => file.endsWith('.ts')),
     ...plan,
   };
 }
@@ -137,7 +138,7 @@ function readManifest(root: string): Fields {
   return manifest;
 }
 
-function readJson(path: string): Fields | undefined {
+export function readJson(path: string): Fields | undefined {
   try {
     return Object(JSON.parse(readSource(path)));
   } catch (error) {
@@ -154,25 +155,12 @@ function nameOf({ name }: Fields): string {
   return last;
 }
 
-function listOf(dir: string): ReadonlyMap<string, string> {
-  try {
-    return listControllers(dir);
-  } catch (error) {
-    throw new Refused(`Cannot read the controllers folder ${dir}: ${describeFailure(error)}`);
-  }
-}
-
 function isOutside(path: string): boolean {
   return path === '..' || path.startsWith(`..${sep}`) || isAbsolute(path);
 }
 
-function slashed(path: string): string {
+export function slashed(path: string): string {
   return path.split(sep).join('/');
-}
-
-/** Returns whether package.json has a script of this name. @param root the folder of a release or of a project */
-export function hasScript(root: string, script: string): boolean {
-  return typeof Object(Object(readJson(join(root, 'package.json'))).scripts)[script] === 'string';
 }
 
 /** Returns the text of the lock file of npm in a folder. Returns undefined when the folder has no lock file. */
@@ -187,7 +175,7 @@ export function lockOf(root: string): string | undefined {
   return undefined;
 }
 
-/** Returns the packages that a project needs only for development. */
-export function devPackagesOf(root: string): ReadonlySet<string> {
-  return new Set(Object.keys(Object(Object(readJson(join(root, 'package.json'))).devDependencies)));
+/** Returns a field of package.json, such as `scripts`, or no fields. @param root the folder of a release */
+export function manifestField(root: string, field: string): Fields {
+  return Object(readJson(join(root, 'package.json'))?.[field]);
 }

@@ -20,7 +20,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { type Note, readNote, releasePath } from './folders.ts';
 import type { Order } from './order.ts';
-import { devPackagesOf, hasScript, lockOf, NOTE } from './project.ts';
+import { lockOf, manifestField, NOTE } from './project.ts';
 
 export interface ReleaseOptions {
   readonly order: Order;
@@ -46,7 +46,7 @@ export async function makeRelease({ order, input, before, env, report }: Release
   await extract(input, part);
   checkFiles(part, order);
   const packages = await installPackages(part, { order, before, env, report });
-  if (hasScript(part, 'predeploy')) {
+  if (typeof manifestField(part, 'scripts').predeploy === 'string') {
     await report('npm run predeploy');
     runNpm(['run', 'predeploy'], part, env);
   }
@@ -127,16 +127,17 @@ function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   }
 }
 
-type InstallOptions = Pick<ReleaseOptions, 'order' | 'before' | 'env' | 'report'>;
-
 /**
  * Installs the packages of a release, or copies them from the release before. Returns the value of `packages` for the
  * note of the release.
  */
-async function installPackages(part: string, { order, before, env, report }: InstallOptions): Promise<string> {
+async function installPackages(
+  part: string,
+  { order, before, env, report }: Omit<ReleaseOptions, 'input'>,
+): Promise<string> {
   const { dir, typescript } = order;
   const needsTsx = typescript && !process.features.typescript;
-  const keepsDev = needsTsx && devPackagesOf(part).has('tsx');
+  const keepsDev = needsTsx && 'tsx' in manifestField(part, 'devDependencies');
   const { modules } = process.versions;
   const packages = [modules, process.platform, process.arch, ...(keepsDev ? ['dev'] : [])].join(' ');
   const lock = lockOf(part);

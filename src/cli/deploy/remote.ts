@@ -49,11 +49,7 @@ answer.isSetUp = fs.existsSync(path.join(dir, "run"));
 answer.hasRuntime = fs.existsSync(path.join(runtimes, order.runtime, "package.json"));
 console.log(${JSON.stringify(MARK)} + JSON.stringify(answer));`;
 
-export function probeCommand(question: {
-  readonly dir: string;
-  readonly runtime: string;
-  readonly setup: boolean;
-}): string {
+export function probeCommand(question: Pick<Order, 'dir' | 'runtime' | 'setup'>): string {
   const none = quote(`${MARK}{"node":null}`);
   const probe = `exec node -e ${quote(PROBE)} ${quote(JSON.stringify(question))}`;
   return `if command -v node >/dev/null 2>&1; then ${probe}; else echo ${none}; fi`;

@@ -109,14 +109,14 @@ export function canRestart(dir: string): boolean {
   return existsSync(join(dir, 'restart'));
 }
 
-/** @throws Error with a message of one line */
-export function restart(dir: string): void {
-  const { status, error, stderr, stdout } = spawnSync(join(dir, 'restart'), [], {
-    cwd: dir,
+/** Runs a program to its end. @throws Error with a message of one line */
+export function runProgram(program: string, words: readonly string[], cwd?: string): void {
+  const { status, error, stderr, stdout } = spawnSync(program, words, {
+    cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
     encoding: 'utf8',
   });
   if (error === undefined && status === 0) return;
   const said = `${stdout ?? ''}${stderr ?? ''}`.trim().replaceAll('\n', ' | ');
-  throw new Error(`${join(dir, 'restart')}: ${error?.message ?? (said || `it ended with ${status}`)}`);
+  throw new Error(`${[program, ...words].join(' ')}: ${error?.message ?? (said || `it ended with ${status}`)}`);
 }

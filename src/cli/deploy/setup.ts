@@ -1,11 +1,12 @@
 // `gatefold deploy --setup` makes on this machine what a service needs before its first release. Existing files stay as
 // they are, so the setup may run again.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import { packagePath } from '../../own-files.ts';
 import type { Order } from './order.ts';
+import { runProgram } from './serving.ts';
 import { quote } from './ssh.ts';
 
 const UNITS = '/etc/systemd/system';
@@ -27,10 +28,16 @@ export function setUp({ dir, name, controllers }: Order): string[] {
     );
   // Node looks for tsx in `runtime/node_modules`, beside Gatefold. Through this link, Node finds the tsx of the current
   // release.
-  makeLink(join(dir, 'runtime/node_modules'), '../current/node_modules');
-  const made = files.filter((file) => makeFile(...file)).map(([path]) => path);
+  makeIfMissing(() => symlinkSync('../current/node_modules', join(dir, 'runtime/node_modules')));
+  const made = files.filter(([path, text, mode]) =>
+    makeIfMissing(() => {
+      writeFileSync(path, text, { flag: 'wx', mode });
+      // The umask of the user may have removed some permissions from the mode.
+      chmodSync(path, mode);
+    }),
+  );
   return [
-    ...made.map((path) => `Made ${path}`),
+    ...made.map(([path]) => `Made ${path}`),
     ...(hasSystemd ? enableUnit(dir, name) : [`Have ${join(dir, 'run')} started with the machine`]),
   ];
 }
@@ -118,37 +125,21 @@ function refuseTakenName(dir: string, name: string): void {
 function enableUnit(dir: string, name: string): string[] {
   const user = userOf(name);
   if (spawnSync('id', ['-u', user]).status !== 0)
-    command('useradd', ['--system', '--user-group', '--home-dir', dir, '--shell', '/usr/sbin/nologin', user]);
-  command('chown', [`${user}:`, join(dir, 'data')]);
-  command('chgrp', [user, join(dir, 'env')]);
-  command('systemctl', ['daemon-reload']);
-  command('systemctl', ['enable', '--quiet', `${name}.service`]);
+    runProgram('useradd', ['--system', '--user-group', '--home-dir', dir, '--shell', '/usr/sbin/nologin', user]);
+  runProgram('chown', [`${user}:`, join(dir, 'data')]);
+  runProgram('chgrp', [user, join(dir, 'env')]);
+  runProgram('systemctl', ['daemon-reload']);
+  runProgram('systemctl', ['enable', '--quiet', `${name}.service`]);
   return [`The unit ${name}.service starts the service as user ${user}: journalctl -u ${name}`];
 }
 
-function command(program: string, words: readonly string[]): void {
-  const { status, error, stderr } = spawnSync(program, words, { encoding: 'utf8' });
-  if (error !== undefined || status !== 0)
-    throw new Error(`${program} ${words.join(' ')}: ${error?.message ?? stderr.trim()}`);
-}
-
-/** Creates a file. Returns false when the file already exists. */
-function makeFile(path: string, text: string, mode: number): boolean {
+/** Creates a file or a link. Returns false when it already exists. */
+function makeIfMissing(create: () => void): boolean {
   try {
-    writeFileSync(path, text, { flag: 'wx', mode });
+    create();
+    return true;
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return false;
     throw error;
-  }
-  // The umask of the user may have removed some permissions from the mode.
-  if ((statSync(path).mode & 0o777) !== mode) chmodSync(path, mode);
-  return true;
-}
-
-function makeLink(path: string, target: string): void {
-  try {
-    symlinkSync(target, path);
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error;
   }
 }

@@ -60,14 +60,8 @@ export async function runRemote({ host, command, files, onLine }: Remote): Promi
   throw new Refused(`${host}: ${complaints.slice(-3).join(' | ') || `the command ended with exit code ${code}`}`);
 }
 
-interface Sending {
-  /** Rejects when a file cannot be read. */
-  readonly sent: Promise<void>;
-  hasFailed(): boolean;
-  kill(): void;
-}
-
-function sendFiles({ root, paths }: Files, ssh: ChildProcess): Sending {
+/** Sends files to the standard input of ssh. `sent` rejects when a file cannot be read. */
+function sendFiles({ root, paths }: Files, ssh: ChildProcess) {
   let hasFailed = false;
   // Without this variable, tar on macOS would add one more file for the attributes of each file.
   const env = { ...process.env, COPYFILE_DISABLE: '1' };

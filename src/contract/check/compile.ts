@@ -61,11 +61,11 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText
     }
     if (schema.$ref !== undefined) return compile(resolve(schema));
     if (schema.not !== undefined) return (_, run) => run.report(MESSAGES.mustBeLeftOut);
-    if (schema.anyOf !== undefined) return compileUnion(schema.anyOf as Schema[], compiler);
-    if (schema.enum !== undefined) return compileLiterals(schema.enum as unknown[], readsText);
+    if (schema.anyOf !== undefined) return compileUnion(schema.anyOf, compiler);
+    if (schema.enum !== undefined) return compileLiterals(schema.enum, readsText);
     if ('const' in schema) return compileLiterals([schema.const], readsText);
     if (Array.isArray(schema.type)) {
-      const parts = schema.type.map((type: unknown) => (type === 'null' ? { type } : { ...schema, type }));
+      const parts = schema.type.map((type: string) => (type === 'null' ? { type } : { ...schema, type }));
       return compileUnion(parts, compiler);
     }
     if (Object.hasOwn(schema, IS_FILE)) return checkFile;

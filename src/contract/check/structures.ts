@@ -13,11 +13,10 @@ const hasFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Blob);
 
 export function compileArray(schema: Schema, { compile, readsText }: Compiler): Check {
-  type Bounds = { minItems?: number; maxItems?: number; uniqueItems?: boolean };
-  const { minItems = 0, maxItems = Infinity, uniqueItems = false } = schema as Bounds;
-  const prefixChecks = ((schema.prefixItems ?? []) as Schema[]).map(compile);
-  const restCheck = schema.items === undefined || schema.items === false ? undefined : compile(schema.items as Schema);
-  const maxLength = schema.items === false ? prefixChecks.length : maxItems;
+  const { minItems = 0, maxItems = Infinity, uniqueItems = false, prefixItems = [], items } = schema;
+  const prefixChecks = prefixItems.map(compile);
+  const restCheck = typeof items === 'object' ? compile(items) : undefined;
+  const maxLength = items === false ? prefixChecks.length : maxItems;
   return (value, run) => {
     let list: readonly unknown[];
     if (Array.isArray(value)) list = value;
@@ -70,17 +69,13 @@ function canonicalText(value: unknown, depth: number): string | undefined {
 }
 
 export function compileObject(schema: Schema, { compile, readsText }: Compiler): Check {
-  const { properties, additionalProperties, patternProperties } = schema as {
-    properties?: Record<string, Schema>;
-    additionalProperties?: Schema | true;
-    patternProperties?: Record<string, Schema>;
-  };
+  const { properties, additionalProperties, patternProperties } = schema;
   // schema.ts writes one pattern only: an index by number, `{ [id: number]: T }`.
   const [byNumber] = Object.values(patternProperties ?? {});
   const othersSchema = byNumber ?? additionalProperties;
   const names = Object.keys(properties ?? {});
-  const checks = names.map((name) => compile((properties as Record<string, Schema>)[name] as Schema));
-  const required = new Set((schema.required ?? []) as string[]);
+  const checks = Object.values(properties ?? {}).map(compile);
+  const required = new Set(schema.required);
   const isRequired = names.map((name) => required.has(name));
   // Every object inherits names such as `toString`, even when the client did not send them.
   const isInherited = names.map((name) => name in Object.prototype);

@@ -11,14 +11,8 @@ import { findTag, flattenParts, kindsOf } from './unions.ts';
  * undefined when the schemas have no such union.
  */
 export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<string, Schema>>): string | undefined {
-  const resolve = (schema: Schema): Schema => resolveReference(schema, defs);
-  const resolver = { resolve };
-  const seen = new Set<Schema>();
-  const queue = [...schemas];
-  for (let schema = queue.pop(); schema !== undefined; schema = queue.pop()) {
-    if (seen.has(schema)) continue;
-    seen.add(schema);
-    queue.push(...childrenOf(schema));
+  const resolver = { resolve: (schema: Schema): Schema => resolveReference(schema, defs) };
+  for (const schema of reachableFrom(schemas)) {
     const cure = schema.anyOf === undefined ? undefined : cureOf(schema);
     if (cure !== undefined)
       return `${nameOf(schema)} is a recursive union whose parts cannot be distinguished: ${cure}`;
@@ -30,54 +24,35 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
    * safe.
    */
   function cureOf(union: Schema): string | undefined {
-    const parts = flattenParts(union.anyOf as Schema[], resolver);
+    const parts = flattenParts(union.anyOf ?? [], resolver);
     const objects = parts.filter((part) => kindsOf(part, resolver).has('object'));
     const lists = parts.filter((part) => kindsOf(part, resolver).has('array'));
-    if (objects.length > 1 && findTag(objects, resolver) === undefined && reaches(objects, union)) {
+    if (objects.length > 1 && findTag(objects, resolver) === undefined && reachableFrom(objects).has(union)) {
       return "give them a field of different literals, like kind: 'a' and kind: 'b'";
     }
-    return lists.length > 1 && reaches(lists, union)
+    return lists.length > 1 && reachableFrom(lists).has(union)
       ? 'write one list of all entries instead of several lists'
       : undefined;
   }
 
-  function reaches(from: readonly Schema[], target: Schema): boolean {
-    const visited = new Set<Schema>();
+  /** The schemas themselves, and all schemas inside of them and of those that they refer to. */
+  function reachableFrom(from: readonly Schema[]): ReadonlySet<Schema> {
+    const reached = new Set<Schema>();
     const stack = [...from];
     for (let schema = stack.pop(); schema !== undefined; schema = stack.pop()) {
-      if (schema === target) return true;
-      if (visited.has(schema)) continue;
-      visited.add(schema);
-      stack.push(...childrenOf(schema));
+      if (reached.has(schema)) continue;
+      reached.add(schema);
+      const { $ref, items, additionalProperties, properties, patternProperties, prefixItems, anyOf } = schema;
+      const lists = [properties, patternProperties, prefixItems, anyOf].flatMap((list) => Object.values(list ?? {}));
+      const children = [
+        $ref === undefined ? undefined : resolver.resolve(schema),
+        ...lists,
+        items,
+        additionalProperties,
+      ];
+      stack.push(...children.filter((child): child is Schema => typeof child === 'object'));
     }
-    return false;
-  }
-
-  function childrenOf(schema: Schema): Schema[] {
-    const {
-      properties = {},
-      items,
-      prefixItems = [],
-      anyOf = [],
-      additionalProperties,
-      patternProperties = {},
-    } = schema as {
-      properties?: Record<string, Schema>;
-      items?: Schema | false;
-      prefixItems?: Schema[];
-      anyOf?: Schema[];
-      additionalProperties?: Schema | true;
-      patternProperties?: Record<string, Schema>;
-    };
-    const single = [items, additionalProperties].filter((child): child is Schema => typeof child === 'object');
-    return [
-      ...(schema.$ref === undefined ? [] : [resolve(schema)]),
-      ...Object.values(properties),
-      ...Object.values(patternProperties),
-      ...prefixItems,
-      ...anyOf,
-      ...single,
-    ];
+    return reached;
   }
 
   function nameOf(schema: Schema): string {

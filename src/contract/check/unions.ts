@@ -42,7 +42,7 @@ export function flattenParts(schemas: readonly Schema[], { resolve }: Pick<Compi
     const target = resolve(schema);
     if (seen.has(target)) return [];
     seen.add(target);
-    return target.anyOf === undefined ? [schema] : (target.anyOf as Schema[]).flatMap(visit);
+    return target.anyOf === undefined ? [schema] : target.anyOf.flatMap(visit);
   };
   return schemas.flatMap(visit);
 }
@@ -60,8 +60,7 @@ export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>): Re
   const { type } = target;
   if (target.anyOf !== undefined)
     return new Set(flattenParts([target], compiler).flatMap((part) => [...kindsOf(part, compiler)]));
-  if (target.enum !== undefined || 'const' in target)
-    return new Set(((target.enum as unknown[]) ?? [target.const]).map(kindOf));
+  if (target.enum !== undefined || 'const' in target) return new Set((target.enum ?? [target.const]).map(kindOf));
   if (type === undefined) return new Set(target.not === undefined ? KINDS : []);
   const stringKind: Kind = Object.hasOwn(target, IS_FILE) ? 'file' : 'string';
   return new Set(
@@ -112,7 +111,7 @@ function findByText(byTagValue: ReadonlyMap<unknown, Check>, text: string): Chec
 export function findTag(parts: readonly Schema[], compiler: Pick<Compiler, 'resolve'>): string | undefined {
   const [first] = parts;
   const required = (first === undefined ? undefined : compiler.resolve(first).required) ?? [];
-  return (required as string[]).find((name) => {
+  return required.find((name) => {
     const seen = new Set<unknown>();
     return parts.every((part) => {
       const values = tagValuesOf(part, name, compiler);
@@ -125,13 +124,10 @@ export function findTag(parts: readonly Schema[], compiler: Pick<Compiler, 'reso
  * Returns the literals of a part's required field. Returns undefined when the field is optional or has another type.
  */
 function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resolve'>): readonly unknown[] | undefined {
-  const { required, properties } = compiler.resolve(part) as {
-    required?: string[];
-    properties?: Record<string, Schema>;
-  };
+  const { required, properties } = compiler.resolve(part);
   if (!required?.includes(name) || properties === undefined) return undefined;
   const field = compiler.resolve(properties[name] as Schema);
-  return 'const' in field ? [field.const] : (field.enum as unknown[] | undefined);
+  return 'const' in field ? [field.const] : field.enum;
 }
 
 /**
@@ -193,7 +189,7 @@ function isStructure(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !(value instanceof Date) && !(value instanceof Blob);
 }
 
-function describeKind(kind: Kind, { type, [IS_DATE]: isDate }: Schema & { [IS_DATE]?: true }): string {
+function describeKind(kind: Kind, { type, [IS_DATE]: isDate }: Schema): string {
   if (kind === 'string' && isDate) return FORMAT_NAMES['date-time'] as string;
   return KIND_NAMES[kind === 'number' && type === 'integer' ? 'integer' : kind];
 }
@@ -203,7 +199,7 @@ function describeParts(schemas: readonly Schema[], compiler: Compiler): string {
   const descriptions = new Set<string>();
   for (const schema of schemas) {
     const target = compiler.resolve(schema);
-    if (target.enum !== undefined) descriptions.add(listLiterals(target.enum as unknown[]));
+    if (target.enum !== undefined) descriptions.add(listLiterals(target.enum));
     else if ('const' in target) descriptions.add(listLiterals([target.const]));
     else for (const kind of kindsOf(target, compiler)) descriptions.add(describeKind(kind, target));
   }

@@ -26,11 +26,11 @@ export function compileLiterals(literals: readonly unknown[], readsText: boolean
 const checkString: Check = (value, run) => (typeof value === 'string' ? value : run.report(MESSAGES.notString));
 
 export function compileString(schema: Schema): Check {
-  const { minLength, maxLength, format } = schema as { minLength?: number; maxLength?: number; format?: string };
+  const { minLength, maxLength, format } = schema;
   const becomesDate = Object.hasOwn(schema, IS_DATE);
   const matchesFormat = format === undefined ? undefined : FORMATS[format];
   if (format !== undefined && matchesFormat === undefined) throw new Error(`No check implements the format ${format}`);
-  const matchPattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern as string);
+  const matchPattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern);
   if (minLength === undefined && maxLength === undefined && matchPattern === undefined && matchesFormat === undefined)
     return checkString;
   const notString = becomesDate ? MESSAGES.mustBe(FORMAT_NAMES['date-time'] as string) : MESSAGES.notString;
@@ -72,9 +72,7 @@ function compilePattern(source: string): Check {
 }
 
 export function compileNumber(schema: Schema, readsText: boolean): Check {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema as Readonly<
-    Record<string, number | undefined>
-  >;
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
   const isInteger = schema.type === 'integer';
   const notNumber = isInteger ? MESSAGES.notInteger : MESSAGES.notNumber;
   const isBounded = [minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf].some(

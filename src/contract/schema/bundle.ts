@@ -3,13 +3,7 @@
 // same name, they share one. The file knows JSON Schema, and does not know operations.
 import { isObject } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
-
-/** The definitions of a group. */
-export interface Definitions {
-  /** Reserves a name and returns it. When the name is in use, reserves a similar one instead. */
-  reserve(name: string): string;
-  define(name: string, schema: Schema): void;
-}
+import type { SchemaWriter } from './schema.ts';
 
 /**
  * Moves the definitions of a schema, and returns the schema with its references changed.
@@ -26,7 +20,7 @@ const DATA_KEYWORDS = new Set(['const', 'enum', 'default', 'example', 'examples'
 const DROPPED = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$defs', 'definitions']);
 const REF = /"\$ref":("(?:[^"\\]|\\.)*")/g;
 
-export function createBundle({ reserve, define }: Definitions): Bundle {
+export function createBundle({ reserve, define }: Pick<SchemaWriter, 'reserve' | 'define'>): Bundle {
   const namesByMeaning = new Map<string, string>();
 
   return (root, label) => {

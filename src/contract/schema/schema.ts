@@ -13,16 +13,18 @@ import {
   resolve,
   type Shape,
 } from '../types/shape.ts';
-import type { Definitions } from './bundle.ts';
 
 /** Marks the schema of a text that the check converts to a `Date`. `JSON.stringify` leaves out symbols. */
 export const IS_DATE = Symbol('date');
 /** Marks the schema of a `File` in a form. */
 export const IS_FILE = Symbol('file');
 
-export interface SchemaWriter extends Definitions {
+export interface SchemaWriter {
   /** @throws Unsupported */
   write(shape: Shape): Schema;
+  /** Reserves a name in `defs` and returns it. When the name is in use, reserves a similar one instead. */
+  reserve(name: string): string;
+  define(name: string, schema: Schema): void;
   /** The named types that the written schemas refer to. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
@@ -38,8 +40,6 @@ const MAX_NESTED = 200;
  * names, like `07`.
  */
 const NUMBER_NAMES = '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?$';
-
-type Draft = { [keyword: string | symbol]: unknown };
 
 export function createSchemaWriter(): SchemaWriter {
   const defs: Record<string, Schema> = Object.create(null);
@@ -60,9 +60,9 @@ export function createSchemaWriter(): SchemaWriter {
       case 'object':
         return { type: ['object', 'array'] };
       case 'date':
-        return { type: 'string', format: 'date-time', [IS_DATE]: true } as Schema;
+        return { type: 'string', format: 'date-time', [IS_DATE]: true };
       case 'file':
-        return { type: 'string', contentMediaType: 'application/octet-stream', [IS_FILE]: true } as Schema;
+        return { type: 'string', contentMediaType: 'application/octet-stream', [IS_FILE]: true };
       case 'const':
         return { const: shape.value };
       case 'array':
@@ -126,7 +126,7 @@ export function createSchemaWriter(): SchemaWriter {
 
   function writeUnion(parts: readonly Shape[]): Schema {
     const literals: unknown[] = [];
-    const schemas: Draft[] = [];
+    const schemas: Schema[] = [];
     for (const part of parts) {
       if (part.kind === 'const') literals.push(part.value);
       else if (part.kind === 'null') literals.push(null);
@@ -169,11 +169,14 @@ export function createSchemaWriter(): SchemaWriter {
     return name;
   }
 
-  function define(name: string, schema: Schema): void {
-    defs[name] = schema;
-  }
-
-  return { write, defs, reserve, define };
+  return {
+    write,
+    defs,
+    reserve,
+    define(name, schema) {
+      defs[name] = schema;
+    },
+  };
 }
 
 /** The shapes that only a result may have, with their descriptions for an error. */

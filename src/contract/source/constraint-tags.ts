@@ -1,6 +1,7 @@
 // The constraint tags of doc comments, named as in JSON Schema. A tag of another library is an error, and so is a tag
 // whose name is nearly that of a constraint. All other tags are remarks, which are accepted. This file knows no types.
 
+import { isNear } from '../../base/near.ts';
 import type { Notes } from '../types/shape.ts';
 import { readDoc, type Tag } from './doc-comment.ts';
 
@@ -39,55 +40,46 @@ const LIBRARY_SCHEMA = 'a schema of a library in `static operations`';
 const INTEGER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
 /**
- * Constraints of class-validator, tsoa, typia and JSON Schema that are not read, each with advice on what to write
- * instead.
+ * Constraints of class-validator, tsoa, typia and JSON Schema that are not read, in lower case. Before the colon is
+ * what to write instead of them.
  */
-const FOREIGN_TAGS: Readonly<Record<string, string | undefined>> = Object.assign(Object.create(null), {
-  min: '@minimum, @minLength or @minItems',
-  max: '@maximum, @maxLength or @maxItems',
-  minlen: '@minLength',
-  maxlen: '@maxLength',
-  length: '@minLength and @maxLength',
-  range: '@minimum and @maximum',
-  items: '@minItems and @maxItems',
-  arrayminsize: '@minItems',
-  arraymaxsize: '@maxItems',
-  arraynotempty: '@minItems 1',
-  arrayunique: '@uniqueItems',
-  isnotempty: '@minLength 1',
-  int: 'Int or @integer',
-  isint: 'Int or @integer',
-  islong: 'Int or @integer',
-  isfloat: 'number',
-  isdouble: 'number',
-  isnumber: 'number',
-  isstring: 'string',
-  isboolean: 'boolean',
-  isdate: 'Date or @format date',
-  isdatetime: 'Date or @format date-time',
-  isemail: 'Email or @format email',
-  isuuid: 'Uuid or @format uuid',
-  isurl: 'Uri or @format uri',
-  isuri: 'Uri or @format uri',
-  positive: '@exclusiveMinimum 0',
-  ispositive: '@exclusiveMinimum 0',
-  negative: '@exclusiveMaximum 0',
-  isnegative: '@exclusiveMaximum 0',
-  regex: '@pattern',
-  matches: '@pattern',
-  const: 'the literal as the type',
-  equals: 'the literal as the type',
-  isin: 'the literals as the type',
-  isenum: 'the literals as the type',
-  additionalproperties: 'a Record or an index signature',
-  ...Object.fromEntries(
-    `contains minContains maxContains minProperties maxProperties patternProperties propertyNames unevaluatedProperties
-    unevaluatedItems additionalItems prefixItems dependentRequired dependentSchemas contentMediaType contentEncoding
-    contentSchema minDate maxDate`
-      .split(/\s+/)
-      .map((word) => [word.toLowerCase(), LIBRARY_SCHEMA]),
-  ),
-} satisfies Record<string, string>);
+const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
+  [
+    '@minimum, @minLength or @minItems: min',
+    '@maximum, @maxLength or @maxItems: max',
+    '@minLength: minlen',
+    '@maxLength: maxlen',
+    '@minLength and @maxLength: length',
+    '@minimum and @maximum: range',
+    '@minItems and @maxItems: items',
+    '@minItems: arrayminsize',
+    '@maxItems: arraymaxsize',
+    '@minItems 1: arraynotempty',
+    '@uniqueItems: arrayunique',
+    '@minLength 1: isnotempty',
+    'Int or @integer: int isint islong',
+    'number: isfloat isdouble isnumber',
+    'string: isstring',
+    'boolean: isboolean',
+    'Date or @format date: isdate',
+    'Date or @format date-time: isdatetime',
+    'Email or @format email: isemail',
+    'Uuid or @format uuid: isuuid',
+    'Uri or @format uri: isurl isuri',
+    '@exclusiveMinimum 0: positive ispositive',
+    '@exclusiveMaximum 0: negative isnegative',
+    '@pattern: regex matches',
+    'the literal as the type: const equals',
+    'the literals as the type: isin isenum',
+    'a Record or an index signature: additionalproperties',
+    `${LIBRARY_SCHEMA}: contains mincontains maxcontains minproperties maxproperties patternproperties propertynames
+      unevaluatedproperties unevaluateditems additionalitems prefixitems dependentrequired dependentschemas
+      contentmediatype contentencoding contentschema mindate maxdate`,
+  ].flatMap((row) => {
+    const [cure = '', names = ''] = row.split(': ');
+    return names.split(/\s+/).map((name): [string, string] => [name, cure]);
+  }),
+);
 
 /**
  * Returns the reason why a tag is refused: the tag looks like a constraint but is not read. Returns undefined for a
@@ -97,45 +89,22 @@ export function findTagMistake(name: string, text: string): string | undefined {
   const bareName = name.replace(/^TJS-/i, '');
   if (bareName === name && CONSTRAINTS[name] !== undefined) return undefined;
   const lower = bareName.toLowerCase();
-  if (!nearestByName.has(lower)) nearestByName.set(lower, findNearest(lower));
-  const near = nearestByName.get(lower);
+  const near = findNearest(lower);
   const isRemark = lower === 'const' && /^(?:\{|$)/.test(text);
   const foreign = isRemark
     ? undefined
-    : (FOREIGN_TAGS[lower] ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${LIBRARY_SCHEMA}` : undefined));
+    : (FOREIGN_TAGS.get(lower) ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${LIBRARY_SCHEMA}` : undefined));
   const isNumberType = /^(?:as)?type$/.test(lower) && INTEGER_TYPE.test(text);
   const cure = isNumberType ? 'Int or @integer' : (foreign ?? (near === undefined ? undefined : `@${near}`));
   if (cure === undefined) return undefined;
   return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: write ${cure}`;
 }
 
-/** Finds the constraint whose name differs by at most two letters. */
+/** Finds the constraint whose name differs by at most two letters. Upper and lower case are equal. */
 function findNearest(lower: string): string | undefined {
-  const distances = Object.keys(CONSTRAINTS).map(
-    (constraint) => [editDistance(lower, constraint), constraint] as const,
-  );
-  const [letters, near] = distances.reduce((least, pair) => (pair[0] < least[0] ? pair : least));
-  return letters <= 2 ? near : undefined;
-}
-
-/** The cached results of findNearest(). A file repeats the same few tags, so a result is used often. */
-const nearestByName = new Map<string, string | undefined>();
-
-/** Returns the edit distance: how many letters are added, removed or changed. Upper and lower case are equal. */
-function editDistance(a: string, name: string): number {
-  const b = name.toLowerCase();
-  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1];
-    for (let j = 0; j < b.length; j++) {
-      next.push(
-        Math.min((row[j] as number) + (letter === b[j] ? 0 : 1), (row[j + 1] as number) + 1, (next[j] as number) + 1),
-      );
-    }
-    row = next;
-  }
-  return row[b.length] as number;
+  const isWithin = (edits: number) => (name: string) => isNear(lower, name.toLowerCase(), edits);
+  const names = Object.keys(CONSTRAINTS);
+  return names.find(isWithin(0)) ?? names.find(isWithin(1)) ?? names.find(isWithin(2));
 }
 
 /**

@@ -11,7 +11,7 @@ import { SourceError } from './source-error.ts';
 import type { Module } from './syntax.ts';
 
 /** The files of a process. */
-export interface SourceFiles {
+export interface ImportedFiles {
   /**
    * Returns the text of a file: the text that the process has imported, or else the current text. @throws the read
    * error
@@ -21,9 +21,6 @@ export interface SourceFiles {
   resolve(from: string, specifier: string): string | undefined;
   /** Adds a path to the watched ones, even when no file exists there yet. */
   remember(path: string): void;
-}
-
-export interface ImportedFiles extends SourceFiles {
   /** All own files that the process has imported. */
   imported(): Iterable<string>;
 }
@@ -64,7 +61,7 @@ const MAX_CACHED = 1_000_000;
 export const SOURCE = /\.[mc]?[tj]s$/;
 const PACKAGES = /[\\/]node_modules[\\/]/;
 
-export function createTypeFiles(files: SourceFiles): TypeFiles {
+export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFiles {
   const cache = new Map<string, Module>();
   let cachedLength = 0;
   /**

@@ -3,15 +3,11 @@
 import { isConstraint, unreadConstraintMessage } from './constraint-tags.ts';
 import { findBracketEnd, readDoc, type Tag } from './doc-comment.ts';
 import { parseJsdocType, splitType, stripBraces } from './jsdoc-type.ts';
+import { createDeclaration } from './parse-declaration.ts';
 import { SourceError } from './source-error.ts';
 import type { Declaration, Import, Member, Module, Param, TypeNode, TypeParam } from './syntax.ts';
 
-export interface Typedefs {
-  readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
-  readonly imports: ReadonlyMap<string, Import>;
-}
-
-export function readTypedefs({ source, docOffsets }: Pick<Module, 'source' | 'docOffsets'>): Typedefs {
+export function readTypedefs({ source, docOffsets }: Module): Pick<Module, 'declarations' | 'imports'> {
   const declarations = new Map<string, readonly Declaration[]>();
   const imports = new Map<string, Import>();
   for (const offset of docOffsets) {
@@ -27,7 +23,9 @@ export function readTypedefs({ source, docOffsets }: Pick<Module, 'source' | 'do
       const type = declarations.has(name)
         ? createMistake(`@typedef ${name} is written twice in this file: write it once`, offset)
         : typedef.type;
-      declarations.set(name, [createAlias(name, type, readTemplates(tags), `${text}${constraints}`, offset + tag[3])]);
+      const doc = toComment(text + constraints);
+      const fields = { typeParams: readTemplates(tags), type, className: '', doc, at: offset + tag[3] };
+      declarations.set(name, [createDeclaration('alias', name, fields)]);
     }
   }
   return { declarations, imports };
@@ -94,18 +92,6 @@ function readTemplates(tags: readonly Tag[]): TypeParam[] {
 }
 
 const toComment = (text: string): string | undefined => (text.trim() === '' ? undefined : `/** ${text} */`);
-
-function createAlias(
-  name: string,
-  type: TypeNode,
-  typeParams: readonly TypeParam[],
-  text: string,
-  at: number,
-): Declaration {
-  const doc = toComment(text);
-  const emptyFields = { namespace: '', parents: [], members: [], literalRange: undefined, value: undefined };
-  return { ...emptyFields, kind: 'alias', name, typeParams, type, className: '', doc, at };
-}
 
 function readImport(text: string, imports: Map<string, Import>): void {
   const match = /^(?:(\w+)\s*,?\s*)?(?:\{([^}]*)\}|\*\s+as\s+(\w+))?\s*from\s*(['"])(.*?)\4/.exec(text);

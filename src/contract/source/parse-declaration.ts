@@ -4,26 +4,12 @@ import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts
 import type { Declaration, TypeNode } from './syntax.ts';
 
 export function createDeclaration(
-  c: Cursor,
   kind: Declaration['kind'],
   name: string,
-  fields: Partial<Declaration>,
+  fields: Partial<Declaration> & Pick<Declaration, 'at'>,
 ): Declaration {
-  return {
-    kind,
-    name,
-    namespace: c.namespace,
-    typeParams: [],
-    parents: [],
-    members: [],
-    type: undefined,
-    literalRange: undefined,
-    value: undefined,
-    className: name,
-    doc: undefined,
-    at: c.token().at,
-    ...fields,
-  };
+  const empty = { namespace: '', typeParams: [], parents: [], members: [], className: name, doc: undefined };
+  return { ...empty, kind, name, type: undefined, literalRange: undefined, value: undefined, ...fields };
 }
 
 /** Parses the name of a class. Returns undefined when the class has no name. */
@@ -36,7 +22,7 @@ export function parseBody(
   c: Cursor,
   kind: 'interface' | 'class',
   name: string,
-  fields: Partial<Declaration>,
+  fields: Pick<Declaration, 'doc' | 'at'>,
 ): Declaration {
   const from = c.i;
   const typeParams = parseTypeParams(c);
@@ -49,7 +35,7 @@ export function parseBody(
   }
   const members = parseMembers(c, end, kind === 'class' ? 'class' : 'type');
   c.i = end + 1;
-  return createDeclaration(c, kind, name, { typeParams, parents, members, ...fields });
+  return createDeclaration(kind, name, { namespace: c.namespace, typeParams, parents, members, ...fields });
 }
 
 function parseParents(c: Cursor): TypeNode[] {

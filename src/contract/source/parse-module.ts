@@ -133,10 +133,10 @@ function addDeclaration(content: ModuleContent, declaration: Declaration): strin
   return declaration.name;
 }
 
-type Fields = Partial<Declaration>;
+type Fields = Partial<Declaration> & Origin;
 
 function declare(c: Cursor, content: ModuleContent, kind: Declaration['kind'], name: string, fields: Fields): string {
-  return addDeclaration(content, createDeclaration(c, kind, name, fields));
+  return addDeclaration(content, createDeclaration(kind, name, { namespace: c.namespace, ...fields }));
 }
 
 /**
@@ -255,7 +255,7 @@ function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
   const names = c.list.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
   c.i = end + 1;
   if (c.accept('=')) skipValue(c, c.list.length - 1, ',', true);
-  return names.map(({ value, at }) => declare(c, content, 'const', value, { isVariable: true, at }));
+  return names.map(({ value, at }) => declare(c, content, 'const', value, { isVariable: true, doc: undefined, at }));
 }
 
 /**

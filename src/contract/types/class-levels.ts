@@ -6,10 +6,12 @@ import { Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
 import type { Evaluator } from './evaluate.ts';
 import {
-  createFollower,
   type Followed,
   type FollowedFunction,
   type FollowedValue,
+  followExport,
+  followFunction,
+  followName,
   type Instantiation,
   indexMembers,
   readMethod,
@@ -37,10 +39,9 @@ export interface Levels {
 
 /** @param exportName `default`, or the name of the controller's class */
 export function findLevels(exportName: string, scope: Scope, evaluator: Evaluator): Levels {
-  const follower = createFollower(evaluator.load);
   const list: Level[] = [];
   const seen = new Set<Declaration>();
-  let value: Followed = follower.followExport(exportName, scope);
+  let value: Followed = followExport(exportName, scope);
   let args: readonly (() => Shape)[] = [];
   while (value !== undefined && value !== 'package' && value.kind === 'class' && !seen.has(value.declaration)) {
     const { declaration, instantiation } = value;
@@ -61,7 +62,7 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
     const [parent] = declaration.parents as [TypeNode?];
     if (parent === undefined) return { list, isPackageBelow: false };
     args = parent.kind === 'name' ? parent.args.map((arg) => () => evaluator.evaluate(arg, levelScope)) : [];
-    value = parent.kind === 'name' ? follower.followName(parent.name, levelScope) : undefined;
+    value = parent.kind === 'name' ? followName(parent.name, levelScope) : undefined;
   }
   if (list.length > 0) return { list, isPackageBelow: value === 'package' };
   if (value === undefined || value === 'package' || value.kind === 'function')
@@ -116,24 +117,18 @@ export interface FoundMember {
  * Finds a member of a level by name. Returns undefined when the level has no such member, or when code computes the
  * member of an object.
  */
-export function findMember(
-  { value, members, scope }: Level,
-  name: string,
-  evaluator: Evaluator,
-): FoundMember | undefined {
+export function findMember({ value, members, scope }: Level, name: string): FoundMember | undefined {
   if (value.kind !== 'class') {
-    const method = createFollower(evaluator.load).followFunction(value, name);
+    const method = followFunction(value, name);
     return method && { isHidden: false, method };
   }
-  const sameName = indexMembers(members, scope, evaluator.load).get(name);
+  const sameName = indexMembers(members, scope).get(name);
   return sameName && { isHidden: sameName.some(isMarkedHidden), method: readMethod(sameName, scope) };
 }
 
 /** Whether a spread or a computed name may add a member with any name. */
-export function hasUnreadName({ members, scope }: Level, evaluator: Evaluator): boolean {
-  return members.some(
-    (member) => member.kind === 'spread' || readMemberKey(member, scope, evaluator.load) === undefined,
-  );
+export function hasUnreadName({ members, scope }: Level): boolean {
+  return members.some((member) => member.kind === 'spread' || readMemberKey(member, scope) === undefined);
 }
 
 export const isMarkedHidden = ({ modifiers }: Member): boolean =>

@@ -2,7 +2,7 @@
 // Unsupported with its place. Other files look up names, evaluate members, and compute utility types.
 import { CircularType, SCHEMA_CURE } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
-import { findType, findValue, type Loader, pickConstant, readConstant, readEnum, type Scope } from './look-up.ts';
+import { findType, findValue, pickConstant, readConstant, readEnum, type Scope } from './look-up.ts';
 import { evaluateMembers, failAt, type MemberTools, readConstraintsOrFail, refuseStrayConstraint } from './members.ts';
 import { constrain, intersect, isStructure } from './narrow.ts';
 import {
@@ -23,29 +23,28 @@ import {
   unite,
 } from './shape.ts';
 import { templateShape } from './template.ts';
-import { builtinShape, GLOBAL_TYPES, gatefoldType, keysOf, propertyOf, utilityType } from './utility-types.ts';
+import { BUILTIN_SHAPES, GLOBAL_TYPES, gatefoldType, keysOf, propertyOf, utilityType } from './utility-types.ts';
 
 export interface Evaluator {
   /** @throws Unsupported */
   evaluate(node: TypeNode, scope: Scope): Shape;
   /** Gives each type parameter a shape: its argument, else its default, else its constraint, else `any`. */
   bind(params: readonly TypeParam[], args: readonly Shape[], home: Scope): ReadonlyMap<string, Shape>;
-  readonly load: Loader;
 }
 
 /** The most named shapes. The limit ends a generic type that needs itself with ever larger arguments. */
 const MAX_NAMED_SHAPES = 2000;
 
-export function createEvaluator(load: Loader): Evaluator {
+export function createEvaluator(): Evaluator {
   const namedShapes = new Map<string, NamedShape>();
   let deferredCount = 0;
-  const tools: MemberTools = { evaluate, defer, load };
+  const tools: MemberTools = { evaluate, defer };
 
   function evaluate(node: TypeNode, scope: Scope): Shape {
     const fail = failAt(scope, node.at);
     switch (node.kind) {
       case 'word':
-        return builtinShape(node.name) ?? fail(`${node.name} has no JSON form`);
+        return BUILTIN_SHAPES[node.name] ?? fail(`${node.name} has no JSON form`);
       case 'literal':
         return node.value === null ? { kind: 'null' } : { kind: 'const', value: node.value };
       case 'array':
@@ -111,7 +110,7 @@ export function createEvaluator(load: Loader): Evaluator {
     const { name } = node;
     const param = node.from === undefined ? scope.typeParams.get(name) : undefined;
     if (param !== undefined) return param;
-    const target = findType(node, scope, load);
+    const target = findType(node, scope);
     if (target === 'package') return fail(`${name} comes from a package, whose types are not read`, SCHEMA_CURE);
     if (target !== undefined && 'missingFile' in target)
       return fail(`${name} is imported from ${target.missingFile}, which is not found`);
@@ -226,8 +225,8 @@ export function createEvaluator(load: Loader): Evaluator {
   }
 
   function evaluateTypeOf(name: string, scope: Scope): Shape | undefined {
-    const target = findValue(name, scope, load);
-    if (target === undefined) return undefined;
+    const target = findValue(name, scope);
+    if (target === undefined || target === 'package' || target.declaration === undefined) return undefined;
     const { declaration, scope: ownScope, keys } = target;
     refuseStrayConstraint(declaration.doc, failAt(ownScope, declaration.at));
     return pickConstant(
@@ -238,5 +237,5 @@ export function createEvaluator(load: Loader): Evaluator {
     );
   }
 
-  return { evaluate, bind, load };
+  return { evaluate, bind };
 }

@@ -2,8 +2,8 @@
 // `node_modules`). The result is `package` for a name whose source is not in an own file. The result is undefined for a
 // value that code computes, and the caller then refuses the file.
 
-import type { Declaration, FunctionNode, Import, Member, TypeNode, ValueNode } from '../source/syntax.ts';
-import { type Loader, readMemberKey, type Scope } from './look-up.ts';
+import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
+import { type FoundValue, findExport, findValue, readMemberKey, type Scope } from './look-up.ts';
 
 export type FollowedValue =
   | {
@@ -44,142 +44,91 @@ export interface FollowedFunction {
  */
 export type Followed = FollowedValue | 'package' | undefined;
 
-export interface Follower {
-  /** The value that the scope's file exports under a name. */
-  followExport(name: string, scope: Scope): Followed;
-  /** The value that a name, with dots or without, has in the scope's file. */
-  followName(name: string, scope: Scope): Followed;
-  /** The function that an object or a module has under a name. */
-  followFunction(owner: FollowedValue, name: string): FollowedFunction | undefined;
-}
-
-/** The most steps of one call. The limit ends a circle of names that lead to each other. */
+/** The most steps from a name to its value. The limit ends a circle of names that lead to each other. */
 const MAX_STEPS = 100;
 
-export function createFollower(load: Loader): Follower {
-  let steps = 0;
-
-  /** Starts the count of steps at 0 for each call from outside. */
-  const withFreshCount =
-    <Args extends unknown[], Result>(work: (...args: Args) => Result) =>
-    (...args: Args): Result => {
-      steps = 0;
-      return work(...args);
-    };
-
-  function followExport(name: string, scope: Scope): Followed {
-    if (++steps > MAX_STEPS) return undefined;
-    const target = scope.module.exports.get(name);
-    if (typeof target === 'string') return followName(target, scope);
-    if (target !== undefined) return followImport(target, scope);
-    const starExports = scope.module.starExports.map((from) => followImport({ from, name }, scope));
-    return (
-      starExports.find((value) => value !== undefined && value !== 'package') ??
-      starExports.find((value) => value === 'package')
-    );
-  }
-
-  function followImport({ from, name }: Import, scope: Scope): Followed {
-    const loaded = load(scope.path, from);
-    if (loaded === undefined || loaded === 'package') return loaded;
-    const ownScope: Scope = { ...loaded, typeParams: new Map() };
-    return name === '*' ? { kind: 'module', scope: ownScope } : followExport(name, ownScope);
-  }
-
-  function followName(name: string, scope: Scope): Followed {
-    if (++steps > MAX_STEPS) return undefined;
-    const [head, ...keys] = name.split('.') as [string, ...string[]];
-    const declaration = scope.module.declarations
-      .get(head)
-      ?.find(({ kind }) => kind !== 'interface' && kind !== 'alias');
-    const imported = scope.module.imports.get(head);
-    const first =
-      declaration !== undefined
-        ? followDeclaration(declaration, scope)
-        : imported !== undefined
-          ? followImport(imported, scope)
-          : followGlobal(head);
-    return keys.reduce<Followed>(
-      (owner, key) => (owner === undefined || owner === 'package' ? owner : followMember(owner, key)),
-      first,
-    );
-  }
-
-  function followDeclaration(declaration: Declaration, scope: Scope): Followed {
-    const { kind, value, isVariable, name, doc, at } = declaration;
-    const ownScope: Scope = { ...scope, typeParams: new Map(), namespace: declaration.namespace };
-    if (kind === 'class') return { kind, declaration, scope: ownScope };
-    if (value === undefined || isVariable === true) return undefined;
-    if (kind !== 'function') return followValue(value, ownScope, { name, doc, at });
-    const overloads = scope.module.declarations.get(declaration.namespace + name) ?? [];
-    const signatures = overloads.flatMap((declaration) =>
-      declaration.value?.kind === 'function' ? [declaration.value] : [],
-    );
-    const isOverloaded = signatures.length > 1 && signatures.some(isAnnotated);
-    return { kind, node: value as FunctionNode, scope: ownScope, doc, at, isOverloaded };
-  }
-
-  function followValue(
-    node: ValueNode,
-    scope: Scope,
-    { name, doc, at }: Pick<Declaration, 'name' | 'doc' | 'at'>,
-  ): Followed {
-    if (++steps > MAX_STEPS) return undefined;
-    switch (node.kind) {
-      case 'function':
-        return { kind: 'function', node, scope, doc: joinDocs(doc, node.doc), at, isOverloaded: false };
-      case 'object':
-        return { kind: 'object', members: node.members, scope, doc };
-      case 'class': {
-        // JavaScript gives an anonymous class the name of its constant.
-        const className = node.declaration.className || name;
-        return {
-          kind: 'class',
-          declaration: { ...node.declaration, className, doc: node.declaration.doc ?? doc },
-          scope,
-        };
-      }
-      case 'reference':
-        return followName(node.name, scope);
-      case 'new': {
-        const callee = followValue(node.callee, scope, { name: '', doc, at });
-        if (callee === 'package' || callee?.kind !== 'class') return callee === 'package' ? callee : undefined;
-        return { ...callee, instantiation: { args: node.args, scope } };
-      }
-    }
-  }
-
-  function followMember(owner: FollowedValue, name: string): Followed {
-    if (owner.kind === 'module') return followExport(name, owner.scope);
-    if (owner.kind !== 'object') return undefined;
-    const member = indexMembers(owner.members, owner.scope, load).get(name)?.at(-1);
-    if (member?.kind === 'property') {
-      const { value, doc, at } = member;
-      const followed = value && followValue(value, owner.scope, { name: '', doc, at });
-      const isNamed =
-        value?.kind === 'reference' && followed !== undefined && followed !== 'package' && followed.kind === 'function';
-      return isNamed ? { ...followed, doc: joinDocs(followed.doc, doc) } : followed;
-    }
-    return member === undefined ? undefined : readMethod([member], owner.scope);
-  }
-
-  function followFunction(owner: FollowedValue, name: string): FollowedFunction | undefined {
-    const member = followMember(owner, name);
-    return member !== undefined && member !== 'package' && member.kind === 'function' ? member : undefined;
-  }
-
-  return {
-    followExport: withFreshCount(followExport),
-    followName: withFreshCount(followName),
-    followFunction: withFreshCount(followFunction),
-  };
+/** Follows the value that the scope's file exports under a name. */
+export function followExport(name: string, scope: Scope, steps = 0): Followed {
+  return followFound(findExport(name, scope), steps);
 }
 
-/**
- * Follows a global name, such as the `Map` of `extends Map`. Such a name comes from JavaScript itself and has no
- * source.
- */
-const followGlobal = (name: string): Followed => (Object.hasOwn(globalThis, name) ? 'package' : undefined);
+/** Follows the value that a name, with dots or without, has in the scope's file. */
+export function followName(name: string, scope: Scope, steps = 0): Followed {
+  const [head] = name.split('.') as [string];
+  // A global name, such as the `Map` of `extends Map`, comes from JavaScript itself and has no source.
+  const isGlobal = !scope.module.imports.has(head) && Object.hasOwn(globalThis, head);
+  return followFound(findValue(name, scope) ?? (isGlobal ? 'package' : undefined), steps);
+}
+
+function followFound(found: FoundValue | 'package' | undefined, steps: number): Followed {
+  if (found === undefined || found === 'package') return found;
+  const { declaration, scope, keys } = found;
+  return keys.reduce<Followed>(
+    (owner, key) => (owner === undefined || owner === 'package' ? owner : followMember(owner, key, steps)),
+    declaration === undefined ? { kind: 'module', scope } : followDeclaration(declaration, scope, steps),
+  );
+}
+
+function followDeclaration(declaration: Declaration, scope: Scope, steps: number): Followed {
+  const { kind, value, isVariable, name, doc, at } = declaration;
+  if (kind === 'class') return { kind, declaration, scope };
+  if (value === undefined || isVariable === true) return undefined;
+  if (kind !== 'function') return followValue(value, scope, { name, doc, at }, steps);
+  const overloads = scope.module.declarations.get(declaration.namespace + name) ?? [];
+  const signatures = overloads.flatMap((declaration) =>
+    declaration.value?.kind === 'function' ? [declaration.value] : [],
+  );
+  const isOverloaded = signatures.length > 1 && signatures.some(isAnnotated);
+  return { kind, node: value as FunctionNode, scope, doc, at, isOverloaded };
+}
+
+function followValue(
+  node: ValueNode,
+  scope: Scope,
+  { name, doc, at }: Pick<Declaration, 'name' | 'doc' | 'at'>,
+  steps: number,
+): Followed {
+  if (steps > MAX_STEPS) return undefined;
+  switch (node.kind) {
+    case 'function':
+      return { kind: 'function', node, scope, doc: joinDocs(doc, node.doc), at, isOverloaded: false };
+    case 'object':
+      return { kind: 'object', members: node.members, scope, doc };
+    case 'class': {
+      // JavaScript gives an anonymous class the name of its constant.
+      const className = node.declaration.className || name;
+      const declaration = { ...node.declaration, className, doc: node.declaration.doc ?? doc };
+      return { kind: 'class', declaration, scope };
+    }
+    case 'reference':
+      return followName(node.name, scope, steps + 1);
+    case 'new': {
+      const callee = followValue(node.callee, scope, { name: '', doc, at }, steps + 1);
+      if (callee === 'package' || callee?.kind !== 'class') return callee === 'package' ? callee : undefined;
+      return { ...callee, instantiation: { args: node.args, scope } };
+    }
+  }
+}
+
+function followMember(owner: FollowedValue, name: string, steps: number): Followed {
+  if (owner.kind === 'module') return followExport(name, owner.scope, steps + 1);
+  if (owner.kind !== 'object') return undefined;
+  const member = indexMembers(owner.members, owner.scope).get(name)?.at(-1);
+  if (member?.kind === 'property') {
+    const { value, doc, at } = member;
+    const followed = value && followValue(value, owner.scope, { name: '', doc, at }, steps + 1);
+    const isNamed =
+      value?.kind === 'reference' && followed !== undefined && followed !== 'package' && followed.kind === 'function';
+    return isNamed ? { ...followed, doc: joinDocs(followed.doc, doc) } : followed;
+  }
+  return member === undefined ? undefined : readMethod([member], owner.scope);
+}
+
+/** Follows the function that an object or a module has under a name. */
+export function followFunction(owner: FollowedValue, name: string): FollowedFunction | undefined {
+  const member = followMember(owner, name, 0);
+  return member !== undefined && member !== 'package' && member.kind === 'function' ? member : undefined;
+}
 
 /** Joins the comment of a name with the comment of its value, because the tags of both are read. */
 function joinDocs(doc: string | undefined, inner: string | undefined): string | undefined {
@@ -205,17 +154,13 @@ const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Memb
  * Lists the members by name, in source order, without static members and `declare` fields. A spread or a computed name
  * may replace any member before it, so these earlier members are left out.
  */
-export function indexMembers(
-  members: readonly Member[],
-  scope: Scope,
-  load: Loader,
-): ReadonlyMap<string, readonly Member[]> {
+export function indexMembers(members: readonly Member[], scope: Scope): ReadonlyMap<string, readonly Member[]> {
   const cached = indexes.get(members);
   if (cached !== undefined) return cached;
   const byName = new Map<string, Member[]>();
   for (const member of members) {
     if (member.modifiers.includes('static') || member.modifiers.includes('declare')) continue;
-    const key = member.kind === 'spread' ? undefined : readMemberKey(member, scope, load);
+    const key = member.kind === 'spread' ? undefined : readMemberKey(member, scope);
     if (key === undefined) byName.clear();
     else byName.set(key, [...(byName.get(key) ?? []), member]);
   }

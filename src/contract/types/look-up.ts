@@ -4,7 +4,7 @@ import { findUnreadConstraint } from '../source/constraint-tags.ts';
 import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
 
-import { NO_NOTES, type Prop, resolve, type Shape, unite } from './shape.ts';
+import { requiredProp, resolve, type Shape, unite } from './shape.ts';
 
 /**
  * @returns the own file that a specifier means, `package` for a file without readable source, or undefined when no file
@@ -16,6 +16,7 @@ export type Loader = (from: string, specifier: string) => { path: string; module
 export interface Scope {
   readonly path: string;
   readonly module: Module;
+  readonly load: Loader;
   readonly typeParams: ReadonlyMap<string, Shape>;
   /** The namespace around the place, with its dot: `Shop.`. */
   readonly namespace?: string;
@@ -31,16 +32,18 @@ export type FoundType =
   | 'package'
   | undefined;
 
-const NO_PARAMS: ReadonlyMap<string, Shape> = new Map();
-/** The most steps of one look-up. The limit ends a circle of re-exports. */
-const MAX_STEPS = 50;
+export const NO_PARAMS: Scope['typeParams'] = new Map();
+/** The exports that a look-up has passed, each as path and name. Files may re-export from each other in a circle. */
+type Passed = Set<string>;
 
-export function findType({ name, from }: { name: string; from?: string }, scope: Scope, load: Loader): FoundType {
-  return from === undefined ? findLocalType(name, scope, load, 0) : findImportedType({ from, name }, scope, load, 0);
+export function findType({ name, from }: { name: string; from?: string }, scope: Scope): FoundType {
+  return from === undefined
+    ? findLocalType(name, scope, new Set())
+    : findImportedType({ from, name }, scope, new Set());
 }
 
 /** Finds a type by the name that a file uses: a declaration, an import, or a member of `import * as`. */
-function findLocalType(name: string, scope: Scope, load: Loader, steps: number): FoundType {
+function findLocalType(name: string, scope: Scope, passed: Passed): FoundType {
   const declarations = findNearest(name, scope, isType);
   const [first] = declarations;
   if (first !== undefined)
@@ -52,13 +55,12 @@ function findLocalType(name: string, scope: Scope, load: Loader, steps: number):
     if (value !== undefined) return { enumValue: value };
   }
   const imported = scope.module.imports.get(head);
-  if (imported === undefined) return undefined;
-  return findImportedType(
-    { ...imported, name: (imported.name === '*' ? rest : [imported.name, ...rest]).join('.') || '*' },
-    scope,
-    load,
-    steps + 1,
-  );
+  return imported && findImportedType(withKeys(imported, rest), scope, passed);
+}
+
+/** Adds the keys behind an imported name: `b` in `a.b`. The name of a whole module is replaced by the keys. */
+function withKeys({ from, name }: Import, keys: readonly string[]): Import {
+  return { from, name: (name === '*' ? keys : [name, ...keys]).join('.') || '*' };
 }
 
 /**
@@ -67,39 +69,35 @@ function findLocalType(name: string, scope: Scope, load: Loader, steps: number):
  */
 function findNearest(
   name: string,
-  { module, namespace = '' }: Scope,
+  { module, namespace = '' }: Pick<Scope, 'module' | 'namespace'>,
   isWanted: (kind: Declaration['kind']) => boolean,
 ): readonly Declaration[] {
   const declarations = module.declarations.get(namespace + name)?.filter(({ kind }) => isWanted(kind)) ?? [];
   return declarations.length > 0 || namespace === ''
     ? declarations
-    : findNearest(name, { module, namespace: outerNamespace(namespace) } as Scope, isWanted);
+    : findNearest(name, { module, namespace: outerNamespace(namespace) }, isWanted);
 }
 
 const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind !== 'function';
 const isValue = (kind: Declaration['kind']): boolean => kind !== 'interface' && kind !== 'alias';
 const outerNamespace = (inside: string): string => inside.slice(0, inside.lastIndexOf('.', inside.length - 2) + 1);
 
-function findImportedType({ from, name }: Import, scope: Scope, load: Loader, steps: number): FoundType {
+function findImportedType({ from, name }: Import, { path, load }: Scope, passed: Passed): FoundType {
   if (from === 'gatefold') return { gatefoldName: name };
-  const loaded = steps > MAX_STEPS ? undefined : load(scope.path, from);
+  const loaded = load(path, from);
   if (loaded === undefined && from.startsWith('.')) return { missingFile: from };
   return loaded === undefined || loaded === 'package'
     ? 'package'
-    : findExportedType(name, { ...loaded, typeParams: NO_PARAMS }, load, steps + 1);
+    : findExportedType(name, { ...loaded, load, typeParams: NO_PARAMS }, passed);
 }
 
-function findExportedType(name: string, scope: Scope, load: Loader, steps: number): FoundType {
+function findExportedType(name: string, scope: Scope, passed: Passed): FoundType {
+  if (!isFirstPass(name, scope, passed)) return undefined;
   const [head, ...rest] = name.split('.') as [string, ...string[]];
   const target = scope.module.exports.get(head);
-  if (typeof target === 'string') return findLocalType([target, ...rest].join('.'), scope, load, steps);
-  if (target !== undefined) {
-    const path = target.name === '*' ? rest : [target.name, ...rest];
-    return findImportedType({ from: target.from, name: path.join('.') }, scope, load, steps);
-  }
-  const starExports = scope.module.starExports.map((star) =>
-    findImportedType({ from: star, name }, scope, load, steps),
-  );
+  if (typeof target === 'string') return findLocalType([target, ...rest].join('.'), scope, passed);
+  if (target !== undefined) return findImportedType(withKeys(target, rest), scope, passed);
+  const starExports = scope.module.starExports.map((from) => findImportedType({ from, name }, scope, passed));
   const candidates = starExports.filter(
     (type) => type !== undefined && type !== 'package' && !('missingFile' in type),
   ) as Exclude<FoundType, string>[];
@@ -108,45 +106,49 @@ function findExportedType(name: string, scope: Scope, load: Loader, steps: numbe
   return candidates.find((type) => type !== undefined && !('gatefoldName' in type)) ?? candidates[0];
 }
 
+function isFirstPass(name: string, { path }: Scope, passed: Passed): boolean {
+  const { size } = passed;
+  return passed.add(`${path} ${name}`).size > size;
+}
+
+/** A constant, an object, a class or a function. All exports of a file (`import * as name`) have no declaration. */
 export interface FoundValue {
-  readonly declaration: Declaration;
+  readonly declaration: Declaration | undefined;
   readonly scope: Scope;
   /** The parts of a dotted name behind the declaration's name: `b` and `c` in `a.b.c`. */
   readonly keys: readonly string[];
 }
 
-/** Finds the declaration of a constant, an object, a class or a function in any own file. */
-export function findValue(name: string, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
-  const [head, ...rest] = name.split('.') as [string, ...string[]];
+/** Finds a value in any own file. The result is `package` when the name leads to a package. */
+export function findValue(name: string, scope: Scope, passed: Passed = new Set()): FoundValue | 'package' | undefined {
+  const [head, ...keys] = name.split('.') as [string, ...string[]];
   const [declaration] = findNearest(head, scope, isValue);
   if (declaration !== undefined)
-    return { declaration, scope: { ...scope, typeParams: NO_PARAMS, namespace: declaration.namespace }, keys: rest };
+    return { declaration, scope: { ...scope, typeParams: NO_PARAMS, namespace: declaration.namespace }, keys };
   const imported = scope.module.imports.get(head);
-  if (imported === undefined || steps > MAX_STEPS) return undefined;
-  if (imported.name !== '*')
-    return findExported({ ...imported, name: [imported.name, ...rest].join('.') }, scope, load, steps + 1);
-  return rest.length === 0 ? undefined : findExported({ ...imported, name: rest.join('.') }, scope, load, steps + 1);
+  return imported && findImportedValue(withKeys(imported, keys), scope, passed);
 }
 
-export function findExported({ from, name }: Import, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
-  const loaded = steps > MAX_STEPS ? undefined : load(scope.path, from);
-  return loaded === undefined || loaded === 'package'
-    ? undefined
-    : findExport(name, { ...loaded, typeParams: NO_PARAMS }, load, steps + 1);
+function findImportedValue(
+  { from, name }: Import,
+  { path, load }: Scope,
+  passed: Passed,
+): ReturnType<typeof findValue> {
+  const loaded = load(path, from);
+  if (loaded === undefined || loaded === 'package') return loaded;
+  const scope: Scope = { ...loaded, load, typeParams: NO_PARAMS };
+  return name === '*' ? { declaration: undefined, scope, keys: [] } : findExport(name, scope, passed);
 }
 
 /** Finds the value that a file exports under a name. */
-export function findExport(name: string, scope: Scope, load: Loader, steps = 0): FoundValue | undefined {
-  const [head, ...rest] = name.split('.') as [string, ...string[]];
+export function findExport(name: string, scope: Scope, passed: Passed = new Set()): ReturnType<typeof findValue> {
+  if (!isFirstPass(name, scope, passed)) return undefined;
+  const [head, ...keys] = name.split('.') as [string, ...string[]];
   const target = scope.module.exports.get(head);
-  if (typeof target === 'string') return findValue([target, ...rest].join('.'), scope, load, steps);
-  if (target !== undefined)
-    return findExported({ from: target.from, name: [target.name, ...rest].join('.') }, scope, load, steps + 1);
-  for (const star of scope.module.starExports) {
-    const value = findExported({ from: star, name }, scope, load, steps + 1);
-    if (value !== undefined) return value;
-  }
-  return undefined;
+  if (typeof target === 'string') return findValue([target, ...keys].join('.'), scope, passed);
+  if (target !== undefined) return findImportedValue(withKeys(target, keys), scope, passed);
+  const starExports = scope.module.starExports.map((from) => findImportedValue({ from, name }, scope, passed));
+  return starExports.find((value) => value !== undefined && value !== 'package') ?? starExports.find(Boolean);
 }
 
 // Values
@@ -155,20 +157,20 @@ export function findExport(name: string, scope: Scope, load: Loader, steps = 0):
  * Returns the key of a member. The key is empty for a symbol and for a member without a name. The result is undefined
  * when code that is not read computes the key.
  */
-export function readMemberKey({ name, computed }: Member, scope: Scope, load: Loader): string | undefined {
-  return computed === undefined ? name : readComputedKey(computed, scope, load);
+export function readMemberKey({ name, computed }: Member, scope: Scope): string | undefined {
+  return computed === undefined ? name : readComputedKey(computed, scope);
 }
 
 /** Returns the text of the constant in `[KEY]` or `[KEYS.first]`, or an empty text for a symbol. */
-function readComputedKey(name: string, scope: Scope, load: Loader): string | undefined {
+function readComputedKey(name: string, scope: Scope): string | undefined {
   if (name === '') return undefined;
   const [head] = name.split('.') as [string];
   const isDeclared = scope.module.declarations.has(head);
   const imported = scope.module.imports.get(head);
   // Keys from JavaScript and from packages are symbols: `Symbol.asyncDispose`, `inspect.custom`.
-  if (!isDeclared && (imported === undefined || load(scope.path, imported.from) === 'package')) return '';
-  const target = findValue(name, scope, load);
-  if (target === undefined) return undefined;
+  if (!isDeclared && (imported === undefined || scope.load(scope.path, imported.from) === 'package')) return '';
+  const target = findValue(name, scope);
+  if (target === undefined || target === 'package' || target.declaration === undefined) return undefined;
   const { declaration, scope: ownScope, keys } = target;
   const { type, literalRange } = declaration;
   if (type?.kind === 'unsupported' && type.form === 'a unique symbol') return '';
@@ -295,5 +297,3 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
       : { kind: 'array', element: unite(items) };
   }
 }
-
-const requiredProp = (shape: Shape): Prop => ({ shape, optional: false, notes: NO_NOTES });

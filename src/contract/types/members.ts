@@ -4,7 +4,7 @@
 import { type Constraints, findUnreadConstraint, readConstraints } from '../source/constraint-tags.ts';
 import { CircularType, Unsupported } from '../source/source-error.ts';
 import type { Member, TypeNode } from '../source/syntax.ts';
-import { type Loader, readMemberKey, type Scope } from './look-up.ts';
+import { readMemberKey, type Scope } from './look-up.ts';
 import { constrain } from './narrow.ts';
 import {
   type Fail,
@@ -22,7 +22,6 @@ import {
 export interface MemberTools {
   evaluate(node: TypeNode, scope: Scope): Shape;
   defer(name: string, work: () => Shape, circular: CircularType): NamedShape;
-  readonly load: Loader;
 }
 
 /** @param base the fields of the parents, and of earlier declarations of the same interface */
@@ -55,7 +54,7 @@ export function evaluateMembers(
       index = constrainField(member, tools.evaluate(type as TypeNode, scope), fail).shape;
       continue;
     }
-    const key = readMemberKey(member, scope, tools.load);
+    const key = readMemberKey(member, scope);
     if (key === undefined || kind === 'other') fail('a computed member or a signature without a name has no JSON form');
     else if (key === '__proto__') fail('a field named __proto__ is not supported: give it another name');
     // A field whose key is a symbol is a brand, and is left out because JSON has no symbols.

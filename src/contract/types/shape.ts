@@ -68,6 +68,7 @@ export const NO_NOTES: Notes = {};
 export const STRING: Shape = { kind: 'string' };
 export const NEVER: Shape = { kind: 'never' };
 export const UNDEFINED: Shape = { kind: 'undefined' };
+export const requiredProp = (shape: Shape): Prop => ({ shape, optional: false, notes: NO_NOTES });
 
 /**
  * Returns a shape that throws the error only when the shape is resolved. An unsupported type that no request needs is

@@ -9,9 +9,9 @@ import {
   failingShape,
   listConstants,
   NEVER,
-  NO_NOTES,
   type Prop,
   type RecordShape,
+  requiredProp,
   resolve,
   type Shape,
   STRING,
@@ -73,23 +73,18 @@ function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   const argProps = arg === undefined ? new Map<string, Prop>() : expectRecord(arg, fail).props;
   for (const name of argProps.keys())
     if (!PARAMS_PARTS.includes(name)) fail(`ControllerParams takes path, query and user, and no ${name}`);
-  const unchecked: Prop = { shape: { kind: 'any' }, optional: false, notes: NO_NOTES };
-  const props = new Map<string, Prop>(
-    SERVER_FIELDS.map((name) => [name, { shape: NO_DATA, optional: false, notes: NO_NOTES }]),
-  );
-  for (const name of PARAMS_PARTS) props.set(name, argProps.get(name) ?? unchecked);
+  const props = new Map(SERVER_FIELDS.map((name) => [name, requiredProp(NO_DATA)]));
+  for (const name of PARAMS_PARTS) props.set(name, argProps.get(name) ?? requiredProp({ kind: 'any' }));
   const user = argProps.get('user');
   if (user !== undefined) props.set('user', { ...user, isUser: true });
   return { kind: 'record', props, index: undefined };
 }
 
-function reply([status, body]: readonly Shape[], fail: Fail): Shape {
-  if (status === undefined) return { kind: 'reply', status: 200, body: { kind: 'any' } };
-  const value = resolve(status);
-  if (value.kind !== 'const' || typeof value.value !== 'number')
-    return { kind: 'reply', status: 200, body: body ?? { kind: 'any' } };
-  if (value.value < 200 || value.value > 399) return fail('the status of a Reply is from 200 to 399');
-  return { kind: 'reply', status: value.value, body: body ?? { kind: 'any' } };
+function reply([type, body = { kind: 'any' }]: readonly Shape[], fail: Fail): Shape {
+  const resolved = type && resolve(type);
+  const status = resolved?.kind === 'const' && typeof resolved.value === 'number' ? resolved.value : 200;
+  if (status < 200 || status > 399) fail('the status of a Reply is from 200 to 399');
+  return { kind: 'reply', status, body };
 }
 
 /** Computes a utility type. Returns undefined for an unknown name. */
@@ -134,8 +129,7 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
       if (keyShape.keywords !== undefined) return fail('this kind of key is not understood');
       return { kind: 'record', props: new Map(), index: value, byNumber: keyShape.kind === 'number' };
     }
-    const prop: Prop = { shape: value, optional: false, notes: NO_NOTES };
-    const props = listConstants(keyShape, fail).map((key) => [String(key), prop] as const);
+    const props = listConstants(keyShape, fail).map((key) => [String(key), requiredProp(value)] as const);
     return { kind: 'record', props: new Map(props), index: undefined };
   },
   Exclude: (fail, type, excluded) => filterConstants(type, excluded, fail, false),
@@ -235,22 +229,15 @@ export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
   return resolved.index ?? fail('there is no such field');
 }
 
-/** Returns the shape of a built-in type such as `string` or `unknown`, or undefined for a type without a JSON form. */
-export function builtinShape(name: string): Shape | undefined {
-  switch (name) {
-    case 'unknown':
-    case 'any':
-      return { kind: 'any' };
-    case 'void':
-      return UNDEFINED;
-    case 'string':
-      return STRING;
-    case 'never':
-      return NEVER;
-    case 'bigint':
-    case 'symbol':
-      return undefined;
-    default:
-      return { kind: name as 'number' | 'boolean' | 'undefined' | 'object' };
-  }
-}
+/** The shapes of the built-in types with a JSON form. */
+export const BUILTIN_SHAPES: Readonly<Record<string, Shape | undefined>> = {
+  unknown: { kind: 'any' },
+  any: { kind: 'any' },
+  void: UNDEFINED,
+  undefined: UNDEFINED,
+  never: NEVER,
+  string: STRING,
+  number: { kind: 'number' },
+  boolean: { kind: 'boolean' },
+  object: { kind: 'object' },
+};

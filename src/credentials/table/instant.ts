@@ -1,5 +1,7 @@
 // Parses times of the table and the command: ISO 8601 in UTC, and spans such as `90d`.
 
+import { TIME_UNITS } from '../../base/time.ts';
+
 const ISO_UTC = /^\d{4}-\d{2}-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z)?$/;
 
 /**
@@ -14,14 +16,6 @@ export function parseTime(text: string): number | undefined {
   return new Date(time).getUTCDate() === Number(match?.[1]) ? time : undefined;
 }
 
-const SPAN_UNITS: Readonly<Record<string, number>> = {
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 604_800_000,
-};
-
 const CENTURY = 36_525 * 86_400_000;
 
 /**
@@ -30,6 +24,6 @@ const CENTURY = 36_525 * 86_400_000;
  */
 export function parseSpan(text: string): number | undefined {
   const match = /^([1-9]\d{0,7})([smhdw])$/.exec(text);
-  const span = match === null ? Number.NaN : Number(match[1]) * (SPAN_UNITS[match[2] as string] as number);
+  const span = match === null ? Number.NaN : Number(match[1]) * (TIME_UNITS[match[2] as string] as number);
   return span <= CENTURY ? span : undefined;
 }

@@ -3,7 +3,7 @@
 
 import { groupNameOf } from '../../base/page-name.ts';
 import { parseRate, RATE_FORM, type Rate } from '../../base/rate.ts';
-import { isObject } from '../../base/values.ts';
+import { isObject, isScope } from '../../base/values.ts';
 import type { CallingApplication } from '../../controller.ts';
 import { sha256 } from '../token.ts';
 import { parseTime } from './instant.ts';
@@ -298,11 +298,6 @@ function parseLimit(value: unknown): Rate {
 function parseScopes(value: unknown): readonly string[] {
   if (!Array.isArray(value) || !value.every(isScope)) throw new InvalidRow('"scopes" is not a list of scopes');
   return Object.freeze(value);
-}
-
-/** Whether a value is a scope of RFC 6749, 3.3: printable ASCII without space, quote and backslash. */
-export function isScope(value: unknown): value is string {
-  return typeof value === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(value);
 }
 
 // 43 characters of base64url hold two bits more than a digest. Both bits are in the last character and must be zero, so

@@ -139,21 +139,13 @@ export function refuseRegistration(
   name: string,
   now: number,
 ): 'ALREADY_REGISTERED' | 'TOO_MANY_APPLICATIONS' | undefined {
-  if (ownsLiveRow(rows, owner, name, now)) return 'ALREADY_REGISTERED';
-  return countLiveRows(rows, owner, now) >= MAX_APPLICATIONS ? 'TOO_MANY_APPLICATIONS' : undefined;
+  const live = rows.filter((raw): raw is RawRow => isLiveRowOf(raw, owner, now));
+  if (live.some((row) => row.name === name)) return 'ALREADY_REGISTERED';
+  return live.length >= MAX_APPLICATIONS ? 'TOO_MANY_APPLICATIONS' : undefined;
 }
 
-/** Whether the owner has a live row of this name. A row with an invalid expiry counts as live. */
-export function ownsLiveRow(rows: readonly unknown[], owner: Owner, name: string, now: number): boolean {
-  return rows.some((raw) => isLiveRowOf(raw, owner, now) && raw.name === name);
-}
-
-/** Counts the owner's live rows. */
-export function countLiveRows(rows: readonly unknown[], owner: Owner, now: number): number {
-  return rows.reduce<number>((count, raw) => count + Number(isLiveRowOf(raw, owner, now)), 0);
-}
-
-function isLiveRowOf(raw: unknown, owner: Owner, now: number): raw is RawRow {
+/** Whether a row is live and belongs to the owner. A row with an invalid expiry counts as live. */
+function isLiveRowOf(raw: unknown, owner: Owner, now: number): boolean {
   if (!isObject(raw) || !isObject(raw.owner)) return false;
   if (raw.owner.issuer !== owner.issuer || raw.owner.subject !== owner.subject) return false;
   const isRevoked = raw.revoked_at !== undefined && raw.revoked_at !== null;

@@ -15,7 +15,6 @@ export interface EditableTable {
 export interface Edited<T> {
   /** The new text; `undefined` when `mutate` changed nothing. */
   readonly text: string | undefined;
-  /** The value that `mutate` returned. */
   readonly result: T;
 }
 

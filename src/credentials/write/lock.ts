@@ -11,7 +11,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
 import { errorCode } from '../../base/failure.ts';
-import { BUSY, FOLDER_EXISTS } from '../../base/system.ts';
+import { BUSY, FOLDER_EXISTS, isAlive } from '../../base/system.ts';
 import { sha256 } from '../token.ts';
 
 export interface LockOptions {
@@ -147,18 +147,15 @@ let machine: string | undefined;
 
 /** Returns the name of this machine. The name is computed only when it is first needed, because few processes write. */
 function machineName(): string {
-  machine ??= findMachineName();
-  return machine;
-}
-
-function findMachineName(): string {
+  if (machine !== undefined) return machine;
   let name = hostname();
   try {
     name = `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {
     // Without /proc (not Linux), the host's name is used.
   }
-  return sha256(name).toString('hex').slice(0, 16);
+  machine = sha256(name).toString('hex').slice(0, 16);
+  return machine;
 }
 
 /**
@@ -172,14 +169,6 @@ function readStart(pid: number): string | undefined {
     return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
   } catch {
     // There is no /proc, or it hides the processes of other users (hidepid).
-    return canBeSignalled(pid) ? ALIVE : undefined;
-  }
-}
-
-function canBeSignalled(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return errorCode(error) === 'EPERM';
+    return isAlive(pid) ? ALIVE : undefined;
   }
 }

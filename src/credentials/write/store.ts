@@ -98,10 +98,6 @@ function tooLarge(): Error {
   return new Error(`it would be larger than ${MAX_BYTES} bytes`);
 }
 
-function draftPath(path: string, holder: string): string {
-  return join(dirname(path), `.${basename(path)}.${holder}.tmp`);
-}
-
 /**
  * Removes the drafts that other processes left.
  * - All drafts of the table are removed. This process holds the lock, so the writer of each draft was killed, or was
@@ -129,7 +125,7 @@ async function isOld(draft: string): Promise<boolean> {
 
 async function replaceTable(path: string, text: string, lock: Lock): Promise<void> {
   if (Buffer.byteLength(text) > MAX_BYTES) throw tooLarge();
-  const draft = draftPath(path, lock.holder);
+  const draft = join(dirname(path), `.${basename(path)}.${lock.holder}.tmp`);
   try {
     await writeDraft(draft, text, path);
     if (!(await lock.isHeld())) throw new Error('the lock was lost');

@@ -6,21 +6,16 @@ import { refusal } from '../../base/errors.ts';
 /** Maximum bytes of the result of a tool. No model reads more. */
 export const MAX_TOOL_BYTES = 1024 * 1024;
 
-/** Creates the refusal of a result that is longer than MAX_TOOL_BYTES. */
-export function tooLongForTool(): Error {
-  const message = `The result is longer than ${MAX_TOOL_BYTES} bytes, the limit of a tool: ask for less`;
-  return refusal('UNENCODABLE_RESULT', message);
-}
-
 export class Collector extends Writable {
   readonly #pieces: Buffer[] = [];
   #length = 0;
 
   override _write(piece: Buffer, _: BufferEncoding, done: (error?: Error) => void): void {
     this.#length += piece.length;
-    if (this.#length > MAX_TOOL_BYTES) return done(tooLongForTool());
     this.#pieces.push(piece);
-    done();
+    if (this.#length <= MAX_TOOL_BYTES) return done();
+    const message = `The result is longer than ${MAX_TOOL_BYTES} bytes, the limit of a tool: ask for less`;
+    done(refusal('UNENCODABLE_RESULT', message));
   }
 
   bytes(): Buffer {

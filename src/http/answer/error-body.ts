@@ -1,12 +1,13 @@
 // Makes the body of a refusal with the function `formatError` of the service file. When that function fails, the
 // failure is logged and the answer has the usual envelope.
 import { validateHeaderValue } from '../../base/builtins.ts';
+import { JSON_TYPE } from '../../base/envelope.ts';
 import type { HttpError } from '../../base/errors.ts';
-import { describeError, type Log } from '../../base/log.ts';
+import { describeError, idsOf, type Log } from '../../base/log.ts';
+import { isThenable } from '../../base/values.ts';
 import { isErrorReply, type Refusal, type ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
 import { ownedHeaders } from '../headers.ts';
-import { idsOf } from '../request-event.ts';
 
 export interface ErrorBody {
   readonly status: number;
@@ -31,8 +32,6 @@ export type FormatError = (
 /** The request that log lines name. */
 type Subject = Pick<Exchange, 'requestId' | 'trace'>;
 
-const JSON_TYPE = 'application/json; charset=UTF-8';
-
 export function createErrorFormat(format: NonNullable<ServiceOptions['formatError']>, log: Log): FormatError {
   return (error, requestId, exchange, thrown) => {
     const subject = exchange ?? { requestId, trace: undefined };
@@ -40,11 +39,7 @@ export function createErrorFormat(format: NonNullable<ServiceOptions['formatErro
       const { status } = error;
       return bodyOf(format(refusalOf(error, requestId, exchange, thrown)), status, error, subject, log);
     } catch (failure) {
-      log.error('error-format-failed', {
-        ...idsOf(subject),
-        error_code: error.code,
-        ...describeError(failure),
-      });
+      log.error('error-format-failed', { ...idsOf(subject), error_code: error.code, ...describeError(failure) });
       return undefined;
     }
   };
@@ -68,7 +63,7 @@ function placeOf({ page, operation, request, verb }: Exchange): Partial<Refusal>
 
 /** @throws Error for a body that cannot be sent */
 function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject: Subject, log: Log): ErrorBody {
-  if (typeof (result as { then?: unknown } | null | undefined)?.then === 'function') {
+  if (isThenable(result)) {
     Promise.resolve(result).catch(() => {});
     throw new TypeError('formatError returned a promise: it must return the body itself');
   }

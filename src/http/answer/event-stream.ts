@@ -39,7 +39,6 @@ export function sendEvents(
   let timer: NodeJS.Timeout | undefined;
   const retry = stream.options.retry ?? RETRY;
   const iterator = stream.source[Symbol.asyncIterator]();
-  response.on('close', handleClose);
   response.on('error', () => {});
   void run();
   return { end: finish, cancel };
@@ -117,30 +116,21 @@ export function sendEvents(
     if (response.destroyed) events.left(bytes);
   }
 
-  function handleClose(): void {
-    if (isOver) return;
-    stop();
-    events.left(bytes);
-  }
-
   function stop(): void {
     isOver = true;
     clearInterval(timer);
-    response.off('close', handleClose);
-    cancelSource();
+    void endSource(() => iterator);
   }
+}
 
-  /**
-   * Calls `return()` of the source. A generator that is waiting runs `return()` only when its wait is over.
-   * `params.signal` lets the generator end its wait.
-   */
-  function cancelSource(): void {
-    try {
-      Promise.resolve(iterator.return?.()).catch(() => {});
-    } catch {
-      // The source is not needed any more, so its error does not matter.
-    }
-  }
+/**
+ * Calls `return()` of the source. A generator that is waiting runs `return()` only when its wait is over.
+ * `params.signal` lets the generator end its wait. The source is not needed any more, so its error does not matter.
+ */
+export async function endSource(iterator: () => AsyncIterator<unknown>): Promise<void> {
+  try {
+    await iterator().return?.();
+  } catch {}
 }
 
 /** @returns undefined at the end of the source @throws TypeError when an item cannot be sent as an event */

@@ -1,23 +1,19 @@
 // Turns an error into the content of an answer, by the envelope or by `formatError` of the service file, and logs the
 // cause of the error. response.ts sends the answer.
-import { envelope, rawRefusal } from '../../base/envelope.ts';
+import { envelope, JSON_TYPE, rawRefusal } from '../../base/envelope.ts';
 import { type HttpError, isHttpError } from '../../base/errors.ts';
-import { describeError, type Log } from '../../base/log.ts';
+import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { servingPage } from '../../base/page-name.ts';
 import type { ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
 import { NO_STORE, ownedHeaders } from '../headers.ts';
-import { failEvent, idsOf } from '../request-event.ts';
-import { type HeaderSet, JSON_TYPE } from './answer-headers.ts';
-import { createErrorFormat, type FormatError } from './error-body.ts';
+import { failEvent } from '../request-event.ts';
+import type { HeaderSet } from './answer-headers.ts';
+import { createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 
-export interface RefusalContent {
-  readonly status: number;
-  readonly text: string;
-  /** The media type of the text; undefined when the text is the envelope, which is JSON. */
+export interface RefusalContent extends Omit<ErrorBody, 'contentType'> {
+  /** The media type of the text; undefined when the text is the envelope. */
   readonly contentType: string | undefined;
-  /** Headers of the error: alternating names and values. */
-  readonly headers: readonly string[];
 }
 
 export interface Refusals {
@@ -70,7 +66,7 @@ export function createRefusals({ log, development }: { log: Log; development: bo
     answerTo,
     rawAnswer(error, requestId, set, own = NO_HEADERS) {
       const formatted = format?.(error, requestId, undefined, error);
-      const type = formatted === undefined ? JSON_TYPE : ['Content-Type', formatted.contentType];
+      const type = ['Content-Type', formatted?.contentType ?? JSON_TYPE];
       const lines = set.withOwn([...type, ...NO_STORE, ...(formatted?.headers ?? NO_HEADERS), ...own]);
       return rawRefusal(error, requestId, lines, formatted);
     },

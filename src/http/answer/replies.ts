@@ -1,16 +1,15 @@
 // Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
 // This file decides between 200 and 304. The head and whole bodies are sent by response.ts.
 import { isHttpError, refusal } from '../../base/errors.ts';
-import { describeError, type Log } from '../../base/log.ts';
+import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { resetOnClose } from '../../base/node-internals.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
 import type { WatchStream } from '../open-streams.ts';
-import { idsOf } from '../request-event.ts';
 import { type StreamEvents, sendStream } from './byte-stream.ts';
 import { Collector } from './collector.ts';
 import { isNotModified } from './conditional.ts';
-import { EVENT_HEADERS, sendEvents } from './event-stream.ts';
+import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
 import { type Answer, type AnswerBody, convertResult } from './result.ts';
 
@@ -41,7 +40,10 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
     let converted: Answer | undefined;
     try {
       converted = convertResult(value, exchange.status);
-      for (const header of converted.droppedHeaders) logDropped(exchange, header);
+      for (const name of converted.droppedHeaders) {
+        const header = name.slice(0, 100);
+        log.warn('header-dropped', { ...requestFacts(exchange), header, reason: 'it belongs to the server' });
+      }
       sendAnswer(exchange, converted);
       if (converted.body.kind === 'none') discardResult(value);
     } catch (error) {
@@ -49,14 +51,6 @@ export function createReplies({ log, send, sendHead, complete, fail, watch }: Re
       if (converted === undefined) return fail(exchange, error);
       fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
     }
-  }
-
-  function logDropped(exchange: Exchange, header: string): void {
-    log.warn('header-dropped', {
-      ...requestFacts(exchange),
-      header: header.slice(0, 100),
-      reason: 'it belongs to the server',
-    });
   }
 
   function sendAnswer(exchange: Exchange, answer: Answer): void {
@@ -227,13 +221,8 @@ export function discardResult(value: unknown): void {
 
 /** Cancels the source of a body that is not read, because the source may hold a file or a database connection. */
 function cancel(body: AnswerBody): void {
-  if (body.kind === 'events') {
-    try {
-      Promise.resolve(body.events.source[Symbol.asyncIterator]().return?.()).catch(() => {});
-    } catch {
-      // The source is not needed any more, so its error does not matter.
-    }
-  } else if (body.kind === 'stream') {
+  if (body.kind === 'events') void endSource(() => body.events.source[Symbol.asyncIterator]());
+  else if (body.kind === 'stream') {
     const { source } = body;
     if ('getReader' in source) source.cancel().catch(() => {});
     else source.on('error', () => {}).destroy();

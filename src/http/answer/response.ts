@@ -7,6 +7,7 @@ import type { Log } from '../../base/log.ts';
 import type { ServiceDefinition } from '../../service/definition.ts';
 import type { AccessLog } from '../access-log.ts';
 import { unsentBytes } from '../connections/slow-readers.ts';
+import { isFollowed } from '../connections/turns.ts';
 import type { Exchange } from '../exchange.ts';
 import { NO_STORE } from '../headers.ts';
 import type { WatchStream } from '../open-streams.ts';
@@ -28,13 +29,10 @@ export interface ResponderOptions {
   readonly bodyLimit: number;
   /** True when an answer with a status of 5xx shows its cause to the client. */
   readonly development: boolean;
-  /** True when the connections are HTTPS. */
   readonly isSecure: boolean;
   readonly observer?: RequestObserver | undefined;
   /** Called once for each exchange, when its answer has been handed to Node. */
   readonly onSettled: (exchange: Exchange) => void;
-  /** Says whether requests wait behind this one on its connection. */
-  readonly isFollowed: (exchange: Exchange) => boolean;
   /** Called when the head of a streamed answer has been sent, before `onSettled`. */
   readonly onStreaming: (exchange: Exchange) => void;
   /** Called for each streamed answer, so that the stream ends when its credential no longer allows it. */
@@ -84,7 +82,6 @@ export function createResponder({
   isSecure,
   observer,
   onSettled,
-  isFollowed,
   onStreaming,
   watch,
 }: ResponderOptions): Responder {
@@ -190,7 +187,7 @@ export function createResponder({
   function report(exchange: Exchange, status: number, bytes: number): void {
     if (accessLog !== undefined || observer !== undefined) {
       const now = performance.now();
-      accessLog?.write(exchange, status, bytes, now);
+      accessLog?.(exchange, status, bytes, now);
       observer?.answered(exchange, status, bytes, now - exchange.startedAt);
     }
     endEvent(exchange, status, bytes);

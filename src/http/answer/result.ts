@@ -1,6 +1,7 @@
 // Turns what an operation returned into an answer: a status, header lines and a body of one of five kinds. Plain
 // objects do not come here, because response.ts sends them directly. This file reads no request and writes to no
 // socket.
+import { JSON_TYPE } from '../../base/envelope.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
 import { type EventStream, isEventStream } from '../../controller/event-stream.ts';
 import { isReply, type ReplyHeaders } from '../../controller/reply.ts';
@@ -30,7 +31,6 @@ export interface Answer extends Validators {
   readonly droppedHeaders: readonly string[];
 }
 
-const JSON_TYPE = 'application/json; charset=UTF-8';
 const NO_BODY: AnswerBody = { kind: 'none' };
 /** Statuses that never have a body (RFC 9110, 15.3.5, 15.3.6 and 15.4.5). */
 const NEVER_A_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
@@ -43,15 +43,7 @@ export function convertResult(value: unknown, status: number): Answer {
   if (isReply(value)) return convertReply(value.status, value.body, value.headers);
   if (isWebObject(value, 'Response')) return convertResponse(value as Response);
   const { body, type } = convertBody(value);
-  return {
-    status,
-    contentType: type,
-    headers: [],
-    droppedHeaders: [],
-    body,
-    etag: undefined,
-    lastModified: undefined,
-  };
+  return { status, ...readHeaders([]), contentType: type, body };
 }
 
 function convertReply(status: number, value: unknown, replyHeaders: ReplyHeaders | undefined): Answer {
@@ -76,7 +68,7 @@ function convertResponse(response: Response): Answer {
   const { status, body: stream } = response;
   if (status < 200 || status > 599)
     throw unencodable(`a web Response of status ${status}`, 'return one from 200 to 599');
-  const entries = [...response.headers].filter(([name]) => !(response.url !== '' && describesConnection(name)));
+  const entries = [...response.headers].filter(([name]) => !(response.url !== '' && OF_CONNECTION.test(name)));
   const lines = readHeaders(entries);
   if (stream === null || NEVER_A_BODY.has(status)) return { status, ...lines, contentType: undefined, body: NO_BODY };
   if (response.bodyUsed || stream.locked)
@@ -85,16 +77,8 @@ function convertResponse(response: Response): Answer {
   return { status, ...lines, body };
 }
 
-/** Recognises a header of a fetched Response that was about its connection, or about its body before inflating. */
-function describesConnection(name: string): boolean {
-  return (
-    name === 'content-encoding' ||
-    name === 'content-length' ||
-    name === 'transfer-encoding' ||
-    name === 'connection' ||
-    name === 'keep-alive'
-  );
-}
+/** Headers of a fetched Response that were about its connection, or about its body before inflating. */
+const OF_CONNECTION = /^(?:content-encoding|content-length|transfer-encoding|connection|keep-alive)$/;
 
 /** @throws HttpError UNENCODABLE_RESULT */
 function readHeaders(entries: readonly (readonly [name: string, value: unknown])[]): Omit<Answer, 'status' | 'body'> {

@@ -30,7 +30,6 @@ export interface Intake {
   readonly isFull: () => boolean;
 }
 
-/** Says which bodies an operation accepts. */
 export interface BodyRules {
   /** Maximum size in bytes, counted after inflating. */
   readonly limit: number;
@@ -59,7 +58,10 @@ export function readBody<Call>(
   budget.begin(exchange);
   if (exchange.expectsContinue) exchange.response.writeContinue();
 
-  const failIncomplete = () => sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause: clientLeft() }));
+  const failIncomplete = () => {
+    const cause = new Error('the client closed the connection before the end of the body');
+    sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause }));
+  };
   // The client can leave while the group is imported, before this function runs.
   if (request.destroyed) return failIncomplete();
   exchange.onLost = failIncomplete;
@@ -98,10 +100,6 @@ export function readBody<Call>(
       }),
     );
   });
-}
-
-function clientLeft(): Error {
-  return new Error('the client closed the connection before the end of the body');
 }
 
 /** Keeps a chunk of the body. Nearly every body is one chunk, which is then not copied. */

@@ -117,17 +117,13 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     }
   }
 
-  function isShort(): boolean {
-    return paused.size > 0 || room() < finishingRoom;
-  }
-
   function startTimer(): void {
     timer ??= setInterval(evictStalled, STALL_INTERVAL).unref();
   }
 
   /** Ends uploads that are not paused and send too little. `resume` checks those that were paused. */
   function evictStalled(): void {
-    if (!isShort()) {
+    if (paused.size === 0 && room() >= finishingRoom) {
       clearInterval(timer);
       timer = undefined;
       return;

@@ -36,10 +36,6 @@ export function createKeyPair(): KeyPair {
   return crypto().generateKeyPairSync('ec', { namedCurve: 'P-256' });
 }
 
-export function publicKeyOf(privateKey: KeyObject): KeyObject {
-  return crypto().createPublicKey(privateKey);
-}
-
 /**
  * Creates a certificate request, in DER form. The subject is empty, because a directory reads only the names in the
  * extension.

@@ -24,10 +24,7 @@ export function createTryLock(acquire: AcquireLock, clock: () => number = () => 
   return async (path) => {
     const isOverdue = refusedSince !== undefined && clock() - refusedSince > MAX_ORDER_TIME;
     try {
-      const lock = await acquire(
-        path,
-        isOverdue ? { waitMs: 5 * SECOND, unseenHolderMs: SECOND } : { waitMs: 0, unseenHolderMs: SECOND },
-      );
+      const lock = await acquire(path, { waitMs: isOverdue ? 5 * SECOND : 0, unseenHolderMs: SECOND });
       refusedSince = undefined;
       return () => lock.release();
     } catch (error) {

@@ -135,11 +135,8 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     folder.writeCertificate(directory, chain, key);
     failuresInARow = 0;
     lastFailure = undefined;
-    log.info('certificate-obtained', {
-      domains,
-      issuer: facts.issuer,
-      expires: new Date(facts.notAfter).toISOString(),
-    });
+    const expires = new Date(facts.notAfter).toISOString();
+    log.info('certificate-obtained', { domains, issuer: facts.issuer, expires });
     onStored();
   }
 

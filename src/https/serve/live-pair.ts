@@ -63,13 +63,8 @@ export function createLivePair({
   function onLive(next: CertificatePair, reloads: number): void {
     pair = next;
     const { names, issuer, notAfter } = next.facts;
-    log.info('certificate-loaded', {
-      file: certPath,
-      names,
-      issuer,
-      expires: new Date(notAfter).toISOString(),
-      reloads,
-    });
+    const expires = new Date(notAfter).toISOString();
+    log.info('certificate-loaded', { file: certPath, names, issuer, expires, reloads });
     onPair(next);
   }
 

@@ -1,8 +1,8 @@
 // The outline is a short text about the controllers folder. The text is cheap to make, because no file is examined. The
 // outline has the real path of the folder and of its links, and the times of every folder with code. A file that is
 // created, removed or renamed changes the outline. A file that is written in place does not.
-import { type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { statOf } from '../../base/fingerprint.ts';
 import { ABSENT, realPathOf, type Snapshot } from './snapshot.ts';
 
 /** The places that an outline covers, as found in the last snapshot. */
@@ -50,12 +50,4 @@ export function takeOutline(dir: string, { folders, links, missing }: Places): O
     if (stat?.isDirectory()) identities.set(folder, `${stat.dev} ${stat.ino} ${stat.birthtimeMs}`);
   }
   return { text, folders: identities };
-}
-
-function statOf(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
 }

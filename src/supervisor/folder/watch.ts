@@ -104,7 +104,6 @@ export function createFolderWatch({
   let state = NOT_CHECKED;
   let schedule: Schedule = 'stopped';
   let timer: NodeJS.Timeout | undefined;
-  /** The places of the last snapshot. */
   let places: Places = { folders: [], links: [], missing: [] };
   /** The text of the outline at the last poll. */
   let outline = '';

@@ -23,7 +23,10 @@ export interface Port {
  * @throws StartError if the port cannot be bound
  */
 export async function openPort(port: number, host: string | undefined): Promise<Port> {
-  const fail = (code: string) => new StartError(describeListenError(port, host, code, CURES[code]));
+  const fail = (code: string) => {
+    const cure = code === 'EADDRINUSE' ? '; choose another one: PORT=3001 or --port 3001' : '';
+    return new StartError(describeListenError(port, host, code, cure));
+  };
   const { address, family } = await addressOf(host).catch((error: NodeJS.ErrnoException) => {
     throw fail(error.code ?? String(error));
   });
@@ -54,10 +57,6 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'this user may not listen on it',
   EADDRNOTAVAIL: 'the address is not one of this machine',
   ENOTFOUND: 'the host name cannot be resolved',
-};
-
-const CURES: Readonly<Record<string, string>> = {
-  EADDRINUSE: '; choose another one: PORT=3001 or --port 3001',
 };
 
 const PORT_TAKEN_LATER = 'a controller or another process has begun to listen on it';

@@ -143,12 +143,12 @@ function createChecks(
   source: string,
 ): (name: string) => string | ((value: unknown) => string | undefined) {
   const files = createTypeFiles(PLAIN_FILES);
-  const { evaluate } = createEvaluator(files.load);
+  const { evaluate } = createEvaluator();
   const module = parseModule(source);
   return (name) => {
     try {
       const writer = createSchemaWriter();
-      const scope = { path, module, typeParams: new Map() };
+      const scope = { path, module, load: files.load, typeParams: new Map() };
       const schema: Schema = writer.write(evaluate({ kind: 'name', name, args: [], at: 0 }, scope));
       const ambiguous = findAmbiguity([schema], writer.defs);
       if (ambiguous !== undefined) return ambiguous;

@@ -3,7 +3,6 @@
 
 /** The parser found something that it did not expect. */
 export class SourceError extends Error {
-  /** Offset in the source. */
   readonly at: number;
   constructor(message: string, at: number) {
     super(message);

@@ -63,7 +63,6 @@ export interface Member {
   readonly type: TypeNode | undefined;
   /** The parameters of a method; the key of an index signature. */
   readonly params: readonly Param[];
-  /** The type parameters of a method. */
   readonly typeParams?: readonly TypeParam[];
   /** Whether the method has a body. Overload signatures and abstract methods have no body. */
   readonly hasBody: boolean;
@@ -109,7 +108,6 @@ export type ValueNode =
 
 export interface TypeParam {
   readonly name: string;
-  /** `T extends Constraint` */
   readonly constraint: TypeNode | undefined;
   /** `T = Fallback` */
   readonly fallback: TypeNode | undefined;
@@ -152,7 +150,6 @@ export interface Import {
 
 export interface Module {
   readonly source: string;
-  /** Offsets of the doc comments. */
   readonly docOffsets: Tokens['docOffsets'];
   /**
    * Declarations by namespace and name. Several declarations under one name are merged interfaces, or overloads of a

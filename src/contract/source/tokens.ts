@@ -29,7 +29,6 @@ export interface Token {
 
 export interface Tokens {
   readonly list: readonly Token[];
-  /** Offsets of the doc comments. */
   readonly docOffsets: readonly number[];
   /** For each opening bracket (also `${`), the index of its closing bracket. The entry is -1 for all other tokens. */
   readonly partner: Int32Array;

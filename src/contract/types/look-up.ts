@@ -24,9 +24,7 @@ export interface Scope {
 
 export type FoundType =
   | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
-  /** A name exported by `gatefold`. */
   | { readonly gatefoldName: string }
-  /** The value of an enum member. */
   | { readonly enumValue: string | number }
   | { readonly missingFile: string }
   | 'package'

@@ -43,7 +43,6 @@ export interface NamedShape {
   /** Identifies the type. The id is equal for the same type with the same type arguments. */
   readonly id: string;
   readonly notes: Notes;
-  /** Evaluates the type. @throws Unsupported */
   readonly target: () => Shape;
 }
 

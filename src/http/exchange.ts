@@ -10,6 +10,7 @@ import type { Pieces } from './body/pieces.ts';
 import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
 import type { Choice } from './operation-choice.ts';
+import { receivedTrace } from './received-trace.ts';
 import type { ExchangeEvent } from './request-event.ts';
 import type { ResolvedPath } from './router.ts';
 
@@ -148,10 +149,11 @@ export class Exchange {
   event: ExchangeEvent | undefined;
   /** True when `event` exists and the first, synchronous part of the request ended before its answer was out. */
   returnedBeforeAnswer = false;
-  /** The trace that the request belongs to; undefined when none is known. */
-  trace: Trace | undefined;
   /** Makes the body of a refusal of this request, instead of `formatError` of the service file. */
   formatRefusal: FormatError | undefined;
+  #trace: Trace | undefined;
+  /** True when the header `traceparent` has been read, or the trace has been set. */
+  #hasTrace = false;
   #isWatched = false;
   #abort: AbortController | undefined;
 
@@ -164,6 +166,19 @@ export class Exchange {
 
   get application(): CallingApplication | undefined {
     return this.caller?.application;
+  }
+
+  /** The trace that the request belongs to, read when it is first needed; undefined when there is none. */
+  get trace(): Trace | undefined {
+    if (this.#hasTrace) return this.#trace;
+    const { traceparent } = this.head;
+    if (traceparent !== undefined) this.trace = receivedTrace(traceparent);
+    return this.#trace;
+  }
+
+  set trace(trace: Trace | undefined) {
+    this.#trace = trace;
+    this.#hasTrace = true;
   }
 
   get verb(): string {

@@ -46,10 +46,9 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
 function writeResult(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
   const { kind } = resolve(shape);
   if (kind === 'bytes' || kind === 'file') return { status, body: 'bytes' };
-  if (kind === 'events') {
-    const { data } = resolve(shape) as Extract<Shape, { kind: 'events' }>;
+  const data = eventDataOf(shape);
+  if (data !== undefined)
     return { status, body: 'events', returned: resolve(data).kind === 'any' ? undefined : writer.write(data) };
-  }
   if (kind === 'any') return { status, body: 'json' };
   const value = excludeKinds(shape, 'undefined', 'null');
   const present = excludeKinds(shape, 'undefined');
@@ -66,6 +65,14 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
     // The service sends `{ "data": 7 }` for 7.
     schema: isScalar(value) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };
+}
+
+/** Returns the data of the events, when the type is an event stream or a union of event streams. */
+function eventDataOf(shape: Shape): Shape | undefined {
+  const target = resolve(shape);
+  const parts = (target.kind === 'union' ? target.parts : [target]).map(resolve);
+  const streams = parts.filter((part) => part.kind === 'events');
+  return streams.length === parts.length ? unite(streams.map(({ data }) => data)) : undefined;
 }
 
 function mayBeEmpty(shape: Shape): boolean {

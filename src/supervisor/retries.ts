@@ -5,7 +5,9 @@
 export type RetryKind = keyof typeof RULES;
 
 interface Rule {
-  /** Milliseconds of the pause after the first failure. The pause doubles after each further failure. */
+  /**
+   * Milliseconds of the pause after the first failure that leads to a pause. Each further failure doubles the pause.
+   */
   readonly first: number;
   /** Maximum of the pause, in milliseconds. */
   readonly longest: number;
@@ -64,7 +66,7 @@ interface State {
 }
 
 /**
- * @param freeDeaths the number of lost workers that are replaced without a pause: all workers may die together, as
+ * @param freeDeaths the number of lost workers that are replaced without a pause: all workers can die together, as
  *   when the kernel is out of memory
  */
 export function createRetries(freeDeaths: number, now: () => number = () => performance.now()): Retries {

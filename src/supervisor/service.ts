@@ -9,7 +9,7 @@ import type { Loader } from './loader.ts';
 import type { Quarantine } from './quarantine.ts';
 import type { Pool } from './workers/pool.ts';
 import type { Port } from './workers/port.ts';
-import type { WorkerProcess } from './workers/worker-handle.ts';
+import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface Service {
   /** The controllers folder. */
@@ -41,7 +41,7 @@ export interface Service {
   readonly now: () => number;
 }
 
-/** The result of a step. `release` is the real path of the controllers folder that a generation has loaded. */
+/** The result of a step. `release` is the real path of the controllers folder that a generation has tried to load. */
 export type StepResult =
   /** A new generation serves. */
   | { readonly kind: 'serving'; readonly release: string }
@@ -56,7 +56,10 @@ export type StepResult =
   | { readonly kind: 'failed'; readonly error: string; readonly release?: string }
   /** A replacement differs from the workers that serve, so the replacement was ended. */
   | { readonly kind: 'differs'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
-  /** The step was not completed, mostly because the folder changed. So a generation is due again. */
+  /**
+   * The step was not completed: it threw an exception, or the folder changed during a generation. An outdated
+   * generation is due again.
+   */
   | { readonly kind: 'outdated' }
   /** A probe loaded these groups. At least one of them failed to load in the generation that serves. */
   | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
@@ -68,7 +71,7 @@ export type StepResult =
  * Sends certificates and keys to workers. Called before the workers listen, and whenever the certificates or keys
  * change.
  */
-export function secure({ secureState }: Pick<Service, 'secureState'>, workers: readonly WorkerProcess[]): void {
+export function sendSecureState({ secureState }: Pick<Service, 'secureState'>, workers: readonly WorkerHandle[]): void {
   if (secureState === undefined) return;
   const state = secureState();
   for (const worker of workers) worker.send({ kind: 'secure', state });
@@ -78,9 +81,9 @@ export function secure({ secureState }: Pick<Service, 'secureState'>, workers: r
  * Lets loaded workers accept connections, and ends the workers that cannot. Resolves to the text of the error when no
  * worker can accept, and otherwise to undefined.
  */
-export async function listen(service: Service, workers: readonly WorkerProcess[]): Promise<string | undefined> {
+export async function listen(service: Service, workers: readonly WorkerHandle[]): Promise<string | undefined> {
   const { port } = service;
-  secure(service, workers);
+  sendSecureState(service, workers);
   const outcomes = await Promise.all(workers.map((worker) => worker.listen(port.socket)));
   for (const worker of workers) if (worker.state === 'loaded') worker.quit();
   const failures = outcomes.filter((outcome) => outcome !== 'listening');
@@ -88,7 +91,7 @@ export async function listen(service: Service, workers: readonly WorkerProcess[]
   return first === undefined || failures.length < workers.length ? undefined : port.describeError(first.code);
 }
 
-export function quitAll(workers: readonly WorkerProcess[]): void {
+export function quitAll(workers: readonly WorkerHandle[]): void {
   for (const worker of workers) worker.quit();
 }
 

@@ -21,7 +21,7 @@ export interface Edited<T> {
 /** @throws Error when the bytes are not a table, or a field is repeated; also any error of `mutate` */
 export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T): Edited<T> {
   const { members, rows, repeated } = parseTableText(bytes);
-  const { table, edited } = recordEdits(rows);
+  const { table, edited } = createEditableTable(rows);
   const result = mutate(table);
   if (edited.length === rows.length && edited.every((row, index) => row === rows[index]))
     return { text: undefined, result };
@@ -43,7 +43,7 @@ export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T)
  * Returns a table that can be edited, and the list of the rows with the edits. In the list, changed rows keep their
  * places, and new rows are at the end.
  */
-export function recordEdits(rows: readonly unknown[]): { readonly table: EditableTable; readonly edited: unknown[] } {
+export function createEditableTable(rows: readonly unknown[]): { readonly table: EditableTable; readonly edited: unknown[] } {
   const edited = [...rows];
   const table: EditableTable = {
     rows,

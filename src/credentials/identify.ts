@@ -62,9 +62,9 @@ function identifyToken(text: string, { table, now }: IdentifyContext): Caller {
   const digest = sha256(token.secret);
   const { timingSafeEqual } = crypto();
   // The digests are compared even when the id is unknown. So response times do not reveal which ids exist.
-  const isCurrent = timingSafeEqual(digest, row?.digest ?? NO_DIGEST);
+  const isCurrentSecret = timingSafeEqual(digest, row?.digest ?? NO_DIGEST);
   if (row?.digest === undefined) return refusedUntilRead(id, 'no row has its id');
-  if (isCurrent) return liveOrRefused(row, id, now);
+  if (isCurrentSecret) return liveOrRefused(row, id, now);
   const previous = row.previous.find((earlier) => timingSafeEqual(digest, earlier.digest));
   // The secret may come from a rotation that this worker has not read yet.
   if (previous === undefined) return refusedUntilRead(id, 'its secret is not that of the row');
@@ -112,11 +112,11 @@ const BEARER = /^bearer +/i;
 
 // A request with a damaged Gatefold token must not become an anonymous call. Examples of damage are another scheme,
 // quotes, U+00A0 and wrong case. But a foreign token may contain "gfk_" by chance, as one JWT in some thousands does.
-// So the prefix alone is enough only at the beginning of a word. Inside a word, the complete shape must match. Both
+// So the prefix alone is enough only at the beginning of a word. Inside a word, more of the shape must match. Both
 // patterns take time linear in the length.
 const PREFIX_OF_WORD = /(?:^|[^0-9A-Za-z._~+/-])gf[ks]_/i;
-const SHAPE_ANYWHERE = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
+const SHAPE_IN_WORD = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
 
 function looksDamaged(value: string): boolean {
-  return PREFIX_OF_WORD.test(value) || SHAPE_ANYWHERE.test(value);
+  return PREFIX_OF_WORD.test(value) || SHAPE_IN_WORD.test(value);
 }

@@ -31,8 +31,8 @@ export interface VerifiedToken {
 }
 
 /**
- * The accepted values of the claim `typ`. A token may have this claim because RFC 7519 section 5.3 allows the header's
- * fields among the claims.
+ * The accepted values of the claim `typ`. RFC 7519 section 5.3 allows the header's fields, such as `typ`, among the
+ * claims.
  */
 const ID_TOKEN_TYPES: readonly unknown[] = [undefined, 'ID', 'JWT'];
 

@@ -90,9 +90,10 @@ function parseRow(row: unknown): Provider {
   if (!isObject(row)) throw new Error('it is not an object');
   const name = readName(row);
   if (name === undefined) throw new Error('its name is not a text of 1 to 100 printable characters');
-  const unknown = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
+  const unknownField = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
   // A misspelled field could be a rule that the author relies on, so the row is refused.
-  if (unknown !== undefined) throw new Error(`it has an unknown field: ${JSON.stringify(unknown.slice(0, 100))}`);
+  if (unknownField !== undefined)
+    throw new Error(`it has an unknown field: ${JSON.stringify(unknownField.slice(0, 100))}`);
   const { issuer, jwks_uri: jwksUri } = row;
   if (!isIssuer(issuer))
     throw new Error('its issuer is not an https address (http: on loopback alone) without query or fragment');
@@ -125,8 +126,8 @@ function parseStrings(value: unknown, label: string): string[] {
 function parseAlgorithms(value: unknown): readonly string[] {
   if (value === undefined) return DEFAULT_ALGORITHMS;
   const names = parseStrings(value, 'its algorithms');
-  const unknown = names.find((name) => !ALGORITHMS.has(name));
-  if (unknown !== undefined)
+  const unsupported = names.find((name) => !ALGORITHMS.has(name));
+  if (unsupported !== undefined)
     throw new Error(`its algorithms have an unsupported one: choose from ${[...ALGORITHMS.keys()].join(', ')}`);
   return names;
 }

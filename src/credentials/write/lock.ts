@@ -15,11 +15,11 @@ import { BUSY, FOLDER_EXISTS, isAlive } from '../../base/system.ts';
 import { sha256 } from '../token.ts';
 
 export interface LockOptions {
-  /** The longest wait for a living holder. */
+  /** Maximum milliseconds to wait for a living holder. */
   readonly waitMs?: number;
   /**
-   * The time after which a holder on another machine or in another container counts as dead. This process cannot check
-   * whether such a holder is alive. A write takes only milliseconds.
+   * Milliseconds after which a holder on another machine or in another container counts as dead. This process cannot
+   * check whether such a holder is alive. A write takes only milliseconds.
    */
   readonly unseenHolderMs?: number;
 }
@@ -77,7 +77,7 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
       holder = current;
       holderSince = now;
     }
-    // A process may have ended between the two steps of its release. Then the folder is empty, and is removed here.
+    // A process can have ended between the two steps of its release. Then the folder is empty, and is removed here.
     if (holder === undefined) await ignore([...FOLDER_EXISTS, 'ENOENT'], rmdir(path));
     if (holder !== undefined && isDead(holder, now - holderSince > unseenHolderMs)) {
       await ignore(['ENOENT'], unlink(join(path, holder)));

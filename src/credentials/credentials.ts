@@ -27,15 +27,9 @@ export interface Registration {
 /** `away` means that the table is older than the setting STORE_MAX_AGE, so no credential is accepted. */
 export type CallerOrAway = Caller | { readonly kind: 'away' };
 
-/**
- * The store that several machines share (src/store). With a store, the file of the table is only a copy of the store's
- * rows.
- */
+/** The store that several machines share (src/store). The file of the table is then only a copy of the store's rows. */
 export interface SharedTable {
-  /**
-   * Makes the file equal to the store. Returns at once when the store cannot be reached, and soon otherwise. Never
-   * rejects.
-   */
+  /** Makes the file equal to the store. Resolves soon, also when the store cannot be reached. Never rejects. */
   refresh(): Promise<void>;
   /**
    * Adds a row to the store.
@@ -43,9 +37,7 @@ export interface SharedTable {
    * @throws Error when the store cannot be reached; HttpError when the identity may not register the row
    */
   register(row: object, request: Registration): Promise<void>;
-  /**
-   * Returns whether the table is older than STORE_MAX_AGE. While the table is too old, no credential may be accepted.
-   */
+  /** Whether the table is older than STORE_MAX_AGE, so that no credential may be accepted. */
   isTooOld(): boolean;
   /** Whether all machines get the session key from the store. When this is true, no machine makes its own key. */
   readonly sharesSessionKey: boolean;
@@ -197,10 +189,7 @@ function createKeyHolder(dataDir: string, setting: string | undefined, log: Log,
     forget(): void {
       if (isShared && setting === undefined) key = undefined;
     },
-    /**
-     * Returns the key. While there is none, each call reads the key file, because another worker may have made the file
-     * meanwhile.
-     */
+    /** Returns the key. Without one, each call reads the file, because another worker may have made it meanwhile. */
     find(): Buffer | undefined {
       try {
         key ??= derive(readSessionKey(dataDir));

@@ -11,9 +11,7 @@ export type Caller =
   | { readonly kind: 'row'; readonly row: CredentialRow; readonly expiresAt: number }
   /** The value is no Gatefold token and matches no row. So the controllers decide about the authorization. */
   | { readonly kind: 'foreign' }
-  /**
-   * The value is a Gatefold token or the literal value of a row, but no live row accepts it. The request gets a 401.
-   */
+  /** The value is a Gatefold token or the literal value of a row, but no live row accepts it: the answer is 401. */
   | Refusal;
 
 export interface Refusal {
@@ -105,9 +103,7 @@ function refusedUntilRead(id: string, reason: string): Refusal {
   return { kind: 'refused', reason, id, isUnknown: true };
 }
 
-/**
- * Matches the scheme Bearer. A scheme is case-insensitive, and one or more spaces follow it (RFC 9110, 11.1 and 11.4).
- */
+/** Matches the scheme Bearer, which is case-insensitive, and the spaces after it (RFC 9110, 11.1 and 11.4). */
 const BEARER = /^bearer +/i;
 
 // A request with a damaged Gatefold token must not become an anonymous call. Examples of damage are another scheme,

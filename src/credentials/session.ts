@@ -29,10 +29,7 @@ export interface Session {
   readonly expiresAt: number;
 }
 
-/**
- * The result of a check: the row and the expiry of the token, or the reason of a refusal. `expiresAt` is in Unix
- * milliseconds.
- */
+/** The row and the expiry of the token (Unix milliseconds), or the reason of a refusal. */
 export type SessionCheck = { readonly rowId: string; readonly expiresAt: number } | { readonly reason: string };
 
 /**

@@ -14,9 +14,7 @@ const MAX_SUBJECT_LENGTH = 255;
  * the account and may change.
  */
 export interface VerifiedIdentity {
-  /**
-   * The issuer as the provider row spells it. Even when a provider uses two spellings, a person has only one account.
-   */
+  /** The issuer as the provider row spells it: with two spellings, a person still has only one account. */
   readonly issuer: string;
   readonly subject: string;
   readonly email?: string;

@@ -174,9 +174,7 @@ export function createKeySets({
   }
 }
 
-/**
- * Returns the key of a set in the cache. A row with a new `jwks_uri` has a new cache key, and so starts without keys.
- */
+/** Returns the key of a set in the cache. A row with a new `jwks_uri` has another key, and so starts anew. */
 function cacheKey({ issuer, jwksUri }: Provider): string {
   return JSON.stringify([issuer, jwksUri]);
 }

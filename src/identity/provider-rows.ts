@@ -7,9 +7,7 @@ import { isIssuer, isKeyAddress } from './addresses.ts';
 import { ALGORITHMS, DEFAULT_ALGORITHMS } from './algorithms.ts';
 import { issuerSpellings, type VerifiedIdentity } from './claims.ts';
 
-/**
- * The identities that may register. The default is `closed`, because anybody can get an account at a public provider.
- */
+/** Who may register. The default is `closed`, because anybody can get an account at a public provider. */
 export type Registration = 'open' | 'closed' | RegistrationRules;
 
 /**
@@ -159,10 +157,7 @@ function checkUnique(provider: Provider, others: readonly Provider[]): void {
   if (sameIssuer !== undefined) throw new Error(`a row above, ${JSON.stringify(sameIssuer.name)}, has the same issuer`);
 }
 
-/**
- * Changes only ASCII letters to lower case. Unicode would change the Kelvin sign to k, so two different addresses could
- * become equal.
- */
+/** Changes only ASCII letters: Unicode would change the Kelvin sign to k, and make two addresses equal. */
 function lowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

@@ -33,9 +33,7 @@ export interface Agenda {
   readonly tally: Readonly<Tally>;
   /** Makes a generation the next step. */
   requestGeneration(cause: string): void;
-  /**
-   * Plans the replacement of a serving worker that died or is faulty. If many workers are lost, a pause comes first.
-   */
+  /** Plans the replacement of a serving worker that died or is faulty, after a pause if many were lost. */
   planReplacement(): void;
   countDeath(): void;
   /** Returns the step that is due, and removes it from the agenda. */

@@ -55,9 +55,7 @@ export interface GenerationFileOptions {
 
 /** Milliseconds until the next attempt after the file could not be written. The disk may have space by then. */
 const RETRY_DELAY = 1000;
-/**
- * System errors after which the file is left out without a warning: the data folder is missing or cannot be written to.
- */
+/** System errors that are not logged: the data folder is missing or cannot be written to. */
 const SILENT_ERRORS: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EROFS', 'EACCES', 'EPERM']);
 
 export function createGenerationFile({ dataDir, folder, runtime, log }: GenerationFileOptions): GenerationFile {

@@ -72,10 +72,7 @@ export function createGroupTable(isPending: (group: string) => boolean): GroupTa
     },
   };
 
-  /**
-   * Adds a load. A group that has already answered requests stays as it is, even if its import fails in one more
-   * worker.
-   */
+  /** Adds a load. A group that has answered requests stays as it is, even if its import fails in one more worker. */
   function add(groups: Map<string, GroupLoad>, load: GroupLoad): void {
     const hasAnswered = !isPending(load.group);
     if (groups.get(load.group)?.ok === true && (load.ok || hasAnswered)) return;
@@ -95,10 +92,7 @@ export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boo
   );
 }
 
-/**
- * Returns the groups that serve but are missing in these loads, because the folder did not list them when it was
- * loaded.
- */
+/** Returns the groups that serve but that the folder did not list when these loads were made. */
 export function findUnseenGroups(serving: Groups, loads: readonly GroupLoad[]): GroupLoad[] {
   const seen = new Set(loads.map(({ group }) => group));
   return Array.from(serving.values()).filter(({ group, ok }) => ok && !seen.has(group));

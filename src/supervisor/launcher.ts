@@ -17,10 +17,7 @@ type Describe = (pid: number) => Promise<Ancestor | undefined> | Ancestor | unde
 
 /** Milliseconds between two checks whether the launchers are alive. */
 const CHECK_INTERVAL = 500;
-/**
- * Maximum number of ancestor processes that are examined. npm may run npm, which runs npx, and each of them has a
- * shell.
- */
+/** Maximum number of ancestor processes to examine. npm can run npm, which runs npx, each in a shell. */
 const MAX_LAUNCHERS = 12;
 const IS_NPM = /(?:^|[\s\\/])(?:npm|npx|pnpm|yarn)(?:-cli)?(?:\.c?js)?(?:\s|$)/;
 const IS_SCRIPT_SHELL = /^(?:\S*\/)?(?:ba|da|k|z)?sh -c /;

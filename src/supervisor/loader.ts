@@ -49,9 +49,7 @@ export interface LoaderOptions {
   readonly takeSnapshot: () => Snapshot | undefined;
 }
 
-/**
- * Milliseconds after which a worker seems to hang: `loading` is the limit for one file, `booting` for the whole boot.
- */
+/** Milliseconds after which a worker seems to hang: in `loading` with one file, in `booting` with its boot. */
 const STUCK_AFTER: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
 
 export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOptions): Loader {
@@ -116,9 +114,7 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
 interface GenerationOptions {
   readonly generation: number;
   readonly count: number;
-  /**
-   * Returns the names of the files to load. Each try calls this function once, so that all workers load the same files.
-   */
+  /** Returns the names of the files to load. Called once in each try, so that all workers load the same files. */
   readonly files: () => readonly string[];
   /** Returns a worker that has loaded nothing yet. @throws Error when no process can be forked */
   readonly takeWorker: () => WorkerHandle;
@@ -142,10 +138,7 @@ type TryOutcome =
   | { readonly kind: 'failed'; readonly reason: string; readonly harmful: ReadonlyMap<string, string> }
   | { readonly kind: 'aborted' };
 
-/**
- * Maximum number of failed tries for which no controller is to blame: the machine may be out of memory, or the
- * installation broken.
- */
+/** Maximum failed tries without a controller to blame: memory may be short, or the installation broken. */
 const MAX_BLAMELESS_TRIES = 3;
 
 async function loadGeneration(options: GenerationOptions): Promise<LoaderResult> {

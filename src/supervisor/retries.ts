@@ -5,16 +5,11 @@
 export type RetryKind = keyof typeof RULES;
 
 interface Rule {
-  /**
-   * Milliseconds of the pause after the first failure that leads to a pause. Each further failure doubles the pause.
-   */
+  /** Milliseconds of the first pause. Each further failure doubles the pause. */
   readonly first: number;
   /** Maximum of the pause, in milliseconds. */
   readonly longest: number;
-  /**
-   * The pause is at least this many times as long as the attempt, because code that hangs its process keeps a core
-   * busy.
-   */
+  /** The pause is at least this many times as long as the attempt: code that hangs keeps a core busy. */
   readonly pausePerAttempt: number;
   /** Milliseconds without a failure after which earlier failures no longer count. */
   readonly forgetAfter: number;

@@ -192,10 +192,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/**
- * Logs that the documentation is served. Nobody wrote a controller for it, so the line names the setting that turns it
- * off.
- */
+/** Logs that the documentation is served, with the setting that turns it off: nobody wrote a controller for it. */
 function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
   if (docs === 'off') return;
   const access = docs === 'on' ? 'anyone' : 'application';

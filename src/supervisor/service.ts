@@ -20,14 +20,9 @@ export interface Service {
   readonly drainTimeout: number;
   /** Every worker of every generation shares the socket of this port. */
   readonly port: Port;
-  /**
-   * Returns the certificates and keys that a worker needs for HTTPS. `secureState` is undefined for HTTP without TLS.
-   */
+  /** Returns the certificates and keys that a worker needs for HTTPS; undefined for HTTP without TLS. */
   readonly secureState: (() => SecureState) | undefined;
-  /**
-   * Receives the groups that serve from now on. Called when a generation begins to serve, and after each import of a
-   * new group.
-   */
+  /** Called with all groups that serve, when a generation begins to serve, and after an import of a new group. */
   readonly onGroups: ((groups: Iterable<GroupLoad>) => void) | undefined;
   readonly log: Log;
   readonly pool: Pool;
@@ -45,10 +40,7 @@ export interface Service {
 export type StepResult =
   /** A new generation serves. */
   | { readonly kind: 'serving'; readonly release: string }
-  /**
-   * Replacements serve. `hasNewQuarantine` is true when a file that the other workers still serve has ended a
-   * replacement.
-   */
+  /** Replacements serve. `hasNewQuarantine`: a file that the other workers still serve has ended a replacement. */
   | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }
   /** The new generation would lose groups that serve, so the old one stays. */
   | { readonly kind: 'groups-lost'; readonly failures: readonly GroupLoad[]; readonly release: string }
@@ -67,10 +59,7 @@ export type StepResult =
   /** The service stops, or another step is due first. */
   | { readonly kind: 'interrupted' };
 
-/**
- * Sends certificates and keys to workers. Called before the workers listen, and whenever the certificates or keys
- * change.
- */
+/** Sends certificates and keys to workers: before the workers listen, and after each change. */
 export function sendSecureState({ secureState }: Pick<Service, 'secureState'>, workers: readonly WorkerHandle[]): void {
   if (secureState === undefined) return;
   const state = secureState();

@@ -28,10 +28,7 @@ export interface SupervisorOptions extends Shared, Partial<Pick<Service, 'secure
   readonly onResult?: ((result: StepResult) => void) | undefined;
   /** Called when a worker is gone, or has imported a new group. */
   readonly onWorkers?: (() => void) | undefined;
-  /**
-   * Called when callers with a rate limit have called a worker. `spendings` says how much of its limit each caller has
-   * used.
-   */
+  /** Called when callers with a rate limit have called a worker, with the part of the limit that each has used. */
   readonly onSpent?: (worker: WorkerHandle, spendings: readonly Spending[]) => void;
   /** Called when a worker reports its counters. */
   readonly onMetrics?: (worker: WorkerHandle, metrics: unknown) => void;

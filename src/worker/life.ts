@@ -39,10 +39,7 @@ export interface WorkerOptions {
   readonly log: Log;
   /** Writes the log lines that are still buffered. Called before the process ends. */
   readonly flush: () => void;
-  /**
-   * Milliseconds to drain when the connection to the supervisor breaks. In any other case, the `drain` message contains
-   * the time.
-   */
+  /** Milliseconds to drain when the supervisor is gone. Otherwise the message `drain` contains the time. */
   readonly drainTimeout: number;
 }
 
@@ -230,9 +227,7 @@ export async function runWorker({
   }
 }
 
-/**
- * Maximum number of connections that wait in the kernel while all workers are busy. The kernel may lower this number.
- */
+/** Maximum connections that wait in the kernel while all workers are busy. The kernel can lower this number. */
 const BACKLOG = 4096;
 
 function send(message: FromWorker, onSent: () => void = () => {}): void {
@@ -240,10 +235,7 @@ function send(message: FromWorker, onSent: () => void = () => {}): void {
   process.send?.(seal(message), undefined, {}, () => onSent());
 }
 
-/**
- * Finds the line of the author's code in a stack. An exception in a timer belongs to no request, so the log can name
- * only this line.
- */
+/** Finds the author's line in a stack. An exception in a timer belongs to no request, so only this line helps. */
 function authorsLineIn(stack: unknown): { at?: string } {
   const frame = typeof stack === 'string' ? authorsFrame(stack) : undefined;
   return frame === undefined ? {} : { at: `${frame.file}:${frame.line}` };

@@ -62,10 +62,7 @@ export interface Rotation {
   readonly previousUntil: number | undefined;
 }
 
-/**
- * Makes a new secret for a row. Without an overlap, all earlier secrets expire now, including those of earlier
- * rotations.
- */
+/** Makes a new secret for a row. Without an overlap, the secrets of all earlier rotations expire now, too. */
 export function rotateRow(
   table: EditableTable,
   id: string,
@@ -96,9 +93,7 @@ export function rotateRow(
   return { token, name: row.name, previousUntil };
 }
 
-/**
- * Returns the unexpired entries of a row's `previous`. Each entry is valid, because the row has been compiled before.
- */
+/** Returns the unexpired entries of `previous`. Each is valid, because the row has been compiled before. */
 function selectUnexpired(previous: unknown, now: number): { expires_at: string }[] {
   return ((previous ?? []) as { expires_at: string }[]).filter((entry) => Date.parse(entry.expires_at) > now);
 }

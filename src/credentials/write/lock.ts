@@ -27,10 +27,7 @@ export interface LockOptions {
 export interface Lock {
   /** The holder's name: unique to this acquisition, and fit for a file name. */
   readonly holder: string;
-  /**
-   * Returns whether this process still holds the lock. While this process was paused, another one may have broken the
-   * lock.
-   */
+  /** Whether this process still holds the lock. If it was paused, another process may have broken the lock. */
   isHeld(): Promise<boolean>;
   release(): Promise<void>;
 }
@@ -121,9 +118,7 @@ async function ignore(codes: readonly string[], work: Promise<unknown>): Promise
   }
 }
 
-/**
- * Returns whether the process with a holder's name has ended. For a process on another machine, returns `isOverdue`.
- */
+/** Whether the process with this holder's name has ended. For another machine, the result is `isOverdue`. */
 export function isDead(name: string, isOverdue: boolean): boolean {
   const [pid, started, machine] = name.split('-');
   if (machine !== machineName()) return isOverdue;

@@ -62,10 +62,7 @@ export async function updateTable<T>(
   }
 }
 
-/**
- * Follows symbolic links, also a link to a file that does not exist yet. So the rename replaces the table and not the
- * link.
- */
+/** Follows symbolic links, also to a missing file, so that the rename replaces the table and not the link. */
 async function resolveTable(path: string): Promise<string> {
   try {
     return await realpath(path);

@@ -32,9 +32,7 @@ export interface CertificateOrder {
 }
 
 export interface RenewalInfo {
-  /**
-   * The start of the advised period, in Unix milliseconds. The server advises to renew between `start` and `end`.
-   */
+  /** The server advises to renew between `start` and `end`, both in Unix milliseconds. */
   readonly start: number;
   readonly end: number;
   /** Milliseconds until the next request for advice, when the server asks for a certain time. */
@@ -50,9 +48,7 @@ export interface AcmeClient {
    * @throws AcmeError
    */
   renewalInfo(renewalId: string): Promise<RenewalInfo | undefined>;
-  /**
-   * Returns the milliseconds by which the clock of the directory was ahead of this machine's clock, by its last answer.
-   */
+  /** Milliseconds by which the directory's clock was ahead of this machine's clock, by its last answer. */
   clockSkew(): number;
 }
 
@@ -60,10 +56,7 @@ export interface AcmeClientOptions {
   readonly directory: string;
   /** The contacts of the account, as `mailto:` addresses. */
   readonly contact: readonly string[];
-  /**
-   * Returns the account's key. With `renew`, creates a new key. A new key is needed when the directory has closed the
-   * account.
-   */
+  /** Returns the account's key. With `renew`, creates a new key, because the directory has closed the account. */
   readonly accountKey: (renew: boolean) => KeyObject | Promise<KeyObject>;
   readonly send: Send;
   readonly now?: () => number;
@@ -71,10 +64,7 @@ export interface AcmeClientOptions {
   readonly pollInterval?: number;
 }
 
-/**
- * Maximum number of attempts to send one message. A server that consists of several machines can refuse many good
- * nonces in a row.
- */
+/** Maximum attempts to send one message. A server of several machines can refuse many good nonces in a row. */
 const NONCE_ATTEMPTS = 40;
 /** Milliseconds between two requests for the state of an order, when the server asks for no interval. */
 const POLL_INTERVAL = 1000;
@@ -278,9 +268,7 @@ const REPLACES_REFUSED: ReadonlySet<string> = new Set([
   'unauthorized',
 ]);
 
-/**
- * Returns whether the error means that the server no longer accepts the account or its key, so that a new one is due.
- */
+/** Whether the error means that the server no longer accepts the account or its key, so that a new one is due. */
 function isOfClosedAccount(error: unknown): boolean {
   return error instanceof AcmeError && (error.type === 'unauthorized' || error.type === 'accountDoesNotExist');
 }

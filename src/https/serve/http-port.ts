@@ -22,9 +22,7 @@ export interface HttpPortOptions {
   readonly host: string | undefined;
   /** The port of HTTPS, for redirects. */
   readonly httpsPort: () => number;
-  /**
-   * Returns whether HTTPS is served for this host. The host is a name, or an address as URLs write it, in lower case.
-   */
+  /** Whether HTTPS is served for this host: a name, or an address as URLs write it, in lower case. */
   readonly isServed: (host: string) => boolean;
   /** Milliseconds in which a request must arrive. */
   readonly timeoutMs?: number;

@@ -25,10 +25,7 @@ export interface Attempt {
  * can leave the same file time.
  */
 const TIME_RESOLUTION = 12;
-/**
- * The fingerprint for a file that was read in two states. No real file has this fingerprint, so the file counts as
- * changed.
- */
+/** The fingerprint of a file that was read in two states. It equals no real one, so the file counts as changed. */
 const MIXED = 'mixed';
 
 export function createBaseline(dir: string) {

@@ -58,14 +58,9 @@ export function firstDifference(earlier: Snapshot, later: Snapshot, includeAdded
   return undefined;
 }
 
-/**
- * Names of files that an import can read. Other files are left out, because a controller that writes data must not
- * cause a reload.
- */
+/** Files that an import can read. A controller that writes other files, its data, must not cause a reload. */
 export const CODE_FILE = /\.(?:[cm]?[jt]sx?|json|node|wasm)$/;
-/**
- * Maximum depth of the subfolders that are read. A mounted tree can be endless, and nobody keeps controllers so deep.
- */
+/** Maximum depth of subfolders. A mounted tree can be endless, and nobody keeps controllers so deep. */
 const MAX_DEPTH = 16;
 
 function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {

@@ -86,10 +86,7 @@ const SNAPSHOT_COST_FACTOR = 400;
 const EVENT_DELAY = 20;
 /** Minimum ratio of the delay after an event to the duration of a snapshot. The delay lets further events arrive. */
 const EVENT_COST_FACTOR = 3;
-/**
- * Milliseconds without a change after which the folder is stable. A file that is still being copied grows within this
- * time.
- */
+/** Milliseconds without a change until the folder is stable. A file that is being copied grows within this time. */
 const STABLE_TIME = 40;
 /** Milliseconds by which a timer may fire too early. */
 const TIMER_TOLERANCE = 2;

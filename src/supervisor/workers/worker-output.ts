@@ -15,10 +15,7 @@ export interface WorkerOutput {
 const MAX_LINE_LENGTH = 65_536;
 /** Maximum bytes that wait for a slow reader of standard output. Further output is dropped. */
 const MAX_WAITING_BYTES = 1024 * 1024;
-/**
- * Maximum wait for output when the service ends, in milliseconds. A process that a controller started can hold the
- * output open.
- */
+/** Milliseconds to wait for output at the end. A process that a controller started can hold the output open. */
 const MAX_END_WAIT = 200;
 
 /** Makes workers write to this process. Call it before the first fork. */

@@ -7,7 +7,7 @@ import { isIssuer, isKeyAddress } from './addresses.ts';
 import { ALGORITHMS, DEFAULT_ALGORITHMS } from './algorithms.ts';
 import { issuerSpellings, type VerifiedIdentity } from './claims.ts';
 
-/** Who may register. The default is `closed`, because anybody can get an account at a public provider. */
+/** The people who may register. The default is `closed`, because anybody can get an account at a public provider. */
 export type Registration = 'open' | 'closed' | RegistrationRules;
 
 /**

@@ -71,7 +71,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log.info('launcher-exited', { launcher: pid });
     stop('SIGTERM');
   });
-  // The workers must go on when this process throws an exception, or when nobody reads its output any more.
+  // The workers must keep serving when this process throws an exception, or when nobody reads its output any more.
   process.on('uncaughtException', (error) => log.error('supervisor-exception', describeError(error)));
   process.stdout.on('error', () => {});
 

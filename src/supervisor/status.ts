@@ -18,7 +18,7 @@ export interface SupervisorStatus extends Readonly<Tally> {
 
 export interface WorkerStatus {
   readonly pid: number | undefined;
-  /** The number of the worker's generation, or 0 before the worker was told to load. */
+  /** The number of the worker's generation, or 0 before the worker got the order to load. */
   readonly generation: number;
   /** The state of the worker. A `faulty` worker serves until its replacement serves. */
   readonly state: WorkerState | 'faulty';

@@ -67,7 +67,7 @@ export interface WorkerHandle {
   readonly isFaulty: boolean;
   /** The file name of the controller that the worker is importing. */
   readonly loadingFile: string | undefined;
-  /** Milliseconds since the worker began to boot, was told to load, or began to import `loadingFile`. */
+  /** Milliseconds since the worker began to boot, got the order to load, or began to import `loadingFile`. */
   readonly stepAge: number;
   /** Loads the folder; called once in the life of a worker. */
   load(generation: number, selection: FileSelection): Promise<LoadOutcome>;

@@ -1,4 +1,4 @@
-// How long the supervisor waits for a worker, order by order.
+// How long the supervisor waits for a worker in each case.
 
 /**
  * Number of pings, one a second, after which a worker that sends no message is killed. The limit is a count and not a

@@ -8,7 +8,7 @@ import type { CallOptions } from './types.ts';
 type Body = NonNullable<RequestInit['body']>;
 type Values = Readonly<Record<string, unknown>>;
 
-/** The parts of a request that the caller of the client gives. */
+/** The parts of a request that a call gives: `path` for a quoted route, `slugs` and `method` for another operation. */
 export interface RequestParts extends CallOptions {
   readonly body?: unknown;
   readonly query?: Values | undefined;

@@ -41,7 +41,7 @@ export interface ResultContract {
   readonly body: 'json' | 'bytes' | 'events' | 'none';
   /**
    * The schema of a `json` body as the client gets the body: a `Date` is a text there. The field is undefined when the
-   * body may be any value, or is not JSON.
+   * body can be any value, or is not JSON.
    */
   readonly schema?: Schema | undefined;
   /**
@@ -86,7 +86,7 @@ export interface OperationContract {
    * checked, or when the operation has no parameter for `data`.
    */
   readonly uncheckedReason?: string | undefined;
-  /** The kinds of answers that the operation declares. The list has at least one entry. */
+  /** The kinds of answers that the operation declares, at least one. */
   readonly results: readonly ResultContract[];
   /** The reason, in one line, why the result's type cannot be documented. */
   readonly undocumented?: string | undefined;
@@ -105,7 +105,7 @@ export interface GroupContract {
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-/** One mistake of a request. No field contains a value that the client sent. */
+/** One mistake of a request. It never contains a value that the client sent. */
 export interface Problem {
   readonly in: 'body' | 'query' | 'path';
   /** A JSON pointer (RFC 6901) into the part that `in` names. An empty pointer means the whole part. */

@@ -22,12 +22,9 @@ import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './
 export interface RunTimeOperation {
   readonly name: string;
   readonly method: (...args: never[]) => unknown;
-  /** The inheritance depth of the class or object that has the method: 0 is the exported one itself, 1 its parent. */
+  /** The inheritance depth of the class or object that has the method: 0 is the exported class, 1 its parent. */
   readonly depth: number;
-  /**
-   * The names that the operation's route captures, such as `id` for `GET {id}`. The field is undefined when the
-   * operation has no route.
-   */
+  /** The names that the operation's route captures, such as `id` for `GET {id}`; undefined without a route. */
   readonly pathNames: readonly string[] | undefined;
   /** The settings of `static operations` that replace types of the source. */
   readonly settings: ContractSettings;

@@ -8,6 +8,7 @@ import { KEY_HEADER_SCHEME, KEY_SCHEME, rulesOf } from '../service/access.ts';
 import type { DocumentedOperation } from './openapi.ts';
 
 type Access = DocumentedOperation['settings']['access'];
+/** A Security Requirement Object of OpenAPI: names the schemes that a caller must all satisfy. */
 type Requirement = Readonly<Record<string, readonly string[]>>;
 
 export interface AccessWriter {

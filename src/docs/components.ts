@@ -108,7 +108,7 @@ export function isFile({ type, contentMediaType }: Schema): boolean {
   return type === 'string' && contentMediaType !== undefined;
 }
 
-/** Whether a value of the schema may contain a file. Such a body is sent as a form. */
+/** Whether a value of the schema can contain a file. A body with a file is sent as a form. */
 export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>, depth = 0): boolean {
   const target = resolveReference(schema, defs);
   // Without the limit, a recursive type would never end.

@@ -46,7 +46,7 @@ interface EventStream<Data> {
 `,
 };
 
-/** Names that a written type uses, or that have a meaning of their own. */
+/** Names that no written type may have, because the file or TypeScript uses them. */
 const RESERVED = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
 
 /** @param url the URL of the service with its base path, for the example in the head of the file */
@@ -66,7 +66,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
     const doc = docComment({ ...group.contract }, '  ');
     return `${doc}  ${propertyName(pageOf(group.name))}: {\n${members.join('')}  };\n`;
   });
-  // Writing a type may add another type to the map. The loop also visits the added type.
+  // Writing a type can add another type to the map. The loop also visits the added type.
   const types: string[] = [];
   for (const [name, { group, schema }] of used) types.push(writeType(name, schema, createNames(group, names, used)));
   const body = `\nexport interface Api {\n${interfaces.join('')}}\n${types.join('')}`;

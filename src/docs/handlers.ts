@@ -7,7 +7,7 @@ import type { ControllerParams } from '../controller.ts';
 import { createDocument, type DocumentedGroup, type DocumentedService, type DocumentInfo } from './openapi.ts';
 
 export interface DocsParts {
-  /** Who may read the document: anyone (`on`), a caller with a credential (`application`), or nobody (`off`). */
+  /** The callers that may read the document: all (`on`), those with a credential (`application`), or none (`off`). */
   readonly access: 'on' | 'application' | 'off';
   /** Returns all groups that answer requests now. */
   readonly groups: () => Promise<readonly DocumentedGroup[]>;

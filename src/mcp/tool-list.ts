@@ -96,8 +96,8 @@ function segmentText(segment: Segment): string {
 }
 
 /**
- * Returns the hints for clients. No method tells the effect of an operation that is neither a route nor in the verb
- * table (`publish`). So the hint says that such an operation can destroy data.
+ * Returns the hints for clients. An operation that is neither a route nor in the verb table (`publish`) has no method
+ * that shows its effect. So the hint says that it can destroy data.
  */
 function hintsOf(name: string, verb: string): object {
   const isCustom = !/^[A-Z]+(?: |$)/.test(name) && methodOf(name) === undefined;

@@ -72,7 +72,7 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
   const { body, query, queryAsData = 'never' } = schemas.librarySchemas;
   if (body === undefined && query === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
-    // A library's schema of the query then also makes the data.
+    // Whether `data` is the query as the library's schema of the query has converted it.
     const dataIsQuery =
       queryAsData === 'always' ||
       (queryAsData !== 'never' && (dataSource === 'query' || (body === undefined && BODILESS.has(verb))));
@@ -82,10 +82,10 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
       if ('problems' in outcome) problems.push(...outcome.problems);
       else parts[part] = outcome.value;
     };
-    const sent = parts.data;
+    const sentData = parts.data;
     if (query !== undefined) await convert('query', validate(query, parts.query, 'query'));
     if (dataIsQuery) parts.data = parts.query;
-    else if (body !== undefined) await convert('data', validate(body, sent, dataSource === 'query' ? 'query' : 'body'));
+    else if (body !== undefined) await convert('data', validate(body, sentData, dataSource === 'query' ? 'query' : 'body'));
     return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
   };
 }

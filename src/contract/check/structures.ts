@@ -1,4 +1,4 @@
-// Compiles the schemas of objects and lists. Their checks copy a value only when something in it changes: a field is
+// Compiles the schemas of objects and lists. The checks copy a value only when something in it changes: a field is
 // dropped, or a text is converted to a Date.
 
 import type { Fields } from '../../base/values.ts';
@@ -20,7 +20,7 @@ export function compileArray(schema: Schema, { compile, readsText }: Compiler): 
   return (value, run) => {
     let list: readonly unknown[];
     if (Array.isArray(value)) list = value;
-    // When a query has a key only once, its value is a list of one entry.
+    // A query that has the key of a list only once has a plain text. The text becomes a list of one entry.
     else if (readsText && value !== undefined) list = [value];
     else return run.report(MESSAGES.notList);
     if (list.length < minItems) return run.report(MESSAGES.tooFew(minItems));
@@ -118,7 +118,7 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
     return run.mistakes.length > mistakeCountBefore ? undefined : copyFields(fields, changed, keepsOthers);
   };
 
-  /** Copies the declared fields. With `includesOthers` the copy also has the other fields, as they were sent. */
+  /** Copies the declared fields. With `includesOthers`, also copies the other fields as they were sent. */
   function copyFields(
     fields: Fields,
     changed: readonly unknown[] | undefined,

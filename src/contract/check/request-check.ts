@@ -85,7 +85,8 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
     const sentData = parts.data;
     if (query !== undefined) await convert('query', validate(query, parts.query, 'query'));
     if (dataIsQuery) parts.data = parts.query;
-    else if (body !== undefined) await convert('data', validate(body, sentData, dataSource === 'query' ? 'query' : 'body'));
+    else if (body !== undefined)
+      await convert('data', validate(body, sentData, dataSource === 'query' ? 'query' : 'body'));
     return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
   };
 }

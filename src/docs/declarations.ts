@@ -1,7 +1,7 @@
 // Writes the declarations of all operations for a front end: the text of one TypeScript file without any import.
 // `Client<Api>` makes the same client from this text as from the controllers. type-text.ts writes each type. This
 // module reads and writes no files.
-import { pageOf } from '../base/page-name.ts';
+import { groupInUrl } from '../base/page-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { findContested } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './openapi.ts';
@@ -61,10 +61,10 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
     const members = Array.from(group.operations.values(), (operation) => {
       const contract = group.contract.operations.get(operation.name);
       const reason = whyUnknown(contract);
-      if (reason !== undefined) unknown.push(`${pageOf(group.name)} ${operation.name}: ${reason}`);
+      if (reason !== undefined) unknown.push(`${groupInUrl(group.name)} ${operation.name}: ${reason}`);
       return writeOperation(operation, contract, nameOf);
     });
-    return `${comment({ ...group.contract }, '  ')}  ${quoted(pageOf(group.name))}: {\n${members.join('')}  };\n`;
+    return `${comment({ ...group.contract }, '  ')}  ${quoted(groupInUrl(group.name))}: {\n${members.join('')}  };\n`;
   });
   // Writing a type may add another type to the map. The loop also visits the added type.
   const types: string[] = [];

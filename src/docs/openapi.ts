@@ -1,8 +1,8 @@
 // Creates the OpenAPI 3.1 document of all groups from their contracts and their `static operations`. The document may
 // contain undefined, which `JSON.stringify` leaves out. operation-object.ts describes each operation. This file does
 // not know requests or files.
-import { pageOf } from '../base/page-name.ts';
-import { idOf, methodOf, namesOf } from '../base/route-name.ts';
+import { groupInUrl } from '../base/page-name.ts';
+import { methodOf, namesOf, operationIdOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
 import type { Group, Operation } from '../groups/operations.ts';
@@ -55,7 +55,7 @@ export function createDocument(
 ): OpenApiDocument {
   const [server, prefix] = basePath === '/api' ? ['/', '/api'] : [basePath || '/', ''];
   const ordered = groups
-    .map((group) => ({ ...group, page: pageOf(group.name) }))
+    .map((group) => ({ ...group, page: groupInUrl(group.name) }))
     .sort((a, b) => (a.page < b.page ? -1 : 1));
   const components = createComponents(service?.formatError === undefined ? Object.keys(ENVELOPE_SCHEMAS) : []);
   const access = createAccessWriter(service);
@@ -81,7 +81,7 @@ export function createDocument(
       });
       const methods = paths[place.path] ?? {};
       methods[place.verb.toLowerCase()] = {
-        operationId: reserveId(`${page.replace('/', '_')}_${idOf(operation.name)}`, ids),
+        operationId: reserveId(`${page.replace('/', '_')}_${operationIdOf(operation.name)}`, ids),
         tags: [page],
         ...description,
       };

@@ -1,6 +1,6 @@
 // Describes the operations that are tools: the name, the description, the JSON Schemas, and hints that depend on the
 // method. The texts come from doc comments. No code interprets these texts. This file knows no messages.
-import { pageOf } from '../base/page-name.ts';
+import { groupInUrl } from '../base/page-name.ts';
 import { methodOf, type Segment } from '../base/route-name.ts';
 import type { OperationContract } from '../contract/contract.ts';
 import type { Access } from '../controller/operations.ts';
@@ -50,7 +50,7 @@ export function describeTools(group: Group): readonly Tool[] {
 
 function describeTool(name: string, operation: Operation, group: Group): Tool {
   const contract = group.contract.operations.get(operation.name);
-  const page = pageOf(group.name);
+  const page = groupInUrl(group.name);
   const place = placeOf(operation.name, group);
   const { access = 'anyone', summary = contract?.summary } = operation.settings;
   return {

@@ -1,5 +1,5 @@
 // The commands that a deployment runs on the target machine, as texts for its sh:
-// - The first command asks for the state of the machine. It needs no program there but sh.
+// - The first command asks for the state of the machine. When node is missing there, sh alone answers.
 // - The second command copies Gatefold to the machine.
 // - The third command runs that Gatefold, from its file machine.ts.
 import { ON_MACHINE, type Order } from './order.ts';
@@ -15,13 +15,13 @@ export interface Machine {
   readonly isSetUp: boolean;
   /** Whether the machine already has this version of Gatefold. */
   readonly hasRuntime: boolean;
-  /** The code of the error when nothing can be written to the folder. */
-  readonly refusal?: string;
+  /** The error code when the user cannot write to the folder. */
+  readonly writeFailure?: string;
   /**
    * A path on the machine that other users can change. By changing it, they could run programs as the user that
    * deploys.
    */
-  readonly open?: string;
+  readonly changeableByOthers?: string;
   readonly user: string;
 }
 
@@ -38,12 +38,12 @@ try {
   if (order.setup) fs.mkdirSync(runtimes, { recursive: true });
   if (fs.existsSync(runtimes)) fs.accessSync(runtimes, fs.constants.W_OK);
 } catch (error) {
-  answer.refusal = error.code;
+  answer.writeFailure = error.code;
 }
 ["", "env", "run", "restart", "releases", "runtime"].forEach(function (name) {
   var file = path.join(dir, name), me = process.getuid && process.getuid(), stat;
   try { stat = fs.statSync(file); } catch (error) { return; }
-  if (me !== undefined && ((stat.mode & 18) !== 0 || (stat.uid !== 0 && stat.uid !== me))) answer.open = file;
+  if (me !== undefined && ((stat.mode & 18) !== 0 || (stat.uid !== 0 && stat.uid !== me))) answer.changeableByOthers = file;
 });
 answer.isSetUp = fs.existsSync(path.join(dir, "run"));
 answer.hasRuntime = fs.existsSync(path.join(runtimes, order.runtime, "package.json"));

@@ -2,10 +2,10 @@
 //
 //   npm run build && node --import tsx bench/store.mjs [NAME …] [--changes 200]
 //
-// NAME is one of: revoke, issue, kills, lag, cut, rate, faults. Without a name, all run. On Node 22.18 and later, leave
+// NAME is one of: revoke, issue, kills, lag, cut, rate, faults, size. Without a name, all run. On Node 22.18 and later, leave
 // out `--import tsx`. A line a result; exit 1 when a change was lost.
 import { execFile, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -157,6 +157,17 @@ async function allCopies(instances, tokens, patience = 10_000) {
   return undefined;
 }
 
+function statusOf(pid, field) {
+  try {
+    return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+  } catch {
+    return 0;
+  }
+}
+const parentOf = (pid) => statusOf(pid, 'PPid');
+const memoryOf = (pid) => Math.round(statusOf(pid, 'VmRSS') / 1024);
+const nameOf = (pid) => (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('store-host') ? 'store-host' : 'worker');
+
 const started = [];
 async function cluster(standbys, ...settings) {
   const made = await startCluster(standbys, ...settings);
@@ -177,11 +188,11 @@ const steps = {
     const byCommand = [];
     for (const [index, token] of tokens.entries()) {
       await Promise.all(targets.map(({ port, agent }) => ask(port, token.token, agent)));
-      const waiting = Promise.all(targets.map((target) => refusedAt(target, token.token)));
       const isCommand = index < 30;
       if (isCommand) await command(url(), 'credentials', 'revoke', token.id);
       else await revoke(store, token.id);
       const confirmed = performance.now();
+      const waiting = Promise.all(targets.map((target) => refusedAt(target, token.token)));
       const seen = Math.max(...(await waiting)) - confirmed;
       (isCommand ? byCommand : inProcess).push(Math.max(0, seen));
     }
@@ -333,6 +344,43 @@ const steps = {
         `100/s over 3 instances, ${shares.map((share) => Math.round(share * 100)).join(':')}, ${sent} sent: ${passed} passed, ${((100 * (passed - right)) / right).toFixed(2)} %`,
       );
     }
+  },
+
+  async size() {
+    const made = await cluster(0);
+    const tokens = [];
+    while (tokens.length < 100_000) tokens.push(...(await addKeys(made.store, 10_000)));
+    const begun = performance.now();
+    const [{ port, child }] = await startInstances(() => made.url(), 1);
+    const agent = new Agent({ keepAlive: true });
+    const { status } = await ask(port, tokens[99_999].token, agent);
+    if (status !== 200) lost++;
+    say('size', `100,000 keys: first answer ${Math.round(performance.now() - begun)} ms after a start without a copy`);
+    const live = [];
+    const times = [];
+    for (const { id, token } of tokens.slice(0, 20)) {
+      await ask(port, token, agent);
+      let isLive = false;
+      await revoke(made.store, id);
+      const confirmed = performance.now();
+      const beside = (async () => {
+        const other = new Agent({ keepAlive: true });
+        while (!isLive) {
+          const asked = performance.now();
+          await ask(port, tokens[50_000].token, other);
+          times.push(performance.now() - asked);
+          await sleep(2);
+        }
+      })();
+      live.push((await refusedAt({ port, agent }, token)) - confirmed);
+      isLive = true;
+      await beside;
+      await sleep(500);
+    }
+    say('size', `a revocation is live: ${describe(live)}; requests meanwhile: ${describe(times)}`);
+    const processes = readdirSync('/proc').filter((pid) => parentOf(pid) === child.pid);
+    const memory = processes.map((pid) => `${nameOf(pid)} ${memoryOf(pid)} MiB`).sort();
+    say('size', `supervisor ${memoryOf(child.pid)} MiB, ${memory.join(', ')}`);
   },
 
   async faults() {

@@ -30,12 +30,16 @@ const ratio = { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER: 'parentbased_t
 
 /** @typedef {{ label: string, dist?: string, env?: Record<string, string>, head?: string, to?: string }} Variant */
 const OTHER = 'the other build';
+/** A header costs time in Node's parser. So a traceparent is compared with a header that nobody reads. */
+const OTHER_HEADER = 'off, with another header';
 const OTHER_PARENT = 'the other build, traceparent';
 /** @type {Variant[]} */
 const others = values.base
   ? [
       { label: OTHER, dist: values.base },
       { label: OTHER_PARENT, dist: values.base, head: PARENT },
+      { label: 'the other build, 1 in 100', dist: values.base, env: { ...ratio, OTEL_TRACES_SAMPLER_ARG: '0.01' } },
+      { label: 'the other build, all', dist: values.base, env: { OTEL_EXPORTER_OTLP_ENDPOINT } },
     ]
   : [];
 /** @type {Variant[]} */
@@ -43,7 +47,9 @@ const variants = [
   ...others,
   { label: 'off', ...(values.base && { to: OTHER }) },
   { label: 'off, again (noise)' },
-  { label: 'off, with a traceparent', head: PARENT, ...(values.base && { to: OTHER_PARENT }) },
+  { label: OTHER_HEADER, head: PARENT.replace('parent', 'nobody') },
+  { label: 'off, with a traceparent', head: PARENT, to: values.base ? OTHER_PARENT : OTHER_HEADER },
+  { label: 'on, none sampled', env: { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER: 'always_off' } },
   { label: 'on, 1 in 100 sampled', env: { ...ratio, OTEL_TRACES_SAMPLER_ARG: '0.01' } },
   { label: 'on, all sampled', env: { OTEL_EXPORTER_OTLP_ENDPOINT } },
 ];

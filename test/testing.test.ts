@@ -65,6 +65,13 @@ describe('startTest', async () => {
     assert.equal((await api.fetch('/apiary')).status, 404);
   });
 
+  it('has the ids of a header traceparent in its lines, and sends no span', async () => {
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    await api.fetch('/book', { headers: { traceparent: `00-${traceId}-00f067aa0ba902b7-01` } });
+    assert.ok(api.lines.some((line) => line.trace_id === traceId));
+    assert.ok(!api.lines.some(({ event }) => event === 'traces-on'));
+  });
+
   it('has a typed client', async () => {
     const made = await api.client<{ book: typeof BookController }>().book.created({ title: 'Emma' });
     assert.deepEqual(made, { title: 'Emma', made: true });

@@ -157,7 +157,7 @@ export interface LogEvents {
     'operation-warning': MessageFacts;
     'package-version-differs': { folder: string; version: string; running: string };
     'replacement-rejected': { generation: number; groups: readonly LoadFacts[]; effect: string };
-    'result-type-mismatched': { group: string; operation: string; pointer: string; message: string };
+    'result-type-mismatched': RequestIds & { group: string; operation: string; pointer: string; message: string };
     'secret-on-command-line': { flag: string };
     'service-file-removed': { generation: number; effect: string };
     'service-not-closed': ErrorFacts;

@@ -19,6 +19,7 @@ import type { Answer, Call, Command } from './command.ts';
 import { checkCredentials } from './doctor-credentials.ts';
 import { checkHttps } from './doctor-https.ts';
 import { checkStore, inspectStore } from './doctor-store.ts';
+import { checkTraces } from './doctor-traces.ts';
 import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
 import { findShadowed } from './routes.ts';
 import type { StoreDescription } from './store.ts';
@@ -26,7 +27,7 @@ import type { StoreDescription } from './store.ts';
 export const command: Command = {
   name: 'doctor',
   about:
-    'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers, certificate; exit 1 when something is',
+    'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers, certificate, traces; exit 1 when something is',
   // The list is empty, so an invalid setting does not stop the command, but becomes a finding.
   reads: [],
   run,
@@ -75,6 +76,7 @@ const CHECKS: readonly {
   { topic: 'credentials', check: checkCredentials },
   { topic: 'identity', check: checkIdentity },
   { topic: 'https', check: checkHttps },
+  { topic: 'traces', check: checkTraces },
 ];
 
 async function run(call: Call): Promise<Answer> {

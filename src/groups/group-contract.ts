@@ -1,10 +1,13 @@
 // Joins a loaded group with its source. Two things are made from the types in the source: the checks of requests and
 // results, and the contract. The OpenAPI document and the commands show the contract.
 
+import type { RequestIds } from '../base/events.ts';
+import { idsOf } from '../base/log.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { ResultCheck } from '../contract/check/result-check.ts';
 import type { RunTimeOperation } from '../contract/read-operation.ts';
 import type { ControllerSource } from '../contract/reader.ts';
+import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
 /**
@@ -30,7 +33,9 @@ export function withContract(
   return { ...group, operations, contract };
 }
 
-export type ReportMismatch = (mismatch: { group: string; operation: string; pointer: string; message: string }) => void;
+export type ReportMismatch = (
+  mismatch: RequestIds & { group: string; operation: string; pointer: string; message: string },
+) => void;
 
 /** Wraps a method, so that each result is checked. The result itself stays the same. */
 function withResultCheck(
@@ -39,18 +44,19 @@ function withResultCheck(
   resultCheck: ResultCheck,
   report: ReportMismatch,
 ): OperationMethod {
-  const inspect = (result: unknown): unknown => {
+  const inspect = (result: unknown, params: ControllerParams): unknown => {
+    let mismatch: ReturnType<ResultCheck>;
     try {
-      const mismatch = resultCheck(result);
-      if (mismatch !== undefined) report({ group, operation: name, ...mismatch });
+      mismatch = resultCheck(result);
     } catch {
-      // The result cannot be encoded as JSON. The code that sends the answer reports this mistake.
+      // The result cannot be encoded as JSON. The code that sends the answer reports this mismatch.
     }
+    if (mismatch !== undefined) report({ ...idsOf(params), group, operation: name, ...mismatch });
     return result;
   };
   return function (this: unknown, data, params) {
     const result: unknown = method.call(this, data, params);
-    return result instanceof Promise ? result.then(inspect) : inspect(result);
+    return result instanceof Promise ? result.then((value) => inspect(value, params)) : inspect(result, params);
   };
 }
 

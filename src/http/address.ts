@@ -26,6 +26,7 @@ const MAX_PROXIES = 32;
 /** Returns the address of the client of a request, by its connection or by trusted proxies. */
 export function addressOf({ request }: { readonly request: IncomingMessage }, proxies: TrustedProxies): string {
   let address = plainAddress(request.socket.remoteAddress ?? '');
+  if (proxies === NOBODY) return address;
   // Node builds the object of all headers when it is read for the first time. When the peer is not a proxy, the headers
   // are not read, which saves this cost.
   if (!isTrusted(address, proxies)) return address;
@@ -57,6 +58,8 @@ function familyName(family: number): 'ipv4' | 'ipv6' {
  * - the zone (`fe80::1%eth0`), which has a meaning only on this machine
  */
 function plainAddress(address: string): string {
+  // An IPv4 address has neither. Nearly all addresses are of this kind, and a log line or a span needs each of them.
+  if (!address.includes(':')) return address;
   return /^::ffff:(\d+\.[\d.]+)$/.exec(address)?.[1] ?? address.replace(/%.*$/, '');
 }
 

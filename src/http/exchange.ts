@@ -10,6 +10,7 @@ import type { Pieces } from './body/pieces.ts';
 import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
 import type { Choice } from './operation-choice.ts';
+import { receivedTrace } from './received-trace.ts';
 import type { ExchangeEvent } from './request-event.ts';
 import type { ResolvedPath } from './router.ts';
 
@@ -144,10 +145,11 @@ export class Exchange {
   event: ExchangeEvent | undefined;
   /** True when the synchronous part of a followed request ended before its answer was sent. */
   hasReturned = false;
-  /** The trace that the request belongs to; undefined when none is known. */
-  trace: Trace | undefined;
   /** Makes the body of a refusal of this request, instead of `formatError` of the service file. */
   formatRefusal: FormatError | undefined;
+  #trace: Trace | undefined;
+  /** True when the header `traceparent` has been read, or the trace has been set. */
+  #hasTrace = false;
   #isWatched = false;
   #abort: AbortController | undefined;
 
@@ -160,6 +162,19 @@ export class Exchange {
 
   get application(): CallingApplication | undefined {
     return this.caller?.application;
+  }
+
+  /** The trace that the request belongs to; undefined when none is known. Most requests need no trace. */
+  get trace(): Trace | undefined {
+    if (this.#hasTrace) return this.#trace;
+    const { traceparent } = this.head;
+    if (traceparent !== undefined) this.trace = receivedTrace(traceparent);
+    return this.#trace;
+  }
+
+  set trace(trace: Trace | undefined) {
+    this.#trace = trace;
+    this.#hasTrace = true;
   }
 
   get verb(): string {

@@ -7,8 +7,7 @@
 import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { splitRouteName } from '../base/route-name.ts';
-import { formatTraceparent, parseTraceparent, type TraceContext } from '../base/traceparent.ts';
-import type { BackgroundEvent, RequestEvent, SpanOptions, Trace } from '../controller/trace.ts';
+import type { BackgroundEvent, RequestEvent, Trace } from '../controller/trace.ts';
 import type { Operation } from '../groups/operations.ts';
 import { addressOf, type TrustedProxies } from './address.ts';
 import type { Exchange } from './exchange.ts';
@@ -106,9 +105,7 @@ export function serveFollowed(
   parts: EventParts,
   serve: (exchange: Exchange) => void,
 ): void {
-  const { traceparent } = exchange.head;
-  const context = traceparent === undefined ? undefined : parseTraceparent(traceparent);
-  exchange.trace = parent === undefined ? context && new ReceivedTrace(context) : parent.trace;
+  if (parent !== undefined) exchange.trace = parent.trace;
   if (!isFollowed(requests)) return serve(exchange);
   const event = new ExchangeEvent(exchange, parent, parts);
   exchange.event = event;
@@ -158,31 +155,6 @@ export function followBackground({ event: request }: Exchange, work: PromiseLike
     backgrounds.error.publish(event);
     finish();
   });
-}
-
-/** The trace of the caller, which this service continues without a span of its own. */
-class ReceivedTrace implements Trace {
-  readonly #context: TraceContext;
-
-  constructor(context: TraceContext) {
-    this.#context = context;
-  }
-
-  get traceId(): string {
-    return this.#context.traceId;
-  }
-
-  get spanId(): string {
-    return this.#context.spanId;
-  }
-
-  get traceparent(): string {
-    return formatTraceparent(this.#context);
-  }
-
-  span<T>(_name: string, work: (trace: Trace) => T, _options?: SpanOptions): T {
-    return work(this);
-  }
 }
 
 /** A cache of the last path template of each operation. Nearly all requests of an operation have the same template. */

@@ -1,13 +1,13 @@
 // One connection to PostgreSQL. It uses the package `postgres`, which the user's project installs. Each query has a
 // time limit. When the server does not answer in time, the connection is destroyed. Otherwise a dropped packet could
 // look like a slow server for minutes.
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { connect as connectSocket, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import type { StoreAddress } from '../base/store-address.ts';
+import { openSocket } from './socket.ts';
 import { StoreAway } from './store.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -69,6 +69,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   const place = `${host}:${port}`;
   let socket: Socket | undefined;
   let isOpen = true;
+  let lateness: StoreAway | undefined;
   const sql = (await options.load())({
     host,
     port,
@@ -80,16 +81,20 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     max_lifetime: null,
     connect_timeout: timeout / 1000,
     fetch_types: false,
-    ssl: tlsOptions(address),
+    ssl: false,
     connection: { application_name: name },
     onnotice() {},
     onnotify: (_channel: string, payload: string) => onNotify(payload),
     onclose: close,
     // The package would open a closed connection again by itself. The error here prevents this.
-    socket: () => {
+    socket: async () => {
       if (socket !== undefined || !isOpen) throw new Error('the connection was closed');
-      socket = connectSocket({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 10_000 });
-      return opened(Object.assign(socket, { host }));
+      const onSocket = (next: Socket) => {
+        socket = next;
+        // An error after the package has removed its own listeners must not end the process.
+        next.on('error', () => {});
+      };
+      return Object.assign(await openSocket({ address, host, port, onSocket }), { host, port });
     },
   });
 
@@ -109,14 +114,16 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        reject(new StoreAway(`${place} has not answered within ${limit / 1000} s`));
+        lateness ??= new StoreAway(`${place} has not answered in time`);
+        reject(lateness);
         close();
       }, limit);
     });
     try {
       return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), late]);
     } catch (error) {
-      const away = toAway(error, place);
+      // The other queries of a connection that was closed for one late answer fail for the same reason.
+      const away = lateness ?? toAway(error, place);
       // An error that does not concern one statement closes the connection. For example, a server that shuts down, or
       // that became a standby, would also refuse each further query.
       if (!isStatement(error)) close();
@@ -140,27 +147,6 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     },
     close,
   };
-}
-
-function opened(socket: Socket): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    socket.once('error', reject);
-    socket.once('close', () => reject(new Error('the connection was closed')));
-    socket.once('connect', () => {
-      socket.off('error', reject);
-      resolve(socket);
-    });
-  });
-}
-
-function tlsOptions({ tls, rootCertificate }: StoreAddress): object | false {
-  if (tls === 'off') return false;
-  if (rootCertificate === undefined) return { rejectUnauthorized: true };
-  try {
-    return { rejectUnauthorized: true, ca: readFileSync(rootCertificate) };
-  } catch (error) {
-    throw new StoreAway(`Cannot read ${rootCertificate}: ${describeFailure(error)}`, { isFinal: true });
-  }
 }
 
 /**

@@ -27,7 +27,7 @@ export function createFileStore(dataDir: string): Store {
       return { version, entries: new Map(wanted) };
     },
     async since(space, version) {
-      return (await read(space)).version === version ? { version, changes: [] } : undefined;
+      return (await read(space)).version === version ? { version, changes: [], isComplete: true } : undefined;
     },
     async write(space, changes, _id, at) {
       if (space === 'secrets') {

@@ -1,6 +1,6 @@
 // Keeps the replica, this machine's copy of the table, equal to the store. A look is a query for changes, made once a
-// second. An empty answer proves that the replica is complete. The bell, a notification from the store, only makes the
-// next look begin sooner.
+// second. Its answer proves that the replica is complete. The bell, a notification from the store, only makes the next
+// look begin sooner.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import type { Log } from '../base/log.ts';
@@ -41,8 +41,9 @@ const INTERVAL_WITHOUT_BELL = 250;
 /** Milliseconds until the next look while the store is away. */
 const RETRY = 250;
 /**
- * The pause after a write of the file, as a multiple of the duration of that write. So at most a fifth of the time is
- * spent on writing, however many changes come.
+ * The pause after a write of the file, as a multiple of the processor time of that write. So at most a fifth of the
+ * time is spent on writing, however many changes come. The time on the clock would be the wrong measure: on a busy
+ * machine it contains the time of other processes, and would delay the next change.
  */
 const PUBLISH_PAUSE = 4;
 /** The most lost revocations that are written to the store at once. */
@@ -143,7 +144,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
         isChanged = true;
       }
       replica.apply(changes);
-      if (changes.changes.length === 0) return isChanged;
+      if (changes.isComplete) return isChanged;
     }
   }
 
@@ -181,10 +182,11 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   }
 
   function publish(): void {
-    const begun = performance.now();
+    const before = process.cpuUsage();
     if (!replica.publish()) return;
+    const { user, system } = process.cpuUsage(before);
     publishedAt = performance.now();
-    publishPause = PUBLISH_PAUSE * (publishedAt - begun);
+    publishPause = (PUBLISH_PAUSE * (user + system)) / 1000;
     onPublished();
   }
 

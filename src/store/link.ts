@@ -138,7 +138,9 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
   function checkAge(): void {
     if (isTooOld() === wasTooOld) return;
     wasTooOld = !wasTooOld;
-    if (wasTooOld) log.error('store-too-old', { effect: 'credentials are refused with 503 STORE_AWAY' });
+    // Before the first table there are no workers yet, so nothing is refused.
+    if (wasTooOld && state.hasTable)
+      log.error('store-too-old', { effect: 'credentials are refused with 503 STORE_AWAY' });
     broadcast();
   }
 

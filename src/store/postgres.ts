@@ -2,6 +2,7 @@
 // A write is a single statement, and so is a look (a query for changes). So a machine that stops in the middle leaves
 // no lock behind.
 import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import type { StoreAddress } from '../base/store-address.ts';
 import { type Connection, openConnection, type PostgresPackage, type Row, sqlState } from './connection.ts';
@@ -45,6 +46,8 @@ export interface PostgresOptions {
 const FIRST_CONNECT = 5000;
 /** The shortest of the later limits, in milliseconds. */
 const MIN_CONNECT = 1500;
+/** The rounds of connection attempts within the time limit. */
+const ROUNDS = 3;
 /** The time limit for reading the complete table or for writing all rows of an import, in milliseconds. */
 const LONG_QUERY = 60_000;
 /** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
@@ -66,11 +69,36 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
     return opening;
   }
 
-  /** Connects to all hosts at once, and uses the host that is not a standby. */
+  /**
+   * Connects to all hosts, and uses the host that is not a standby. A connection attempt during a network failure waits
+   * for packets that were lost, also after the failure has ended. So further rounds of attempts begin beside the first.
+   */
   async function openPrimary(): Promise<Connection> {
+    const end = performance.now() + connectTimeout;
+    const isDone = new AbortController();
+    const rounds = Array.from({ length: ROUNDS }, async (_, index) => {
+      if (index > 0) await sleep((index * connectTimeout) / ROUNDS, undefined, { signal: isDone.signal });
+      return connectToPrimary(Math.max(1, end - performance.now()), isDone.signal);
+    });
+    try {
+      const [primary, duration] = await Promise.race(rounds);
+      connectTimeout = Math.max(MIN_CONNECT, 4 * duration);
+      connection = primary;
+      return primary;
+    } finally {
+      isDone.abort();
+      for (const round of rounds)
+        round.then(
+          ([other]) => other === connection || other.close(),
+          () => {},
+        );
+    }
+  }
+
+  async function connectToPrimary(timeout: number, isDone: AbortSignal): Promise<[Connection, duration: number]> {
     const begun = performance.now();
     const attempts = address.hosts.map((_, host) =>
-      openConnection({ load, address, host, name, timeout: connectTimeout, onNotify: ring }),
+      openConnection({ load, address, host, name, timeout, onNotify: ring }),
     );
     const primary = await Promise.any(attempts).catch((error: AggregateError) => {
       throw summarize(error.errors as StoreAway[]);
@@ -80,11 +108,9 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
         (other) => other === primary || other.close(),
         () => {},
       );
-    if (isClosed) primary.close();
+    if (isClosed || isDone.aborted) primary.close();
     if (rings.size > 0) await primary.query('listen gatefold');
-    connectTimeout = Math.max(MIN_CONNECT, 4 * (performance.now() - begun));
-    connection = primary;
-    return primary;
+    return [primary, performance.now() - begun];
   }
 
   function ring(): void {
@@ -118,7 +144,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       if (origin !== seen.origin || BigInt(number) < BigInt(seen.number)) return undefined;
       const changes = entriesOf(rows);
       const last = changes.length === MAX_CHANGES ? changes.at(-1)?.[1].version : undefined;
-      return { version: last === undefined ? head : `${origin}/${last}`, changes };
+      return { version: last === undefined ? head : `${origin}/${last}`, changes, isComplete: last === undefined };
     },
     async write(space, changes, id, at) {
       const list = changes.map(({ name, is, value }, index) => ({ name, k: index + 1, is: is || '0', value }));

@@ -111,6 +111,8 @@ export const WRITTEN = `select count(*)::int as written from gatefold.entry
  * - The callers are sorted, so that two machines that report the same callers cannot deadlock.
  * - A debt is limited to two bursts, so that an error locks nobody out for long.
  * - The row to insert has "burst - spent" tokens. The update computes the spent tokens from it.
+ * - The time of a bucket does not go back by the milliseconds for which a statement waits for another. It does go back
+ *   when the clock of the database was set back. Otherwise no tokens would come until the old time is reached again.
  */
 export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst, gain)
   select x.caller, greatest(-2 * x.burst, x.burst - x.spent), clock_timestamp(), x.burst, x.gain
@@ -120,7 +122,8 @@ export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst,
     tokens = greatest(-2 * excluded.burst, least(excluded.burst, r.tokens
       + greatest(0, extract(epoch from excluded.at - r.at)::float8) * excluded.gain)
       - (excluded.burst - excluded.tokens)),
-    at = greatest(r.at, excluded.at), burst = excluded.burst, gain = excluded.gain
+    at = case when excluded.at < r.at - interval '5 s' then excluded.at else greatest(r.at, excluded.at) end,
+    burst = excluded.burst, gain = excluded.gain
   returning r.caller, r.tokens`;
 
 /** Removes full buckets, because a full bucket has the same effect as a missing one. */
@@ -128,12 +131,13 @@ export const SWEEP_RATES = `delete from gatefold.rate
   where tokens + extract(epoch from clock_timestamp() - at)::float8 * gain >= burst`;
 
 /**
- * Reports that a machine is alive, and returns how many machines have reported in the last 15 s. Parameters: $1 is the
- * id of the machine, $2 its name.
+ * Reports that a machine is alive, and returns how many machines have reported in the last 15 s. A report in the future
+ * does not count, because the clock of the database was set back after it. Parameters: $1 is the id of the machine, $2
+ * its name.
  */
 export const REPORT_MACHINE = `with m as (
     insert into gatefold.machine (id, name, seen) values ($1::text, $2::text, clock_timestamp())
     on conflict (id) do update set name = excluded.name, seen = excluded.seen
   ), old as (delete from gatefold.machine where seen < clock_timestamp() - interval '1 day' and id <> $1::text)
   select 1 + count(*)::int as machines from gatefold.machine
-  where id <> $1::text and seen > clock_timestamp() - interval '15 s'`;
+  where id <> $1::text and abs(extract(epoch from clock_timestamp() - seen)) < 15`;

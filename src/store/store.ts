@@ -25,6 +25,8 @@ export interface Changes {
   readonly version: string;
   /** The changes, in the order of their commits. */
   readonly changes: readonly (readonly [name: string, entry: Entry])[];
+  /** Whether these are all changes up to the moment of the answer. Otherwise, the reader asks again. */
+  readonly isComplete: boolean;
 }
 
 export interface Change {

@@ -1,7 +1,9 @@
 // Sends spans to a collector by OTLP over HTTP. One request carries many spans, and only one request is sent at a time.
 // The number of waiting spans is limited. While the collector is away, the spans beyond the limit are dropped and
 // counted. No client ever waits for the collector.
+import { AsyncResource } from 'node:async_hooks';
 import type { Log } from '../base/log.ts';
+import { createBatchWriter, type EndedSpan } from './batch.ts';
 import { followClock } from './otlp.ts';
 import type { SendBatch } from './post.ts';
 
@@ -16,14 +18,12 @@ export interface ExporterOptions {
   readonly queueSize: number;
   readonly batchSize: number;
   readonly log: Log;
-  /** Runs a function outside of the trace of any request. */
-  readonly outside: <T>(work: () => T) => T;
   readonly random?: () => number;
 }
 
 export interface Exporter {
-  /** Adds a span to the queue. @param span as JSON */
-  add(span: string): void;
+  /** Adds a span to the queue. */
+  add(span: EndedSpan): void;
   readonly exported: () => number;
   readonly dropped: () => number;
   /** Sends the spans that still wait, for at most `patience` milliseconds. Never rejects. */
@@ -37,8 +37,9 @@ const FIRST_PAUSE = 500;
 const MAX_PAUSE = 5000;
 
 export function createExporter(options: ExporterOptions): Exporter {
-  const { send, envelope, delay, timeout, queueSize, batchSize, log, outside, random = Math.random } = options;
-  let queue: string[] = [];
+  const { send, envelope, delay, timeout, queueSize, batchSize, log, random = Math.random } = options;
+  const writeBatch = createBatchWriter(envelope);
+  let queue: EndedSpan[] = [];
   let held = 0;
   let exported = 0;
   let dropped = 0;
@@ -50,39 +51,47 @@ export function createExporter(options: ExporterOptions): Exporter {
   let isFailing = false;
   /** The number of spans in the batch that is being sent. */
   let flying = 0;
+  // Most spans are added within a request. The resource leads out of its context, which then does not live on.
+  const outside = new AsyncResource('GATEFOLD_EXPORTER');
 
-  function add(span: string): void {
-    if (queue.length >= queueSize || held + span.length > MAX_HELD) {
+  function add(span: EndedSpan): void {
+    if (queue.length >= queueSize || held + span.size > MAX_HELD) {
       dropped++;
       return;
     }
-    held += span.length;
+    held += span.size;
     queue.push(span);
-    if (queue.length >= batchSize) start();
-    else timer ??= outside(() => setTimeout(start, delay).unref());
+    if (queue.length >= batchSize) {
+      if (sending === undefined) outside.runInAsyncScope(start);
+    } else if (timer === undefined) outside.runInAsyncScope(startTimer);
+  }
+
+  function startTimer(): void {
+    timer ??= setTimeout(start, delay).unref();
   }
 
   function start(): void {
     clearTimeout(timer);
     timer = undefined;
-    sending ??= outside(async () => {
-      await Promise.resolve();
-      // A full batch is followed by the next one at once. Spans that do not fill a batch wait for more.
-      do await sendBatch();
-      while (queue.length >= batchSize || (deadline !== undefined && queue.length > 0));
-      sending = undefined;
-      if (queue.length > 0) timer ??= setTimeout(start, delay).unref();
-    });
+    sending ??= sendAll();
+  }
+
+  async function sendAll(): Promise<void> {
+    await Promise.resolve();
+    // A full batch is followed by the next one at once. Spans that do not fill a batch wait for more.
+    do await sendBatch();
+    while (queue.length >= batchSize || (deadline !== undefined && queue.length > 0));
+    sending = undefined;
+    if (queue.length > 0) startTimer();
   }
 
   async function sendBatch(): Promise<void> {
-    const batch = queue.slice(0, batchSize);
-    queue = queue.slice(batchSize);
-    for (const span of batch) held -= span.length;
+    const batch = queue.splice(0, batchSize);
+    for (const span of batch) held -= span.size;
     if (batch.length === 0) return;
-    followClock();
     flying = batch.length;
-    const body = envelope[0] + batch.join(',') + envelope[1];
+    const body = writeBatch(batch);
+    followClock();
     const end = performance.now() + timeout;
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, MAX_PAUSE)) {
       const left = Math.min(end, deadline ?? end) - performance.now();

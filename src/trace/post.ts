@@ -13,8 +13,12 @@ export type Outcome =
   /** The collector would refuse a retry, too. */
   | { readonly kind: 'refused'; readonly reason: string; readonly after: undefined };
 
-/** Sends one batch and never rejects. @param time the time limit in milliseconds */
-export type SendBatch = (body: string, time: number) => Promise<Outcome>;
+/**
+ * Sends one batch and never rejects. When the result is there, nothing reads the body any more.
+ *
+ * @param time the time limit in milliseconds
+ */
+export type SendBatch = (body: Buffer, time: number) => Promise<Outcome>;
 
 type PostSettings = Pick<
   TraceSettings,
@@ -46,13 +50,15 @@ export function createPost(settings: PostSettings, userAgent: string): SendBatch
     },
   };
 
-  async function post(body: string, time: number): Promise<Outcome> {
-    const bytes = compress ? await promisify(zlib().gzip)(body) : Buffer.from(body);
+  async function post(body: Buffer, time: number): Promise<Outcome> {
+    const bytes = compress ? await promisify(zlib().gzip)(body) : body;
     return new Promise((resolve) => {
       const fail = (error: NodeJS.ErrnoException): void =>
         resolve({ kind: 'failed', reason: error.code ?? error.message, after: undefined });
       const request = send(endpoint, options, (response) => {
         response.on('error', fail);
+        // A collector may answer before it has read the whole body. The rest is then not sent.
+        response.on('end', () => request.writableFinished || request.destroy());
         readAnswer(response).then(resolve, fail);
       });
       request.on('error', fail);

@@ -1,10 +1,10 @@
 // Makes the spans of incoming requests, by the semantic conventions for HTTP servers. The events come from public
 // channels, so any other tool can do the same as this file.
 import { channel, tracingChannel } from 'node:diagnostics_channel';
-import { quote } from '../base/json-text.ts';
+import type { Socket } from 'node:net';
 import { parseTraceparent } from '../base/traceparent.ts';
 import type { BackgroundEvent, RequestEvent } from '../controller/trace.ts';
-import { intAttribute, KINDS, listAttribute, textAttribute } from './otlp.ts';
+import { encodeName, intAttribute, listAttribute, textAttribute } from './otlp.ts';
 import { redactQuery } from './query.ts';
 import type { Sampler } from './sampler.ts';
 import { beginSpan, errorType, Span, type SpanContext } from './span.ts';
@@ -21,28 +21,30 @@ export interface RequestSpanOptions {
 /** The most routes for each method whose texts are cached. */
 const MAX_ROUTES = 1000;
 
-interface RouteTexts {
-  /** The name and the kind of the span, as JSON. */
-  readonly head: string;
-  readonly attributes: string;
+/** The attributes of a connection, and of the last answer on it. The next answer usually has the same attributes. */
+interface ConnectionTexts {
+  readonly peer: string;
+  readonly address: string;
+  readonly version: string;
+  readonly status: number;
+  readonly rest: string;
 }
 
 /** @returns a function that ends the subscription */
 export function traceRequests({ context, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
   const { storage } = context;
-  const routes = new Map<string, Map<string, RouteTexts>>();
-  const statuses = new Map<number, string>();
-  const peers = new WeakMap<object, string>();
+  /** The beginnings of spans, by method and route. */
+  const routes = new Map<string, Map<string, string>>();
+  const connections = new WeakMap<object, ConnectionTexts>();
   const backgroundSpans = new WeakMap<object, Span>();
 
-  /** Returns the texts that all requests with the same method and route share. */
-  function textsOf({ verb, route, tool }: RequestEvent): RouteTexts {
+  /** Returns the beginning of the span, which all requests with the same method and route share. */
+  function beginningOf({ verb, route, tool }: RequestEvent): string {
     const key = tool === undefined ? (route ?? '') : `${route ?? ''} ${tool}`;
     const kept = routes.get(verb)?.get(key);
     if (kept !== undefined) return kept;
     const isKnown = knownMethods.has(verb);
     const method = isKnown ? verb : 'HTTP';
-    const name = route === undefined ? method : `${method} ${route}`;
     const attributes = [
       textAttribute('http.request.method', isKnown ? verb : '_OTHER'),
       ...(isKnown ? [] : [textAttribute('http.request.method_original', verb)]),
@@ -51,59 +53,42 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
     ];
     // The call of a tool arrives inside another request. Only that other request has been sent by a client, so the call
     // is internal.
-    const kind = tool === undefined ? KINDS.server : KINDS.internal;
-    const texts = { head: `"name":${quote(name)},"kind":${kind}`, attributes: attributes.join(',') };
-    const ofVerb = routes.get(verb) ?? new Map<string, RouteTexts>();
-    if (isKnown && ofVerb.size < MAX_ROUTES) routes.set(verb, ofVerb.set(key, texts));
-    return texts;
-  }
-
-  /** Returns the attributes of a connection, which are made once for each connection. */
-  function peerOf({ request }: RequestEvent): string {
-    const { socket } = request;
-    const kept = peers.get(socket);
-    if (kept !== undefined) return kept;
-    const { remoteAddress, remotePort } = socket;
-    const peer = [
-      textAttribute('url.scheme', 'encrypted' in socket ? 'https' : 'http'),
-      ...(remoteAddress === undefined ? [] : [textAttribute('network.peer.address', remoteAddress)]),
-      ...(remotePort === undefined ? [] : [intAttribute('network.peer.port', remotePort)]),
-    ].join(',');
-    peers.set(socket, peer);
-    return peer;
-  }
-
-  function statusOf(status: number): string {
-    let text = statuses.get(status);
-    if (text === undefined) {
-      text = intAttribute('http.response.status_code', status);
-      statuses.set(status, text);
-    }
+    const kind = tool === undefined ? 'server' : 'internal';
+    const name = route === undefined ? method : `${method} ${route}`;
+    const text = `${encodeName(name, kind)}${attributes.join(',')},{"key":"url.path","value":{"stringValue":`;
+    const ofVerb = routes.get(verb) ?? new Map<string, string>();
+    if (isKnown && ofVerb.size < MAX_ROUTES) routes.set(verb, ofVerb.set(key, text));
     return text;
   }
 
-  /** Returns the attributes for the status of the answer and for the kind of its failure. */
-  function outcomeOf({ status, bytes, response, error }: RequestEvent, span: Span): string {
-    if (status < 499) return statusOf(status);
-    if (status > 499) {
-      span.hasFailed = true;
-      const type = error === undefined ? '_OTHER' : errorType(error);
-      return `${statusOf(status)},${textAttribute('error.type', type === '_OTHER' ? String(status) : type)}`;
-    }
-    // The client left before the last byte. If it has a part of the body, it has also received the status.
-    span.hasFailed = true;
-    const sent = bytes > 0 ? `${statusOf(response.statusCode)},` : '';
-    return `${sent}${textAttribute('error.type', 'client_disconnected')}`;
+  /** Returns the attributes behind the path. @param status the status that the client has; 0 when it has none */
+  function restOf({ request, address }: RequestEvent, status: number): string {
+    const { socket, httpVersion: version } = request;
+    const kept = connections.get(socket);
+    if (kept?.status === status && kept.address === address && kept.version === version) return kept.rest;
+    const peer = kept?.peer ?? peerOf(socket);
+    const attributes = [
+      peer,
+      textAttribute('client.address', address),
+      textAttribute('network.protocol.version', version),
+      ...(status === 0 ? [] : [intAttribute('http.response.status_code', status)]),
+    ];
+    const rest = `}},${attributes.join(',')}`;
+    connections.set(socket, { peer, address, version, status, rest });
+    return rest;
   }
 
   function endSpan(event: RequestEvent, span: Span): void {
-    const { head, attributes } = textsOf(event);
-    const more = capture.length === 0 ? '' : capturedOf(event, capture);
-    const { path, address, request } = event;
-    span.endAs(
-      head,
-      `${attributes},{"key":"url.path","value":{"stringValue":${quote(path)}}},${peerOf(event)},{"key":"client.address","value":{"stringValue":"${address}"}},{"key":"network.protocol.version","value":{"stringValue":"${request.httpVersion}"}},${outcomeOf(event, span)}${more}`,
-    );
+    const { status, bytes, response } = event;
+    // The client left before the last byte. If it has a part of the body, it has also received the status.
+    const sent = status !== 499 ? status : bytes > 0 ? response.statusCode : 0;
+    let rest = restOf(event, sent);
+    if (status >= 499) {
+      span.hasFailed = true;
+      rest += `,${textAttribute('error.type', failureOf(event))}`;
+    }
+    if (capture.length > 0) rest += capturedOf(event, capture);
+    span.endAs(beginningOf(event), event.path, rest);
   }
 
   const onRequest = {
@@ -156,6 +141,22 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
     backgrounds.asyncEnd.unsubscribe(onBackground.asyncEnd);
     operations.unbindStore(storage);
   };
+}
+
+function peerOf(socket: Socket): string {
+  const { remoteAddress, remotePort } = socket;
+  return [
+    textAttribute('url.scheme', 'encrypted' in socket ? 'https' : 'http'),
+    ...(remoteAddress === undefined ? [] : [textAttribute('network.peer.address', remoteAddress)]),
+    ...(remotePort === undefined ? [] : [intAttribute('network.peer.port', remotePort)]),
+  ].join(',');
+}
+
+/** Returns the kind of a failure: 499 stands for a client that has left, and a 5xx for an error of the service. */
+function failureOf({ status, error }: RequestEvent): string {
+  if (status === 499) return 'client_disconnected';
+  const type = error === undefined ? '_OTHER' : errorType(error);
+  return type === '_OTHER' ? String(status) : type;
 }
 
 function tracestateOf(rawHeaders: readonly string[]): string {

@@ -1,25 +1,28 @@
 // A span that has begun: its ids, and the spans below it. A span that is not sampled is never exported. But it has ids,
 // too, for the log and for the services that are called.
 import type { AsyncLocalStorage } from 'node:async_hooks';
-import { quote } from '../base/json-text.ts';
 import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../base/traceparent.ts';
 import type { SpanOptions, Trace } from '../controller/trace.ts';
+import type { EndedSpan } from './batch.ts';
 import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
-import { attributesOf, cut, encodeSpan, KINDS, type Kind, type SpanParts, textAttribute } from './otlp.ts';
+import { attributesOf, encodeName, encodeSpan, type Kind, type SpanParts, textAttribute } from './otlp.ts';
 import type { Sampler } from './sampler.ts';
 
 /** The parts of the tracer that spans use. */
 export interface SpanContext {
   /** The span in which the code of a controller runs. */
   readonly storage: AsyncLocalStorage<Span | undefined>;
-  /** Receives each span that has ended, as JSON. */
-  readonly add: (span: string) => void;
+  /** Receives each span that has ended. */
+  readonly add: (span: EndedSpan) => void;
 }
 
 /** The form of an error's name that may be sent as an attribute: a code or a class. A message is never sent. */
 const ERROR_NAME = /^[\w.$-]{1,100}$/;
 
-export class Span implements Trace, SpanParts {
+/** The characters of a span beside its three texts, nearly. */
+const OWN_SIZE = 250;
+
+export class Span implements Trace, SpanParts, EndedSpan {
   readonly parentSpanId: string | undefined;
   readonly isRemoteParent: boolean;
   readonly flags: number;
@@ -27,6 +30,9 @@ export class Span implements Trace, SpanParts {
   readonly startedAt: number;
   endedAt = 0;
   hasFailed = false;
+  beginning = '';
+  path: string | undefined;
+  rest = '';
   readonly context: SpanContext;
   /**
    * The trace id, or the number from which the id is made when it is first read. Nobody reads the ids of most spans
@@ -124,16 +130,24 @@ export class Span implements Trace, SpanParts {
 
   end(name: string, kind: Kind, attributes: readonly string[]): void {
     if (!this.isSampled) return;
-    this.endAs(
-      `"name":${quote(cut(String(name)))},"kind":${KINDS[kind in KINDS ? kind : 'internal']}`,
-      attributes.join(','),
-    );
+    this.endAs(encodeName(String(name), kind), undefined, attributes.join(','));
   }
 
-  /** Ends the span. @param head the name and the kind, in the form that `encodeSpan` takes */
-  endAs(head: string, attributes: string): void {
+  /** Ends the span. The texts are those that `SpanParts` describes. */
+  endAs(beginning: string, path: string | undefined, rest: string): void {
+    this.beginning = beginning;
+    this.path = path;
+    this.rest = rest;
     this.endedAt = performance.now();
-    this.context.add(encodeSpan(this, head, attributes));
+    this.context.add(this);
+  }
+
+  get size(): number {
+    return OWN_SIZE + this.beginning.length + (this.path?.length ?? 0) + this.rest.length;
+  }
+
+  encode(): string {
+    return encodeSpan(this);
   }
 }
 

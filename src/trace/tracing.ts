@@ -82,7 +82,6 @@ export function startTracing(options: TracingOptions): Tracing | undefined {
     send,
     envelope: createEnvelope(resourceOf(settings, service, version), version),
     log,
-    outside: (work) => storage.run(undefined, work),
   });
   const context = { storage, add: exporter.add };
   const { knownMethods, sampler } = settings;

@@ -362,3 +362,51 @@ test('doctor lists the identity providers, the refused ones with the reason', as
   assert.equal(broken.wrong, 1);
   has(broken.lines, 'wrong identity Cannot read the identity providers: data/identity-providers.json: it is not JSON');
 });
+
+describe('doctor says what becomes of traces', () => {
+  const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://key@collector.example:4318?token=secret' };
+  const rows: Record<string, { env: Record<string, string>; found: readonly string[]; wrong?: number }> = {
+    'no variable': { env: {}, found: [] },
+    'a variable of other signals': { env: { OTEL_SERVICE_NAME: 'shop' }, found: [] },
+    'a collector': {
+      env: ENDPOINT,
+      found: ['note traces spans go to http://collector.example:4318/v1/traces, chosen by parentbased_always_on'],
+    },
+    'a protocol that is not here': {
+      env: { ...ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
+      found: [
+        'wrong traces no request is traced: OTEL_EXPORTER_OTLP_PROTOCOL is not http/json, the only protocol here',
+      ],
+      wrong: 1,
+    },
+    'a file that is missing': {
+      env: { ...ENDPOINT, OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere.pem' },
+      found: ['wrong traces no request is traced: a certificate cannot be used'],
+      wrong: 1,
+    },
+    'traces that are turned off': {
+      env: { ...ENDPOINT, OTEL_SDK_DISABLED: 'true' },
+      found: ['note traces no request is traced: OTEL_SDK_DISABLED is true'],
+    },
+    'a sampler that does not exist': {
+      env: { ...ENDPOINT, OTEL_TRACES_SAMPLER: 'sometimes' },
+      found: ['note traces spans go to', 'warning traces OTEL_TRACES_SAMPLER: it is none of always_on'],
+    },
+    'a sampler without a collector': {
+      env: { OTEL_TRACES_SAMPLER: 'always_on' },
+      found: [
+        'warning traces OTEL_TRACES_SAMPLER: no request is traced, because OTEL_EXPORTER_OTLP_ENDPOINT is not set',
+      ],
+    },
+    'an exporter that is none': { env: { OTEL_TRACES_EXPORTER: 'none', OTEL_TRACES_SAMPLER: 'always_on' }, found: [] },
+  };
+  for (const [name, { env, found, wrong: mistakes = 0 }] of Object.entries(rows))
+    test(name, async (t) => {
+      const { lines, wrong, out } = await examine(makeProject(t, SDK), [], env);
+      const about = lines.filter((line) => line.includes(' traces '));
+      assert.equal(about.length, found.length, about.join('\n'));
+      for (const text of found) has(about, text);
+      assert.equal(wrong, mistakes);
+      assert.ok(!out.includes('secret') && !out.includes('key@'));
+    });
+});

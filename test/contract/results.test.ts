@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
+import { createParams } from '../../src/controller/create-params.ts';
 import { createGroups, type Groups } from '../../src/groups/registry.ts';
 
 const SOURCE = `
@@ -37,6 +38,7 @@ export default class UserController {
 }`;
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+const PARAMS = createParams({});
 const told: unknown[] = [];
 let dir: string;
 let groups: Groups;
@@ -46,14 +48,17 @@ before(() => {
   groups = createGroups({
     dir,
     log: silent,
-    onMismatch: ({ operation, pointer, message }) => told.push([operation, pointer, message]),
+    onMismatch({ operation, pointer, message, request_id }) {
+      assert.equal(request_id, PARAMS.requestId);
+      told.push([operation, pointer, message]);
+    },
   });
 });
 after(() => rmSync(dir, { recursive: true, force: true }));
 
 async function call(from: Groups, name: string): Promise<unknown> {
   const operation = (await from.find('user'))?.operations.get(name);
-  return operation?.method.call(operation.controller, {}, {} as never);
+  return operation?.method.call(operation.controller, {}, PARAMS);
 }
 
 describe('a result is told of when it is not what its type says', () => {

@@ -1,8 +1,11 @@
-// Without STORE, no process loads a file of src/store: the imports that run at once do not lead there.
+// Without STORE, no process loads a file of src/store: the imports that run at once do not lead there. With STORE, the
+// package `postgres` must be there.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
-import { it } from 'node:test';
+import { after, describe, it } from 'node:test';
 
 const SRC = resolve(import.meta.dirname, '../../src');
 
@@ -34,3 +37,22 @@ for (const entry of [
     );
   });
 }
+
+describe('without the package postgres', () => {
+  const root = mkdtempSync(join(tmpdir(), 'gatefold-alone-'));
+  after(() => rmSync(root, { recursive: true, force: true }));
+  // Copied, because this project has the package.
+  cpSync(join(SRC, '../dist'), join(root, 'dist'), { recursive: true });
+  writeFileSync(join(root, 'package.json'), '{"type":"module"}');
+  mkdirSync(join(root, 'controllers'));
+  const env = { ...process.env, STORE: 'postgres://gatefold@127.0.0.1:1/none', PORT: '0', HOST: '127.0.0.1' };
+
+  for (const words of [['cli.js', 'store', 'status'], ['server.js']])
+    it(`${words.join(' ')} says what to install`, () => {
+      const { status, stderr } = spawnSync(process.execPath, [join(root, 'dist', words[0] ?? ''), ...words.slice(1)], {
+        ...{ cwd: root, env, encoding: 'utf8', timeout: 60_000 },
+      });
+      assert.equal(status, 1, stderr);
+      assert.match(stderr, /STORE needs the package postgres\. Run: npm install postgres/);
+    });
+});

@@ -8,7 +8,7 @@ import { updateRows } from '../../src/store/update.ts';
 import { makeRow } from '../support/credentials-bench.ts';
 import { startProxy, withoutNotifications } from '../support/postgres-cluster.ts';
 import { noPostgres, startOwnStore, startStore } from '../support/store-bench.ts';
-import { issue, run, startMachine, until } from '../support/store-machines.ts';
+import { findStoreHost, issue, run, startMachine, until } from '../support/store-machines.ts';
 
 const KEY = 'a key of the tests with 32 characters or more';
 
@@ -145,14 +145,27 @@ describe('machines that share a store', { skip: noPostgres }, () => {
     await assert.rejects(startMachine(test, url.replace(/[^/]+$/, 'none')), /STORE: .*no such database/);
   });
 
-  it('start a store-host again that has ended', async (test) => {
+  it('connect again after the server has ended the connection', async (test) => {
     const { url, store } = await startStore(test);
     const machine = await startMachine(test, url);
-    const [host] = await store.query(
-      "select pg_terminate_backend(pid), pid from pg_stat_activity where application_name = 'gatefold' and datname = current_database()",
+    const [ended] = await store.query(
+      "select pg_terminate_backend(pid) as done from pg_stat_activity where application_name = 'gatefold' and datname = current_database()",
     );
-    assert.ok(host !== undefined);
+    assert.equal(ended?.done, true);
     const { token } = await issue(machine.env);
     await until('connected again', async () => (await machine.ask(token)) === 200);
+  });
+
+  it('start a store-host again that has ended, and serve meanwhile', async (test) => {
+    const { url } = await startStore(test);
+    const machine = await startMachine(test, url);
+    const { token } = await issue(machine.env);
+    const first = findStoreHost(machine) ?? assert.fail();
+    process.kill(first, 'SIGKILL');
+    assert.equal(await machine.ask(token), 200);
+    await machine.logged('store-host-exited', ({ signal }) => signal === 'SIGKILL');
+    await until('another one runs', () => ![undefined, first].includes(findStoreHost(machine)));
+    const fresh = await issue(machine.env);
+    await until('connected again', async () => (await machine.ask(fresh.token)) === 200);
   });
 });

@@ -61,6 +61,7 @@ export async function startCluster(standbys: number, ...settings: string[]): Pro
   function createPostgres(port: number, folder: string): Server {
     let pid = 0;
     let ended: Promise<unknown> = Promise.resolve();
+    let hold = () => {};
     const all = () => (pid === 0 ? [] : [pid, ...childrenOf(pid)]);
     const signal = (name: NodeJS.Signals) => {
       for (const each of all())
@@ -87,6 +88,7 @@ export async function startCluster(standbys: number, ...settings: string[]): Pro
           });
           pid = child.pid ?? 0;
           ended = once(child, 'exit');
+          hold = () => child.ref();
           let output = '';
           const isReady = await new Promise<boolean>((resolve) => {
             child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -104,6 +106,7 @@ export async function startCluster(standbys: number, ...settings: string[]): Pro
       },
       async kill() {
         killAll();
+        hold();
         await ended;
         pid = 0;
       },

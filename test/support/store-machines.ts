@@ -1,5 +1,6 @@
 // Machines that share a store: each is the built service with a data folder of its own. Also the built command.
 import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -90,4 +91,18 @@ export async function issue(
 export async function until(what: string, isSo: () => Promise<boolean> | boolean, patience = 60_000): Promise<void> {
   for (const end = performance.now() + patience; !(await isSo()); await sleep(20))
     if (performance.now() > end) throw new Error(`this has not come: ${what}`);
+}
+
+/** The process of a machine that talks to the store; undefined while there is none. */
+export function findStoreHost({ process: { pid } }: Machine): number | undefined {
+  const isHost = (each: string) => {
+    try {
+      const parent = /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${each}/status`, 'utf8'))?.[1];
+      return Number(parent) === pid && readFileSync(`/proc/${each}/cmdline`, 'utf8').includes('store-host');
+    } catch {
+      return false;
+    }
+  };
+  const found = readdirSync('/proc').find((each) => /^\d+$/.test(each) && isHost(each));
+  return found === undefined ? undefined : Number(found);
 }

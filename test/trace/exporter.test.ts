@@ -8,7 +8,8 @@ import { createMemoryLog } from '../support/memory-log.ts';
 import { freePorts } from '../support/ports.ts';
 
 const ENVELOPE = ['{"resourceSpans":[{"resource":{"attributes":[]},"scopeSpans":[{"spans":[', ']}]}]}'] as const;
-const span = (i: number) => `{"name":"${i}","attributes":[]}`;
+const ended = (json: string) => ({ size: json.length, encode: () => json });
+const span = (i: number) => ended(`{"name":"${i}","attributes":[]}`);
 
 interface Given extends Partial<ExporterOptions> {
   readonly compress?: boolean;
@@ -27,7 +28,7 @@ function createBench(collector: Collector | undefined, { compress = false, url, 
   );
   const options: ExporterOptions = {
     ...{ send, envelope: ENVELOPE, delay: 5, timeout: 60_000, queueSize: 100, batchSize: 10, log },
-    ...{ outside: (work) => work(), random: () => 0, ...given },
+    ...{ random: () => 0, ...given },
   };
   return { exporter: createExporter(options), lines };
 }
@@ -53,6 +54,20 @@ describe('createExporter', () => {
     assert.equal(collector.requests.length, 3);
     await until(() => exporter.exported() === 25);
     assert.equal(exporter.dropped(), 0);
+  });
+
+  it('sends each batch whole, whatever the batch before it had', async (test) => {
+    const collector = await startCollector();
+    test.after(() => collector.close());
+    const { exporter } = createBench(collector, { batchSize: 2 });
+    const names = ['\u{1f600}é'.repeat(40_000), 'long'.repeat(30_000), 'é', 'b', '\u{1f600}', ''];
+    for (const name of names) exporter.add(ended(JSON.stringify({ name, attributes: [] })));
+    const spans = await collector.until(({ length }) => length === names.length);
+    assert.deepEqual(
+      spans.map(({ name }) => name),
+      names,
+    );
+    assert.equal(collector.requests.length, 3);
   });
 
   it('sends headers, and bodies in gzip', async (test) => {
@@ -158,7 +173,7 @@ describe('createExporter', () => {
   it('bounds the characters that wait, too', async () => {
     const [port = 0] = await freePorts(1);
     const { exporter } = createBench(undefined, { url: `http://127.0.0.1:${port}/`, queueSize: 1000, batchSize: 1000 });
-    for (let i = 0; i < 100; i++) exporter.add('x'.repeat(1024 * 1024));
+    for (let i = 0; i < 100; i++) exporter.add(ended('x'.repeat(1024 * 1024)));
     assert.ok(exporter.dropped() >= 90, String(exporter.dropped()));
     await exporter.close(1);
   });

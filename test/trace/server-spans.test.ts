@@ -203,3 +203,21 @@ describe('the span of a request', () => {
     );
   });
 });
+
+it('two answers on one connection have a status and a version each', async (test) => {
+  const service = await startTraced(test, { controllers });
+  await service.raw(
+    'GET /api/order HTTP/1.1\r\nHost: a.test\r\n\r\nGET /api/absent HTTP/1.1\r\nHost: a.test\r\n\r\nGET /api/order HTTP/1.0\r\nHost: a.test\r\n\r\n',
+  );
+  const spans = await service.collector.until(({ length }) => length === 3);
+  const facts = spans.map(({ attributes }) => [
+    attributes['http.response.status_code'],
+    attributes['network.protocol.version'],
+    attributes['network.peer.address'],
+  ]);
+  assert.deepEqual(facts, [
+    ['200', '1.1', '127.0.0.1'],
+    ['404', '1.1', '127.0.0.1'],
+    ['200', '1.0', '127.0.0.1'],
+  ]);
+});

@@ -1,0 +1,26 @@
+// The checks of `gatefold doctor` for traces. No variable of OpenTelemetry stops a start of the service, so a mistake
+// in one of them is easily missed.
+import { asksForTraces } from '../base/trace-switch.ts';
+import { version } from '../own-files.ts';
+import { readTraceState } from '../trace/tracing.ts';
+import type { Installation, Report } from './doctor.ts';
+
+/** The variables that have an effect only when another one names a collector. */
+const DEPENDENT = /^OTEL_(?:EXPORTER_OTLP_|TRACES_|BSP_)/;
+
+export function checkTraces({ io: { env } }: Installation, report: Report): void {
+  if (!asksForTraces(env)) {
+    const names = Object.keys(env).filter((name) => DEPENDENT.test(name) && (env[name] ?? '').trim() !== '');
+    if (env.OTEL_TRACES_EXPORTER === 'none' || names.length === 0) return;
+    report('warning', `${names.join(', ')}: no request is traced, because OTEL_EXPORTER_OTLP_ENDPOINT is not set`);
+    return;
+  }
+  const state = readTraceState(env, version());
+  if (state.kind === 'off') {
+    report(state.isWanted ? 'note' : 'wrong', `no request is traced: ${state.reason}`);
+    return;
+  }
+  const { endpoint, samplerName } = state.settings;
+  report('note', `spans go to ${endpoint.origin}${endpoint.pathname}, chosen by ${samplerName}`);
+  for (const { variable, reason } of state.ignored) report('warning', `${variable}: ${reason}`);
+}

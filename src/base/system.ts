@@ -14,15 +14,15 @@ export function modeOf({ mode }: { readonly mode: number }): number {
   return isWindows ? mode & 0o700 : mode;
 }
 
-/** The error codes with which Windows refuses to change a file that another process has open or is about to remove. */
+/** The error codes of Windows for a change of a file that another process has open or is about to remove. */
 export const BUSY_CODES: ReadonlySet<string> = new Set(isWindows ? ['EPERM', 'EACCES', 'EBUSY'] : []);
 /**
- * Maximum attempts to replace a busy file, 10 ms apart. A process that reads the credentials table has its file open for
- * a moment.
+ * Maximum attempts to replace a busy file, 10 ms apart. A process that reads the credentials table has the file open
+ * for a moment.
  */
 const MAX_ATTEMPTS = 100;
 
-/** Replaces a file by a rename. @param draft a complete file with the new content, in the same folder */
+/** Replaces a file by a rename. @param draft a complete file with the new content */
 export function replaceFile(draft: string, path: string): void {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -34,7 +34,7 @@ export function replaceFile(draft: string, path: string): void {
   }
 }
 
-/** Returns whether a process runs, also when it belongs to a user whose processes this user cannot signal. */
+/** Returns whether a process runs, also when it belongs to another user and cannot be signalled. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -1,5 +1,5 @@
-// Prints the routes of `npm run dev` on a terminal: all routes at the start, and after each change only the added and the
-// removed ones. The supervisor passes the groups. The URLs are the same as in the list of `gatefold routes`.
+// Prints the routes of `npm run dev` on a terminal: all routes at the start, and after each change only the added and
+// the removed ones. The supervisor passes the groups. The URLs are the same as in the list of `gatefold routes`.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';

@@ -57,7 +57,7 @@ export interface Command {
    */
   readonly flags?: Readonly<Record<string, string>>;
   /**
-   * The names of the operands. The last operand is optional when it is `[NAME]`, and can be repeated when it is `NAME…`.
+   * The names of the operands. The last one is optional when it is `[NAME]`, and can be repeated when it is `NAME…`.
    */
   readonly operands?: readonly string[];
   /**

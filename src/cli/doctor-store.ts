@@ -9,12 +9,12 @@ import type { Installation, Report } from './doctor.ts';
 import type { StoreDescription } from './store.ts';
 
 /**
- * Maximum difference between the clocks of the store and of this machine, in seconds. Each machine checks the expiry of credentials by its
- * own clock, so the clocks must agree.
+ * Maximum difference between the clocks of the store and of this machine, in seconds. Each machine checks the expiry of
+ * credentials by its own clock, so the clocks must agree.
  */
 const MAX_CLOCK_DIFFERENCE = 5;
 
-/** Returns the state of the store, or the error that says why it cannot be used; undefined when STORE has no address. */
+/** Returns the state of the store, or the error that says why it cannot be used; undefined without a store. */
 export async function inspectStore({ settings }: Call): Promise<StoreDescription | Error | undefined> {
   if (settings.store === undefined) return undefined;
   const { describeStore } = await import('./store.ts');

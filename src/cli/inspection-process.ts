@@ -1,5 +1,5 @@
-// The process that inspection.ts forks. It loads the controllers with the server's own loader, and lists every operation.
-// If the job has a question about a request, the process also answers the question. Then it ends.
+// The process that inspection.ts forks. It loads the controllers with the server's own loader, and lists every
+// operation. If the job has a question about a request, the process also answers the question. Then it ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';

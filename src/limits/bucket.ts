@@ -1,4 +1,4 @@
-// A token bucket, and the key of the caller that it belongs to. A bucket gains tokens at the rate, up to the burst. Each
+// A token bucket, and the key of the caller that it belongs to. A bucket gains tokens at the rate, up to the burst. A
 // request takes one token. The number of tokens can be negative: the caller then has to wait for longer.
 import { hash } from '../base/builtins.ts';
 import type { Rate } from '../base/rate.ts';

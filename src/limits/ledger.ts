@@ -36,11 +36,11 @@ export interface LedgerOptions {
 }
 
 /**
- * Maximum debt of a caller (its negative tokens), as a multiple of its burst. So an error locks nobody out for long.
+ * Maximum debt of a caller (negative tokens), as a multiple of its burst. So an error locks nobody out for long.
  */
 const MAX_DEBT = 2;
 /**
- * Maximum balances in the reply to a new worker. The worker gets any other balance after the first request of the caller.
+ * Maximum balances in the reply to a new worker. The worker gets any other balance after a request of the caller.
  */
 const MAX_INITIAL_BALANCES = 1000;
 

@@ -8,7 +8,7 @@ import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
 import { type Bucket, callerKey, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
 
-/** What a limit is counted by. For `operation`, each caller of the operation is counted separately. */
+/** The subject of a limit. For `operation`, each caller of the operation is counted separately. */
 export type LimitKind = 'credential' | 'address' | 'operation';
 
 /** The tokens that a caller has spent in this worker since the report before. */
@@ -113,7 +113,7 @@ export function createRateLimiter({
     return spentSinceBalance > 0 && spentSinceBalance + 1 > share && (share >= SMALLEST_SHARE || balance <= burst / 8);
   }
 
-  /** Returns whether a quarter of an equal part is spent. Without a new balance, the worker would soon refuse requests. */
+  /** Returns whether a quarter of an equal part is spent. Without a new balance, refusals would soon follow. */
   function isUrgent({ tokens, spentSinceBalance, rate: { burst } }: Account): boolean {
     return burst >= SMALLEST_SHARE * workers && spentSinceBalance * 4 * workers >= tokens + spentSinceBalance;
   }

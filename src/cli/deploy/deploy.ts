@@ -120,13 +120,13 @@ async function probe({ host, dir, name }: Target, { runtime, setup }: Omit<Order
     );
   if (Number.parseInt(machine.node, 10) < 20)
     throw new Refused(`${name} has Node ${machine.node}: install Node 20 or later, better 22.18 or later`);
-  if (machine.writeFailure !== undefined)
+  if (machine.refusal !== undefined)
     throw new Refused(
-      `${name}: ${machine.user} may not write to ${machine.dir} (${machine.writeFailure}). Run there: sudo install -d -o ${machine.user} ${quote(machine.dir)}; or deploy as root`,
+      `${name}: ${machine.user} may not write to ${machine.dir} (${machine.refusal}). Run there: sudo install -d -o ${machine.user} ${quote(machine.dir)}; or deploy as root`,
     );
-  if (machine.changeableByOthers !== undefined)
+  if (machine.open !== undefined)
     throw new Refused(
-      `${name}: others than ${machine.user} can change ${machine.changeableByOthers}, and so run programs as ${machine.user}. Deploy as its owner, or run there: chown ${machine.user} ${quote(machine.changeableByOthers)} && chmod go-w ${quote(machine.changeableByOthers)}`,
+      `${name}: others than ${machine.user} can change ${machine.open}, and so run programs as ${machine.user}. Deploy as its owner, or run there: chown ${machine.user} ${quote(machine.open)} && chmod go-w ${quote(machine.open)}`,
     );
   if (!machine.isSetUp && !setup)
     throw new Refused(`${name} has no ${machine.dir}. The first time: gatefold deploy --setup`);

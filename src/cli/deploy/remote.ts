@@ -16,12 +16,12 @@ export interface Machine {
   /** Whether the machine already has this version of Gatefold. */
   readonly hasRuntime: boolean;
   /** The error code when the user cannot write to the folder. */
-  readonly writeFailure?: string;
+  readonly refusal?: string;
   /**
    * A path on the machine that other users can change. By changing it, they could run programs as the user that
    * deploys.
    */
-  readonly changeableByOthers?: string;
+  readonly open?: string;
   readonly user: string;
 }
 
@@ -38,12 +38,12 @@ try {
   if (order.setup) fs.mkdirSync(runtimes, { recursive: true });
   if (fs.existsSync(runtimes)) fs.accessSync(runtimes, fs.constants.W_OK);
 } catch (error) {
-  answer.writeFailure = error.code;
+  answer.refusal = error.code;
 }
 ["", "env", "run", "restart", "releases", "runtime"].forEach(function (name) {
   var file = path.join(dir, name), me = process.getuid && process.getuid(), stat;
   try { stat = fs.statSync(file); } catch (error) { return; }
-  if (me !== undefined && ((stat.mode & 18) !== 0 || (stat.uid !== 0 && stat.uid !== me))) answer.changeableByOthers = file;
+  if (me !== undefined && ((stat.mode & 18) !== 0 || (stat.uid !== 0 && stat.uid !== me))) answer.open = file;
 });
 answer.isSetUp = fs.existsSync(path.join(dir, "run"));
 answer.hasRuntime = fs.existsSync(path.join(runtimes, order.runtime, "package.json"));

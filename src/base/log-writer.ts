@@ -23,7 +23,7 @@ const LINGER = 50;
 /** Milliseconds before a write to a full pipe is retried. A try writes up to 64 KiB, so 13 MB a second are possible. */
 const RETRY = 5;
 /** Bytes that may wait to be written. Above this limit, further lines are dropped and counted. */
-const MAX_WAITING = 8 * 1024 * 1024;
+const MAX_HELD = 8 * 1024 * 1024;
 /** Milliseconds that `close` waits for a reader that reads nothing. */
 const PATIENCE = 200;
 /** Milliseconds that `close` waits in all. */
@@ -66,7 +66,7 @@ export function createLogWriter(fd: number): LogWriter {
 
   /** @param maxBytes a longer line is cut */
   function addToBatch(lines: string, maxBytes = Number.POSITIVE_INFINITY): void {
-    if (waitingBytes > MAX_WAITING) {
+    if (waitingBytes > MAX_HELD) {
       dropped += lines.split('\n').length - 1;
       return;
     }
@@ -159,7 +159,7 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   function reportDropped(): void {
-    if (dropped === reported || waitingBytes > MAX_WAITING / 2) return;
+    if (dropped === reported || waitingBytes > MAX_HELD / 2) return;
     const time = new Date().toISOString();
     const line = { time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines: dropped - reported };
     reported = dropped;

@@ -12,14 +12,14 @@ export interface Bucket {
 /** Maximum number of callers whose tokens a process stores. Each takes some 300 bytes, so all take 30 MB at most. */
 export const MAX_CALLERS = 100_000;
 /** Maximum characters of a key. The end of a longer key is replaced by a digest of the key. */
-const MAX_KEY_LENGTH = 200;
+const MAX_CALLER_LENGTH = 200;
 /** Characters of a SHA-256 digest in base64url. */
 const DIGEST_LENGTH = 43;
 
 export function callerKey(kind: string, name: string): string {
   const key = `${kind} ${name}`;
-  if (key.length <= MAX_KEY_LENGTH) return key;
-  return key.slice(0, MAX_KEY_LENGTH - DIGEST_LENGTH) + hash('sha256', key, 'base64url');
+  if (key.length <= MAX_CALLER_LENGTH) return key;
+  return key.slice(0, MAX_CALLER_LENGTH - DIGEST_LENGTH) + hash('sha256', key, 'base64url');
 }
 
 export function fullBucket({ burst }: Rate, now: number): Bucket {

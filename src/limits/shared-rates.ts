@@ -26,7 +26,7 @@ const MIN_INTERVAL = 10;
 /** A report is urgent when a caller has spent this part of its burst since the report before. */
 const URGENT_PART = 0.25;
 /** Maximum number of callers in one statement. The others are in the next statement. */
-const MAX_CALLERS_A_REPORT = 1000;
+const CALLERS_A_REPORT = 1000;
 
 export function createSharedLedger({
   spend: spendAtStore,
@@ -62,8 +62,8 @@ export function createSharedLedger({
     isReporting = true;
     reportedAt = now();
     const entries = [...unreported];
-    const sent = entries.slice(0, MAX_CALLERS_A_REPORT);
-    unreported = new Map(entries.slice(MAX_CALLERS_A_REPORT));
+    const sent = entries.slice(0, CALLERS_A_REPORT);
+    unreported = new Map(entries.slice(CALLERS_A_REPORT));
     const tokens = await spendAtStore(
       sent.map(([caller, { spent, rate }]) => [caller, spent, rate.count, rate.seconds, rate.burst]),
     ).catch(() => undefined);

@@ -3,11 +3,11 @@
 import { readFileSync } from 'node:fs';
 
 /** Minimum number of descriptors that stay free for files, pipes and whatever controllers open. */
-const MIN_RESERVED = 32;
+const FEWEST_RESERVED = 32;
 /** When the limit is high, this part of it stays free for the same uses: an eighth. */
 const RESERVED_DIVISOR = 8;
 /** A port of the supervisor may have a quarter of the connections that a port of a worker may have. */
-const SUPERVISOR_DIVISOR = 4;
+const SIDE_SHARE = 4;
 
 /**
  * Returns how many of the wanted connections a port of a worker may have.
@@ -16,7 +16,7 @@ const SUPERVISOR_DIVISOR = 4;
  */
 export function maxConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   if (limit === undefined) return wanted;
-  return Math.max(1, Math.min(wanted, limit - Math.max(MIN_RESERVED, Math.ceil(limit / RESERVED_DIVISOR))));
+  return Math.max(1, Math.min(wanted, limit - Math.max(FEWEST_RESERVED, Math.ceil(limit / RESERVED_DIVISOR))));
 }
 
 /**
@@ -26,7 +26,7 @@ export function maxConnections(wanted: number, limit: number | undefined = descr
  * @param limit the file descriptors of the process, or undefined when their number is unlimited or unknown
  */
 export function maxSupervisorConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
-  return Math.max(1, Math.floor(maxConnections(wanted * SUPERVISOR_DIVISOR, limit) / SUPERVISOR_DIVISOR));
+  return Math.max(1, Math.floor(maxConnections(wanted * SIDE_SHARE, limit) / SIDE_SHARE));
 }
 
 /**

@@ -1,21 +1,22 @@
-// Finds the folder in which the processes of this user cache compiled code. A process runs code from this folder. So no
-// other user may be able to write to the folder, or to put another folder in its place.
+// Opens the folder in which the processes of this user cache compiled code. A process runs the code in this folder. So
+// the folder is refused when another user can write to it, or can put another folder in its place.
 import { lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { errorCode } from './failure.ts';
 
 /**
- * The most folders that remain when a new folder is added. The folders that were used last remain. Each release of a
- * service has a folder of its own.
+ * Maximum folders that remain when a new folder is added: those that were used most recently. Each release of a service
+ * has a folder of its own.
  */
 const MAX_FOLDERS = 20;
-const OF_OTHERS = 0o077;
+const ACCESS_BY_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
+/** The mode bit of a folder such as /tmp: only the owner of a file in it can remove or rename the file. */
 const STICKY = 0o1000;
 
 /**
- * Creates the folder of this name, for this user alone.
+ * Creates the folder of this name for this user alone, unless it exists.
  *
  * @returns the path of the folder, or undefined when there is no such folder and it cannot be created
  * @throws Error that names a folder when another user owns the folder or can write to it
@@ -27,11 +28,11 @@ export function openCacheFolder(name: string, parent: string = tmpdir()): string
   try {
     const root = join(realpathSync(parent), `gatefold-${user}`);
     const folder = join(root, name);
-    makeFolder(root);
-    if (makeFolder(folder)) removeOldest(root);
-    for (const own of [root, folder]) checkOwn(own, user);
+    createPrivateFolder(root);
+    if (createPrivateFolder(folder)) removeOldest(root);
+    for (const ownFolder of [root, folder]) checkOwnFolder(ownFolder, user);
     for (let outer = dirname(root); ; outer = dirname(outer)) {
-      checkParent(outer, user);
+      checkParentFolder(outer, user);
       if (outer === dirname(outer)) break;
     }
     utimesSync(folder, new Date(), new Date());
@@ -42,14 +43,14 @@ export function openCacheFolder(name: string, parent: string = tmpdir()): string
   }
 }
 
-function checkOwn(path: string, user: number): void {
+function checkOwnFolder(path: string, user: number): void {
   const stat = lstatSync(path);
-  if (!stat.isDirectory() || stat.uid !== user || (stat.mode & OF_OTHERS) !== 0)
+  if (!stat.isDirectory() || stat.uid !== user || (stat.mode & ACCESS_BY_OTHERS) !== 0)
     throw new Error(`${path} is not used, because it is not a folder of this user alone: remove it`);
 }
 
 /** Refuses a folder in which another user can replace the files and folders inside. */
-function checkParent(folder: string, user: number): void {
+function checkParentFolder(folder: string, user: number): void {
   const { uid, mode } = statSync(folder);
   const isReplaceable = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
   if (isReplaceable || (uid !== user && uid !== 0))
@@ -57,7 +58,7 @@ function checkParent(folder: string, user: number): void {
 }
 
 /** @returns whether the folder is new */
-function makeFolder(path: string): boolean {
+function createPrivateFolder(path: string): boolean {
   try {
     mkdirSync(path, 0o700);
     return true;

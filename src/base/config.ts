@@ -10,7 +10,7 @@ export class SettingsError extends Error {}
 
 export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
-export interface Words {
+export interface ParsedCommandLine {
   /** The keys are names of flags without their leading dashes. */
   readonly values: Readonly<Record<string, unknown>>;
   readonly positionals: readonly string[];
@@ -21,7 +21,7 @@ export interface SettingReading {
   readonly source: 'flag' | 'environment' | 'default';
   readonly text: string;
   readonly value: unknown;
-  /** The reason why the value is invalid, in one line. With a problem, `value` is the default. */
+  /** The reason why the setting is refused, in one line. If its text is invalid, `value` is the default. */
   readonly problem?: string;
 }
 
@@ -36,7 +36,7 @@ export function parseSettings(
   argv: readonly string[],
   machine: Machine,
 ): Settings {
-  const { values, positionals } = parseWords(argv);
+  const { values, positionals } = parseCommandLine(argv);
   const [operand] = positionals;
   if (operand !== undefined) throw new SettingsError(`${operand.split('=', 1)[0]}: unknown setting`);
   const readings = readSettings(env, values, machine);
@@ -52,12 +52,12 @@ export function settingsOf(readings: readonly SettingReading[]): Settings {
 /** Reads every setting, valid or not. */
 export function readSettings(
   env: Readonly<Record<string, string | undefined>>,
-  flags: Words['values'],
+  flags: ParsedCommandLine['values'],
   machine: Machine,
 ): SettingReading[] {
   const hasDomains = (flags.domains ?? env.DOMAINS ?? '') !== '';
   const readings = settingRows(machine, hasDomains).map((row): SettingReading => {
-    const flag = flags[nameOfFlag(row.name)] as string | undefined;
+    const flag = flags[flagNameOf(row.name)] as string | undefined;
     // An empty variable is treated as unset, as in `PORT= node …` and in an env file.
     const text = flag ?? (env[row.name] || row.fallback);
     const source = flag !== undefined ? 'flag' : env[row.name] ? 'environment' : 'default';
@@ -94,12 +94,12 @@ function conflictOf(
     : undefined;
 }
 
-export function flagOf(name: string): string {
-  return `--${nameOfFlag(name)}`;
+export function flagOf(variable: string): string {
+  return `--${flagNameOf(variable)}`;
 }
 
-function nameOfFlag(name: string): string {
-  return name.toLowerCase().replaceAll('_', '-');
+function flagNameOf(variable: string): string {
+  return variable.toLowerCase().replaceAll('_', '-');
 }
 
 /** Returns the flags on a command line whose values are secrets. Every user of the machine can read a command line. */
@@ -111,12 +111,12 @@ export function secretFlags(argv: readonly string[]): string[] {
 /**
  * Parses a command line: flags of settings, flags of a command, and operands.
  *
- * @param own the flags of the command, as `util.parseArgs` takes them
+ * @param ownFlags the command's own flags, as `util.parseArgs` takes them
  * @throws SettingsError for a flag that is unknown, is given twice, or lacks its value
  */
-export function parseWords(argv: readonly string[], own: FlagOptions = {}): Words {
-  const names = settingRows({ cores: 1 }).map((row) => nameOfFlag(row.name));
-  const options: FlagOptions = { ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])), ...own };
+export function parseCommandLine(argv: readonly string[], ownFlags: FlagOptions = {}): ParsedCommandLine {
+  const names = settingRows({ cores: 1 }).map((row) => flagNameOf(row.name));
+  const options: FlagOptions = { ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])), ...ownFlags };
   const { values, positionals, tokens } = parseArgs({
     args: [...argv],
     options,
@@ -139,7 +139,7 @@ export function parseWords(argv: readonly string[], own: FlagOptions = {}): Word
     if (isText && (value === undefined || (!inlineValue && value.startsWith('--')))) refuse('the value is missing');
     // In a shell, `--tls-cert "$CERT"` has an empty value when CERT is unset. The empty value is refused, because a
     // service must not start without the certificate that the operator wanted.
-    if (value === '' && !Object.hasOwn(own, name)) refuse('the value is empty');
+    if (value === '' && !Object.hasOwn(ownFlags, name)) refuse('the value is empty');
   }
   return { values, positionals };
 }

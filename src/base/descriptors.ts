@@ -1,14 +1,12 @@
 // Computes how many connections the limit of file descriptors allows. When no descriptor is left, the kernel drops new
-// connections. The service then cannot make room by ending the connection that has idled longest.
+// connections. The service does not see them, so it cannot make room by ending the connection that has idled longest.
 import { readFileSync } from 'node:fs';
 
-/** The fewest descriptors that stay free for files, pipes and what controllers open. */
+/** Minimum number of descriptors that stay free for files, pipes and whatever controllers open. */
 const FEWEST_RESERVED = 32;
-/** The divisor for the share of a high limit that stays free for the same uses: an eighth. */
-const RESERVED_SHARE = 8;
-/**
- * The divisor for the connections of a supervisor's port: the port may have a quarter of the connections of a worker.
- */
+/** When the limit is high, this part of it stays free for the same uses: an eighth. */
+const RESERVED_DIVISOR = 8;
+/** A port of the supervisor may have a quarter of the connections that a port of a worker may have. */
 const SIDE_SHARE = 4;
 
 /**
@@ -18,7 +16,7 @@ const SIDE_SHARE = 4;
  */
 export function maxConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   if (limit === undefined) return wanted;
-  return Math.max(1, Math.min(wanted, limit - Math.max(FEWEST_RESERVED, Math.ceil(limit / RESERVED_SHARE))));
+  return Math.max(1, Math.min(wanted, limit - Math.max(FEWEST_RESERVED, Math.ceil(limit / RESERVED_DIVISOR))));
 }
 
 /**
@@ -27,7 +25,7 @@ export function maxConnections(wanted: number, limit: number | undefined = descr
  *
  * @param limit the file descriptors of the process, or undefined when their number is unlimited or unknown
  */
-export function maxSideConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
+export function maxSupervisorConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   return Math.max(1, Math.floor(maxConnections(wanted * SIDE_SHARE, limit) / SIDE_SHARE));
 }
 

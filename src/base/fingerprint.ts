@@ -2,13 +2,13 @@
 // mtime, so ctime and inode are compared, too. Symbolic links are followed.
 import { type Stats, statSync } from 'node:fs';
 
-/** Returns a text that changes with the file. Returns `'absent'` when the path does not exist or may not be read. */
+/** Returns a text that changes with the file. Returns `'absent'` when the file does not exist or is not accessible. */
 export function fingerprint(path: string): string {
   const stat = statOf(path);
   return stat === undefined ? 'absent' : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`;
 }
 
-/** @returns undefined when the path does not exist or may not be read */
+/** @returns undefined when the file does not exist or is not accessible */
 export function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

@@ -25,8 +25,8 @@ const PREFIX = 'GATEFOLD_';
 
 /**
  * Returns the name of the variable `GATEFOLD_` plus the setting's name, when that variable is set. No other program
- * reads such a variable, so the caller refuses to start. Exempt are values such as `tcp://…`, because Kubernetes sets
- * these variables for a service called gatefold.
+ * reads such a variable, so the caller refuses to start. A value such as `tcp://…` is exempt, because Kubernetes sets
+ * variables with such values for a service called gatefold.
  */
 export function prefixedName(setting: string, env: Environment): string | undefined {
   const value = env[PREFIX + setting] ?? '';
@@ -51,10 +51,10 @@ export function ignoredVariables(env: Environment): IgnoredVariable[] {
 }
 
 /**
- * Allows fewer typing errors in a short name, because other words are close to a short name: `POST` and `HOSTS` to
- * `HOST`.
+ * Returns whether a name is probably a misspelt setting. A short name may have fewer errors, because other words are
+ * close to it: `POST` and `HOSTS` to `HOST`.
  */
 function isTypo(letters: string, setting: string): boolean {
-  const most = setting.length > 8 ? 2 : setting.length > 6 ? 1 : 0;
-  return isNear(letters, setting, most);
+  const maxErrors = setting.length > 8 ? 2 : setting.length > 6 ? 1 : 0;
+  return isNear(letters, setting, maxErrors);
 }

@@ -1,5 +1,5 @@
-// Formats text for a terminal: colours, columns, paths. Text from files and errors may have control characters. So
-// `plain` replaces these characters before the text is printed.
+// Formats text for a terminal: colours, columns, paths. Text from files and errors may have control characters that the
+// terminal would obey. So `plain` replaces these characters before the text is printed.
 import { relative } from 'node:path';
 
 export interface Ink {

@@ -22,18 +22,18 @@ export function repeatedKeys(text: string, value: unknown): RepeatedKey[] {
 }
 
 function* scan(text: string): Generator<RepeatedKey> {
-  const open: { readonly keys: Set<string>; at: string | number }[] = [];
+  const openValues: { readonly keys: Set<string>; position: string | number }[] = [];
   let previousToken = '';
   for (const [token] of text.matchAll(TOKEN)) {
-    const innermost = open.at(-1);
-    if (token === '{' || token === '[') open.push({ keys: new Set(), at: 0 });
-    else if (token === '}' || token === ']') open.pop();
-    else if (token === ',' && typeof innermost?.at === 'number') innermost.at++;
+    const innermost = openValues.at(-1);
+    if (token === '{' || token === '[') openValues.push({ keys: new Set(), position: 0 });
+    else if (token === '}' || token === ']') openValues.pop();
+    else if (token === ',' && typeof innermost?.position === 'number') innermost.position++;
     else if (token === ':' && innermost !== undefined) {
       const key = JSON.parse(previousToken) as string;
-      if (innermost.keys.has(key)) yield { key, path: open.slice(0, -1).map(({ at }) => at) };
+      if (innermost.keys.has(key)) yield { key, path: openValues.slice(0, -1).map(({ position: at }) => at) };
       innermost.keys.add(key);
-      innermost.at = key;
+      innermost.position = key;
     }
     previousToken = token;
   }

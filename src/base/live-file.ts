@@ -60,7 +60,8 @@ export interface LiveFileOptions<T> {
    */
   readonly liveKey: string | undefined;
   /**
-   * Parses the content. Also called for missing or unreadable files, after as many polls as `confirmations`.
+   * Parses the content. Also called for unreadable files, and for files that are missing after content was live, when
+   * `confirmations` polls have found them so.
    *
    * @throws Error one line, when the content is invalid
    */
@@ -74,19 +75,19 @@ export interface LiveFileOptions<T> {
 export interface LiveFileStatus {
   readonly reloads: number;
   readonly reloadFailures: number;
-  /** The reason why the current content of the files is not live. Absent when the content is live. */
+  /** The reason why the current content of the files is invalid. Absent when the current content is live. */
   readonly lastFailure?: string;
 }
 
 export interface LiveFile {
   /**
-   * Checks the files and resolves after the check. Two checks are at least 50 ms apart. Calls that come before a check
-   * has begun share that check. Never rejects.
+   * Looks for a change of the files, and resolves after the look. Two looks are at least 50 ms apart. Calls that come
+   * before a look has begun share that look. Never rejects.
    */
   look(): Promise<void>;
   /**
-   * Checks the files like `look`, but does not wait until 50 ms have passed, and reads small files synchronously. For a
-   * caller who knows that a process of this machine has just written the files.
+   * Looks without waiting until 50 ms have passed, and reads small files synchronously. For a caller that knows that a
+   * process of this machine has just written the files.
    */
   lookNow(): Promise<void>;
   status(): LiveFileStatus;
@@ -112,30 +113,31 @@ const MAX_SYNC_SIZE = 1024 * 1024;
  */
 const TRUST_MS = 2500;
 /**
- * Milliseconds between two checks that callers ask for. The limit is needed, because each HTTP request with an invented
- * token asks for a check.
+ * Minimum milliseconds between two looks. A request with an unknown credential makes the server look for a newer
+ * credentials table, and anybody can send such requests.
  */
-const MIN_CHECK_INTERVAL = 50;
+const MIN_LOOK_INTERVAL = 50;
 
 /** Starts to poll. The polling does not keep the process alive. */
 export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   const { paths, maxBytes, pollMs, confirmations, parse, onLive, onFailure, clock = () => performance.now() } = options;
   let { liveKey } = options;
-  let suspectKey: string | undefined;
-  let confirmed = 0;
+  let lastKey: string | undefined;
+  /** The number of looks in a row that have found the content of `lastKey`. */
+  let timesSeen = 0;
   let status: LiveFileStatus = { reloads: 0, reloadFailures: 0 };
-  let signature = '';
+  let lastSignature = '';
   let changedAt = 0;
   let readAt = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let isClosed = false;
-  let lastCheck = Promise.resolve();
-  /** A check that has not begun. */
-  let waitingCheck: Promise<void> | undefined;
-  /** Whether a caller of the next check knows of a change. */
+  let lastLook = Promise.resolve();
+  /** A look that has not begun. */
+  let waitingLook: Promise<void> | undefined;
+  /** Whether a caller of the next look knows of a change. */
   let isUrgent = false;
-  /** Ends the pause before the next check. */
-  let wake = () => {};
+  /** Ends the pause before the next look. */
+  let endPause = () => {};
   let timer = setTimeout(poll, pollMs).unref();
 
   async function poll(): Promise<void> {
@@ -143,26 +145,26 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     if (!isClosed) timer = setTimeout(poll, pollMs).unref();
   }
 
-  /** Runs checks one after the other, so that no earlier read replaces the result of a later one. */
+  /** Looks run one after the other, so that no earlier read replaces the result of a later one. */
   function look(): Promise<void> {
-    waitingCheck ??= lastCheck.then(async () => {
-      const delay = lookedAt + Math.min(MIN_CHECK_INTERVAL, pollMs) - clock();
+    waitingLook ??= lastLook.then(async () => {
+      const delay = lookedAt + Math.min(MIN_LOOK_INTERVAL, pollMs) - clock();
       if (delay > 0) await pause(delay);
-      waitingCheck = undefined;
+      waitingLook = undefined;
       lookedAt = clock();
       const isSync = isUrgent;
       isUrgent = false;
       const content = await readIfChangePossible(isSync);
       if (content !== undefined && !isClosed) await applyContent(content);
     });
-    lastCheck = waitingCheck;
-    return waitingCheck;
+    lastLook = waitingLook;
+    return waitingLook;
   }
 
   function pause(delay: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, delay);
-      wake = () => {
+      endPause = () => {
         clearTimeout(timer);
         resolve();
       };
@@ -173,7 +175,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
     lookedAt = Number.NEGATIVE_INFINITY;
     isUrgent = true;
     const done = look();
-    wake();
+    endPause();
     return done;
   }
 
@@ -183,17 +185,17 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
         ? paths.map((path) => statSync(path, { bigint: true }))
         : await Promise.all(paths.map((path) => stat(path, { bigint: true })));
       const now = clock();
-      const current = stats.map(signatureOf).join();
-      if (current !== signature) changedAt = now;
-      else if (!isDue(now, stats)) return undefined;
-      signature = current;
+      const signature = stats.map(signatureOf).join();
+      if (signature !== lastSignature) changedAt = now;
+      else if (!mustReread(now, stats)) return undefined;
+      lastSignature = signature;
       readAt = now;
       for (const [index, path] of paths.entries()) checkFile(path, stats[index] as BigIntStats, maxBytes);
       const isSmall = stats.every(({ size }) => size <= MAX_SYNC_SIZE);
       if (isSync && isSmall) return contentOf(paths.map((path) => readFileSync(path)));
       return contentOf(await Promise.all(paths.map((path) => readFile(path))));
     } catch (error) {
-      signature = '';
+      lastSignature = '';
       return failureOf(error, paths);
     }
   }
@@ -202,7 +204,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
    * Returns whether to reread files although their stats are the same. A large file is reread at growing intervals,
    * until its stat can be trusted.
    */
-  function isDue(now: number, stats: readonly BigIntStats[]): boolean {
+  function mustReread(now: number, stats: readonly BigIntStats[]): boolean {
     if (stats.every(({ size }) => size <= MAX_REREAD_SIZE))
       return now - changedAt <= TRUST_MS || now - readAt >= REREAD_INTERVAL;
     return readAt - changedAt <= TRUST_MS && now - readAt >= readAt - changedAt;
@@ -210,21 +212,21 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
 
   async function applyContent(content: Content): Promise<void> {
     const { reloads, reloadFailures } = status;
-    confirmed = content.key === suspectKey ? confirmed + 1 : 1;
-    suspectKey = content.key;
+    timesSeen = content.key === lastKey ? timesSeen + 1 : 1;
+    lastKey = content.key;
     if (content.key === liveKey) {
       status = { reloads, reloadFailures };
       return;
     }
-    // The same content has already been reported, and stays invalid until it changes.
-    if (confirmed > confirmations) return;
-    if (content.files === undefined && (confirmed < confirmations || (content.isMissing && liveKey === undefined)))
+    // This content has already been reported, and stays invalid until it changes.
+    if (timesSeen > confirmations) return;
+    if (content.files === undefined && (timesSeen < confirmations || (content.isMissing && liveKey === undefined)))
       return;
     let value: T;
     try {
       value = await parse(content);
     } catch (error) {
-      if (confirmed < confirmations) return;
+      if (timesSeen < confirmations) return;
       const { message } = error as Error;
       status = { reloads, reloadFailures: reloadFailures + 1, lastFailure: message };
       return onFailure(message);

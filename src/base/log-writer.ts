@@ -16,21 +16,21 @@ const SOCKET_BATCH = 16 * 1024;
  * Bytes of the longest write to a file. Another thread makes each write, which costs 50 µs of CPU time for any length.
  */
 const FILE_BATCH = 64 * 1024;
-/** The most bytes that one UTF-16 unit takes in UTF-8. */
+/** Maximum bytes that one UTF-16 unit takes in UTF-8. */
 const MAX_BYTES_PER_UNIT = 3;
-/** Milliseconds that a line may wait for others to join its batch. */
+/** Milliseconds that a line waits for other lines to join its batch. */
 const LINGER = 50;
 /** Milliseconds before a write to a full pipe is retried. A try writes up to 64 KiB, so 13 MB a second are possible. */
 const RETRY = 5;
-/** The most bytes that wait to be written. Above this limit, further lines are dropped and counted. */
+/** Bytes that may wait to be written. Above this limit, further lines are dropped and counted. */
 const MAX_HELD = 8 * 1024 * 1024;
-/** Milliseconds that `close` waits while the reader reads nothing. */
+/** Milliseconds that `close` waits for a reader that reads nothing. */
 const PATIENCE = 200;
 /** Milliseconds that `close` waits in all. */
 const MAX_PATIENCE = 1000;
 
 export interface LogWriter extends LineSink {
-  /** Writes lines of another process without a change. */
+  /** Writes lines of another process unchanged. */
   pass(lines: string): void;
   /** True when another process shares the descriptor and can make the writes of this process wait. */
   readonly isShared: boolean;
@@ -48,10 +48,10 @@ export function createLogWriter(fd: number): LogWriter {
   /** Finished batches that wait to be written. */
   const queue: string[] = [];
   /** The batch that still takes lines. */
-  let current = '';
-  let currentBytes = 0;
-  /** Bytes of `current` and of the queue. */
-  let held = 0;
+  let openBatch = '';
+  let openBatchBytes = 0;
+  /** The bytes of `openBatch` and of `queue`. */
+  let waitingBytes = 0;
   let dropped = 0;
   /** The number of dropped lines that the log has already reported. */
   let reported = 0;
@@ -59,14 +59,14 @@ export function createLogWriter(fd: number): LogWriter {
   /** The batch that is being written. */
   let batch = buffer;
   /** How many bytes of `batch` are written. */
-  let written = 0;
+  let writtenBytes = 0;
   /** True while another thread writes, or while the pipe is full. */
   let isWaiting = false;
   let timer: NodeJS.Timeout | undefined;
 
   /** @param maxBytes a longer line is cut */
-  function hold(lines: string, maxBytes = Number.POSITIVE_INFINITY): void {
-    if (held > MAX_HELD) {
+  function addToBatch(lines: string, maxBytes = Number.POSITIVE_INFINITY): void {
+    if (waitingBytes > MAX_HELD) {
       dropped += lines.split('\n').length - 1;
       return;
     }
@@ -75,18 +75,18 @@ export function createLogWriter(fd: number): LogWriter {
       lines = cutLine(lines, maxBytes);
       bytes = Buffer.byteLength(lines);
     }
-    if (currentBytes + bytes > target.batch) flush();
-    current += lines;
-    currentBytes += bytes;
-    held += bytes;
+    if (openBatchBytes + bytes > target.maxWriteBytes) flush();
+    openBatch += lines;
+    openBatchBytes += bytes;
+    waitingBytes += bytes;
   }
 
   function closeBatch(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (current !== '') queue.push(current);
-    current = '';
-    currentBytes = 0;
+    if (openBatch !== '') queue.push(openBatch);
+    openBatch = '';
+    openBatchBytes = 0;
   }
 
   function flush(): void {
@@ -105,13 +105,13 @@ export function createLogWriter(fd: number): LogWriter {
     const size = text.length * MAX_BYTES_PER_UNIT;
     if (buffer.length < size) buffer = Buffer.allocUnsafeSlow(size);
     batch = buffer.subarray(0, buffer.write(text));
-    written = 0;
-    held -= batch.length;
+    writtenBytes = 0;
+    waitingBytes -= batch.length;
     return true;
   }
 
   function pump(): void {
-    while (!isWaiting && (written < batch.length || takeBatch())) {
+    while (!isWaiting && (writtenBytes < batch.length || takeBatch())) {
       if (target.mayBlock) writeInThread();
       else if (!writeNow()) {
         isWaiting = true;
@@ -128,21 +128,21 @@ export function createLogWriter(fd: number): LogWriter {
   /** Returns false when the pipe is full. Any other error (the reader is gone, the disk is full) drops this batch. */
   function writeNow(): boolean {
     try {
-      target.unblock?.();
-      written += writeSync(target.fd, batch, written);
+      target.setNonBlocking?.();
+      writtenBytes += writeSync(target.fd, batch, writtenBytes);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false;
-      written = batch.length;
+      writtenBytes = batch.length;
     }
     return true;
   }
 
   function writeInThread(): void {
     isWaiting = true;
-    const own = batch;
-    write(target.fd, own, written, (error, bytes) => {
-      if (own !== batch) return;
-      written = error === null ? written + bytes : own.length;
+    const sentBatch = batch;
+    write(target.fd, sentBatch, writtenBytes, (error, bytes) => {
+      if (sentBatch !== batch) return;
+      writtenBytes = error === null ? writtenBytes + bytes : sentBatch.length;
       resume();
     });
   }
@@ -154,52 +154,51 @@ export function createLogWriter(fd: number): LogWriter {
   function leaveBatchToThread(): void {
     buffer = Buffer.alloc(0);
     batch = buffer;
-    written = 0;
+    writtenBytes = 0;
     isWaiting = false;
   }
 
   function reportDropped(): void {
-    if (dropped === reported || held > MAX_HELD / 2) return;
+    if (dropped === reported || waitingBytes > MAX_HELD / 2) return;
     const time = new Date().toISOString();
     const line = { time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines: dropped - reported };
     reported = dropped;
     queue.push(`${JSON.stringify(line)}\n`);
-    held += queue.at(-1)?.length ?? 0;
+    waitingBytes += queue.at(-1)?.length ?? 0;
   }
 
   function close(): void {
     closeBatch();
     if (target.mayBlock && isWaiting) leaveBatchToThread();
-    const end = Date.now() + MAX_PATIENCE;
-    for (let patience = Date.now() + PATIENCE; written < batch.length || takeBatch(); ) {
-      if (writeNow()) patience = Date.now() + PATIENCE;
-      else if (Date.now() > Math.min(patience, end)) return;
+    const deadline = Date.now() + MAX_PATIENCE;
+    for (let patienceEnd = Date.now() + PATIENCE; writtenBytes < batch.length || takeBatch(); ) {
+      if (writeNow()) patienceEnd = Date.now() + PATIENCE;
+      else if (Date.now() > Math.min(patienceEnd, deadline)) return;
       else pause(RETRY);
     }
   }
 
   return {
     write(line) {
-      hold(line, target.maxLineBytes);
+      addToBatch(line, target.maxLineBytes);
       timer ??= setTimeout(flush, LINGER).unref();
     },
     pass(lines) {
-      hold(lines);
+      addToBatch(lines);
       flush();
     },
     flush,
     close,
     droppedLines: () => dropped,
-    isShared: target.unblock !== undefined,
+    isShared: target.setNonBlocking !== undefined,
   };
 }
 
 interface Target {
   readonly fd: number;
-  /** The most bytes of a line. */
+  /** Longer lines are cut. */
   readonly maxLineBytes: number;
-  /** The most bytes of a write. */
-  readonly batch: number;
+  readonly maxWriteBytes: number;
   /**
    * True when a write may block, so that another thread must make the write. When false, a write that would block fails
    * with EAGAIN.
@@ -209,11 +208,11 @@ interface Target {
    * Called before each write, so that the write fails with EAGAIN instead of blocking. Absent when `fd` needs no such
    * call.
    */
-  readonly unblock?: (() => void) | undefined;
+  readonly setNonBlocking?: (() => void) | undefined;
 }
 
 function openTarget(fd: number): Target {
-  const file = { fd, maxLineBytes: PIPE_BUF, batch: FILE_BATCH, mayBlock: true };
+  const file = { fd, maxLineBytes: PIPE_BUF, maxWriteBytes: FILE_BATCH, mayBlock: true };
   const kind = statOf(fd);
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
   // When nobody reads a pipe, a blocking write hangs its thread, and Node waits for its threads at exit. So the file of
@@ -227,14 +226,14 @@ function openTarget(fd: number): Target {
   // So the log may be opened before or after the workers start, and the flag is as before when the supervisor has
   // ended. Another process can still clear the flag in the microseconds before a write. So workers do not share the
   // descriptor (worker-output.ts).
-  const unblock = ownFd === undefined && fd === 2 ? stderrUnblocker() : undefined;
-  if (ownFd === undefined && unblock === undefined) return file;
+  const setNonBlocking = ownFd === undefined && fd === 2 ? stderrUnblocker() : undefined;
+  if (ownFd === undefined && setNonBlocking === undefined) return file;
   const nonBlocking = { ...file, fd: ownFd ?? fd, mayBlock: false };
   // A user can stop the output of a terminal, so writes to a terminal must not block, either. On a system without
-  // /proc, libuv has already reopened the terminal for this process, so `unblock` is not needed. People read the lines
-  // of a terminal, so no line is cut.
+  // /proc, libuv has already reopened the terminal for this process, so `setNonBlocking` is not needed. People read the
+  // lines of a terminal, so no line is cut.
   if (kind.isCharacterDevice()) return { ...nonBlocking, maxLineBytes: Number.POSITIVE_INFINITY };
-  return { ...nonBlocking, unblock, batch: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF };
+  return { ...nonBlocking, setNonBlocking, maxWriteBytes: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF };
 }
 
 function statOf(fd: number): Stats | undefined {

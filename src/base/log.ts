@@ -44,15 +44,15 @@ export interface LogOptions {
 
 export function createLog({ level, sink, now = () => new Date() }: LogOptions): Log {
   const threshold = LOG_LEVELS.indexOf(level);
-  const at = (name: Exclude<LogLevel, 'silent'>) => {
-    if (LOG_LEVELS.indexOf(name) < threshold) return () => {};
-    const isUrgent = name === 'warn' || name === 'error';
+  const methodFor = (eventLevel: Exclude<LogLevel, 'silent'>) => {
+    if (LOG_LEVELS.indexOf(eventLevel) < threshold) return () => {};
+    const isUrgent = eventLevel === 'warn' || eventLevel === 'error';
     return (event: string, facts: object) => {
-      sink.write(lineOf({ time: now().toISOString(), level: name, event, pid: process.pid }, facts));
+      sink.write(lineOf({ time: now().toISOString(), level: eventLevel, event, pid: process.pid }, facts));
       if (isUrgent) sink.flush();
     };
   };
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  return { debug: methodFor('debug'), info: methodFor('info'), warn: methodFor('warn'), error: methodFor('error') };
 }
 
 function lineOf(head: LogFields, facts: object): string {
@@ -65,13 +65,13 @@ function lineOf(head: LogFields, facts: object): string {
 }
 
 /** The ids of a request, and of its trace when a trace is known. */
-interface Subject {
+interface IdentifiedRequest {
   readonly requestId: string;
   readonly trace: { readonly traceId: string | undefined; readonly spanId: string | undefined } | undefined;
 }
 
 /** Returns the log fields that name a request. */
-export function idsOf({ requestId, trace }: Subject): RequestIds {
+export function idsOf({ requestId, trace }: IdentifiedRequest): RequestIds {
   if (trace?.traceId === undefined) return { request_id: requestId };
   return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
 }

@@ -10,7 +10,7 @@ export interface Manifest {
 
 /** @returns undefined when no package.json can be read */
 export function nearestManifest(folder: string): Manifest | undefined {
-  for (let dir = folder, last = ''; dir !== last; last = dir, dir = dirname(dir)) {
+  for (let dir = folder, previous = ''; dir !== previous; previous = dir, dir = dirname(dir)) {
     const path = join(dir, 'package.json');
     try {
       return { path, fields: Object(JSON.parse(readFileSync(path, 'utf8'))) };

@@ -1,5 +1,5 @@
-// Converts between the name of a group and the name of its page: `User` and `user`, `v2/Order` and `v2/order`. URLs,
-// the log and the metrics use the name of the page. Files use the name of the group.
+// Converts between the name of a group in files and its name in URLs: `User` and `user`, `v2/Order` and `v2/order`. The
+// log and the metrics call the name in URLs `page`.
 
 /**
  * The name of the service file in a list of groups. No URL can name the service file, because the name of a group
@@ -7,28 +7,28 @@
  */
 export const SERVICE = 'service';
 
-const PAGE = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
+const GROUP_IN_URL = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
 
-/** Returns the usual spelling of a group's page: `user` for `User`. */
-export function pageOf(group: string): string {
-  const at = group.lastIndexOf('/') + 1;
-  return group.slice(0, at) + group.charAt(at).toLowerCase() + group.slice(at + 1);
+/** Returns the usual spelling of a group in URLs: `user` for `User`. */
+export function groupInUrl(group: string): string {
+  const nameStart = group.lastIndexOf('/') + 1;
+  return group.slice(0, nameStart) + group.charAt(nameStart).toLowerCase() + group.slice(nameStart + 1);
 }
 
 /**
- * Returns the group of a page. Returns undefined for a text that cannot name a group, such as `..`, `__proto__` or
- * `a.b`.
+ * Returns the name of the group that a URL names. Returns undefined for a text that cannot name a group, such as `..`,
+ * `__proto__` or `a.b`.
  */
-export function groupNameOf(page: string): string | undefined {
-  const [, folder = '', first, rest] = PAGE.exec(page) ?? [];
+export function groupNameOf(urlName: string): string | undefined {
+  const [, folder = '', first, rest] = GROUP_IN_URL.exec(urlName) ?? [];
   return first === undefined ? undefined : `${folder}${first.toUpperCase()}${rest}`;
 }
 
 const pages = new Map<string, string>();
 
 /**
- * Returns the page of the group or of the explicit route that served a request. Returns an empty text when nothing
- * served the request.
+ * Returns the `page` of a request for the log and the metrics: the group that served the request, as URLs name it, or
+ * the page of an explicit route. Returns an empty text when nothing served the request.
  */
 export function servingPage({
   group,
@@ -40,7 +40,7 @@ export function servingPage({
   if (group === '') return operation === '' ? '' : groupInUrl;
   let servedPage = pages.get(group);
   if (servedPage === undefined) {
-    servedPage = pageOf(group);
+    servedPage = groupInUrl(group);
     pages.set(group, servedPage);
   }
   return servedPage;

@@ -1,5 +1,5 @@
-// Formats the log for people. A JSON line becomes a line for the terminal. A stack becomes a list with the controller's
-// places first. A file that does not load is shown with the line of its mistake and a caret.
+// Formats the log for people. A JSON line becomes a line for the terminal. A stack becomes a list in which the places
+// in controllers come first. A file that does not load is shown with the line of its mistake and a caret.
 import { basename } from 'node:path';
 import { isOwnFile } from '../own-files.ts';
 import type { EventName } from './events.ts';
@@ -37,17 +37,17 @@ export function prettyLine(line: string, options: PrettyOptions): string {
   } catch {
     return line;
   }
-  const [first, ...more] = (BODIES[fields.event] ?? anyEvent)(fields, options);
+  const [first, ...more] = (FORMATTERS[fields.event] ?? formatAnyEvent)(fields, options);
   if (first === undefined) return '';
-  return [`${options.ink.dim(clock(fields.time))}  ${first}`, ...more.map((text) => MARGIN + text), ''].join('\n');
+  return [`${options.ink.dim(timeOfDay(fields.time))}  ${first}`, ...more.map((text) => MARGIN + text), ''].join('\n');
 }
 
 const MARGIN = ' '.repeat(10);
 
 /** Formats one event: returns the first line and the lines below it. An empty list hides the event. */
-type Body = (line: Line, options: PrettyOptions) => string[];
+type Formatter = (line: Line, options: PrettyOptions) => string[];
 
-const BODIES: Readonly<Record<string, Body>> = {
+const FORMATTERS: Readonly<Record<string, Formatter>> = {
   request({ method, path, status, duration_ms, credential, ...ids }, { ink }) {
     const paint = statusPaint(Number(status), ink);
     const duration = `${Number(duration_ms).toFixed(1)} ms`;
@@ -81,28 +81,28 @@ const BODIES: Readonly<Record<string, Body>> = {
       head,
       ...(line.file === undefined
         ? textLines(String(line.error)).map(options.ink.red)
-        : describeFailure(line, options)),
+        : describeLoadFailure(line, options)),
     ];
   },
   'group-not-loadable'(line, options) {
     return [
       `${options.ink.red('error')}   ${plain(String(line.file))} does not load, and answers 500`,
-      ...describeFailure(line, options),
+      ...describeLoadFailure(line, options),
     ];
   },
-  'operation-info': (line, options) => fromController(line, options),
-  'operation-warning': (line, options) => fromController(line, options),
-  'operation-error': (line, options) => fromController(line, options),
+  'operation-info': (line, options) => formatMessage(line, options),
+  'operation-warning': (line, options) => formatMessage(line, options),
+  'operation-error': (line, options) => formatMessage(line, options),
   // Each worker logs this event at its start, with 0 reloads. That line would not help anyone, so it is hidden.
-  'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : anyEvent(line, options)),
+  'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : formatAnyEvent(line, options)),
   stopping: ({ signal }) => [`stopping on ${String(signal)}`],
   stopped: () => ['stopped'],
-} satisfies Readonly<Partial<Record<EventName, Body>>>;
+} satisfies Readonly<Partial<Record<EventName, Formatter>>>;
 
 /** Fields that are not listed as facts, because every line has them or because other code formats them. */
 const UNLISTED = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);
 
-const anyEvent: Body = (fields, options) => {
+const formatAnyEvent: Formatter = (fields, options) => {
   const { level, event } = fields;
   const { ink } = options;
   const paint: Paint = level === 'error' ? ink.red : level === 'warn' ? ink.yellow : ink.dim;
@@ -123,10 +123,10 @@ function traceFacts({ trace_id, span_id }: LogFields, ink: Ink): string {
 }
 
 /** Formats a line of `params.log`: the controller's message comes first, its operation last. */
-function fromController({ message, group, operation, request_id, ...line }: Line, options: PrettyOptions): string[] {
-  const [head = '', ...more] = anyEvent({ ...line, event: String(message) }, options);
-  const place = plain(`${String(group)}.${String(operation)}  request ${String(request_id)}`);
-  return [`${head}  ${options.ink.dim(place)}`, ...more];
+function formatMessage({ message, group, operation, request_id, ...line }: Line, options: PrettyOptions): string[] {
+  const [head = '', ...more] = formatAnyEvent({ ...line, event: String(message) }, options);
+  const source = plain(`${String(group)}.${String(operation)}  request ${String(request_id)}`);
+  return [`${head}  ${options.ink.dim(source)}`, ...more];
 }
 
 /**
@@ -151,7 +151,7 @@ function textOf(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-function clock(time: unknown): string {
+function timeOfDay(time: unknown): string {
   const date = new Date(String(time));
   return Number.isNaN(date.getTime()) ? '        ' : date.toTimeString().slice(0, 8);
 }
@@ -165,13 +165,10 @@ function textLines(text: string): string[] {
   return text.split('\n').map(plain);
 }
 
-/** The most places in packages that are shown for one stack. */
+/** Maximum places in packages that are shown for one stack. */
 const MAX_PACKAGE_PLACES = 3;
 
-/**
- * Lists the places of a stack: first the places in the controller, then some in packages. The places in Node and
- * Gatefold are only counted.
- */
+/** Lists the places of a stack: first those in controllers, then some in packages. All others are only counted. */
 function stackLines(stack: unknown, { ink, cwd }: PrettyOptions): string[] {
   if (typeof stack !== 'string') return [];
   const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
@@ -193,7 +190,7 @@ function pathIn(place: string): string {
 }
 
 /** Formats the fields of a log line about a group that did not load. */
-function describeFailure({ file, error, at, column }: LogFields, options: PrettyOptions): string[] {
+function describeLoadFailure({ file, error, at, column }: LogFields, options: PrettyOptions): string[] {
   const { ink, cwd } = options;
   const place = typeof at === 'string' ? at : String(file);
   const placeWithColumn = typeof column === 'number' ? `${place}:${column}` : place;
@@ -209,23 +206,23 @@ function describeFailure({ file, error, at, column }: LogFields, options: Pretty
 const ABOVE = 2;
 /** Source lines that are shown below the line with the mistake. */
 const BELOW = 1;
-/** The most columns that are shown of a source line. */
+/** Maximum columns of a source line that are shown. */
 const MAX_WIDTH = 160;
 
 /** Shows the source around a mistake, cut to the terminal's width. A caret outside of that width is not drawn. */
 function sourceFrame(at: unknown, column: unknown, { ink, columns }: PrettyOptions): string[] {
-  const [, path = '', number = ''] = /^(.*):(\d+)$/.exec(String(at)) ?? [];
-  const markedNumber = Number(number);
+  const [, path = '', numberText = ''] = /^(.*):(\d+)$/.exec(String(at)) ?? [];
+  const markedLine = Number(numberText);
   const lines = readSourceOrEmpty(path).replaceAll('\t', ' ').split(/\r?\n/);
-  const line = lines[markedNumber - 1];
+  const line = lines[markedLine - 1];
   if (line === undefined) return [];
-  const first = Math.max(1, markedNumber - ABOVE);
-  const width = String(markedNumber + BELOW).length;
+  const first = Math.max(1, markedLine - ABOVE);
+  const width = String(markedLine + BELOW).length;
   const textWidth = Math.max(0, Math.min(MAX_WIDTH, (columns?.() ?? MAX_WIDTH) - MARGIN.length - width - 5));
   const indent = typeof column === 'number' ? column - 1 : line.length - line.trimStart().length;
   const caret = indent < textWidth ? [`${' '.repeat(width + 2)} │ ${' '.repeat(indent)}${ink.red('^')}`] : [];
-  return lines.slice(first - 1, markedNumber + BELOW).flatMap((text, i) => {
+  return lines.slice(first - 1, markedLine + BELOW).flatMap((text, i) => {
     const shown = `${String(first + i).padStart(width)} │ ${plain(text.slice(0, textWidth))}`;
-    return first + i === markedNumber ? [`${ink.red('>')} ${shown}`, ...caret] : [ink.dim(`  ${shown}`)];
+    return first + i === markedLine ? [`${ink.red('>')} ${shown}`, ...caret] : [ink.dim(`  ${shown}`)];
   });
 }

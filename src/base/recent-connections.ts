@@ -1,9 +1,9 @@
-// Limits the number of connections in an early state, such as a TLS handshake. When there are too many, the connection
-// that was added first is destroyed. A real client leaves the early state after a round trip or two, so idle clients
-// cannot exclude a real client.
+// Limits the number of connections in one state, such as a TLS handshake. When there are too many, the connection that
+// was added longest ago is destroyed. A real client leaves such a state after a round trip or two, so idle clients
+// cannot keep it out.
 import type { Duplex } from 'node:stream';
 
-export function createRecentConnections(most: number) {
+export function createRecentConnections(maxConnections: number) {
   const connections = new Set<Duplex>();
   const release = (connection: Duplex) => void connections.delete(connection);
 
@@ -14,7 +14,7 @@ export function createRecentConnections(most: number) {
      */
     add(connection: Duplex): void {
       if (!connections.delete(connection)) connection.once('close', () => release(connection));
-      const [oldest] = connections.size < most ? [] : connections;
+      const [oldest] = connections.size < maxConnections ? [] : connections;
       oldest?.destroy();
       connections.add(connection);
     },

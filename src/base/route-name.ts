@@ -75,7 +75,7 @@ export function namesOf(segments: readonly Segment[]): string[] {
  * Returns the id of an operation: `GET_by_id_items` for `GET {id}/items`. The id changes only when the name of the
  * operation changes.
  */
-export function idOf(name: string): string {
+export function operationIdOf(name: string): string {
   return name
     .replaceAll(/\{(\w+)\*?\}/g, 'by_$1')
     .replaceAll(/\W+/g, '_')

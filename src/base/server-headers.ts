@@ -1,6 +1,6 @@
-// Names of headers that only the server writes. Names are in lower case.
+// Headers that only the server writes. Their names are in lower case.
 
-const OWN: ReadonlySet<string> = new Set([
+const SERVER_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
   'keep-alive',
@@ -15,7 +15,7 @@ const OWN: ReadonlySet<string> = new Set([
  * the connection, the request or CORS.
  */
 export function isReservedHeader(name: string): boolean {
-  return OWN.has(name) || name.startsWith('access-control-');
+  return SERVER_HEADERS.has(name) || name.startsWith('access-control-');
 }
 
 /**

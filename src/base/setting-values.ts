@@ -77,7 +77,7 @@ export function basePath(text: string): string {
 
 /** Matches host names for RFC 8555. Names with `*` need the challenge dns-01, which is not supported. */
 const HOST_NAME = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
-/** The most names that one certificate of Let's Encrypt may have. */
+/** Maximum number of names in one certificate of Let's Encrypt. */
 const MAX_NAMES = 100;
 
 export function hostNames(text: string): readonly string[] {
@@ -90,7 +90,7 @@ export function hostNames(text: string): readonly string[] {
   return [...new Set(names)];
 }
 
-/** Matches a name, an address, or a pattern for the names below a name: `*.internal`. */
+/** Matches a host name, an IPv4 address, or a pattern for the names below a name: `*.internal`. */
 const HOST_PATTERN = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
 /** Parses the hosts that a header may be sent to: `all`, `off`, or a list. */
@@ -106,7 +106,7 @@ export function hostPatterns(text: string): readonly string[] | 'all' {
 /** Headers whose values are secrets. */
 const SECRET_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'set-cookie', 'x-api-key'];
 
-/** Parses the list of request values that leave the service with the trace span of the request. */
+/** Parses the list of request values that are exported in the trace span of the request. */
 export function capturedValues(text: string): readonly string[] {
   const list = listOf(text.toLowerCase());
   if (!list.every((name) => /^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && !SECRET_HEADERS.includes(name)))
@@ -114,7 +114,7 @@ export function capturedValues(text: string): readonly string[] {
   return list;
 }
 
-export function addresses(text: string): readonly string[] {
+export function emailAddresses(text: string): readonly string[] {
   const list = listOf(text).map((address) => address.replace(/^mailto:/i, ''));
   if (!list.every((address) => /^[^\s@,?]+@[^\s@,?]+$/.test(address)))
     throw new InvalidValue('an e-mail address, or several with commas');

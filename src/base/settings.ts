@@ -2,10 +2,10 @@
 import { constants } from 'node:buffer';
 import { LOG_LEVELS } from './log.ts';
 import {
-  addresses,
   basePath,
   capturedValues,
   duration,
+  emailAddresses,
   file,
   folder,
   hostName,
@@ -129,7 +129,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       httpsUrl,
       'Where the certificate for DOMAINS comes from',
     ),
-    acmeContact: row('ACME_CONTACT', '', addresses, 'E-mail addresses that the directory may write to'),
+    acmeContact: row('ACME_CONTACT', '', emailAddresses, 'E-mail addresses that the directory may write to'),
     httpPort: row(
       'HTTP_PORT',
       hasDomains ? '80' : 'off',

@@ -10,8 +10,8 @@ const MAX_BYTES = 4 * 1024 * 1024;
 const SOURCE = /\.[cm]?[jt]s$/;
 
 /**
- * Refuses what cannot be read as source. A missing file passes, because its import fails with a better message. Files
- * of packages and files of data may have any size.
+ * Refuses a file that must not be read as source. A missing file passes, because its import fails with a better
+ * message. Files of packages, and files that are no JavaScript or TypeScript, may have any size.
  *
  * @throws Error that names the file and what to do
  */

@@ -14,27 +14,27 @@ export function modeOf({ mode }: { readonly mode: number }): number {
   return isWindows ? mode & 0o700 : mode;
 }
 
-/** The error codes with which Windows refuses to change a file that another process has open or is about to remove. */
-export const BUSY: ReadonlySet<string> = new Set(isWindows ? ['EPERM', 'EACCES', 'EBUSY'] : []);
+/** The error codes of Windows for a change of a file that another process has open or is about to remove. */
+export const BUSY_CODES: ReadonlySet<string> = new Set(isWindows ? ['EPERM', 'EACCES', 'EBUSY'] : []);
 /**
- * The most attempts to replace a busy file, 10 ms apart. A process that reads the credentials table has its file open
+ * Maximum attempts to replace a busy file, 10 ms apart. A process that reads the credentials table has the file open
  * for a moment.
  */
 const MAX_ATTEMPTS = 100;
 
-/** Replaces a file with its draft, by a rename. */
+/** Replaces a file by a rename. @param draft a complete file with the new content */
 export function replaceFile(draft: string, path: string): void {
   for (let attempt = 1; ; attempt++) {
     try {
       return renameSync(draft, path);
     } catch (error) {
-      if (attempt === MAX_ATTEMPTS || !BUSY.has(errorCode(error) ?? '')) throw error;
+      if (attempt === MAX_ATTEMPTS || !BUSY_CODES.has(errorCode(error) ?? '')) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
     }
   }
 }
 
-/** Returns whether a process runs. A process of another user, which may not be signalled, runs, too. */
+/** Returns whether a process runs, also when it belongs to another user and cannot be signalled. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -44,7 +44,7 @@ export function isAlive(pid: number): boolean {
 }
 
 /** The error codes of a rename onto a folder that exists. Windows also refuses to replace an empty folder. */
-export const FOLDER_EXISTS: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY]);
+export const FOLDER_EXISTS: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY_CODES]);
 
 /**
  * True when a process gets a new parent after its parent has ended. On Windows, the process keeps the id of the ended

@@ -1,5 +1,5 @@
-// Checks whether the environment asks for traces. This file imports nothing, so that the check does not load the code
-// that makes traces.
+// Checks whether the environment asks for traces. This file imports nothing, so the check does not load the tracing
+// code.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

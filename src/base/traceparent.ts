@@ -20,13 +20,14 @@ export const RANDOM_ID = 2;
  * later version may have more fields.
  */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/;
-const LENGTH = 55;
+/** The number of characters of a header of version 00. */
+const VERSION_00_LENGTH = 55;
 
 /** Parses the header. @returns undefined when the header is malformed, so that the request begins a new trace */
 export function parseTraceparent(text: string): TraceContext | undefined {
-  if (!TRACEPARENT.test(text) || (text.length > LENGTH && text.startsWith('00'))) return undefined;
+  if (!TRACEPARENT.test(text) || (text.length > VERSION_00_LENGTH && text.startsWith('00'))) return undefined;
   // All other bits are reserved, and a sender must set reserved bits to zero. So only the two known flags are read.
-  const flags = Number.parseInt(text.slice(53, LENGTH), 16) & (SAMPLED | RANDOM_ID);
+  const flags = Number.parseInt(text.slice(53, VERSION_00_LENGTH), 16) & (SAMPLED | RANDOM_ID);
   return { traceId: text.slice(3, 35), spanId: text.slice(36, 52), flags };
 }
 

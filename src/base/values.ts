@@ -11,7 +11,7 @@ export function isBoolean(value: unknown): boolean {
   return typeof value === 'boolean';
 }
 
-export function isText(value: unknown): boolean {
+export function isNonEmptyText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
 

@@ -1,6 +1,5 @@
-// Prints the routes of `npm run dev` on a terminal. All routes are printed at the start. After each change, only the
-// added and the removed routes are printed. The supervisor passes the groups. The URLs are the same as in the list of
-// `gatefold routes`.
+// Prints the routes of `npm run dev` on a terminal: all routes at the start, and after each change only the added and
+// the removed ones. The supervisor passes the groups. The URLs are the same as in the list of `gatefold routes`.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
@@ -9,9 +8,9 @@ import { routesWith } from '../http/routes.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
 export interface Announcer {
-  /** Takes the groups that serve from now on, with the operations of each. */
+  /** Called with the groups that serve from now on, and their operations. Prints the difference after the start. */
   updateGroups(loads: Iterable<GroupLoad>): void;
-  /** Takes the URL of the service, which answers from now on. */
+  /** Called when the service answers at the URL. Prints all routes. */
   announceService(url: string): void;
 }
 
@@ -19,7 +18,7 @@ export interface AnnouncerOptions {
   readonly dir: string;
   readonly cwd: string;
   readonly ink: Ink;
-  /** Takes whole lines, with their line feeds. */
+  /** Prints whole lines, with their line feeds. */
   readonly write: (text: string) => void;
   /** Whether the service serves its documentation at `/docs`. */
   readonly hasDocs: boolean;
@@ -28,7 +27,7 @@ export interface AnnouncerOptions {
 
 export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: AnnouncerOptions): Announcer {
   let routes = new Map<string, ListedRoute>();
-  let isOpen = false;
+  let isAnnounced = false;
 
   function formatRoutes(shown: readonly ListedRoute[], mark: (verbs: string) => string): string[] {
     const rows = alignColumns(
@@ -53,7 +52,7 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: Ann
       const added = [...newRoutes].filter(([key]) => !routes.has(key)).map(([, route]) => route);
       const removed = [...routes].filter(([key]) => !newRoutes.has(key)).map(([, route]) => route);
       routes = newRoutes;
-      if (!isOpen) return;
+      if (!isAnnounced) return;
       const lines = [
         ...formatRoutes(added, (verbs) => ink.green(`+ ${verbs}`)),
         ...formatRoutes(removed, (verbs) => ink.red(`- ${verbs}`)),
@@ -61,7 +60,7 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: Ann
       write(lines.join(''));
     },
     announceService(url) {
-      isOpen = true;
+      isAnnounced = true;
       const list = formatRoutes([...routes.values()], ink.green);
       const advice = `  ${ink.yellow('Nothing answers yet:')} npx gatefold new hello makes a controller in ${shortPlace(dir, cwd)}\n`;
       const docs = hasDocs ? `\n  ${ink.dim('Documents')}  ${url}${basePath}/docs\n` : '';

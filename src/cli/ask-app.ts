@@ -1,6 +1,6 @@
 // Finds out what the server would answer to a request: the verdict. The request goes to the server's own app, over a
-// connection inside this process. So this file repeats no rule of the server. Operations that do nothing replace the
-// real operations.
+// connection inside this process. So this file repeats no rule of the server. The real operations are replaced by
+// operations that do nothing.
 import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { envelope } from '../base/envelope.ts';
@@ -56,8 +56,8 @@ interface AppAnswer {
 
 export interface Verdict extends AppAnswer {
   /** Whether an operation, or the handler of an explicit route, would be called. */
-  readonly called: boolean;
-  /** The reason of a refusal, as the log would contain it. */
+  readonly isCalled: boolean;
+  /** The reason for a refusal, as the log of the service would have it. */
   readonly reason: string | undefined;
   /**
    * The names of the steps that the request has reached. If the request was refused, the last of these steps refused
@@ -65,15 +65,16 @@ export interface Verdict extends AppAnswer {
    */
   readonly steps: readonly string[];
   readonly route: Route | undefined;
-  /** The routes before `route` that match the path but not the verb. */
-  readonly passed: readonly Route[];
+  /** The explicit routes before `route` that match the path but not the verb. */
+  readonly passedRoutes: readonly Route[];
+  /** The group, as the URL names it. */
   readonly page: string;
   readonly slugs: readonly string[];
   readonly operation: string;
-  /** The group that the server looked for, as the request or the credential names it. */
-  readonly sought: string | undefined;
+  /** The group that the server looked for, as the URL or the credential names it. */
+  readonly soughtGroup: string | undefined;
   readonly group: string | undefined;
-  /** Whether `authorization` is taken as the value of a header, because no credential has it as its id. */
+  /** Whether `authorization` was used as the value of the header, because it is not the id of a credential. */
   readonly isHeaderValue: boolean;
   /** The name of the credential. */
   readonly application: string | undefined;
@@ -106,12 +107,12 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
   const { caller, isHeaderValue } = callerOf(question, settings.dataDir);
   // If the question has no body, the check of an operation that takes a body is skipped.
   const checksData = question.data !== undefined || !/^(?:POST|PUT|PATCH)$/.test(question.verb);
-  let called = false;
+  let isCalled = false;
   let exchange: Exchange | undefined;
-  let sought: string | undefined;
+  let soughtGroup: string | undefined;
   let refusalReason: string | undefined;
   const call = async () => {
-    called = true;
+    isCalled = true;
     return { status: 200, body: {} };
   };
   /** Returns a copy of a group in which no operation does anything. */
@@ -132,7 +133,7 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
     groups: {
       locate: groups.locate,
       find(page) {
-        sought = page;
+        soughtGroup = page;
         const group = groups.find(page);
         return group instanceof Promise ? group.then(withoutEffects) : withoutEffects(group);
       },
@@ -148,7 +149,7 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
     },
   });
   const [client, connection] = duplexPair();
-  app.useService(withoutAuthor(state, question));
+  app.useService(withoutAuthorsFunctions(state, question));
   app.server.emit('connection', connection);
   const answer = await send(client, question);
   const served: Partial<Exchange> = exchange ?? {};
@@ -157,16 +158,16 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
   const match = firstMatch(matches, question.verb);
   return {
     ...answer,
-    called,
+    isCalled,
     isHeaderValue,
     reason: refusalReason,
     steps: exchange === undefined ? [] : stepsOf(exchange),
     route: match?.route,
-    passed: matches.slice(0, match === undefined ? 0 : matches.indexOf(match)).map(({ route }) => route),
+    passedRoutes: matches.slice(0, match === undefined ? 0 : matches.indexOf(match)).map(({ route }) => route),
     page: groupInUrl,
     slugs,
     operation,
-    sought,
+    soughtGroup,
     group: group || undefined,
     application: row?.application.name,
     handler: row?.handler,
@@ -201,7 +202,7 @@ function stepsOf({ steps, stepsBegun, resolvedPath }: Exchange): string[] {
 
 /**
  * Removes the author's functions from the access rules of an operation, so that none is called. `gatefold explain`
- * prints a note about such functions.
+ * reports that it did not call them.
  */
 function withoutFunctions(settings: OperationSettings): OperationSettings {
   if (settings.access === undefined) return settings;
@@ -213,7 +214,7 @@ function withoutFunctions(settings: OperationSettings): OperationSettings {
  * Returns the service file without the author's functions. `authenticate` finds the user of the question. Errors have
  * the server's own envelope, which `send` can read.
  */
-function withoutAuthor(state: ServiceState, { user }: Question): ServiceState {
+function withoutAuthorsFunctions(state: ServiceState, { user }: Question): ServiceState {
   if (state.kind !== 'loaded') return state;
   const { authenticate } = state.service;
   const findUser = () => (user === undefined ? undefined : { id: user });
@@ -246,12 +247,12 @@ function callerOf(
 }
 
 async function send(client: Duplex, { verb, target, authorization, data, origin }: Question): Promise<AppAnswer> {
-  const credential = authorization === undefined ? '' : 'Authorization: explained\r\n';
-  const page = origin === undefined ? '' : `Origin: ${origin}\r\n`;
-  const length =
+  const authorizationHeader = authorization === undefined ? '' : 'Authorization: explained\r\n';
+  const originHeader = origin === undefined ? '' : `Origin: ${origin}\r\n`;
+  const bodyHeaders =
     data === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(data)}\r\n`;
   client.write(
-    `${verb} ${target} HTTP/1.1\r\nHost: gatefold\r\nConnection: close\r\n${credential}${page}${length}\r\n${data ?? ''}`,
+    `${verb} ${target} HTTP/1.1\r\nHost: gatefold\r\nConnection: close\r\n${authorizationHeader}${originHeader}${bodyHeaders}\r\n${data ?? ''}`,
   );
   const answer = await text(client);
   const status = Number(answer.split(' ', 2)[1]);

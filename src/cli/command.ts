@@ -1,9 +1,10 @@
-// Runs a command: chooses it by the first word, and parses its flags and settings. The answer is printed as text or
-// JSON. An error is printed in one line on standard error. The result is the exit code. commands.ts lists the commands.
+// Runs a command: chooses the command by the first word, and parses its flags and settings. Its answer is printed as
+// text or JSON. An error is printed as one line on standard error. The result is the exit code. commands.ts lists the
+// commands.
 import { availableParallelism } from 'node:os';
 import {
   type FlagOptions,
-  parseWords,
+  parseCommandLine,
   readSettings,
   type SettingReading,
   SettingsError,
@@ -25,7 +26,7 @@ export interface CommandIo {
   readonly isTTY: boolean;
   /** The time in Unix milliseconds. */
   readonly now?: () => number;
-  /** The longest time, in milliseconds, that one controller may take to load. */
+  /** Milliseconds that one controller may take to load. */
   readonly loadTimeout?: number;
 }
 
@@ -51,13 +52,12 @@ export interface Command {
   readonly usage?: string;
   readonly about: string;
   /**
-   * Its flags with their help, in addition to `--json`, `--help` and every setting of the server. A flag that takes a
-   * value has a name for the value: `keep COUNT`.
+   * The flags of the command with their help. Every command also has `--json`, `--help` and each setting of the server.
+   * A flag that takes a value has a name for the value: `keep COUNT`.
    */
   readonly flags?: Readonly<Record<string, string>>;
   /**
-   * The names of its operands. `[NAME]` means that the last operand is optional. `NAME…` means that the last operand
-   * may be repeated.
+   * The names of the operands. The last one is optional when it is `[NAME]`, and can be repeated when it is `NAME…`.
    */
   readonly operands?: readonly string[];
   /**
@@ -107,8 +107,8 @@ export interface Answer {
   /** Warnings, one line each, for standard error. */
   readonly complaints?: readonly string[];
   /**
-   * Advice that is printed when the answer could not be printed. Only an answer that cannot be repeated, such as a
-   * token, has this advice. A closed pipe is then also a failure.
+   * What to do when the answer could not be printed. Only an answer that cannot be repeated, such as a token, has this
+   * advice. For such an answer, a closed pipe is a failure, too.
    */
   readonly ifUnprinted?: string;
 }
@@ -151,12 +151,12 @@ function entryOf(command: Command): Entry {
 export async function runCommand(command: Command, argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   const title = `gatefold ${command.name}`;
   try {
-    const own = Object.keys(command.flags ?? {}).map((flag): [string, FlagOptions[string]] => {
+    const commandFlags = Object.keys(command.flags ?? {}).map((flag): [string, FlagOptions[string]] => {
       const [name = '', value] = flag.split(' ');
       return [name, { type: value === undefined ? 'boolean' : 'string' }];
     });
     const options: FlagOptions = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
-    const { values, positionals } = parseWords(argv, { ...options, ...Object.fromEntries(own) });
+    const { values, positionals } = parseCommandLine(argv, { ...options, ...Object.fromEntries(commandFlags) });
     if (values.help === true) return await print(io.stdout, `${helpOf(command)}\n`, 0);
     checkOperands(command, positionals);
     const readings = readSettings(io.env, values, { cores: availableParallelism(), cwd: io.cwd });
@@ -211,8 +211,8 @@ function helpOf({ name, usage, about, flags }: Command): string {
   const lines = Object.entries({ ...flags, ...COMMON_FLAGS }).map(
     ([flag, help]) => `  ${`--${flag}`.padEnd(23)}${help.replace('\n', `\n${' '.repeat(25)}`)}`,
   );
-  const more = 'The other settings of the server are flags here, too.';
-  return [`Usage: gatefold ${title}`, '', `${about}.`, '', ...lines, '', more].join('\n');
+  const note = 'The other settings of the server are flags here, too.';
+  return [`Usage: gatefold ${title}`, '', `${about}.`, '', ...lines, '', note].join('\n');
 }
 
 function printFailure(title: string, error: unknown, io: CommandIo): Promise<ExitCode> {

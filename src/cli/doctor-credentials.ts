@@ -1,5 +1,5 @@
-// The doctor's check of the credentials: the file of the table, the session key, and each row. A finding names a row by
-// its name and id, and never shows a secret or a hash.
+// The doctor's check of the credentials: the session key, the file of the credentials table, and each row, which is one
+// credential. A finding names a row by its name and id, and never shows a secret or a hash.
 import { statSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { groupNameOf } from '../base/page-name.ts';
@@ -13,7 +13,7 @@ import type { Inspection } from './inspection.ts';
 
 /** The notice period in milliseconds. A row that expires within this period is reported. */
 const EXPIRY_NOTICE = 30 * 86_400_000;
-/** The largest number of findings that get a line each. Further findings are only counted. */
+/** Maximum number of findings with a line of their own. Further findings are only counted. */
 const MAX_NAMED = 50;
 
 export function checkCredentials(installation: Installation, report: Report): void {

@@ -13,15 +13,16 @@ const DAY = 86_400_000;
 export function checkHttps({ settings, io }: Installation, report: Report): void {
   const { tlsCert, tlsKey, domains, dataDir } = settings;
   const now = (io.now ?? Date.now)();
-  if (domains.length > 0) return checkOrdered(domains, createTlsFolder(dataDir).certificatePath, now, report);
+  if (domains.length > 0)
+    return checkOrderedCertificate(domains, createTlsFolder(dataDir).certificatePath, now, report);
   if (tlsCert === undefined || tlsKey === undefined) return;
   const [cert, key] = [tlsCert, tlsKey].map((path) => readOrReport(path, report));
   if (cert === undefined || key === undefined) return;
-  checkReaders(tlsKey, report);
+  checkKeyReaders(tlsKey, report);
   reportPair(cert, key, tlsCert, now, report);
 }
 
-function checkOrdered(domains: readonly string[], path: string, now: number, report: Report): void {
+function checkOrderedCertificate(domains: readonly string[], path: string, now: number, report: Report): void {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
     return report(
       'warning',
@@ -30,7 +31,7 @@ function checkOrdered(domains: readonly string[], path: string, now: number, rep
   }
   const text = readOrReport(path, report);
   if (text === undefined) return;
-  checkReaders(path, report);
+  checkKeyReaders(path, report);
   const facts = reportPair(text, text, path, now, report);
   const missing = domains.filter((domain) => facts !== undefined && !facts.names.includes(domain));
   if (missing.length > 0) report('warning', `it is not for ${missing.join(', ')}: a start orders another one`, path);
@@ -49,19 +50,19 @@ function reportPair(
     const days = Math.floor((notAfter - now) / DAY);
     // Many certificate authorities leave the subject empty, and name the hosts only in the extension subjectAltName.
     const certificate = `certificate for ${names.join(', ') || 'no host'}${subject === '' ? '' : ` (${subject})`}, by ${issuer}`;
-    const end = new Date(notAfter).toISOString().slice(0, 10);
+    const lastDay = new Date(notAfter).toISOString().slice(0, 10);
     if (now < notBefore)
       report(
         'wrong',
         `${certificate}: not valid before ${new Date(notBefore).toISOString()}; is the clock right?`,
         path,
       );
-    else if (now >= notAfter) report('wrong', `${certificate}: expired on ${end}`, path);
+    else if (now >= notAfter) report('wrong', `${certificate}: expired on ${lastDay}`, path);
     else {
       const isSoon = notAfter - now <= warningPeriod(facts);
       report(
         isSoon ? 'warning' : 'note',
-        `${certificate}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${end}`,
+        `${certificate}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${lastDay}`,
         path,
       );
     }
@@ -86,7 +87,7 @@ function readOrReport(path: string, report: Report): string | undefined {
   }
 }
 
-function checkReaders(path: string, report: Report): void {
+function checkKeyReaders(path: string, report: Report): void {
   if ((modeOf(statSync(path)) & 0o004) !== 0)
     report('warning', 'every user of this machine can read the private key in it', path);
 }

@@ -1,6 +1,6 @@
-// The doctor's check of the store:
+// The doctor's check of the store, the database that machines share:
 // - whether the store answers, and whether it accepts writes
-// - what a failover may lose
+// - whether a failover can lose keys
 // - whether the clock of the store is right
 // - whether STORE_KEY opens the session key
 import { isLoopback } from '../base/store-address.ts';
@@ -9,15 +9,12 @@ import type { Installation, Report } from './doctor.ts';
 import type { StoreDescription } from './store.ts';
 
 /**
- * The largest allowed difference between two clocks, in seconds. Each machine checks the expiry of credentials by its
- * own clock, so the clocks must agree.
+ * Maximum difference between the clocks of the store and of this machine, in seconds. Each machine checks the expiry of
+ * credentials by its own clock, so the clocks must agree.
  */
 const MAX_CLOCK_DIFFERENCE = 5;
 
-/**
- * Returns the state of the store, or the error that says why the store is away. Returns undefined when STORE has no
- * address.
- */
+/** Returns the state of the store, or the error that says why it cannot be used; undefined without a store. */
 export async function inspectStore({ settings }: Call): Promise<StoreDescription | Error | undefined> {
   if (settings.store === undefined) return undefined;
   const { describeStore } = await import('./store.ts');

@@ -28,8 +28,7 @@ export const command: Command = {
   name: 'doctor',
   about:
     'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers, certificate, traces; exit 1 when something is',
-  // The list is empty, so an invalid setting does not stop the command. The command reports the invalid setting as a
-  // finding.
+  // The list is empty, so an invalid setting does not stop the command, but becomes a finding.
   reads: [],
   run,
 };
@@ -55,8 +54,7 @@ export interface Installation extends Call {
   /** The loaded folder, or the error that says why it cannot be loaded. */
   readonly inspection: Inspection | Error;
   /**
-   * The state of the store, or the error that says why the store is away. `store` is undefined when no store is
-   * configured.
+   * The state of the store, or the error that says why it cannot be used. `store` is undefined when none is configured.
    */
   readonly store: StoreDescription | Error | undefined;
 }
@@ -111,12 +109,12 @@ function createFormatter(
   ink: Ink,
   findings: readonly Finding[],
 ): (finding: Finding, index: number) => string {
-  const starts = alignColumns(findings.map(({ level, topic }) => [level, topic, '']));
-  const paints = { wrong: ink.red, warning: ink.yellow, note: ink.dim };
+  const firstCells = alignColumns(findings.map(({ level, topic }) => [level, topic, '']));
+  const paintOf = { wrong: ink.red, warning: ink.yellow, note: ink.dim };
   return ({ level, message, at }, index) => {
-    const [levelCell = '', topicCell = ''] = starts[index] ?? [];
+    const [levelCell = '', topicCell = ''] = firstCells[index] ?? [];
     const place = at === undefined ? '' : `${shortPlace(at, cwd)}: `;
-    return `${paints[level](levelCell)}  ${topicCell}  ${plain(place + message)}`;
+    return `${paintOf[level](levelCell)}  ${topicCell}  ${plain(place + message)}`;
   };
 }
 
@@ -179,7 +177,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
   if (inspection instanceof Error) throw inspection;
 }
 
-/** Reports controllers that other users can write. The code of such a user would run as the user of the service. */
+/** Reports files that other users can write, because the code of such a user would run as the user of the service. */
 function checkWriters(paths: readonly string[], report: Report): void {
   for (const path of paths) {
     const mode = modeOf(statSync(path));
@@ -192,9 +190,9 @@ function checkWriters(paths: readonly string[], report: Report): void {
 
 function checkService({ inspection }: Installation, report: Report): void {
   if (inspection instanceof Error || inspection.service === undefined) return;
-  const { ok, error, at, path, says = [], lacksSchemes } = inspection.service;
+  const { ok, error, at, path, properties = [], lacksSchemes } = inspection.service;
   if (!ok) return report('wrong', `it does not load, so every request is a 500: ${error}`, at ?? path);
-  report('note', says.length === 0 ? 'it sets nothing' : says.join(', '), path);
+  report('note', properties.length === 0 ? 'it sets nothing' : properties.join(', '), path);
   if (lacksSchemes)
     report('note', 'without securitySchemes the OpenAPI document cannot say how users authenticate', path);
 }
@@ -213,8 +211,8 @@ function checkControllers(
   }
   for (const { reason, at } of inspection.faults) report('wrong', `it throws outside of any request: ${reason}`, at);
   const rows = routesWith(docs, basePath, mcp);
-  for (const { verb, path, operation, row } of findShadowed(inspection.groups, rows)) {
-    report('warning', `${verb} ${path} never reaches ${operation}: the explicit route to ${row.target} takes it`);
+  for (const { verb, path, operation, takenBy } of findShadowed(inspection.groups, rows)) {
+    report('warning', `${verb} ${path} never reaches ${operation}: the explicit route to ${takenBy.target} takes it`);
   }
 }
 

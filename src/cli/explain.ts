@@ -1,8 +1,8 @@
 // `gatefold explain VERB PATH`: reports the route, the group and the operation that would answer a request, or why none
-// does. The server's own app decides (ask-app.ts); this file describes its verdict for people and as JSON.
+// does. The server's own app decides (ask-app.ts). This file describes that verdict for people and as JSON.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
-import { groupNameOf, pageOf } from '../base/page-name.ts';
+import { groupInUrl, groupNameOf } from '../base/page-name.ts';
 import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import type { Route } from '../http/routes.ts';
@@ -73,15 +73,15 @@ export interface ExplainedRequest {
 
 export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
   const { question, verdict, inspection, cwd } = explained;
-  const { route, called, status, errorCode, errors } = verdict;
+  const { route, isCalled, status, errorCode, errors } = verdict;
   const group = inspection.groups.find(
-    (loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.sought ?? '')),
+    (loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.soughtGroup ?? '')),
   );
   const explicit = route?.target === 'gateway.index' ? undefined : route?.target;
-  // The operation is chosen in the step FIND. So a request that is refused in a later step has a chosen operation.
-  const isChosen = called || (verdict.operation !== '' && verdict.steps.at(-1) !== FIND);
-  const operation = isChosen ? (explicit ?? verdict.operation) : undefined;
-  const outcome = called ? 'called' : status === 200 ? 'preflight' : 'refused';
+  // The step FIND_OPERATION chooses the operation. So a request that is refused in a later step has an operation.
+  const isOperationChosen = isCalled || (verdict.operation !== '' && verdict.steps.at(-1) !== FIND_OPERATION);
+  const operation = isOperationChosen ? (explicit ?? verdict.operation) : undefined;
+  const outcome = isCalled ? 'called' : status === 200 ? 'preflight' : 'refused';
   const { contract, access } = group?.operations.find(({ name }) => name === verdict.operation) ?? {};
   const because = [...refusalReasons(explained, group), ...notesOn(explained, group)];
   const facts: (readonly [name: string, text: string])[] = [['row', route === undefined ? 'none' : rowText(route)]];
@@ -109,7 +109,7 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
       verb: question.verb,
       target: question.target,
       outcome,
-      ...(called ? {} : { status, error_code: errorCode }),
+      ...(isCalled ? {} : { status, error_code: errorCode }),
       route,
       group: verdict.group,
       operation,
@@ -127,7 +127,7 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
 }
 
 /** The step that finds the group and the operation. */
-const FIND = 'group and operation';
+const FIND_OPERATION = 'group and operation';
 
 function stepText(steps: readonly string[]): string {
   const passed = steps.slice(0, -1);
@@ -143,9 +143,9 @@ function rowText({ methods, path, target }: Route): string {
   return `${String(methods)} ${path} → ${target}`;
 }
 
-function groupText(group: LoadedGroup | undefined, { sought }: Verdict, cwd: string): string {
+function groupText(group: LoadedGroup | undefined, { soughtGroup }: Verdict, cwd: string): string {
   if (group !== undefined) return `${group.group}, ${shortPlace(group.path, cwd)}`;
-  return sought === undefined ? 'not looked for' : `none for ${JSON.stringify(sought)}`;
+  return soughtGroup === undefined ? 'not looked for' : `none for ${JSON.stringify(soughtGroup)}`;
 }
 
 function operationText({ operation, slugs, page, handler }: Verdict): string {
@@ -157,14 +157,14 @@ function operationText({ operation, slugs, page, handler }: Verdict): string {
 }
 
 function refusalReasons({ verdict, inspection, dir, cwd }: ExplainedRequest, group: LoadedGroup | undefined): string[] {
-  const { errorCode, errors, reason, sought = '' } = verdict;
+  const { errorCode, errors, reason, soughtGroup: sought = '' } = verdict;
   if (errors !== undefined)
     return errors.map(({ in: part, pointer, message }) => `${part} ${pointer || '(as a whole)'} ${message}`);
   if (errorCode === 'GROUP_NOT_LOADABLE' && group !== undefined) return [`${brokenPlace(group, cwd)}: ${group.error}`];
   if (errorCode === 'ROUTE_NOT_FOUND' && group !== undefined) {
-    const below = routesOf(group).filter(({ segments }) => segments.length > 0);
-    if (below.length === 0) return [`all routes of ${group.group} are of the bare group`];
-    return [`the routes of ${group.group} are ${below.map(({ name }) => name).join(', ')}`];
+    const longerRoutes = routesOf(group).filter(({ segments }) => segments.length > 0);
+    if (longerRoutes.length === 0) return [`all routes of ${group.group} are of the bare group`];
+    return [`the routes of ${group.group} are ${longerRoutes.map(({ name }) => name).join(', ')}`];
   }
   if (errorCode === 'SERVICE_NOT_LOADABLE' && inspection.service !== undefined)
     return [`${brokenPlace(inspection.service, cwd)}: ${inspection.service.error}`];
@@ -185,15 +185,15 @@ function missingGroupReasons(page: string, groups: readonly LoadedGroup[], dir: 
   );
   return [
     `there is no ${name}Controller.ts, .mjs or .js in ${shortPlace(dir, cwd)}`,
-    ...(twin === undefined ? [] : [`letter case counts: the group ${twin} answers ${pageOf(twin)}`]),
+    ...(twin === undefined ? [] : [`letter case counts: the group ${twin} answers ${groupInUrl(twin)}`]),
     ...lookAlikes.map(({ file, reason }) => `${file} is not a controller: ${reason}`),
   ];
 }
 
 function notesOn({ question, verdict, inspection }: ExplainedRequest, group: LoadedGroup | undefined): string[] {
-  const { slugs, operation, passed, called, status, application, handler, route, errorCode, steps } = verdict;
+  const { slugs, operation, passedRoutes, isCalled, status, application, handler, route, errorCode, steps } = verdict;
   const [slug] = slugs;
-  const notes = passed.map((row) => `route ${rowText(row)} matches the path but not the method ${question.verb}`);
+  const notes = passedRoutes.map((row) => `route ${rowText(row)} matches the path but not the method ${question.verb}`);
   if (slug !== undefined && slug !== operation && group?.ok) {
     const hidden = group.unexposed.find(({ name }) => name === slug);
     const routes = routesOf(group);
@@ -205,26 +205,26 @@ function notesOn({ question, verdict, inspection }: ExplainedRequest, group: Loa
         `${JSON.stringify(slug)} names no operation of ${group.group}, so the verb decides; it is params.slugs[0]`,
       );
   }
-  const says = inspection.service?.says ?? [];
+  const properties = inspection.service?.properties ?? [];
   const { access = '' } = group?.operations.find(({ name }) => name === operation) ?? {};
-  if (access.includes('a function') && called)
+  if (access.includes('a function') && isCalled)
     notes.push('access has a function, which is not called here: it may refuse with 403 ACCESS_DENIED');
-  if (says.includes('authenticate') && steps.includes('access'))
+  if (properties.includes('authenticate') && steps.includes('access'))
     notes.push('authenticate is not called here: it may refuse with a status of its own');
-  if (says.includes('formatError') && status >= 400)
+  if (properties.includes('formatError') && status >= 400)
     notes.push('formatError makes the body, and may change the status');
-  if (question.user !== undefined && !says.includes('authenticate'))
+  if (question.user !== undefined && !properties.includes('authenticate'))
     notes.push('no service file has authenticate, so --user changes nothing');
   if (group?.strict === 'service' && /^(?:ROUTE_NOT_FOUND|METHOD_NOT_ALLOWED)$/.test(errorCode ?? ''))
     notes.push(`${group.group} is strict because ${inspection.service?.file} says so`);
   if (handler !== undefined)
     notes.push(`the credential ${JSON.stringify(application)} sends every request to the group ${handler}`);
-  if (called && inspection.providers === 0 && route?.target.startsWith('identity.')) {
+  if (isCalled && inspection.providers === 0 && route?.target.startsWith('identity.')) {
     notes.push('no identity provider is configured, so it answers 503');
   }
   if (verdict.isHeaderValue)
     notes.push('no credential has this id, so --authorization is used as the value of the header');
-  if (!called && status === 200 && question.target !== '*')
+  if (!isCalled && status === 200 && question.target !== '*')
     notes.push('an OPTIONS without Authorization is a preflight');
   return notes;
 }

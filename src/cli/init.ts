@@ -30,7 +30,7 @@ interface Manifest {
 }
 
 const EXAMPLE = 'examples/smallest';
-const COPIED = ['tsconfig.json', 'AGENTS.md'];
+const COPIED_FILES = ['tsconfig.json', 'AGENTS.md'];
 /**
  * Files for a project without controllers. In a project that already has controllers, these files would change what the
  * project serves.
@@ -42,14 +42,13 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
   const name = nameOf(folder);
   const manifest = manifestOf(name, folder);
   const specifier = manifest.dependencies.gatefold ?? '';
-  // `docker build` reads only this folder. So a gatefold package from another folder of this disk is packed into this
-  // folder.
+  // `docker build` reads only this folder. So a gatefold that comes from another folder is packed into this one.
   const localPackage =
     flags.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
   const files: [path: string, text: string][] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
-    ...[...COPIED, ...(hasControllers(folder) ? [] : STARTER_FILES)].map((path): [string, string] => [
+    ...[...COPIED_FILES, ...(hasControllers(folder) ? [] : STARTER_FILES)].map((path): [string, string] => [
       path,
       readPackageFile(`${EXAMPLE}/${path}`),
     ]),
@@ -60,7 +59,7 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
   const created: string[] = [];
   const existing: string[] = [];
   for (const [path, text] of files) (makeFile(join(folder, path), text) ? created : existing).push(path);
-  const missing = existing.includes('package.json') ? missingIn(join(folder, 'package.json'), manifest) : [];
+  const missing = existing.includes('package.json') ? missingFields(join(folder, 'package.json'), manifest) : [];
   const commands = [
     ...(folder === io.cwd ? [] : [`cd ${quoted(operand)}`]),
     ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quoted).join(' ')}`]),
@@ -94,7 +93,7 @@ function manifestOf(name: string, folder: string): Manifest {
   const manifest: Manifest = { ...JSON.parse(readPackageFile(`${EXAMPLE}/package.json`)), name };
   manifest.dependencies.gatefold = ownSpecifier(folder);
   if (typescriptSupport() !== 'node') {
-    // TypeScript needs tsx here, because this Node does not run TypeScript by itself.
+    // This Node does not run TypeScript by itself, so the project gets tsx.
     const { devDependencies } = JSON.parse(readPackageFile('package.json')) as {
       devDependencies: Record<string, string>;
     };
@@ -106,21 +105,21 @@ function manifestOf(name: string, folder: string): Manifest {
 }
 
 /**
- * Returns the specifier with which the new project installs the gatefold that is running now. The specifier names one
- * of these:
+ * Returns the npm specifier of the gatefold that is running now, for the new project to install. It is one of these:
  * - the checkout of gatefold
  * - the tarball from which gatefold was installed
  * - the version of gatefold in the registry
  */
 function ownSpecifier(folder: string): string {
-  const own = packagePath();
-  const modules = dirname(own);
-  if (basename(modules) !== 'node_modules') return fileSpecifier(relative(folder, own) || '.');
+  const ownFolder = packagePath();
+  const parentFolder = dirname(ownFolder);
+  if (basename(parentFolder) !== 'node_modules') return fileSpecifier(relative(folder, ownFolder) || '.');
   const { version } = JSON.parse(readPackageFile('package.json')) as { version: string };
   try {
-    const { packages } = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8'));
+    const { packages } = JSON.parse(readFileSync(join(parentFolder, '.package-lock.json'), 'utf8'));
     const { resolved } = packages['node_modules/gatefold'] as { resolved?: string };
-    if (resolved?.startsWith('file:')) return fileSpecifier(resolve(modules, '..', resolved.slice('file:'.length)));
+    if (resolved?.startsWith('file:'))
+      return fileSpecifier(resolve(parentFolder, '..', resolved.slice('file:'.length)));
   } catch {
     // The file is missing or different when another tool than npm has installed gatefold.
   }
@@ -156,7 +155,7 @@ function makeFile(path: string, text: string): boolean {
 }
 
 /** Returns the operands of `npm pkg set` that add what the project needs and this package.json lacks. */
-function missingIn(path: string, wanted: Manifest): string[] {
+function missingFields(path: string, wanted: Manifest): string[] {
   let existing: Record<string, unknown>;
   try {
     existing = Object(JSON.parse(readSource(path)));

@@ -1,5 +1,5 @@
-// The process that inspection.ts forks. The process loads the folder with the server's own loader, and lists every
-// operation. If the job has a question about a request, the process also answers the question. Then the process ends.
+// The process that inspection.ts forks. It loads the controllers with the server's own loader, and lists every
+// operation. If the job has a question about a request, the process also answers the question. Then it ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
@@ -28,12 +28,12 @@ export function runInspection(): void {
     try {
       const inspection = await inspect(job);
       const thrown = await Promise.all(faults);
-      end({
+      sendLast({
         kind: 'done',
         inspection: { ...inspection, faults: thrown.map(({ reason, at }) => ({ reason, ...authorsPlace(at) })) },
       });
     } catch (error) {
-      end({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
+      sendLast({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
     }
   });
   send({ kind: 'ready' });
@@ -52,18 +52,18 @@ async function inspect({
   const groups = createGroups({ dir, log, loadTimeout, usesCaches: true, onService: (state) => states.push(state) });
   const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
   send({ kind: 'loaded' });
-  const placed = loads.map((load) => {
+  const loadsWithPaths = loads.map((load) => {
     const { at, ...withoutPlace } = load;
     return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file) };
   });
-  const [serviceLoad] = placed.filter(({ group }) => group === SERVICE);
-  const listed = placed
+  const [serviceLoad] = loadsWithPaths.filter(({ group }) => group === SERVICE);
+  const loadedGroups = loadsWithPaths
     .filter(({ group }) => group !== SERVICE)
     .map((load): LoadedGroup => ({ ...load, ...methodsOf(load.ok ? (groups.find(load.group) as Group) : undefined) }));
   const [state = { kind: 'none' } as const] = states;
   const service = state.kind === 'loaded' ? state.service : undefined;
   return {
-    groups: listed,
+    groups: loadedGroups,
     service: serviceLoad && { ...serviceLoad, ...(service && outlineService(service)) },
     providers: countProviders(settings.dataDir),
     verdict: question && (await askApp(question, { settings, groups, state })),
@@ -73,7 +73,7 @@ async function inspect({
   };
 }
 
-function outlineService(service: LoadedService): Pick<InspectedService, 'says' | 'lacksSchemes'> {
+function outlineService(service: LoadedService): Pick<InspectedService, 'properties' | 'lacksSchemes'> {
   const { strict, folders, authenticate, formatError, cors, keyHeader, headers, refusesUnchecked, close } = service;
   const schemes = Object.keys(service.securitySchemes);
   const access = outlineAccess(service.access);
@@ -91,14 +91,14 @@ function outlineService(service: LoadedService): Pick<InspectedService, 'says' |
     [close !== undefined, 'close'],
   ];
   return {
-    says: facts.flatMap(([isSaid, text]) => (isSaid ? [text] : [])),
+    properties: facts.flatMap(([isSet, text]) => (isSet ? [text] : [])),
     lacksSchemes: authenticate !== undefined && schemes.length === 0,
   };
 }
 
 /**
- * Returns the place of a mistake in the author's code. A retried import adds a query to the path, which is removed. A
- * place in Gatefold's own code is left out.
+ * Returns the place of a mistake in the author's code, without the query that a retried import adds to the path. Leaves
+ * a place in Gatefold's own code out.
  */
 function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
@@ -140,6 +140,6 @@ function send(message: FromInspection): void {
 /**
  * Sends the last message and exits. Without the exit, timers and sockets of controllers would keep the process running.
  */
-function end(message: FromInspection): void {
+function sendLast(message: FromInspection): void {
   process.send?.(message, undefined, {}, () => process.exit(0));
 }

@@ -1,5 +1,5 @@
 // Loads the controllers folder in another process. So a controller that exits, blocks or fills the memory does not harm
-// the command. The next attempt skips the file of that controller, as the supervisor does.
+// the command. The next attempt skips the file of that controller, as the supervisor of a service does.
 import { fork } from 'node:child_process';
 import { describeFailure } from '../base/failure.ts';
 import type { Settings } from '../base/settings.ts';
@@ -26,7 +26,7 @@ export interface Job {
 
 export interface ListedOperation {
   readonly name: string;
-  /** The parts of its requests that are checked, or the reason why nothing is checked. */
+  /** The parts of a request that are checked, or the reason why nothing is checked. */
   readonly contract?: ContractOutline | undefined;
   /** The callers that the operation accepts, in words. `access` is undefined when anyone may call the operation. */
   readonly access?: string | undefined;
@@ -48,8 +48,8 @@ export interface LoadedGroup extends GroupLoad {
 export interface InspectedService extends GroupLoad {
   /** The absolute path of the file. */
   readonly path: string;
-  /** The properties that the file sets, in words. `says` is undefined when the file does not load. */
-  readonly says?: readonly string[];
+  /** The properties that the file sets, in words; undefined when the file does not load. */
+  readonly properties?: readonly string[];
   /** Whether the file has `authenticate` but declares no security scheme for users. */
   readonly lacksSchemes?: boolean;
 }
@@ -78,10 +78,7 @@ type Outcome = { readonly inspection: Inspection } | { readonly file: string; re
 
 /** Milliseconds that one controller may take to load. */
 const LOAD_TIMEOUT = 10_000;
-/**
- * The longest time, in milliseconds, until the process must be ready. The start takes less, even with a TypeScript
- * loader on a busy machine.
- */
+/** Milliseconds after which the process must be ready. It needs less, even with tsx on a busy machine. */
 const BOOT_TIMEOUT = 60_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -122,17 +119,17 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
   const child = fork(entryPath('cli'), [INSPECTION], { env: { ...env }, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
   return new Promise<Outcome>((resolve, reject) => {
     let file: string | undefined;
-    let done: Inspection | undefined;
+    let result: Inspection | undefined;
     let isHung = false;
-    let timer = setTimeout(hang, BOOT_TIMEOUT);
+    let timer = setTimeout(killHung, BOOT_TIMEOUT);
     for (const signal of SIGNALS) process.once(signal, killBoth);
     child.on('message', (message: FromInspection) => {
       clearTimeout(timer);
-      timer = setTimeout(hang, 2 * job.loadTimeout);
+      timer = setTimeout(killHung, 2 * job.loadTimeout);
       if (message.kind === 'ready') child.send(job, () => {});
       else if (message.kind === 'loading') file = message.file;
       else if (message.kind === 'loaded') file = undefined;
-      else if (message.kind === 'done') done = message.inspection;
+      else if (message.kind === 'done') result = message.inspection;
       else reject(new Refused(message.message));
     });
     child.once('error', reject);
@@ -140,7 +137,7 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     child.once('close', (code, signal) => {
       clearTimeout(timer);
       for (const name of SIGNALS) process.off(name, killBoth);
-      if (done !== undefined) return resolve({ inspection: done });
+      if (result !== undefined) return resolve({ inspection: result });
       const ending = isHung
         ? 'it blocks the process'
         : signal === null
@@ -154,14 +151,14 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
       );
     });
 
-    /** Kills the child, too. Otherwise an endless loop in the child would continue after the command has ended. */
+    /** Kills the child, then this process. A child in an endless loop would otherwise outlive the command. */
     function killBoth(signal: NodeJS.Signals): void {
       child.kill('SIGKILL');
       process.kill(process.pid, signal);
     }
 
-    function hang(): void {
-      isHung = done === undefined;
+    function killHung(): void {
+      isHung = result === undefined;
       child.kill('SIGKILL');
     }
   });

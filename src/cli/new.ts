@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { plain, shortPlace } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
-import { groupNameOf, pageOf, SERVICE } from '../base/page-name.ts';
+import { groupInUrl, groupNameOf, SERVICE } from '../base/page-name.ts';
 import { readSource } from '../base/source-file.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../groups/naming.ts';
@@ -46,7 +46,7 @@ async function run({
   const rows = routesWith(docs, basePath, mcp);
   const routes = listRoutes([controller], rows);
   const shadowed = findShadowed([controller], rows).map(
-    ({ verb, path: url, row }) => `  ${verb} ${url}  is taken by the explicit route to ${row.target}`,
+    ({ verb, path: url, takenBy }) => `  ${verb} ${url}  is taken by the explicit route to ${takenBy.target}`,
   );
   const urls = routes.filter(({ kind, methods }) => kind === 'group' && methods !== 'any');
   const lines = urls.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);
@@ -77,15 +77,13 @@ function parseGroup(page: string): string {
       `${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -; a folder before it, as in v2/order, is in lower case`,
     );
   }
-  const shorter = /^(.+)Controller$/.exec(group)?.[1];
-  if (shorter !== undefined) throw new UsageError(`${page} is the name of a class: the group is ${pageOf(shorter)}`);
+  const groupOfClass = /^(.+)Controller$/.exec(group)?.[1];
+  if (groupOfClass !== undefined)
+    throw new UsageError(`${page} is the name of a class: the group is ${groupInUrl(groupOfClass)}`);
   return group;
 }
 
-/**
- * Returns the reason why the new file of a group would not serve, or would be in conflict with another controller.
- * Returns undefined when there is no such reason.
- */
+/** Returns why the new file would not serve, or would conflict with another controller; undefined when it is fine. */
 function findRival(group: string, dir: string): string | undefined {
   const folder = group.includes('/') ? group.slice(0, group.indexOf('/')) : undefined;
   const listing = listControllers(dir, listFolders(dir));
@@ -93,8 +91,8 @@ function findRival(group: string, dir: string): string | undefined {
   if (twin !== undefined) return `${twin} already serves that group`;
   const owner = folder && listing.get(groupNameOf(folder) ?? '');
   if (owner) return `${owner} serves the URLs of that folder`;
-  const double = findTwin(group, listing);
-  return double && `the operations of ${double} have the same ids in the document`;
+  const groupWithSameIds = findTwin(group, listing);
+  return groupWithSameIds && `the operations of ${groupWithSameIds} have the same ids in the document`;
 }
 
 /**
@@ -111,14 +109,14 @@ function mentionsFolders(dir: string): boolean {
 }
 
 /** Names that the source of every new controller already uses. */
-const TAKEN = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
+const USED_NAMES = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
 
 function sourceOf(group: string, basePath: string): string {
-  const page = pageOf(group);
+  const page = groupInUrl(group);
   const url = `${basePath}/${page}`;
   // The name of a class has neither a folder nor a dash.
-  const word = group.slice(group.indexOf('/') + 1).replaceAll('-', '_');
-  const type = TAKEN.has(word) ? `${word}Item` : word;
+  const className = group.slice(group.indexOf('/') + 1).replaceAll('-', '_');
+  const type = USED_NAMES.has(className) ? `${className}Item` : className;
   return `// ${url}
 import { type ControllerParams, HttpError, type Int, Reply } from 'gatefold';
 
@@ -131,7 +129,7 @@ interface ${type} extends New${type} {
   id: Int;
 }
 
-export default class ${word}Controller {
+export default class ${className}Controller {
   /** GET ${url}?name=Ada */
   'GET'({ name }: { name?: string }): ${type}[] {
     return name === undefined ? [] : [{ id: 7, name }];

@@ -10,7 +10,7 @@ export const command: Command = {
   run,
 };
 
-/** Exits with 1 where a group does not load, because the document then lacks that group. */
+/** The exit code is 1 when a group does not load, because the document lacks that group. */
 async function run({ settings, io }: Call): Promise<Answer> {
   const { document, groups, service } = await inspectFolder(settings, io, { wantsDocument: true });
   const broken = [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);

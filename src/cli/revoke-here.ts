@@ -1,7 +1,7 @@
 // `gatefold credentials revoke --here` revokes a credential on this machine alone, without the store. The command
-// writes the revocation into a list. The store-host, the process that connects this machine to the store, reads this
-// list regularly. The command also edits the replica, the copy of the table on this machine. So the revocation is valid
-// at once, even when the store-host does not run.
+// writes the revocation into a list, which the process that connects this machine to the store reads regularly. The
+// command also edits this machine's copy of the credentials table. So the revocation is valid at once, even when that
+// process does not run.
 import { existsSync } from 'node:fs';
 import type { RawRow } from '../credentials/table/table.ts';
 import { readRevokedHere, writeRevokedHere } from '../credentials/write/revoked-here.ts';

@@ -1,7 +1,7 @@
 // `gatefold routes` lists every URL that leads to an operation: first the explicit routes, then the routes of each
 // group. The router of the server decides which route takes a request, so this file repeats no rule of the router.
 import { alignColumns, shortPlace } from '../base/ink.ts';
-import { pageOf } from '../base/page-name.ts';
+import { groupInUrl } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
 import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../groups/group-routes.ts';
@@ -27,7 +27,7 @@ export interface ListedRoute {
   readonly group?: string;
   readonly operation: string;
   readonly file?: string;
-  /** The parts of its requests that are checked, or the reason why nothing is checked. */
+  /** The parts of a request that are checked, or the reason why nothing is checked. */
   readonly contract?: ContractOutline | undefined;
   /** The callers that the operation accepts, in words. `access` is undefined when anyone may call the operation. */
   readonly access?: string | undefined;
@@ -111,7 +111,7 @@ export interface Shadowed {
   readonly path: string;
   readonly operation: string;
   /** The explicit route that takes the request. */
-  readonly row: Route;
+  readonly takenBy: Route;
 }
 
 /** Finds the requests that would reach an operation, if an explicit route did not take them. */
@@ -121,8 +121,9 @@ export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Ro
     groups.flatMap((group) =>
       addressesOf(group, prefix).flatMap(({ operation, methods, path }) =>
         (methods === 'any' ? VERBS : methods).flatMap((verb): Shadowed[] => {
-          const row = firstMatch(router.resolve(path).matches, verb)?.route;
-          return row === undefined || row.target === 'gateway.index' ? [] : [{ verb, path, operation, row }];
+          const takenBy = firstMatch(router.resolve(path).matches, verb)?.route;
+          if (takenBy === undefined || takenBy.target === 'gateway.index') return [];
+          return [{ verb, path, operation, takenBy }];
         }),
       ),
     ),
@@ -130,13 +131,13 @@ export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Ro
 }
 
 interface Prefix {
-  /** The base path with a slash at its end, such as `/api/`. */
+  /** The part of the path before the name of the group, such as `/api/`. */
   readonly prefix: string;
   /** Whether further segments may follow the name of the group. */
   readonly takesMore: boolean;
 }
 
-/** Returns the part of each gateway route that comes before the name of the group, such as `/api/`. */
+/** Returns the prefixes of the gateway routes, which are the explicit routes that lead to the groups. */
 function prefixesOf(routes: readonly Route[]): Prefix[] {
   return routes
     .filter(({ path, target }) => target === 'gateway.index' && /\{(?:params|page)\}$/.test(path))
@@ -150,22 +151,19 @@ interface Address {
   readonly path: string;
 }
 
-/**
- * Returns the addresses of the operations of a group. The addresses of the bare group, which have no further segment,
- * come first.
- */
+/** Returns the addresses of a group's operations. Those of the bare group, without a further segment, come first. */
 function addressesOf(group: LoadedGroup, { prefix, takesMore }: Prefix): Address[] {
-  const base = `${prefix}${pageOf(group.group)}`;
+  const base = `${prefix}${groupInUrl(group.group)}`;
   const routes = routesOf(group);
   const isStrict = group.strict !== undefined || routes.length > 0;
   const names = group.operations.map(({ name }) => name);
-  const bare = names.flatMap((operation): Address[] => {
+  const bareAddresses = names.flatMap((operation): Address[] => {
     const route = routes.find(({ name, segments }) => name === operation && segments.length === 0);
     const byVerb = VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === operation);
     const methods = route === undefined ? byVerb : methodsOf(route, routes);
     return methods.length === 0 ? [] : [{ operation, methods, path: base }];
   });
-  const below = names.flatMap((operation): Address[] => {
+  const longerAddresses = names.flatMap((operation): Address[] => {
     const route = routes.find(({ name }) => name === operation);
     if (route === undefined) return [{ operation, methods: isStrict ? ['POST'] : 'any', path: `${base}/${operation}` }];
     if (route.segments.length === 0) return [];
@@ -173,21 +171,23 @@ function addressesOf(group: LoadedGroup, { prefix, takesMore }: Prefix): Address
       { operation, methods: methodsOf(route, routes), path: `${base}/${operation.slice(operation.indexOf(' ') + 1)}` },
     ];
   });
-  return takesMore ? [...bare, ...below] : bare;
+  return takesMore ? [...bareAddresses, ...longerAddresses] : bareAddresses;
 }
 
 function listGroup(group: LoadedGroup, prefix: Prefix, router: Router): ListedRoute[] {
   return addressesOf(group, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
     const { matches } = router.resolve(path);
     if (methods === 'any') {
-      const above = matches.filter(({ route }) => route.target !== 'gateway.index');
-      if (above.some(({ route }) => route.methods === 'any')) return [];
-      const except = [...new Set(above.flatMap(({ route }) => route.methods))];
+      const explicitMatches = matches.filter(({ route }) => route.target !== 'gateway.index');
+      if (explicitMatches.some(({ route }) => route.methods === 'any')) return [];
+      const except = [...new Set(explicitMatches.flatMap(({ route }) => route.methods))];
       return [{ ...entry(group, operation, 'any', path), ...(except.length === 0 ? {} : { except }) }];
     }
-    const left = methods.filter((verb) => firstMatch(matches, verb)?.route.target === 'gateway.index');
-    if (left.length === 0) return [];
-    return [{ ...entry(group, operation, left, path), ...(left.includes('OPTIONS') && { needsAuthorization: true }) }];
+    const verbs = methods.filter((verb) => firstMatch(matches, verb)?.route.target === 'gateway.index');
+    if (verbs.length === 0) return [];
+    return [
+      { ...entry(group, operation, verbs, path), ...(verbs.includes('OPTIONS') && { needsAuthorization: true }) },
+    ];
   });
 }
 

@@ -15,10 +15,7 @@ export async function command(argv: readonly string[], io: CommandIo, intro = HE
   return process.exitCode === 1 ? 1 : 0;
 }
 
-/**
- * Serves for development. The function sets environment variables itself, because each kind of shell sets them in
- * another way.
- */
+/** Serves for development. Sets the variables of that mode, because each kind of shell sets variables differently. */
 export async function dev(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   process.env.NODE_ENV = 'development';
   process.env.WORKERS ||= '1';

@@ -57,7 +57,7 @@ export const command: CommandGroup = {
   commands: [INIT, STATUS, IMPORT, EXPORT],
 };
 
-function open<T>({ settings }: Call, work: (store: PostgresStore) => Promise<T>): Promise<T> {
+function withConfiguredStore<T>({ settings }: Call, work: (store: PostgresStore) => Promise<T>): Promise<T> {
   if (settings.store === undefined)
     throw new Refused('STORE is not set, so the files of the data folder are used; set it to postgres://…');
   return withStore(settings, work);
@@ -65,12 +65,12 @@ function open<T>({ settings }: Call, work: (store: PostgresStore) => Promise<T>)
 
 async function init(call: Call): Promise<Answer> {
   if (call.flags.has('print')) return { json: { sql: SCHEMA.trim() }, text: SCHEMA.trim() };
-  await open(call, (store) => retryWhileAway(store.init));
+  await withConfiguredStore(call, (store) => retryWhileAway(store.init));
   return { json: { prepared: true }, text: 'The store is prepared: schema gatefold.' };
 }
 
 async function status(call: Call): Promise<Answer> {
-  return open(call, async (store) => {
+  return withConfiguredStore(call, async (store) => {
     const { version, rows, machines, clock, standbys, writable } = await describeStore(store, call.settings.storeKey);
     const lines = [
       `version:  ${version}`,
@@ -97,17 +97,17 @@ export interface StoreDescription {
   readonly clock: number;
   readonly machines: readonly { readonly name: string; readonly seconds: number }[];
   /**
-   * The reason why STORE_KEY does not open the session key. `keyFailure` is undefined when STORE_KEY opens the key, or
-   * when there is nothing to open.
+   * The reason why STORE_KEY does not decrypt the session key in the store. Undefined when it does, or when there is
+   * nothing to decrypt.
    */
   readonly keyFailure: string | undefined;
 }
 
-/** @param keys the keys of STORE_KEY; when the list is empty, the session key is not opened */
+/** @param keys the keys of STORE_KEY; when the list is empty, the session key is not decrypted */
 export async function describeStore(store: PostgresStore, keys: readonly string[]): Promise<StoreDescription> {
   const { version, entries } = await store.read('keys');
   const sealed = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY)?.value;
-  const before = Date.now();
+  const askedAt = Date.now();
   const [facts] = await store.query(
     `select extract(epoch from clock_timestamp())::float8 as clock, current_setting('transaction_read_only') as read_only,
       current_setting('synchronous_standby_names') as standbys`,
@@ -121,7 +121,7 @@ export async function describeStore(store: PostgresStore, keys: readonly string[
     rows: entries.size,
     writable: facts?.read_only === 'off',
     standbys: String(facts?.standbys ?? ''),
-    clock: Math.round(Number(facts?.clock) - (before + Date.now()) / 2000),
+    clock: Math.round(Number(facts?.clock) - (askedAt + Date.now()) / 2000),
     machines: machines.map(({ name, seconds }) => ({ name: String(name), seconds: Number(seconds) })),
     keyFailure: sealed === undefined || keys.length === 0 ? undefined : failureToOpen(keys, sealed),
   };
@@ -140,7 +140,7 @@ async function importFolder(call: Call): Promise<Answer> {
   const { settings, operands, io, flags } = call;
   const folder = operands[0] === undefined ? settings.dataDir : resolve(io.cwd, operands[0]);
   const rows = (await createFileStore(folder).read('keys')).entries;
-  return open(call, async (store) => {
+  return withConfiguredStore(call, async (store) => {
     const { version, entries } = await store.read('keys');
     if (entries.size > 0 && !flags.has('merge'))
       throw new Refused(`The store has ${entries.size} rows; --merge adds the ones that it lacks`);
@@ -167,7 +167,7 @@ async function exportFolder(call: Call): Promise<Answer> {
   const { settings, operands, io } = call;
   const folder = resolve(io.cwd, operands[0] ?? '');
   if (existsSync(tablePath(folder))) throw new Refused(`${tablePath(folder)} exists; name a new folder`);
-  return open(call, async (store) => {
+  return withConfiguredStore(call, async (store) => {
     const { entries } = await store.read('keys');
     makeFolder(folder, 0o700);
     const file = createFileStore(folder);

@@ -43,7 +43,7 @@ async function readText(settings: TableSettings): Promise<string> {
 /**
  * Opens the store for one command.
  *
- * @throws Refused with the reason, when the store is away
+ * @throws Refused with the reason, when the store cannot be used
  */
 export async function withStore<T>(
   { controllersDir, store: address }: Pick<Settings, 'controllersDir' | 'store'>,

@@ -1,4 +1,4 @@
-// `gatefold types`: writes the declarations of all operations for a front end, and checks that a written file is
+// `gatefold types`: writes the declarations of all operations for a front end, or checks whether a written file is
 // current. docs/declarations.ts makes the text.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -21,8 +21,8 @@ export const command: Command = {
 };
 
 async function run({ settings, io, options: { out }, flags }: Call): Promise<Answer> {
-  const isCheck = flags.has('check');
-  if (isCheck && out === undefined) throw new UsageError('--check needs --out FILE');
+  const isCheckOnly = flags.has('check');
+  if (isCheckOnly && out === undefined) throw new UsageError('--check needs --out FILE');
   const { declarations, groups } = await inspectFolder(settings, io, { wantsTypes: true });
   const broken = groups.find(({ ok }) => !ok);
   if (broken !== undefined) throw new Refused(`${brokenPlace(broken, io.cwd)} does not load: ${broken.error}`);
@@ -32,7 +32,7 @@ async function run({ settings, io, options: { out }, flags }: Call): Promise<Ans
     return { json: { text, unknown: untypedOperations }, text: text.trimEnd(), complaints: untypedOperations };
   const path = resolve(io.cwd, out);
   const isCurrent = readOrEmpty(path) === text;
-  if (isCheck && !isCurrent) throw new Refused(`${out} is out of date. Run: gatefold types --out ${out}`);
+  if (isCheckOnly && !isCurrent) throw new Refused(`${out} is out of date. Run: gatefold types --out ${out}`);
   if (!isCurrent) write(path, text);
   return {
     json: { file: path, changed: !isCurrent, unknown: untypedOperations },

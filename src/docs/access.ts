@@ -4,7 +4,7 @@
 // - the answers to callers who may not call the operation
 // http/caller-check.ts refuses such callers at run time.
 import type { LoadedService } from '../groups/service-file.ts';
-import { KEY_HEADER_SCHEME, KEY_SCHEME, rulesOf } from '../service/access.ts';
+import { BEARER_SCHEME, KEY_HEADER_SCHEME, rulesOf } from '../service/access.ts';
 import type { DocumentedOperation } from './openapi.ts';
 
 type Access = DocumentedOperation['settings']['access'];
@@ -26,7 +26,7 @@ export function createAccessWriter(
 ): AccessWriter {
   const { authenticate, securitySchemes = {}, keyHeader } = service ?? {};
   const keySchemes = {
-    [KEY_SCHEME]: { type: 'http', scheme: 'bearer', description: 'The credential of a registered application' },
+    [BEARER_SCHEME]: { type: 'http', scheme: 'bearer', description: 'The credential of a registered application' },
     ...(keyHeader !== undefined && {
       [KEY_HEADER_SCHEME]: {
         type: 'apiKey',

@@ -1,7 +1,7 @@
 // Creates the OpenAPI 3.1 document of all groups from their contracts and their `static operations`. The document can
 // contain undefined, which `JSON.stringify` leaves out. operation-object.ts describes each operation.
-import { pageOf } from '../base/page-name.ts';
-import { idOf, methodOf, namesOf } from '../base/route-name.ts';
+import { groupInUrl } from '../base/page-name.ts';
+import { methodOf, namesOf, operationIdOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
 import type { Group, Operation } from '../groups/operations.ts';
@@ -54,7 +54,7 @@ export function createDocument(
 ): OpenApiDocument {
   const [server, prefix] = basePath === '/api' ? ['/', '/api'] : [basePath || '/', ''];
   const ordered = groups
-    .map((group) => ({ ...group, groupInUrl: pageOf(group.name) }))
+    .map((group) => ({ ...group, groupInUrl: groupInUrl(group.name) }))
     .sort((a, b) => (a.groupInUrl < b.groupInUrl ? -1 : 1));
   const components = createComponents(service?.formatError === undefined ? Object.keys(ENVELOPE_SCHEMAS) : []);
   const access = createAccessWriter(service);
@@ -80,7 +80,7 @@ export function createDocument(
       });
       const methods = paths[endpoint.path] ?? {};
       methods[endpoint.verb.toLowerCase()] = {
-        operationId: reserveId(`${groupInUrl.replace('/', '_')}_${idOf(operation.name)}`, ids),
+        operationId: reserveId(`${groupInUrl.replace('/', '_')}_${operationIdOf(operation.name)}`, ids),
         tags: [groupInUrl],
         ...description,
       };

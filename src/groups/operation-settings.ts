@@ -5,7 +5,7 @@
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject, isProxy } from 'node:util/types';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
-import { isBoolean, isText } from '../base/values.ts';
+import { isBoolean, isNonEmptyText } from '../base/values.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import { ACCESS_FORM, isAccess } from '../service/access.ts';
 
@@ -36,7 +36,7 @@ const PROPERTIES: Readonly<
     'a status from 200 to 299 whose answer has a body',
   ],
   unchecked: [isBoolean, 'true or false'],
-  summary: [isText, 'a text'],
+  summary: [isNonEmptyText, 'a text'],
   hidden: [isBoolean, 'true or false'],
   tool: [
     (value) => isBoolean(value) || (typeof value === 'string' && TOOL_NAME.test(value)),

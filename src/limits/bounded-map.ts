@@ -1,5 +1,5 @@
-// A map with a maximum size. When the map is full, it drops entries that have not been used for longest. The entries
-// are in two halves, a young and an old one. Nearly all reads find their entry in the young half, and such a read costs
+// A map with a maximum size. When the map is full, it drops the entries that were used longest ago. The entries are in
+// two halves, a young and an old one. Nearly all reads find their entry in the young half, and such a read costs
 // one look-up and no reordering.
 
 export interface BoundedMap<V> {

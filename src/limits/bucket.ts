@@ -1,5 +1,5 @@
-// A token bucket, and the name of the caller that it belongs to. A bucket gains tokens at the rate, up to the burst.
-// Each request takes one token. The number of tokens can be negative. The caller then has to wait for longer.
+// A token bucket, and the key of the caller that it belongs to. A bucket gains tokens at the rate, up to the burst. A
+// request takes one token. The number of tokens can be negative: the caller then has to wait for longer.
 import { hash } from '../base/builtins.ts';
 import type { Rate } from '../base/rate.ts';
 
@@ -11,15 +11,15 @@ export interface Bucket {
 
 /** Maximum number of callers whose tokens a process stores. Each takes some 300 bytes, so all take 30 MB at most. */
 export const MAX_CALLERS = 100_000;
-/** Maximum characters of a caller's name. The end of a longer name is replaced by a digest of the name. */
+/** Maximum characters of a key. The end of a longer key is replaced by a digest of the key. */
 const MAX_CALLER_LENGTH = 200;
 /** Characters of a SHA-256 digest in base64url. */
 const DIGEST_LENGTH = 43;
 
-export function callerName(kind: string, who: string): string {
-  const name = `${kind} ${who}`;
-  if (name.length <= MAX_CALLER_LENGTH) return name;
-  return name.slice(0, MAX_CALLER_LENGTH - DIGEST_LENGTH) + hash('sha256', name, 'base64url');
+export function callerKey(kind: string, name: string): string {
+  const key = `${kind} ${name}`;
+  if (key.length <= MAX_CALLER_LENGTH) return key;
+  return key.slice(0, MAX_CALLER_LENGTH - DIGEST_LENGTH) + hash('sha256', key, 'base64url');
 }
 
 export function fullBucket({ burst }: Rate, now: number): Bucket {

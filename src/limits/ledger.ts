@@ -1,6 +1,6 @@
-// The supervisor's half of rate limiting. The ledger holds the tokens of each caller, and subtracts the tokens that all
-// workers have spent. The ledger lives as long as the supervisor, so a reload of the folder resets no limit. If
-// machines share their rates (shared-rates.ts), each reply of the store replaces the tokens here.
+// The supervisor's half of rate limiting: the ledger. It holds the tokens of each caller, and subtracts the tokens that
+// the workers report as spent. The ledger lives as long as the supervisor, so a reload of the controllers resets no
+// limit. If machines share their rates (shared-rates.ts), each reply of the store replaces tokens of the ledger.
 import type { Rate } from '../base/rate.ts';
 import { createBoundedMap } from './bounded-map.ts';
 import { type Bucket, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
@@ -10,8 +10,8 @@ export interface Ledger {
   /**
    * Subtracts the tokens that a worker reports as spent.
    *
-   * @returns the balances of the reported callers. An empty report comes from a new worker: the reply then has the
-   *   balances of callers that have less than half of their burst
+   * @returns the tokens that the reported callers have left. A new worker sends an empty report, and gets the balances
+   *   of the callers that have less than half of their burst
    */
   spend(spendings: readonly Spending[]): Balance[];
   /**
@@ -36,11 +36,11 @@ export interface LedgerOptions {
 }
 
 /**
- * Maximum debt of a caller, as a multiple of its burst. The limit makes sure that an error locks nobody out for long.
+ * Maximum debt of a caller (negative tokens), as a multiple of its burst. So an error locks nobody out for long.
  */
 const MAX_DEBT = 2;
 /**
- * Maximum number of balances in the reply to a new worker. The worker gets each other balance when its caller calls.
+ * Maximum balances in the reply to a new worker. The worker gets any other balance after a request of the caller.
  */
 const MAX_INITIAL_BALANCES = 1000;
 
@@ -55,21 +55,21 @@ export function createLedger({ now = () => performance.now(), divisor = () => 1 
       accounts.set(caller, account);
     }
     account.rate = rate;
-    refill(account, ownPart(rate), time);
+    refill(account, machineShare(rate), time);
     account.tokens = Math.max(-MAX_DEBT * burst, account.tokens - spent);
     return [caller, account.tokens, count, seconds, burst];
   }
 
-  function ownPart(rate: Rate): Rate {
-    const parts = divisor();
-    return parts === 1 ? rate : { ...rate, count: rate.count / parts, burst: Math.max(1, rate.burst / parts) };
+  function machineShare(rate: Rate): Rate {
+    const machines = divisor();
+    return machines === 1 ? rate : { ...rate, count: rate.count / machines, burst: Math.max(1, rate.burst / machines) };
   }
 
   function lowBalances(time: number): Balance[] {
     const balances: Balance[] = [];
     for (const [caller, account] of accounts.entries()) {
       const { count, seconds, burst } = account.rate;
-      refill(account, ownPart(account.rate), time);
+      refill(account, machineShare(account.rate), time);
       if (account.tokens < burst / 2) balances.push([caller, account.tokens, count, seconds, burst]);
       if (balances.length >= MAX_INITIAL_BALANCES) break;
     }

@@ -1,19 +1,20 @@
-// A worker's half of rate limiting. The worker decides at once, from its own memory. The worker takes the last balance
-// from the supervisor, adds the tokens gained since, and subtracts the tokens that it has spent since. A few
-// milliseconds later, the worker reports what it has spent. The supervisor replies with the balance after the requests
-// of all workers. Between two reports, two workers may spend the same token. The balance is then negative and the
-// caller has to wait, so the rate is exact over about a second.
+// A worker's half of rate limiting. Each request costs its caller a token. The worker decides at once, from its own
+// memory: it takes the balance (the tokens left) that the supervisor sent last, adds the tokens gained since, and
+// subtracts the tokens that it has spent since. A few milliseconds later, the worker reports what it has spent. The
+// supervisor replies with the balance after the requests of all workers. Between two reports, two workers can spend the
+// same token. The balance is then negative and the caller has to wait, so the rate is exact over about a second.
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
-import { type Bucket, callerName, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
+import { type Bucket, callerKey, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
 
+/** The subject of a limit. For `operation`, each caller of the operation is counted separately. */
 export type LimitKind = 'credential' | 'address' | 'operation';
 
-/** The tokens that a caller has spent in this worker since the last report. */
-export type Spending = readonly [caller: string, spent: number, ...rate: FlatRate];
-/** The tokens that a caller has left after the requests of all workers. The number may be negative. */
-export type Balance = readonly [caller: string, tokens: number, ...rate: FlatRate];
+/** The tokens that a caller has spent in this worker since the report before. */
+export type Spending = readonly [callerKey: string, spent: number, ...rate: FlatRate];
+/** The tokens that a caller has left after the requests of all workers. The number can be negative. */
+export type Balance = readonly [callerKey: string, tokens: number, ...rate: FlatRate];
 type FlatRate = readonly [count: number, seconds: number, burst: number];
 
 export interface RateLimiterOptions {
@@ -34,10 +35,10 @@ export interface RateLimiter {
   /**
    * Takes a token, or refuses the request.
    *
-   * @param caller the caller's name, unique in its kind
+   * @param name the name of the caller, unique in its kind
    * @throws HttpError RATE_LIMITED, with the headers that say when to retry
    */
-  check(kind: LimitKind, caller: string, rate: Rate): void;
+  check(kind: LimitKind, name: string, rate: Rate): void;
   /** Stores the balances that the supervisor sends in reply to a report. */
   applyBalances(balances: readonly Balance[]): void;
   /** Returns the refusals so far by kind, and the number of callers in memory. */
@@ -45,7 +46,7 @@ export interface RateLimiter {
 }
 
 interface Account extends Bucket {
-  readonly caller: string;
+  readonly callerKey: string;
   rate: Rate;
   /** Tokens that were spent and are not reported yet. */
   unreported: number;
@@ -56,8 +57,8 @@ interface Account extends Bucket {
 /** One token, minus a margin for the rounding error of adding fractions. */
 const ONE_TOKEN = 1 - 1e-6;
 /**
- * The smallest share of a balance, in tokens, that is enforced while the balance is high. A burst with fewer tokens for
- * each worker is never reported at once.
+ * The smallest share of a balance, in tokens, that is enforced while the balance is high. When a burst has fewer tokens
+ * than this for each worker, its reports are never urgent.
  */
 const SMALLEST_SHARE = 8;
 /** Milliseconds between two reports, unless one is urgent. */
@@ -80,12 +81,12 @@ export function createRateLimiter({
   function check(kind: LimitKind, name: string, rate: Rate): void {
     // The map is created on first use, because most services set no limit.
     accounts ??= createBoundedMap(MAX_CALLERS);
-    const caller = callerName(kind, name);
+    const key = callerKey(kind, name);
     const time = now();
-    let account = accounts.get(caller);
+    let account = accounts.get(key);
     if (account === undefined) {
-      account = { caller, rate, unreported: 0, spentSinceBalance: 0, ...fullBucket(rate, time) };
-      accounts.set(caller, account);
+      account = { callerKey: key, rate, unreported: 0, spentSinceBalance: 0, ...fullBucket(rate, time) };
+      accounts.set(key, account);
     }
     account.rate = rate;
     refill(account, rate, time);
@@ -101,9 +102,10 @@ export function createRateLimiter({
   }
 
   /**
-   * Says whether this worker has spent its share of the last balance. All workers see the same balance, so each worker
-   * spends only a share of the balance before the next one arrives. A share below SMALLEST_SHARE is enforced only when
-   * at most an eighth of the burst is left. So a caller with five requests an hour may send them in a row.
+   * Returns whether this worker has spent its share of the last balance: two thirds of an equal part. All workers see
+   * the same balance, so each worker spends only its share before the next balance arrives. A share below
+   * SMALLEST_SHARE is enforced only when at most an eighth of the burst is left. So a caller with five requests an hour
+   * may send them in a row.
    */
   function isBeyondShare({ tokens, spentSinceBalance, rate: { burst } }: Account): boolean {
     const balance = tokens + spentSinceBalance;
@@ -111,14 +113,14 @@ export function createRateLimiter({
     return spentSinceBalance > 0 && spentSinceBalance + 1 > share && (share >= SMALLEST_SHARE || balance <= burst / 8);
   }
 
-  /** Says whether so much of the share is spent that the worker would soon refuse requests without a new balance. */
+  /** Returns whether a quarter of an equal part is spent. Without a new balance, refusals would soon follow. */
   function isUrgent({ tokens, spentSinceBalance, rate: { burst } }: Account): boolean {
     return burst >= SMALLEST_SHARE * workers && spentSinceBalance * 4 * workers >= tokens + spentSinceBalance;
   }
 
-  /** Schedules a report: at once when it is urgent, or when REPORT_INTERVAL has passed since the last one. */
-  function scheduleReport(time: number, isUrgent: boolean): void {
-    const delay = isUrgent || time - reportedAt >= REPORT_INTERVAL ? 0 : REPORT_INTERVAL;
+  /** Schedules a report. An urgent report does not wait until REPORT_INTERVAL has passed since the report before. */
+  function scheduleReport(time: number, isAtOnce: boolean): void {
+    const delay = isAtOnce || time - reportedAt >= REPORT_INTERVAL ? 0 : REPORT_INTERVAL;
     if (delay >= scheduledDelay) return;
     scheduledDelay = delay;
     later(sendReport, delay);
@@ -131,8 +133,8 @@ export function createRateLimiter({
     isReplyDue = true;
     reportedAt = now();
     const spendings = unreportedAccounts.map(
-      ({ caller, unreported, rate: { count, seconds, burst } }): Spending => [
-        caller,
+      ({ callerKey, unreported, rate: { count, seconds, burst } }): Spending => [
+        callerKey,
         unreported,
         count,
         seconds,
@@ -150,11 +152,11 @@ export function createRateLimiter({
     applyBalances(balances) {
       const time = now();
       accounts ??= createBoundedMap(MAX_CALLERS);
-      for (const [caller, tokens, count, seconds, burst] of balances) {
-        const account = accounts.get(caller);
+      for (const [callerKey, tokens, count, seconds, burst] of balances) {
+        const account = accounts.get(callerKey);
         if (account === undefined)
-          accounts.set(caller, {
-            caller,
+          accounts.set(callerKey, {
+            callerKey,
             rate: { count, seconds, burst },
             unreported: 0,
             spentSinceBalance: 0,
@@ -180,8 +182,8 @@ function callLater(callback: () => void, milliseconds: number): void {
 }
 
 /**
- * The latest refusals, by their content. During a flood, the same refusal is used again, because creating the stack of
- * an Error is expensive.
+ * Refusals by their content. During a flood, the same refusal is thrown again, because creating the stack of an Error
+ * is slow. When the map is full, it is emptied.
  */
 const refusals = new Map<string, Error>();
 const MAX_REFUSALS = 100;

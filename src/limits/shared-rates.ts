@@ -1,7 +1,8 @@
-// Shares the rates with other machines. The ledger decides at once, as on one machine. The spent tokens go to the store
-// ten times a second in one statement, and sooner when a caller has spent many. The reply has the tokens that are left
-// after the requests of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact
-// over about a second. While the store cannot be reached, each machine enforces its own part of each rate.
+// Shares the rates with other machines. The ledger, which has the token balances of all callers on this machine,
+// answers the workers at once, without waiting for the store. The spent tokens are sent to the store ten times a second
+// in one statement, and sooner when a caller has spent many. The reply has the tokens that are left after the requests
+// of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact over about a
+// second. While the store cannot be reached, each machine enforces an equal part of each rate.
 import type { Rate } from '../base/rate.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import type { Spending } from './rate-limiter.ts';
@@ -22,20 +23,20 @@ export interface SharedRatesOptions {
 const REPORT_INTERVAL = 100;
 /** Minimum milliseconds between two reports, even when one is urgent. */
 const MIN_INTERVAL = 10;
-/** The part of a burst that may be spent before a report is urgent. */
+/** A report is urgent when a caller has spent this part of its burst since the report before. */
 const URGENT_PART = 0.25;
 /** Maximum number of callers in one statement. The others are in the next statement. */
 const CALLERS_A_REPORT = 1000;
 
 export function createSharedLedger({
-  spend,
+  spend: spendAtStore,
   machines,
   now = () => performance.now(),
   later = (callback, milliseconds) => void setTimeout(callback, milliseconds).unref(),
 }: SharedRatesOptions): Pick<Ledger, 'spend'> {
-  let isAway = false;
-  const ledger = createLedger({ now, divisor: () => (isAway ? Math.max(1, machines()) : 1) });
-  /** Tokens that callers have spent since the last report. */
+  let isStoreAway = false;
+  const ledger = createLedger({ now, divisor: () => (isStoreAway ? Math.max(1, machines()) : 1) });
+  /** Tokens that callers have spent since the report before, by the key of the caller. */
   let unreported = new Map<string, { spent: number; rate: Rate }>();
   let isReporting = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
@@ -63,16 +64,16 @@ export function createSharedLedger({
     const entries = [...unreported];
     const sent = entries.slice(0, CALLERS_A_REPORT);
     unreported = new Map(entries.slice(CALLERS_A_REPORT));
-    const tokens = await spend(
+    const tokens = await spendAtStore(
       sent.map(([caller, { spent, rate }]) => [caller, spent, rate.count, rate.seconds, rate.burst]),
     ).catch(() => undefined);
     isReporting = false;
     // While the store cannot be reached, this machine enforces its own part of each rate. So the tokens of a failed
-    // report are not reported again.
-    isAway = tokens === undefined;
+    // report are not sent again.
+    isStoreAway = tokens === undefined;
     for (const [index, [caller]] of sent.entries()) {
-      const left = tokens?.[index];
-      if (left !== undefined) ledger.replaceTokens(caller, left, unreported.get(caller)?.spent ?? 0);
+      const tokensLeft = tokens?.[index];
+      if (tokensLeft !== undefined) ledger.replaceTokens(caller, tokensLeft, unreported.get(caller)?.spent ?? 0);
     }
     if (unreported.size > 0) schedule(false);
   }

@@ -1,6 +1,6 @@
 // Describes the operations that are tools: the name, the description, the JSON Schemas, and hints that depend on the
 // method. The texts come from doc comments, and no code interprets them.
-import { pageOf } from '../base/page-name.ts';
+import { groupInUrl } from '../base/page-name.ts';
 import { methodOf, type Segment } from '../base/route-name.ts';
 import type { OperationContract } from '../contract/contract.ts';
 import type { Access } from '../controller/operations.ts';
@@ -48,13 +48,13 @@ export function describeTools(group: Group): readonly Tool[] {
 
 function describeTool(name: string, operation: Operation, group: Group): Tool {
   const contract = group.contract.operations.get(operation.name);
-  const groupInUrl = pageOf(group.name);
+  const urlName = groupInUrl(group.name);
   const endpoint = endpointOf(operation.name, group);
   const { access = 'anyone', summary = contract?.summary } = operation.settings;
   return {
     name,
     group: group.name,
-    groupInUrl,
+    groupInUrl: urlName,
     operation: operation.name,
     ...endpoint,
     access,
@@ -64,7 +64,7 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
       description: descriptionOf(
         summary,
         contract,
-        [`${endpoint.verb} /${groupInUrl}`, ...endpoint.segments.map(segmentText)].join('/'),
+        [`${endpoint.verb} /${urlName}`, ...endpoint.segments.map(segmentText)].join('/'),
       ),
       inputSchema: inputSchema({ operation, contract, endpoint, defs: group.contract.defs }),
       outputSchema: outputSchema(contract, group.contract.defs),

@@ -4,7 +4,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createRecentConnections } from '../base/recent-connections.ts';
 
 export interface ConnectionLimits {
-  /** Maximum number of connections. When one more connection arrives, the connection that was idle for longest ends. */
+  /** Maximum number of connections. One more connection ends the one whose last request is longest ago. */
   readonly maxConnections: number;
   /** Milliseconds that a client has to read an answer. */
   readonly answerTimeout: number;

@@ -1,6 +1,6 @@
 // A Prometheus histogram as plain numbers: the number of values in each bucket, and the sum of the values. A worker
-// counts values and sends them to the supervisor in pieces. A piece contains the values that were added since the last
-// piece. The supervisor adds the pieces up.
+// counts values and sends them to the supervisor in pieces. A piece contains the values that were added since the piece
+// before. The supervisor adds the pieces up.
 
 export interface Histogram {
   /** The upper bounds of the buckets, ascending. One more bucket contains the values above the last bound. */
@@ -10,7 +10,6 @@ export interface Histogram {
   sum: number;
 }
 
-/** The values that were added since the last piece. */
 export interface HistogramPiece {
   readonly buckets: readonly number[];
   readonly sum: number;

@@ -16,10 +16,10 @@ const MEASURE_INTERVAL = 100;
 export function createLoopDelay(now: () => number = () => performance.now()): LoopDelay {
   const delays = createHistogram(DELAY_BOUNDS);
   let longestDelay = 0;
-  let due = now() + MEASURE_INTERVAL;
+  let dueAt = now() + MEASURE_INTERVAL;
   const timer = setInterval(() => {
-    const delay = Math.max(0, now() - due) / 1000;
-    due = now() + MEASURE_INTERVAL;
+    const delay = Math.max(0, now() - dueAt) / 1000;
+    dueAt = now() + MEASURE_INTERVAL;
     observe(delays, delay);
     longestDelay = Math.max(longestDelay, delay);
   }, MEASURE_INTERVAL);

@@ -1,16 +1,16 @@
 // Reads the resident memory of this process. Node reads the number from a file, which fails when the process has no
-// free file descriptor. In that case the reader returns the last value. An exception in the metrics timer would make
-// the worker faulty.
+// free file descriptor. In that case the reader returns the value of the read before, because an exception in the timer
+// of the metrics would mark the worker as faulty.
 
 /** @returns a function that returns bytes, or 0 when no read has succeeded yet */
 export function createMemoryReader(read: () => number = process.memoryUsage.rss): () => number {
-  let last = 0;
+  let lastBytes = 0;
   return () => {
     try {
-      last = read();
+      lastBytes = read();
     } catch {
-      // The read has failed, so the last value is returned. The next report reads the memory again.
+      // The next call reads the memory again.
     }
-    return last;
+    return lastBytes;
   };
 }

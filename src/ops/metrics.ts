@@ -153,14 +153,14 @@ export const METRICS: readonly MetricRow[] = [
     ({ supervisor }) => single(supervisor?.notLoadable.length),
   ),
 
-  row('gatefold_credentials_rows', 'gauge', 'Rows of the live credentials table', ({ latest }) =>
+  row('gatefold_credentials_rows', 'gauge', 'Rows of the live credentials table', ({ latestReport: latest }) =>
     single(latest?.credentialRows),
   ),
   row(
     'gatefold_credentials_quarantined_rows',
     'gauge',
     'Invalid rows of the credentials table, which are not live',
-    ({ latest }) => single(latest?.quarantinedRows),
+    ({ latestReport: latest }) => single(latest?.quarantinedRows),
   ),
   row(
     'gatefold_credentials_stale_workers',
@@ -180,9 +180,14 @@ export const METRICS: readonly MetricRow[] = [
     'Failed credentials table reloads; each worker counts its own',
     ({ totals }) => single(totals.credentialReloadFailures),
   ),
-  row('gatefold_identity_providers', 'gauge', 'Identity providers in use', ({ latest }) => single(latest?.providers)),
-  row('gatefold_identity_providers_refused', 'gauge', 'Invalid rows of the identity providers', ({ latest }) =>
-    single(latest?.refusedProviders),
+  row('gatefold_identity_providers', 'gauge', 'Identity providers in use', ({ latestReport: latest }) =>
+    single(latest?.providers),
+  ),
+  row(
+    'gatefold_identity_providers_refused',
+    'gauge',
+    'Invalid rows of the identity providers',
+    ({ latestReport: latest }) => single(latest?.refusedProviders),
   ),
   row('gatefold_identity_fetches_total', 'counter', 'Requests for key sets and discovery documents', ({ totals }) =>
     single(totals.keyFetches),

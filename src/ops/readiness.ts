@@ -8,8 +8,9 @@ import type { StoreStatus } from '../store/link.ts';
 import type { ServiceStatus } from './service-status.ts';
 
 /**
- * The state of the service. In the state `service-not-loadable`, every request gets 500, because no good version of the
- * service file has loaded.
+ * The state of the service. Two states are not plain:
+ * - `service-not-loadable`: every request gets 500, because no good version of the service file has loaded.
+ * - `store-too-old`: credentials are refused, because the copy of the store's table is older than STORE_MAX_AGE.
  */
 export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping' | 'service-not-loadable' | 'store-too-old';
 
@@ -26,7 +27,7 @@ export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readines
 
 /** Builds the body of /readyz. A field is `null` when there is nothing to report. */
 export function describeReadiness(service: ServiceStatus, now: Date = new Date()): object {
-  const { supervisor, workers, latest } = service;
+  const { supervisor, workers, latestReport: latest } = service;
   const slots = new Map(workers.map(({ pid, slot }) => [pid, slot]));
   return {
     status: readinessOf(service),
@@ -66,7 +67,7 @@ function describeCredentials({
   quarantinedRows,
   quarantined,
   credentialsFailure,
-}: NonNullable<ServiceStatus['latest']>) {
+}: NonNullable<ServiceStatus['latestReport']>) {
   return {
     rows: credentialRows,
     quarantined_rows: quarantinedRows,

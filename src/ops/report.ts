@@ -1,4 +1,4 @@
-// The report that a worker sends to the supervisor once a second: counts since the last report, and the current state.
+// The report that a worker sends to the supervisor once a second: counts since its report before, and its state now.
 // Counts are differences, so the supervisor's totals stay correct when a worker ends.
 import type { Quarantined } from '../credentials/table/table.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
@@ -38,7 +38,7 @@ export interface WorkerReport extends Readonly<Record<(typeof COUNTERS)[number],
   readonly longestDelay: number;
   readonly credentialRows: number;
   readonly quarantinedRows: number;
-  /** The first quarantined rows. */
+  /** The first quarantined rows: invalid rows, which are not used. */
   readonly quarantined: readonly Pick<Quarantined, 'name' | 'reason'>[];
   /** The reason why the current table file is not in use, or '' when the file is in use. */
   readonly credentialsFailure: string;

@@ -1,7 +1,7 @@
-// Counts requests in two ways: by page, operation, verb and status (with durations and bytes), and by credential. A
-// page names the group that served the request. Each worker counts in a table and sends its counts in pieces. The
-// supervisor adds the pieces of all workers up in its own table. The size of a table is limited. The caller passes only
-// names of pages and operations that exist.
+// Counts requests in two ways: by page, operation, verb and status (with durations and bytes), and by credential. The
+// page is the group that served the request, as URLs name it. Each worker counts in a table and sends its counts in
+// pieces. The supervisor adds the pieces of all workers up in its own table. The size of a table is limited. The caller
+// passes only names of pages and operations that exist.
 import {
   addPiece,
   createHistogram,
@@ -26,7 +26,7 @@ export const OTHER = '(other)';
 const VERBS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', OTHER];
 const VERB_NUMBERS: ReadonlyMap<string, number> = new Map(VERBS.map((verb, i) => [verb, i]));
 const OTHER_VERB = VERBS.length - 1;
-/** The status of the one cell that counts all combinations beyond MAX_CELLS. */
+/** The status of the cells that count all combinations beyond MAX_CELLS: one such cell for each operation. */
 const NO_STATUS = 0;
 
 /** Maximum pairs of page and operation. All further operations are counted as one. */
@@ -48,7 +48,7 @@ export interface OperationCounts {
   readonly cells: Map<number, number>;
 }
 
-/** The requests of one operation since the last piece. */
+/** The requests of one operation since the piece before. */
 export interface OperationPiece {
   readonly page: string;
   readonly operation: string;
@@ -57,7 +57,7 @@ export interface OperationPiece {
   readonly cells: readonly (readonly [cell: number, requests: number])[];
 }
 
-/** The requests of one credential since the last piece. */
+/** The requests of one credential since the piece before. */
 export type CredentialPiece = readonly [id: string, requests: number];
 
 export interface RequestCounts {
@@ -109,8 +109,8 @@ export function createRequestCounts(): RequestCounts {
   }
 
   function addTo(counts: OperationCounts, cell: number, requests: number): void {
-    const present = counts.cells.get(cell);
-    if (present !== undefined) counts.cells.set(cell, present + requests);
+    const previous = counts.cells.get(cell);
+    if (previous !== undefined) counts.cells.set(cell, previous + requests);
     else if (cellCount < MAX_CELLS || cell === cellOf(OTHER_VERB, NO_STATUS)) {
       cellCount++;
       counts.cells.set(cell, requests);

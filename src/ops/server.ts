@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
-import { maxSideConnections } from '../base/descriptors.ts';
+import { maxSupervisorConnections } from '../base/descriptors.ts';
 import { envelope, JSON_TYPE, rawRefusal } from '../base/envelope.ts';
 import { isHttpError, refusal } from '../base/errors.ts';
 import { listen } from '../base/listen.ts';
@@ -113,8 +113,8 @@ export function createOperationsServer({
   }
 
   return {
-    async open(status) {
-      supervisor = status;
+    async open(supervisorStatus) {
+      supervisor = supervisorStatus;
       const server = createServer({
         headersTimeout: REQUEST_TIMEOUT,
         requestTimeout: REQUEST_TIMEOUT,
@@ -122,7 +122,10 @@ export function createOperationsServer({
         // `renderPage` checks the Host header, because a refusal by Node itself would have no envelope.
         requireHostHeader: false,
       });
-      limitConnections(server, { maxConnections: maxSideConnections(MAX_CONNECTIONS), answerTimeout: ANSWER_TIMEOUT });
+      limitConnections(server, {
+        maxConnections: maxSupervisorConnections(MAX_CONNECTIONS),
+        answerTimeout: ANSWER_TIMEOUT,
+      });
       server.on('request', answer);
       server.on('checkExpectation', answer);
       server.on('clientError', refuseMalformed);

@@ -4,13 +4,13 @@
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { StoreStatus } from '../store/link.ts';
-import type { SupervisorStatus as OwnStatus } from '../supervisor/status.ts';
+import type { SupervisorStatus as WorkersStatus } from '../supervisor/status.ts';
 import { addPiece, createHistogram, type Histogram } from './histogram.ts';
 import { COUNTERS, DELAY_BOUNDS, type WorkerReport } from './report.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
 /** The status of the supervisor, of the certificate and of the store. `certificate` is undefined without HTTPS. */
-export type SupervisorStatus = OwnStatus & {
+export type SupervisorStatus = WorkersStatus & {
   readonly certificate?: CertificateStatus | undefined;
   /** `store` is undefined without STORE. */
   readonly store?: StoreStatus | undefined;
@@ -20,13 +20,12 @@ export type SupervisorStatus = OwnStatus & {
 export interface ReportingWorker {
   readonly pid: number;
   /**
-   * The worker's number in the metrics. When this worker has ended, a later worker gets the same number. So the number
+   * The worker's number in the metrics. After the end of this worker, a new worker gets the same number, so the number
    * of series in Prometheus stays small.
    */
   readonly slot: number;
-  /** The worker's last report. */
   readonly report: WorkerReport;
-  /** Seconds since that report. */
+  /** Seconds since `report`. */
   readonly reportAge: number;
   /** The longest event loop delay of the last minute, in seconds. */
   readonly longestDelay: number;
@@ -48,10 +47,10 @@ export interface ServiceStatus {
   readonly totals: Totals;
   readonly workers: readonly ReportingWorker[];
   /**
-   * The last report of any worker. Used for data that is the same in each worker: the tables of credentials and
-   * providers.
+   * The report that came last, from any worker. Used for data that is the same in each worker: the tables of
+   * credentials and providers.
    */
-  readonly latest: WorkerReport | undefined;
+  readonly latestReport: WorkerReport | undefined;
 }
 
 export interface ServiceWatch {
@@ -65,8 +64,8 @@ export interface ServiceWatch {
   setStopping(): void;
 }
 
-/** The number of last reports whose longest delays are stored for each worker. Sixty reports cover one minute. */
-const DELAYS_KEPT = 60;
+/** Maximum delays that are stored for each worker, one from each report. Sixty reports cover one minute. */
+const MAX_DELAYS = 60;
 
 export function createServiceWatch(
   supervisor: () => SupervisorStatus | undefined,
@@ -79,7 +78,7 @@ export function createServiceWatch(
     rateLimited: { credential: 0, address: 0, operation: 0 },
     ...(Object.fromEntries(COUNTERS.map((name) => [name, 0])) as Counters),
   };
-  let latest: WorkerReport | undefined;
+  let latestReport: WorkerReport | undefined;
   let isStopping = false;
 
   return {
@@ -93,22 +92,22 @@ export function createServiceWatch(
   function status(): ServiceStatus {
     const supervisorStatus = supervisor();
     removeEnded(supervisorStatus);
-    const reporting = Array.from(workers, ([pid, { slot, report, reportedAt, delays }]) => {
+    const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, delays }]) => {
       return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...delays) };
     });
-    reporting.sort((a, b) => a.slot - b.slot);
-    return { supervisor: supervisorStatus, isStopping, totals, workers: reporting, latest };
+    reportingWorkers.sort((a, b) => a.slot - b.slot);
+    return { supervisor: supervisorStatus, isStopping, totals, workers: reportingWorkers, latestReport: latestReport };
   }
 
   function addReport(pid: number, value: unknown): void {
     const report = value as WorkerReport | undefined;
     if (report === undefined) return;
     addToTotals(report);
-    latest = report;
+    latestReport = report;
     if (!workers.has(pid)) removeEnded(supervisor());
     const { slot, delays } = workers.get(pid) ?? { slot: freeSlot(), delays: [] as number[] };
     delays.push(report.longestDelay);
-    if (delays.length > DELAYS_KEPT) delays.shift();
+    if (delays.length > MAX_DELAYS) delays.shift();
     workers.set(pid, { slot, report, reportedAt: now(), delays });
   }
 

@@ -1,4 +1,4 @@
-// The metrics of the store that machines share. Without STORE, these metrics have no samples.
+// The metrics of the store, the database that machines share. Without STORE, these metrics have no samples.
 import type { StoreStatus } from '../store/link.ts';
 import type { MetricRow } from './metrics.ts';
 

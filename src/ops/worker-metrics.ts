@@ -1,5 +1,5 @@
-// The worker's half of the metrics: counts each answer, and builds the report of each second. It runs only when
-// OPS_PORT is set. Counting a request allocates nothing, and no label value comes from a client.
+// The worker's half of the metrics: counts each answer, and builds a report every second. It runs only when OPS_PORT is
+// set. Counting a request allocates nothing, and no label value comes from a client.
 import { servingPage } from '../base/page-name.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { App } from '../http/app.ts';
@@ -31,7 +31,7 @@ export interface ReportedParts {
 
 export interface WorkerMetrics {
   readonly observer: { answered(exchange: AnsweredExchange, status: number, bytes: number, duration: number): void };
-  /** Builds the report of what happened since the last report. */
+  /** Builds the report of what happened since the report before. */
   takeReport(parts: ReportedParts): WorkerReport;
   close(): void;
 }
@@ -44,11 +44,11 @@ const MAX_NAMED_ROWS = 20;
 export function createWorkerMetrics(): WorkerMetrics {
   const requests = createRequestCounts();
   /**
-   * Measures the event loop delay, from the first report on. Before the first report, the worker loads the folder.
-   * Loading blocks the event loop, but must not be measured, because it delays no request.
+   * Measures the event loop delay, from the first report on. Before that, the worker loads the controllers. The loading
+   * blocks the event loop, but delays no request, so it is not measured.
    */
-  let delay: LoopDelay | undefined;
-  const growth = createDifferences();
+  let loopDelay: LoopDelay | undefined;
+  const growthOf = createDifferences();
   const memoryBytes = createMemoryReader();
 
   return {
@@ -60,7 +60,7 @@ export function createWorkerMetrics(): WorkerMetrics {
       },
     },
     takeReport({ app, credentials, identity, limiter, logWriter, tracing }) {
-      delay ??= createLoopDelay();
+      loopDelay ??= createLoopDelay();
       const table = credentials.status();
       const providers = identity.status();
       const { refused, callers } = limiter.status();
@@ -69,20 +69,20 @@ export function createWorkerMetrics(): WorkerMetrics {
       return {
         requests: requests.takeOperations(),
         credentials: requests.takeCredentials(),
-        ...delay.take(),
-        cpuSeconds: growth('cpu', user + system) / 1e6,
-        credentialReloads: growth('reloads', table.reloads),
-        credentialReloadFailures: growth('reload failures', table.reloadFailures),
-        keyFetches: growth('key fetches', providers.keyFetches),
-        keyFailures: growth('key failures', providers.keyFailures),
+        ...loopDelay.take(),
+        cpuSeconds: growthOf('cpu', user + system) / 1e6,
+        credentialReloads: growthOf('reloads', table.reloads),
+        credentialReloadFailures: growthOf('reload failures', table.reloadFailures),
+        keyFetches: growthOf('key fetches', providers.keyFetches),
+        keyFailures: growthOf('key failures', providers.keyFailures),
         rateLimited: {
-          credential: growth('limited by credential', refused.credential),
-          address: growth('limited by address', refused.address),
-          operation: growth('limited by operation', refused.operation),
+          credential: growthOf('limited by credential', refused.credential),
+          address: growthOf('limited by address', refused.address),
+          operation: growthOf('limited by operation', refused.operation),
         },
-        logLinesDropped: growth('log lines dropped', logWriter.droppedLines()),
-        spansExported: growth('spans exported', spans.exported),
-        spansDropped: growth('spans dropped', spans.dropped),
+        logLinesDropped: growthOf('log lines dropped', logWriter.droppedLines()),
+        spansExported: growthOf('spans exported', spans.exported),
+        spansDropped: growthOf('spans dropped', spans.dropped),
         inFlight: app.inFlight(),
         limitedCallers: callers,
         memoryBytes: memoryBytes(),
@@ -94,16 +94,16 @@ export function createWorkerMetrics(): WorkerMetrics {
         refusedProviders: providers.refusedRows,
       };
     },
-    close: () => delay?.close(),
+    close: () => loopDelay?.close(),
   };
 }
 
 /** @returns a function that returns how much the named count has grown since the last call */
 function createDifferences(): (name: string, value: number) => number {
-  const last = new Map<string, number>();
+  const lastValues = new Map<string, number>();
   return (name, value) => {
-    const difference = value - (last.get(name) ?? 0);
-    last.set(name, value);
+    const difference = value - (lastValues.get(name) ?? 0);
+    lastValues.set(name, value);
     return Math.max(0, difference);
   };
 }

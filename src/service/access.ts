@@ -1,5 +1,5 @@
-// The rules of `access`: which forms a rule may have, and what each form demands of a caller. This file knows no
-// request: the files in http/ call it.
+// The rules of `access`: which forms a rule may have, and what each form demands of a caller. The files in http/ apply
+// the rules to requests.
 import { isProxy } from 'node:util/types';
 import { isScope } from '../base/values.ts';
 import type { Access, AccessRule } from '../controller/operations.ts';
@@ -7,19 +7,19 @@ import type { Access, AccessRule } from '../controller/operations.ts';
 export const ACCESS_FORM =
   "'anyone', 'application', 'user', 'caller', { scope: '…' }, a function (params) => boolean, or a list of these";
 
-/** The name, in the OpenAPI document, of the security scheme for a credential of Gatefold in `Authorization`. */
-export const KEY_SCHEME = 'application';
-/** The name, in the OpenAPI document, of the security scheme for a credential of Gatefold in `keyHeader`. */
+/** The OpenAPI security scheme of callers that send their credential in `Authorization`. */
+export const BEARER_SCHEME = 'application';
+/** The OpenAPI security scheme of callers that send it in the header that `keyHeader` of the service file names. */
 export const KEY_HEADER_SCHEME = 'applicationKey';
 
-const WORDS: ReadonlySet<unknown> = new Set(['anyone', 'application', 'user', 'caller']);
+const NAMED_RULES: ReadonlySet<unknown> = new Set(['anyone', 'application', 'user', 'caller']);
 
 export function isAccess(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 && value.every(isRule) : isRule(value);
 }
 
 function isRule(value: unknown): boolean {
-  if (WORDS.has(value)) return true;
+  if (NAMED_RULES.has(value)) return true;
   if (typeof value === 'function') return !/^class\b|^(?:async )?\*|^(?:async )?function\s*\*/.test(String(value));
   return (
     typeof value === 'object' &&
@@ -34,7 +34,7 @@ export function rulesOf(access: Access): readonly AccessRule[] {
   return Array.isArray(access) ? access : [access as AccessRule];
 }
 
-/** Says whether an operation with this access never runs without a user. */
+/** Returns whether an operation with this access runs only for a user who has signed in. */
 export function requiresUser(access: Access): boolean {
   return rulesOf(access).includes('user');
 }

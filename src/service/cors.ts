@@ -3,7 +3,7 @@
 import type { CorsOptions } from '../controller/service.ts';
 
 export interface CorsPolicy {
-  /** Says whether an origin may read answers; undefined when any origin may read them. */
+  /** Returns whether an origin may read answers. `allows` is undefined when any origin may read them. */
   readonly allows: ((origin: string) => boolean) | undefined;
   readonly credentials: boolean;
   /** Seconds for which a browser may cache the answer to a preflight. */
@@ -54,19 +54,19 @@ function createMatcher(origins: readonly unknown[]): (origin: string) => boolean
   const suffixes: string[] = [];
   for (const entry of origins) {
     if (typeof entry !== 'string') throw new Error('an origin must be a text');
-    const plain = entry.replace(/^https:\/\/\*\./, 'https://wildcard.');
-    if (!isOrigin(plain))
+    const withoutWildcard = entry.replace(/^https:\/\/\*\./, 'https://wildcard.');
+    if (!isOrigin(withoutWildcard))
       throw new Error(
         `${JSON.stringify(entry)} is no origin: write scheme, host and port alone, such as https://app.example.com`,
       );
-    if (plain === entry) exact.add(entry);
+    if (withoutWildcard === entry) exact.add(entry);
     else suffixes.push(entry.slice('https://*'.length));
   }
   return (origin) => exact.has(origin) || suffixes.some((suffix) => isSubdomain(origin, suffix));
 }
 
 /**
- * Says whether a text is an origin. The text `null` is refused: sandboxed pages and files have this origin, and any
+ * Returns whether a text is an origin. The text `null` is refused: sandboxed pages and files have this origin, and any
  * page can make itself a sandboxed one.
  */
 function isOrigin(text: string): boolean {

@@ -1,14 +1,13 @@
 // Checks what a service file exports, and turns it into the definition that a worker uses. Each mistake is an error
-// that names the property and says how to correct it. So no setting that was meant to protect is ignored in silence.
-// This file knows no request and reads no file.
+// that names the property and says how to correct it. So no property that was meant to protect is ignored in silence.
 
 import { isProxy } from 'node:util/types';
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
-import { isBoolean, isText } from '../base/values.ts';
+import { isBoolean, isNonEmptyText } from '../base/values.ts';
 import type { Access } from '../controller/operations.ts';
 import { isService, type SecurityScheme, type ServiceOptions } from '../controller/service.ts';
-import { ACCESS_FORM, isAccess, KEY_HEADER_SCHEME, KEY_SCHEME, requiresUser } from './access.ts';
+import { ACCESS_FORM, BEARER_SCHEME, isAccess, KEY_HEADER_SCHEME, requiresUser } from './access.ts';
 import { type CorsPolicy, createCorsPolicy } from './cors.ts';
 
 /** A service file as the workers use it. */
@@ -19,7 +18,7 @@ export interface ServiceDefinition {
   readonly authenticate: ServiceOptions['authenticate'];
   readonly access: Access;
   readonly formatError: ServiceOptions['formatError'];
-  /** The rules for pages of other origins; undefined when answers have the headers of the reference. */
+  /** The rules for pages of other origins; undefined when pages of any origin may read answers. */
   readonly cors: CorsPolicy | undefined;
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
   /** The name of the header that may hold a key, in lower case; undefined when only `Authorization` may. */
@@ -38,12 +37,9 @@ export class DefinitionError extends Error {
   }
 }
 
-/**
- * Two entries for each property: a function that says whether a value is valid, and a text that says which value is
- * expected.
- */
+/** For each property: a function that checks its value, and a text that says which value is expected. */
 const PROPERTIES: Readonly<
-  Record<keyof ServiceOptions, readonly [isSound: (value: unknown) => boolean, expected: string]>
+  Record<keyof ServiceOptions, readonly [isValid: (value: unknown) => boolean, expected: string]>
 > = {
   strict: [isBoolean, 'true or false'],
   folders: [isBoolean, 'true or false'],
@@ -52,7 +48,7 @@ const PROPERTIES: Readonly<
   formatError: [isPlainFunction, 'a function (refusal) => body'],
   cors: [isPlainObject, "an object such as { origins: ['https://app.example.com'] }"],
   securitySchemes: [isPlainObject, 'an object of OpenAPI security schemes, by name'],
-  keyHeader: [isText, "the name of a header, such as 'X-Api-Key'"],
+  keyHeader: [isNonEmptyText, "the name of a header, such as 'X-Api-Key'"],
   headers: [isPlainObject, 'an object of header names and values'],
   unchecked: [(value) => value === 'refuse', "'refuse'"],
   close: [isPlainFunction, 'a function'],
@@ -80,7 +76,8 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     authenticate,
     access,
     formatError,
-    cors: options.cors === undefined ? undefined : guarded('cors', () => createCorsPolicy(options.cors as object)),
+    cors:
+      options.cors === undefined ? undefined : namingProperty('cors', () => createCorsPolicy(options.cors as object)),
     securitySchemes: readSchemes(options.securitySchemes ?? {}),
     keyHeader: options.keyHeader === undefined ? undefined : readKeyHeader(options.keyHeader),
     headers: readHeaders(options.headers ?? {}),
@@ -100,15 +97,15 @@ function readOptions(options: unknown): ServiceOptions {
     const { value, get, enumerable } = Object.getOwnPropertyDescriptor(options, key) as PropertyDescriptor;
     if (get !== undefined || !enumerable)
       throw new DefinitionError(`${name} is an accessor or not enumerable: write the value itself`, name);
-    const [isSound, expected] = PROPERTIES[key as keyof ServiceOptions];
+    const [isValid, expected] = PROPERTIES[key as keyof ServiceOptions];
     if (value === undefined) throw new DefinitionError(`${name} is undefined: leave it out`, name);
-    if (!isSound(value)) throw new DefinitionError(`${name} must be ${expected}`, name);
+    if (!isValid(value)) throw new DefinitionError(`${name} must be ${expected}`, name);
   }
   return { ...options } as ServiceOptions;
 }
 
-/** Runs the work. When the work throws, the error gets the name of the property that it is about. */
-function guarded<T>(property: string, work: () => T): T {
+/** Runs the work. When the work throws, adds the name of the property to the error. */
+function namingProperty<T>(property: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -125,21 +122,21 @@ const SCHEME_FIELDS: Readonly<Record<string, readonly string[]>> = {
 
 function readSchemes(schemes: Readonly<Record<string, SecurityScheme>>): Readonly<Record<string, SecurityScheme>> {
   for (const [name, scheme] of Object.entries(schemes)) {
-    const fail = (what: string): never => {
-      throw new DefinitionError(`securitySchemes: ${name}: ${what}`, name);
+    const fail = (mistake: string): never => {
+      throw new DefinitionError(`securitySchemes: ${name}: ${mistake}`, name);
     };
     if (!/^[A-Za-z0-9._-]+$/.test(name)) fail('a name has letters, digits, ".", "_" and "-" alone');
-    if (name === KEY_SCHEME || name === KEY_HEADER_SCHEME)
+    if (name === BEARER_SCHEME || name === KEY_HEADER_SCHEME)
       fail('this name is that of the credentials of Gatefold: choose another');
     if (!isPlainObject(scheme)) fail('it must be an object');
     const fields = SCHEME_FIELDS[scheme.type];
     if (fields === undefined) return fail(`type must be one of ${Object.keys(SCHEME_FIELDS).join(', ')}`);
-    const known = new Set(['type', 'description', 'bearerFormat', ...fields]);
-    const unknown = Object.keys(scheme).find((field) => !known.has(field) && !field.startsWith('x-'));
+    const knownFields = new Set(['type', 'description', 'bearerFormat', ...fields]);
+    const unknown = Object.keys(scheme).find((field) => !knownFields.has(field) && !field.startsWith('x-'));
     if (unknown !== undefined) fail(`${unknown} is no field of a scheme of type ${scheme.type}`);
     for (const field of fields) {
       const value: unknown = Reflect.get(scheme, field);
-      if (field === 'flows' ? !isPlainObject(value) : !isText(value)) fail(`${field} is missing or no text`);
+      if (field === 'flows' ? !isPlainObject(value) : !isNonEmptyText(value)) fail(`${field} is missing or no text`);
     }
     if (scheme.type === 'http' && !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(scheme.scheme))
       fail('scheme must be the name of an HTTP authentication scheme, such as bearer');
@@ -151,7 +148,7 @@ function readSchemes(schemes: Readonly<Record<string, SecurityScheme>>): Readonl
 
 function readKeyHeader(name: string): string {
   const lower = name.toLowerCase();
-  return guarded('keyHeader', () => {
+  return namingProperty('keyHeader', () => {
     validateHeaderName(name);
     if (lower === 'authorization' || lower === 'cookie' || lower === 'host' || isReservedHeader(lower))
       throw new Error(`${name} has another meaning: choose a header of its own, such as X-Api-Key`);
@@ -160,17 +157,17 @@ function readKeyHeader(name: string): string {
 }
 
 /** Headers that describe a single answer, so one value for all answers would be wrong. */
-const OF_THE_ANSWER: ReadonlySet<string> = new Set(
+const HEADERS_OF_ONE_ANSWER: ReadonlySet<string> = new Set(
   'content-type content-encoding cache-control date vary allow www-authenticate retry-after etag location'.split(' '),
 );
 
 function readHeaders(headers: Readonly<Record<string, unknown>>): readonly string[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     const lower = name.toLowerCase();
-    if (isReservedHeader(lower) || isOnEveryAnswer(lower) || OF_THE_ANSWER.has(lower))
+    if (isReservedHeader(lower) || isOnEveryAnswer(lower) || HEADERS_OF_ONE_ANSWER.has(lower))
       throw new DefinitionError(`headers: ${name} belongs to the server or to a single answer`, name);
-    if (!isText(value)) throw new DefinitionError(`headers: ${name} must be a text`, name);
-    guarded('headers', () => {
+    if (!isNonEmptyText(value)) throw new DefinitionError(`headers: ${name} must be a text`, name);
+    namingProperty('headers', () => {
       validateHeaderName(name);
       validateHeaderValue(name, value as string);
     });
@@ -179,7 +176,7 @@ function readHeaders(headers: Readonly<Record<string, unknown>>): readonly strin
 }
 
 /**
- * Says whether a value is a function that can simply be called. A class cannot be called, and calling a generator
+ * Returns whether a value is a function that can simply be called. A class cannot be called, and calling a generator
  * function runs nothing.
  */
 function isPlainFunction(value: unknown): boolean {

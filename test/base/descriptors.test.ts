@@ -1,7 +1,7 @@
 // How many connections a process can have with the descriptors that it has.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { maxConnections, maxSideConnections } from '../../src/base/descriptors.ts';
+import { maxConnections, maxSupervisorConnections } from '../../src/base/descriptors.ts';
 
 for (const [name, wanted, limit, most] of [
   ['plenty of descriptors', 10_000, 1_048_576, 10_000],
@@ -21,7 +21,7 @@ for (const [name, wanted, limit, most] of [
   ['fewer connections wanted', 100, 1024, 100],
 ] as const) {
   test(`a port of the supervisor, ${name}: ${most} of ${wanted} connections`, () => {
-    assert.equal(maxSideConnections(wanted, limit), most);
+    assert.equal(maxSupervisorConnections(wanted, limit), most);
   });
 }
 

@@ -101,7 +101,9 @@ test('listRoutes shows the routes of the bare group, and the route that wins', (
 
 test('findShadowed names the requests that an explicit row takes from an operation', () => {
   const brief = (groups: LoadedGroup[], routes?: readonly Route[]) =>
-    findShadowed(groups, routes).map(({ verb, path, operation, row }) => `${verb} ${path} ${operation} ${row.target}`);
+    findShadowed(groups, routes).map(
+      ({ verb, path, operation, takenBy: row }) => `${verb} ${path} ${operation} ${row.target}`,
+    );
   assert.deepEqual(brief([group('Register', ['index', 'created']), group('A', ['created'])]), [
     'POST /api/register created identity.register',
   ]);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseRate, type Rate } from '../../src/base/rate.ts';
 import { createBoundedMap } from '../../src/limits/bounded-map.ts';
-import { callerName, fullBucket, refill } from '../../src/limits/bucket.ts';
+import { callerKey, fullBucket, refill } from '../../src/limits/bucket.ts';
 import { createLedger } from '../../src/limits/ledger.ts';
 import { createRateLimiter, type RateLimiter, type Spending } from '../../src/limits/rate-limiter.ts';
 
@@ -99,8 +99,8 @@ test('callers whose long names begin alike, or end alike, have a bucket each', (
   const long = 'x'.repeat(5000);
   for (const who of [long, `${long}y`, `y${long}`, 'x'.repeat(199), 'x'.repeat(200)])
     assert.deepEqual([isAllowed(limiter, rate, who), isAllowed(limiter, rate, who)], [true, false]);
-  for (const kind of ['address', 'credential'] as const) assert.ok(callerName(kind, long).length <= 200);
-  assert.notEqual(callerName('address', long), callerName('credential', long));
+  for (const kind of ['address', 'credential'] as const) assert.ok(callerKey(kind, long).length <= 200);
+  assert.notEqual(callerKey('address', long), callerKey('credential', long));
 });
 
 function isAllowed(limiter: RateLimiter | undefined, rate: Rate, who = 'caller'): boolean {

@@ -278,7 +278,7 @@ describe('createServiceWatch', () => {
   test('a report before there is one counts for nothing', () => {
     const watch = createServiceWatch(() => supervisor([10]));
     watch.addReport(10, undefined);
-    assert.equal(watch.status().latest, undefined);
+    assert.equal(watch.status().latestReport, undefined);
   });
 });
 

@@ -163,6 +163,6 @@ function service(): ServiceStatus {
     isStopping: false,
     totals: { ...totals, requests, delays: createHistogram(DELAY_BOUNDS) },
     workers: [{ pid: 1, slot: 0, report, reportAge: 0, longestDelay: 0 }],
-    latest: undefined,
+    latestReport: undefined,
   };
 }

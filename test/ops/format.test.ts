@@ -101,7 +101,7 @@ describe('METRICS', () => {
       isStopping: false,
       totals: { ...totals(), requests: createRequestCounts() },
       workers: [],
-      latest: undefined,
+      latestReport: undefined,
     };
     const metrics = parseMetrics(renderFamilies(collectFamilies(service, ABOUT)));
     assert.deepEqual(
@@ -114,7 +114,13 @@ describe('METRICS', () => {
   });
 
   test('reads well with requests, and says what they were', () => {
-    const service = { supervisor: undefined, isStopping: false, totals: totals(), workers: [], latest: undefined };
+    const service = {
+      supervisor: undefined,
+      isStopping: false,
+      totals: totals(),
+      workers: [],
+      latestReport: undefined,
+    };
     const metrics = parseMetrics(renderFamilies(collectFamilies(service, ABOUT)));
     const test = { page: 'test', operation: 'index' };
     assert.equal(total(metrics, 'gatefold_requests_total', { ...test, verb: 'GET', status: '200' }), 2);

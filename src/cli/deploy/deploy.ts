@@ -1,6 +1,6 @@
 // `gatefold deploy HOST[:DIR]…` copies the project to machines, one after the other. After each copy, the command waits
-// until that machine serves the new release. docs/DEPLOYING.md is the manual of the command. machine.ts is the part of
-// it that runs on the machine.
+// until that machine serves the new release. machine.ts is the part of the command that runs on the machine.
+// docs/DEPLOYING.md is the manual.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
@@ -32,7 +32,7 @@ interface Outcome {
   readonly host: string;
   readonly dir: string;
   readonly result?: Result;
-  /** The reason why no result came from this machine. `error` is undefined when there is a result. */
+  /** The reason why no result came from this machine; absent when there is a result. */
   readonly error?: string;
 }
 
@@ -52,10 +52,10 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
   const outcomes: Outcome[] = [];
   const isDone = ({ result }: Outcome) =>
     result?.state === 'serving' || (flags.has('setup') && result?.state === 'unstarted');
-  const tell = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
-  for (const path of project.leftOut) await tell(`left out: ${path}`);
+  const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
+  for (const path of project.leftOut) await printStep(`left out: ${path}`);
   for (const target of targets) {
-    const outcome = await deployTo(target, project, order, (step) => tell(`${target.name}: ${step}`));
+    const outcome = await deployTo(target, project, order, (step) => printStep(`${target.name}: ${step}`));
     outcomes.push(outcome);
     if (!isDone(outcome)) break;
   }
@@ -77,7 +77,7 @@ async function deployTo(
   target: Target,
   project: Project,
   order: Omit<Order, 'dir'>,
-  tell: (step: string) => Promise<unknown>,
+  report: (step: string) => Promise<unknown>,
 ): Promise<Outcome> {
   const { host, name } = target;
   let { dir } = target;
@@ -85,17 +85,17 @@ async function deployTo(
     const machine = await probe(target, order);
     dir = machine.dir;
     if (!machine.hasRuntime) {
-      await tell(`Gatefold ${order.runtime}`);
-      const to = `${dir}/runtime/${order.runtime}`;
-      await runRemote({ host, command: receiveCommand(to), files: ownFiles(), onLine() {} });
+      await report(`Gatefold ${order.runtime}`);
+      const runtimePath = `${dir}/runtime/${order.runtime}`;
+      await runRemote({ host, command: receiveCommand(runtimePath), files: ownFiles(), onLine() {} });
     }
     const files = order.action === 'back' ? undefined : { root: project.root, paths: project.files };
-    if (files !== undefined) await tell(`${project.files.length} files, ${project.bytes} bytes`);
+    if (files !== undefined) await report(`${project.files.length} files, ${project.bytes} bytes`);
     let result: Result | undefined;
     const onLine = (reply: unknown) => {
-      const { step, result: last } = reply as { readonly step?: string; readonly result?: Result };
-      if (step !== undefined) void tell(step);
-      result ??= last;
+      const { step, result: lineResult } = reply as { readonly step?: string; readonly result?: Result };
+      if (step !== undefined) void report(step);
+      result ??= lineResult;
     };
     await runRemote({ host, command: orderCommand({ ...order, dir }), files, onLine });
     if (result === undefined) throw new Refused(`${name}: the answer is incomplete`);

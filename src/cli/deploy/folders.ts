@@ -74,24 +74,24 @@ export function readNote(dir: string, release: string): Note | undefined {
  * of this machine. The order does not use the names, because each deployer makes a name by its own clock.
  */
 export function listReleases(dir: string): string[] {
-  const made = (name: string): number =>
+  const madeAt = (name: string): number =>
     statSync(join(releasePath(dir, name), NOTE), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   return readdirSync(join(dir, 'releases'))
     .filter((name) => RELEASE.test(name))
-    .map((name) => ({ name, at: made(name) }))
-    .sort((a, b) => b.at - a.at)
+    .map((name) => ({ name, createdAt: madeAt(name) }))
+    .sort((a, b) => b.createdAt - a.createdAt)
     .map(({ name }) => name);
 }
 
 /**
- * Removes a release. Before that, the folder gets a name that begins with a dot. So when the removal is interrupted,
- * the next deployment finds the rest and removes it.
+ * Removes a release. First its folder gets a name that begins with a dot. So after an interruption, the next deployment
+ * recognizes the rest of the folder and removes it.
  */
 export function removeRelease(dir: string, release: string): void {
-  removeAs(`.${release}.gone`, releasePath(dir, release));
+  renameAndRemove(`.${release}.gone`, releasePath(dir, release));
 }
 
-function removeAs(name: string, path: string): void {
+function renameAndRemove(name: string, path: string): void {
   const gone = join(dirname(path), name);
   renameSync(path, gone);
   rmSync(gone, { recursive: true, force: true });
@@ -113,13 +113,13 @@ export function prune(dir: string, keep: number, inUse: ReadonlySet<string>): vo
 }
 
 /**
- * The age in milliseconds below which a Gatefold in `runtime` is never removed. Another deployment may just have copied
- * that Gatefold, and may still wait for the lock.
+ * Minimum age in milliseconds of a folder in `runtime` that is removed. A younger one may belong to another deployment,
+ * which has just copied its Gatefold there and still waits for the lock.
  */
-const YOUTH = 3_600_000;
+const MIN_AGE = 3_600_000;
 
 /**
- * Removes each folder of Gatefold that nothing uses: no release, not the next start, and not the running service.
+ * Removes each Gatefold in `runtime` that no release, no later start and no running service uses.
  *
  * @param running the folder of the Gatefold that the service runs
  */
@@ -130,9 +130,9 @@ export function pruneRuntimes(dir: string, running: string): void {
     const path = join(folder, name);
     const stat = lstatSync(path);
     const isUsed = inUse.has(name) || name === readCurrent(folder) || name === basename(running);
-    if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - YOUTH) continue;
+    if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - MIN_AGE) continue;
     // Before the removal, the folder gets a name that no version has. So after an interruption, nobody takes the rest
     // of the folder for a complete Gatefold.
-    removeAs(name.endsWith('.gone') ? name : `${name}.gone`, path);
+    renameAndRemove(name.endsWith('.gone') ? name : `${name}.gone`, path);
   }
 }

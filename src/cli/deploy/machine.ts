@@ -29,11 +29,11 @@ import {
 import { setUp } from './setup.ts';
 import { MARK } from './ssh.ts';
 
-/** Milliseconds for which another deployment may hold the lock before this one gives up. */
+/** Milliseconds that this deployment waits for another one, which holds the lock. */
 const LOCK_WAIT = 3000;
 /**
- * Milliseconds after which a lock holder that this process cannot check counts as dead. Such a holder is from before
- * the last start of the machine.
+ * Milliseconds after which a lock counts as abandoned when this process cannot check its holder. Such a holder is from
+ * before the last start of the machine.
  */
 const UNSEEN_HOLDER = 1000;
 
@@ -131,10 +131,10 @@ async function deploy(
   if (before === undefined || before === target)
     return { ...failed, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
   await report(`swap back to ${before}`).catch(() => {});
-  const back = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? runtime);
+  const swapBack = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? runtime);
   const isDraining = readRecord(dataDir)?.draining.some((path) => isInRelease(path, dir, target));
-  if (order.action === 'release' && back.state === 'serving' && !isDraining) removeRelease(dir, target);
-  const backNotes = back.state === 'serving' ? [] : [`${before} does not serve: ${back.errors.join('; ')}`];
+  if (order.action === 'release' && swapBack.state === 'serving' && !isDraining) removeRelease(dir, target);
+  const backNotes = swapBack.state === 'serving' ? [] : [`${before} does not serve: ${swapBack.errors.join('; ')}`];
   return { ...failed, current: before, notes: [...outcome.notes, ...backNotes] };
 }
 
@@ -145,10 +145,7 @@ function releaseBefore(dir: string, current: string | undefined): string {
   return before;
 }
 
-/**
- * Swaps the links to a release and to its Gatefold, and waits for the service. The promise never rejects: a failure is
- * a state of the result.
- */
+/** Swaps the links to a release and to its Gatefold, and waits for the service. Never rejects: a failure is a state. */
 async function activate(
   { dir, dataDir }: { readonly dir: string; readonly dataDir: string },
   release: string,
@@ -156,21 +153,21 @@ async function activate(
 ): Promise<Pick<Result, 'state' | 'errors' | 'notes'>> {
   try {
     const record = readRecord(dataDir);
-    const runs = isRunning(record);
-    const isOtherRuntime = runs && record.runtime !== realpathSync(join(dir, 'runtime', runtime));
+    const wasRunning = isRunning(record);
+    const isOtherRuntime = wasRunning && record.runtime !== realpathSync(join(dir, 'runtime', runtime));
     setCurrent(join(dir, 'runtime'), runtime);
     setCurrent(dir, join('releases', release));
     const notes: string[] = [];
-    const mustStart = !runs || isOtherRuntime;
+    const mustStart = !wasRunning || isOtherRuntime;
     if (mustStart && canRestart(dir)) {
-      if (runs) notes.push(`The service was started again, because it now runs Gatefold ${runtime}`);
+      if (wasRunning) notes.push(`The service was started again, because it now runs Gatefold ${runtime}`);
       runProgram(join(dir, 'restart'), [], dir);
-    } else if (!runs)
+    } else if (!wasRunning)
       return { state: 'unstarted', errors: [], notes: [`No service runs. Start it: ${join(dir, 'run')}`] };
     else if (isOtherRuntime)
       notes.push(`Start the service again: it runs another Gatefold than ${runtime}, which is there now`);
-    const notFrom = mustStart && canRestart(dir) ? record?.pid : undefined;
-    const errors = await waitForRelease({ dir, dataDir, release, notFrom });
+    const replacedPid = mustStart && canRestart(dir) ? record?.pid : undefined;
+    const errors = await waitForRelease({ dir, dataDir, release, replacedPid });
     return { state: errors.length === 0 ? 'serving' : 'failed', errors, notes };
   } catch (error) {
     return { state: 'failed', errors: [lineOf(error)], notes: [] };

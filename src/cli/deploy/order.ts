@@ -2,10 +2,7 @@
 // of this package, because the deployment copies its own version to the target.
 import type { Project } from './project.ts';
 
-/**
- * The first word on the command line of the process that runs on the target machine. The word is for internal use. The
- * second word is an order as JSON.
- */
+/** The first word on the command line of the process on the target machine. The second word is an order as JSON. */
 export const ON_MACHINE = 'deploy-on-machine';
 
 export interface Order extends Pick<Project, 'name' | 'controllers' | 'typescript' | 'bytes'> {

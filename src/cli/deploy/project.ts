@@ -36,22 +36,22 @@ const SECRET_FILE =
   /^\.env|^\.(?:netrc|pgpass|git-credentials)$|\.(?:pem|key|p12|pfx|jks|keystore|ppk)$|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/i;
 const LOCKS = ['npm-shrinkwrap.json', 'package-lock.json'];
 
-type Places = Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>;
+type ProjectSettings = Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>;
 
 /** @throws Refused when the project cannot work on another machine */
-export function planProject(root: string, settings: Places): Project {
+export function planProject(root: string, settings: ProjectSettings): Project {
   const manifest = readManifest(root);
   const controllers = relative(root, settings.controllersDir);
   if (isOutside(controllers) || controllers === '')
     throw new Refused(`Cannot deploy ${settings.controllersDir}: the controllers folder is not inside of ${root}`);
-  const secret = [
+  const secretPaths = [
     settings.dataDir,
     settings.tlsCert,
     settings.tlsKey,
     ...SECRET_FOLDERS.map((name) => join(root, name)),
   ];
   const plan = { files: [] as string[], leftOut: [] as string[], bytes: 0 };
-  collect(root, '', new Set(secret.filter((path) => path !== undefined)), plan);
+  collect(root, '', new Set(secretPaths.filter((path) => path !== undefined)), plan);
   checkPackages(root, manifest);
   return {
     root,
@@ -62,14 +62,14 @@ export function planProject(root: string, settings: Places): Project {
   };
 }
 
-function collect(root: string, folder: string, secret: ReadonlySet<string>, plan: Plan): void {
+function collect(root: string, folder: string, secretPaths: ReadonlySet<string>, plan: Plan): void {
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = join(folder, entry.name);
     const full = join(root, path);
-    if (SKIPPED.has(entry.name) || secret.has(full)) continue;
+    if (SKIPPED.has(entry.name) || secretPaths.has(full)) continue;
     if (SECRET_FILE.test(entry.name)) plan.leftOut.push(slashed(path));
     else if (/\p{Cc}/u.test(entry.name)) throw new Refused(`Cannot deploy ${full}: its name has a control character`);
-    else if (entry.isDirectory()) collect(root, path, secret, plan);
+    else if (entry.isDirectory()) collect(root, path, secretPaths, plan);
     else if (entry.isSymbolicLink()) (isUsableLink(root, full) ? plan.files : plan.leftOut).push(slashed(path));
     else if (entry.isFile()) {
       plan.files.push(slashed(path));
@@ -117,8 +117,7 @@ function checkPackages(root: string, manifest: Fields): void {
   for (const [place, fields] of Object.entries<Fields>(Object(lock.packages))) {
     const resolved = String(Object(fields).resolved ?? '').replace(/^file:/, '');
     const isInside = !/^(?:\.\.(?:\/|$)|\/|[a-z]:[\\/])/i.test(resolved);
-    // A link to a checkout of Gatefold is allowed. The machine runs the Gatefold that deploys, so it does not need the
-    // linked one.
+    // A link to a checkout of Gatefold is allowed. The deployment copies Gatefold itself, so the link is not needed.
     const isCheckout = place === 'node_modules/gatefold' && Object(fields).link === true;
     if (isCheckout || isInside) continue;
     const name = place.replace(/^.*node_modules\//, '');

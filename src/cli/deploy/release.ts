@@ -27,8 +27,7 @@ export interface ReleaseOptions {
   /** The tar stream with the files of the release. */
   readonly input: Readable;
   /**
-   * The release before. If its lock file is the same, its packages are copied. `before` is undefined when there is no
-   * release before.
+   * The release before, whose packages are copied if its npm lock file is the same; undefined when there is none.
    */
   readonly before: string | undefined;
   /** The settings of the service. */
@@ -37,7 +36,7 @@ export interface ReleaseOptions {
   readonly report: (step: string) => Promise<void>;
 }
 
-/** @throws Error with a message of one line. In that case, nothing uses any file of the new release. */
+/** @throws Error with a message of one line. The service then uses no file of the new release. */
 export async function makeRelease({ order, input, before, env, report }: ReleaseOptions): Promise<void> {
   const path = releasePath(order.dir, order.release);
   const part = join(dirname(path), `.${order.release}.part`);
@@ -89,11 +88,11 @@ async function extract(input: Readable, folder: string): Promise<void> {
 export function isFull(folder: string): boolean {
   if (!existsSync(folder)) return false;
   const { bavail, bsize } = statfsSync(folder);
-  return bavail * bsize < SMALLEST_SPACE;
+  return bavail * bsize < MIN_FREE_SPACE;
 }
 
 /** The free space in bytes below which a disk counts as full. */
-const SMALLEST_SPACE = 64 * 1024;
+const MIN_FREE_SPACE = 64 * 1024;
 
 /**
  * Gives every file a usual mode, so that the user of the service can read the file.
@@ -141,14 +140,14 @@ async function installPackages(
   const { modules } = process.versions;
   const packages = [modules, process.platform, process.arch, ...(keepsDev ? ['dev'] : [])].join(' ');
   const lock = lockOf(part);
-  const old = before === undefined ? undefined : releasePath(dir, before);
-  const isSame =
-    old !== undefined &&
-    lockOf(old) === lock &&
+  const previousPath = before === undefined ? undefined : releasePath(dir, before);
+  const canCopy =
+    previousPath !== undefined &&
+    lockOf(previousPath) === lock &&
     readNote(dir, before as string)?.packages === packages &&
-    existsSync(join(old, 'node_modules'));
-  if (lock !== undefined && isSame)
-    cpSync(join(old, 'node_modules'), join(part, 'node_modules'), {
+    existsSync(join(previousPath, 'node_modules'));
+  if (lock !== undefined && canCopy)
+    cpSync(join(previousPath, 'node_modules'), join(part, 'node_modules'), {
       recursive: true,
       verbatimSymlinks: true,
       // If the file system supports it, a copy uses the disk space of the original until one of the two files is
@@ -180,6 +179,8 @@ function runNpm(words: readonly string[], cwd: string, env: NodeJS.ProcessEnv): 
   if (error !== undefined) throw new Error(`${title}: ${error.message}`);
   if (status === 0) return;
   const lines = `${stdout}\n${stderr}`.split('\n').filter((line) => line.trim() !== '');
-  const said = lines.filter((line) => /error/i.test(line));
-  throw new Error(`${title} ended with ${status}: ${(said.length > 0 ? said : lines).slice(0, 4).join(' | ')}`);
+  const errorLines = lines.filter((line) => /error/i.test(line));
+  throw new Error(
+    `${title} ended with ${status}: ${(errorLines.length > 0 ? errorLines : lines).slice(0, 4).join(' | ')}`,
+  );
 }

@@ -1,5 +1,5 @@
 // The commands that a deployment runs on the target machine, as texts for its sh:
-// - The first command asks for the state of the machine. It needs no program there but sh.
+// - The first command asks for the state of the machine. When node is missing there, sh alone answers.
 // - The second command copies Gatefold to the machine.
 // - The third command runs that Gatefold, from its file machine.ts.
 import { ON_MACHINE, type Order } from './order.ts';
@@ -15,7 +15,7 @@ export interface Machine {
   readonly isSetUp: boolean;
   /** Whether the machine already has this version of Gatefold. */
   readonly hasRuntime: boolean;
-  /** The code of the error when nothing can be written to the folder. */
+  /** The error code when the user cannot write to the folder. */
   readonly refusal?: string;
   /**
    * A path on the machine that other users can change. By changing it, they could run programs as the user that

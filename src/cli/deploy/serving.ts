@@ -1,5 +1,5 @@
-// The service on this machine. This file reads the settings of the service, and restarts the service. It also finds out
-// which release the service serves: the service writes that into its generation file, `generation.json`.
+// Controls the service on this machine: reads its settings, runs programs such as its restart script, and finds out
+// which release it serves. The service writes that into its file `generation.json`, its record of the loaded folder.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
@@ -9,7 +9,7 @@ import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { GenerationRecord, LoadFailure } from '../../supervisor/generation-file.ts';
 import { releasePath } from './folders.ts';
 
-/** Milliseconds after which a service that does not answer counts as failed. */
+/** Milliseconds after which a release that the service has not tried to load counts as failed. */
 const MAX_WAIT = 120_000;
 const POLL = 50;
 
@@ -30,16 +30,14 @@ export function readEnvironment(dir: string): NodeJS.ProcessEnv {
 }
 
 /**
- * Returns the content of the generation file. Returns undefined when no service has written one since the machine
- * started.
+ * Returns the record in `generation.json`. Returns undefined when no service has written it since the machine started.
  *
  * @throws Error with a message of one line
  */
 export function readRecord(dataDir: string): GenerationRecord | undefined {
   const path = join(dataDir, 'generation.json');
   try {
-    // A file from before the last start of the machine is ignored, because another process may now have the number in
-    // it.
+    // A file from before the last start of the machine is ignored: another process may now have the process id in it.
     if (statSync(path).mtimeMs < Date.now() - uptime() * 1000) return undefined;
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
@@ -71,8 +69,8 @@ export interface WaitOptions {
   readonly dir: string;
   readonly dataDir: string;
   readonly release: string;
-  /** The number of the old service process. Its answer is ignored, because a new process replaces the old one. */
-  readonly notFrom?: number | undefined;
+  /** The id of the old service process. Its record is ignored, because a new process replaces that process. */
+  readonly replacedPid?: number | undefined;
   readonly longestWait?: number;
 }
 
@@ -81,13 +79,13 @@ export interface WaitOptions {
  * empty when the release serves.
  */
 export async function waitForRelease(options: WaitOptions): Promise<string[]> {
-  const { dir, dataDir, release, notFrom, longestWait = MAX_WAIT } = options;
-  const end = performance.now() + longestWait;
-  while (performance.now() < end) {
+  const { dir, dataDir, release, replacedPid, longestWait = MAX_WAIT } = options;
+  const deadline = performance.now() + longestWait;
+  while (performance.now() < deadline) {
     const record = readRecord(dataDir);
-    const isAnswer = record !== undefined && record.state !== 'stopped' && record.pid !== notFrom;
+    const isAnswer = record !== undefined && record.state !== 'stopped' && record.pid !== replacedPid;
     if (isAnswer && isInRelease(record.release, dir, release)) {
-      const errors = record.errors.map((error) => describe(error, dir, release));
+      const errors = record.errors.map((error) => describeLoadFailure(error, dir, release));
       return record.state === 'rejected' && errors.length === 0 ? ['the service has refused it'] : errors;
     }
     await sleep(POLL);
@@ -96,7 +94,7 @@ export async function waitForRelease(options: WaitOptions): Promise<string[]> {
 }
 
 /** Returns a load failure as one line. Paths in the line are relative to the project. */
-function describe({ file = '', at, error = '' }: LoadFailure, dir: string, release: string): string {
+function describeLoadFailure({ file = '', at, error = '' }: LoadFailure, dir: string, release: string): string {
   const path = releasePath(dir, release);
   const place = at ?? file;
   const line = place === '' ? error : `${place}: ${error}`;
@@ -117,6 +115,6 @@ export function runProgram(program: string, words: readonly string[], cwd?: stri
     encoding: 'utf8',
   });
   if (error === undefined && status === 0) return;
-  const said = `${stdout ?? ''}${stderr ?? ''}`.trim().replaceAll('\n', ' | ');
-  throw new Error(`${[program, ...words].join(' ')}: ${error?.message ?? (said || `it ended with ${status}`)}`);
+  const output = `${stdout ?? ''}${stderr ?? ''}`.trim().replaceAll('\n', ' | ');
+  throw new Error(`${[program, ...words].join(' ')}: ${error?.message ?? (output || `it ended with ${status}`)}`);
 }

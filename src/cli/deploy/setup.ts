@@ -1,5 +1,5 @@
-// `gatefold deploy --setup` makes on this machine what a service needs before its first release. Existing files stay as
-// they are, so the setup may run again.
+// `gatefold deploy --setup` creates the folders, the scripts and the systemd unit that a service needs before its first
+// release. Existing files stay as they are, so the setup can run again.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -66,7 +66,7 @@ function readUnit(): string {
 
 /** Returns the package's systemd unit, adapted to a folder of releases. */
 export function unitOf(unit: string, dir: string, name: string): string {
-  const home = /^\/(?:home|root|run\/user)(?:\/|$)/.test(dir);
+  const isBelowHome = /^\/(?:home|root|run\/user)(?:\/|$)/.test(dir);
   return unit
     .replace(/^(?:#.*\n)+/, `# ${name} under systemd. Made by gatefold deploy --setup.\n`)
     .replace(/^Description=.*$/m, () => `Description=${name}`)
@@ -78,7 +78,7 @@ export function unitOf(unit: string, dir: string, name: string): string {
     )
     .replace(/^ExecStart=.*$/m, () => `ExecStart=/bin/sh ${quoted(`${dir}/run`).replaceAll('$', '$$$$')}`)
     .replace(/^ReadOnlyPaths=.*$/m, () => `ReadOnlyPaths=${quoted(dir)}\nReadWritePaths=${quoted(`${dir}/data`)}`)
-    .replace(/^ProtectHome=yes$/m, home ? 'ProtectHome=read-only' : 'ProtectHome=yes');
+    .replace(/^ProtectHome=yes$/m, isBelowHome ? 'ProtectHome=read-only' : 'ProtectHome=yes');
 }
 
 /** Quotes a path for a systemd unit. systemd accepts quotes in an argument, but not in the path of a program. */
@@ -102,7 +102,7 @@ export function userOf(name: string): string {
 /**
  * Other folders with systemd units. A unit in `UNITS` would override a unit of the same name in one of these folders.
  */
-const OTHER_UNITS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
+const OTHER_UNIT_FOLDERS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
 
 /** @throws Error when a unit or a user of this name already exists and does not belong to this folder */
 function refuseTakenName(dir: string, name: string): void {
@@ -110,7 +110,7 @@ function refuseTakenName(dir: string, name: string): void {
   const unit = join(UNITS, file);
   const isOwn = existsSync(unit)
     ? readFileSync(unit, 'utf8').includes(`${escaped(dir)}/`)
-    : !OTHER_UNITS.some((folder) => existsSync(join(folder, file)));
+    : !OTHER_UNIT_FOLDERS.some((folder) => existsSync(join(folder, file)));
   const home = spawnSync('getent', ['passwd', userOf(name)], { encoding: 'utf8' }).stdout?.split(':')[5];
   if (isOwn && (home === undefined || home === dir)) return;
   throw new Error(

@@ -4,20 +4,17 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { Refused } from '../command.ts';
 
-/**
- * The mark at the start of each line of an answer. A login shell may print other lines, which have no mark and are
- * ignored.
- */
+/** The mark at the start of each line of an answer. Lines without it, which a login shell may print, are ignored. */
 export const MARK = 'gatefold-deploy ';
 
-export interface Remote {
+export interface RemoteCommand {
   /** The destination for ssh. */
   readonly host: string;
   /** The command, as a text for sh. */
   readonly command: string;
   /** The files that the command gets as a tar stream on its standard input. */
   readonly files?: Files | undefined;
-  /** Receives each line of the answer. */
+  /** Receives the parsed JSON of each marked line. */
   readonly onLine: (value: unknown) => void;
 }
 
@@ -33,7 +30,7 @@ export interface Files {
  */
 const OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=15', 'ServerAliveCountMax=4'];
 const SSH_FAILED = 255;
-/** The number of last lines of standard error that are stored for an error message. */
+/** Maximum lines of standard error that are kept for an error message: the last ones. */
 const MAX_LINES = 200;
 
 /**
@@ -41,7 +38,7 @@ const MAX_LINES = 200;
  *
  * @throws Refused with the reason, when ssh, the command or tar fails
  */
-export async function runRemote({ host, command, files, onLine }: Remote): Promise<void> {
+export async function runRemote({ host, command, files, onLine }: RemoteCommand): Promise<void> {
   const words = [...OPTIONS.flatMap((option) => ['-o', option]), '-T', '--', host, command];
   const ssh = spawn('ssh', words, { stdio: [files === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
   const complaints = collectLines(ssh);
@@ -56,7 +53,7 @@ export async function runRemote({ host, command, files, onLine }: Remote): Promi
   if (code === 0) return void (await tar?.sent);
   tar?.kill();
   if (tar?.hasFailed()) await tar.sent;
-  if (code === SSH_FAILED) throw new Refused(`Cannot reach ${host}: ${adviceOn(complaints, host)}`);
+  if (code === SSH_FAILED) throw new Refused(`Cannot reach ${host}: ${reasonOf(complaints, host)}`);
   throw new Refused(`${host}: ${complaints.slice(-3).join(' | ') || `the command ended with exit code ${code}`}`);
 }
 
@@ -114,8 +111,8 @@ function collectLines({ stderr }: ChildProcess): string[] {
   return lines;
 }
 
-/** Returns the message of ssh. If ssh would have asked a question, the result also says how to avoid that question. */
-function adviceOn(complaints: readonly string[], host: string): string {
+/** Returns the last message of ssh. If ssh wanted to ask a question, the result also says how to avoid the question. */
+function reasonOf(complaints: readonly string[], host: string): string {
   const text = complaints.join('\n');
   const reason = complaints.at(-1) ?? 'the connection broke';
   if (/host key verification failed|remote host identification has changed/i.test(text))

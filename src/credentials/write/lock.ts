@@ -11,7 +11,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
 import { errorCode } from '../../base/failure.ts';
-import { BUSY, FOLDER_EXISTS, isAlive } from '../../base/system.ts';
+import { BUSY_CODES, FOLDER_EXISTS, isAlive } from '../../base/system.ts';
 import { sha256 } from '../token.ts';
 
 export interface LockOptions {
@@ -105,7 +105,7 @@ async function readHolder(path: string): Promise<string | undefined> {
     return (await readdir(path))[0];
   } catch (error) {
     const code = errorCode(error) ?? '';
-    if (code === 'ENOENT' || BUSY.has(code)) return undefined;
+    if (code === 'ENOENT' || BUSY_CODES.has(code)) return undefined;
     throw error;
   }
 }

@@ -3,7 +3,7 @@
 // Usually the workers serve PORT. Before the first certificate no worker runs, so this process listens on PORT itself.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../../base/builtins.ts';
-import { maxSideConnections } from '../../base/descriptors.ts';
+import { maxSupervisorConnections } from '../../base/descriptors.ts';
 import { listen } from '../../base/listen.ts';
 import { createRecentConnections } from '../../base/recent-connections.ts';
 import type { HttpPort } from '../serve/http-port.ts';
@@ -66,7 +66,7 @@ async function serveAnswer(
       socket.end();
     },
   );
-  server.on('connection', createRecentConnections(maxSideConnections(MAX_CONNECTIONS)).add);
+  server.on('connection', createRecentConnections(maxSupervisorConnections(MAX_CONNECTIONS)).add);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   await listen(server, { port, host });
   server.on('error', () => {});

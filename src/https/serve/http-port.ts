@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../../base/builtins.ts';
-import { maxSideConnections } from '../../base/descriptors.ts';
+import { maxSupervisorConnections } from '../../base/descriptors.ts';
 import { listen } from '../../base/listen.ts';
 import { createRecentConnections } from '../../base/recent-connections.ts';
 import type { Challenge } from '../acme/client.ts';
@@ -45,7 +45,7 @@ export function createHttpPort({
   httpsPort,
   isServed,
   timeoutMs = TIMEOUT_MS,
-  maxConnections = maxSideConnections(MAX_CONNECTIONS),
+  maxConnections = maxSupervisorConnections(MAX_CONNECTIONS),
 }: HttpPortOptions): HttpPort {
   const answers = new Map<string, string>();
   const server = createServer(

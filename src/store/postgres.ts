@@ -39,7 +39,7 @@ export interface PostgresOptions {
   readonly name: string;
 }
 
-/** The time limit of the first connection, in milliseconds. A later limit is four times the duration of the last one. */
+/** The time limit of the first connection, in milliseconds. A later one has four times the duration of the last. */
 const FIRST_CONNECT_TIMEOUT = 5000;
 /** The shortest of the later limits, in milliseconds. */
 const MIN_CONNECT_TIMEOUT = 1500;
@@ -67,8 +67,8 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
   }
 
   /**
-   * Connects to all hosts, and uses the first that is not a standby. An attempt that begins during a network failure can
-   * still wait for a lost packet after the failure has ended. So further rounds of attempts begin beside the first.
+   * Connects to all hosts, and uses the first that is not a standby. An attempt that begins during a network failure
+   * can still wait for a lost packet when the failure is over. So further rounds of attempts begin beside the first.
    */
   async function openPrimary(): Promise<Connection> {
     const deadline = performance.now() + connectTimeout;

@@ -5,13 +5,13 @@ import { isNear } from '../../base/near.ts';
 import type { Notes } from '../types/shape.ts';
 import { readDoc, type Tag } from './doc-comment.ts';
 
-/** The kind of value that a tag constrains. The tag has no effect on values of other kinds. */
+/** The kind of value that a constraint tag applies to. */
 export type Family = 'string' | 'number' | 'array';
 
 interface TagRow {
   readonly for: Family;
   /**
-   * The kind of value that the tag itself takes:
+   * What is written behind the tag:
    * - `count`: a whole number, at least 0
    * - `number`: any finite number
    * - `text`: a text, which is used as written
@@ -40,8 +40,8 @@ const LIBRARY_SCHEMA = 'a schema of a library in `static operations`';
 const INTEGER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
 /**
- * Constraints of class-validator, tsoa, typia and JSON Schema that are not read, in lower case. Before the colon is
- * what to write instead of them.
+ * Constraints of class-validator, tsoa, typia and JSON Schema that are not read. Each row says what to write
+ * instead. Behind the colon are the names of the tags, in lower case.
  */
 const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
   [
@@ -100,7 +100,7 @@ export function findTagMistake(name: string, text: string): string | undefined {
   return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: write ${cure}`;
 }
 
-/** Finds the constraint whose name differs by at most two letters. Upper and lower case are equal. */
+/** Finds the constraint whose name differs least, by at most two letters. Upper and lower case are equal. */
 function findNearest(lower: string): string | undefined {
   const isWithin = (edits: number) => (name: string) => isNear(lower, name.toLowerCase(), edits);
   const names = Object.keys(CONSTRAINTS);
@@ -108,8 +108,8 @@ function findNearest(lower: string): string | undefined {
 }
 
 /**
- * Whether a tag is a constraint, or is refused as one. A `@format` without a value is neither: it marks a file for
- * prettier.
+ * Whether a tag is a constraint, or is refused because it looks like one. A `@format` without a value is neither,
+ * because it marks a file for prettier.
  */
 export const isConstraint = ([name, text]: Tag): boolean =>
   findTagMistake(name, text) !== undefined || (CONSTRAINTS[name] !== undefined && !(name === 'format' && text === ''));
@@ -145,6 +145,7 @@ export const unreadConstraintMessage = ([name, text]: Tag): string =>
 
 export interface Constraints {
   readonly keywords: Readonly<Record<string, unknown>>;
+  /** The tags that are no constraints but appear in the OpenAPI document, such as `@deprecated`. */
   readonly notes: Notes;
 }
 
@@ -189,28 +190,25 @@ function readConstraintValue(tag: string, row: TagRow, text: string, next: Tag |
 }
 
 /**
- * Matches a pattern that has text behind its `$`. No value fits such a pattern. A `$` in a character class or behind a
- * backslash is a plain character.
+ * Matches a pattern that has text behind its `$`, which no value fits. A `$` in a character class or behind a backslash
+ * is a plain character, and does not count.
  */
 const TEXT_AFTER_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*?\$(?![$)|]|\(\?|$)/s;
-/** Matches a pattern that ends with a `$` which is no plain character. */
+/** Matches a pattern that ends with such a `$`. */
 const ENDS_WITH_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*\$$/s;
 
-/**
- * Refuses slashes, quotes and text around the pattern. Read as part of the pattern, they would make it refuse every
- * value.
- */
+/** Refuses slashes, quotes and text around the pattern. As parts of the pattern they would match no value. */
 function refuseMisreadPattern(text: string, next: Tag | undefined): void {
-  const fail = (why: string): never => {
-    throw new Error(`@pattern ${text}: ${why}`);
+  const fail = (reason: string): never => {
+    throw new Error(`@pattern ${text}: ${reason}`);
   };
   if (/^\/.*\/[dgimsuvy]*$/.test(text))
     fail('write the pattern without slashes and flags, and \\/ for a slash at both ends');
   if (/^(["'`]).*\1$/.test(text)) fail('write the pattern without quotes');
   if (TEXT_AFTER_DOLLAR.test(text))
     fail('nothing can follow the $; write text above the tags, and \\$ for a dollar sign');
-  const isCut = next?.[2] === false;
-  if (isCut && !ENDS_WITH_DOLLAR.test(text))
+  const isCutByTag = next?.[2] === false;
+  if (isCutByTag && !ENDS_WITH_DOLLAR.test(text))
     fail(`@${next[0]} ends it; write \\x40 for an at sign, or the next tag on its own line`);
   if (/\s/.test(text) && !ENDS_WITH_DOLLAR.test(text))
     fail('write text above the tags, and \\x20 for a blank, or end the pattern with $');

@@ -20,7 +20,7 @@ export class Cursor {
   namespace = '';
 
   readonly #parsers: Parsers;
-  /** Indexes of tokens whose comment has been read, or has no constraint. */
+  /** Indexes of the tokens whose comment needs no further look: a parser has read it, or it has no constraint. */
   readonly #readDocs = new Set<number>();
 
   /** @param parsers passed in, because the files that parse types, values and members would import each other */
@@ -64,8 +64,8 @@ export class Cursor {
   }
 
   /**
-   * Reads the comment of a property or an alias. A comment on the line of the previous token is not read, because it
-   * may be meant for that token.
+   * Reads the comment of a property or an alias, and marks it as read. A comment on the line of the previous token is
+   * not read, because it is perhaps meant for that token.
    */
   readDocAt(index: number): string | undefined {
     const { doc, isBesidePrevious } = this.list[index] as Token;
@@ -74,7 +74,7 @@ export class Cursor {
     return doc;
   }
 
-  /** @returns the type, or a mistake when a comment in the range has a constraint that nothing has read */
+  /** @returns the type, or a mistake when a comment from `from` to `end` has a constraint that no parser has read */
   refuseStrayTags(type: TypeNode, from: number, end = this.i): TypeNode {
     for (let i = from; i < end; i++) {
       const { doc, at, isBesidePrevious } = this.list[i] as Token;
@@ -88,8 +88,8 @@ export class Cursor {
   }
 
   /**
-   * Index behind a declaration and its `;` or `,`. The range includes the next token when that token carries a comment
-   * that is on the line of the declaration.
+   * Index up to which refuseStrayTags() looks for the comments of a declaration: behind the declaration and its `;` or
+   * `,`. The next token is included when its comment is on the line of the declaration, or when it is a closing brace.
    */
   get declarationEnd(): number {
     const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.i + 1 : this.i;
@@ -97,12 +97,13 @@ export class Cursor {
     return end < this.list.length && (isBesidePrevious || (text === '}' && end > this.i)) ? end + 1 : end;
   }
 
-  fail(what: string): never {
-    throw new SourceError(`expected ${what} and found ${this.token().text || 'the end of the file'}`, this.token().at);
+  fail(expected: string): never {
+    const { text, at } = this.token();
+    throw new SourceError(`expected ${expected} and found ${text || 'the end of the file'}`, at);
   }
 
   /**
-   * Steps over the current token and returns true, if the token is this punctuation or word. Otherwise returns false.
+   * Steps over the current token and returns true when the token is this punctuation or word. Otherwise returns false.
    */
   accept(text: string): boolean {
     if (!this.is(text)) return false;
@@ -138,7 +139,7 @@ export class Cursor {
   }
 
   /**
-   * Index of the bracket that closes the current one. @throws SourceError when the current token is not this bracket
+   * Index of the bracket that closes the current token. @throws SourceError when the current token is not `bracket`
    */
   closingIndex(bracket: string): number {
     return this.is(bracket) ? (this.partner[this.i] as number) : this.fail(bracket);

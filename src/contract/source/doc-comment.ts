@@ -10,26 +10,26 @@ export interface DocComment {
   readonly tags: readonly Tag[];
 }
 
-const WHITE = '\\t\\v\\f \\u0085\\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u3000\\ufeff';
+const WHITE_SPACE = '\\t\\v\\f \\u0085\\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u3000\\ufeff';
 /** White space within a line. As in TypeScript, the first character must be an ASCII character. */
-const BLANK = `(?:[\\t\\v\\f ][${WHITE}]*)?`;
-const BREAK = '(?:\\r\\n|[\\n\\r])';
-const NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\p{Join_Control}-]*/uy;
-const FIRST_TAG = new RegExp(`(?<=^${BLANK})@`);
+const BLANK = `(?:[\\t\\v\\f ][${WHITE_SPACE}]*)?`;
+const LINE_BREAK = '(?:\\r\\n|[\\n\\r])';
+const TAG_NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\p{Join_Control}-]*/uy;
+const TAG_AT_START = new RegExp(`(?<=^${BLANK})@`);
 /** White space and line breaks, with the asterisk at the start of a line. */
-const GAP = new RegExp(`(?:${BREAK}${BLANK}\\*?|[\\t\\v\\f ][${WHITE}]*)*`, 'y');
-const LINE_HEAD = new RegExp(`(?<=(?:^|[\\n\\r])${BLANK}\\*?${BLANK})@`, 'y');
-/** The places in a comment that are not plain text: the start of a line, code, a link, a tag behind white space. */
+const GAP = new RegExp(`(?:${LINE_BREAK}${BLANK}\\*?|[\\t\\v\\f ][${WHITE_SPACE}]*)*`, 'y');
+const TAG_AT_LINE_START = new RegExp(`(?<=(?:^|[\\n\\r])${BLANK}\\*?${BLANK})@`, 'y');
+/** Finds the next place that is not plain text: the start of a line, a backtick, a link, a tag behind white space. */
 const MARK = new RegExp(
-  `${BREAK}${BLANK}\\*?${BLANK}(@?)|(\`)|` +
-    `\\{@link(?:code|plain)?(?![\\p{ID_Continue}$\\p{Join_Control}-])[\\t\\v\\f \\r\\n]*[^}\\n\\r]*\\}?|(?<=[${WHITE}])(@)(?![\\s${WHITE}])`,
+  `${LINE_BREAK}${BLANK}\\*?${BLANK}(@?)|(\`)|` +
+    `\\{@link(?:code|plain)?(?![\\p{ID_Continue}$\\p{Join_Control}-])[\\t\\v\\f \\r\\n]*[^}\\n\\r]*\\}?|(?<=[${WHITE_SPACE}])(@)(?![\\s${WHITE_SPACE}])`,
   'gu',
 );
 /**
- * Tags that may have a type in braces before their text. The tags in the capturing group may also have a name before
+ * Tags that can have a type in braces before their text. The tags in the capturing group can also have a name before
  * the type.
  */
-const TYPED =
+const TAGS_WITH_TYPE =
   /^(?:(param|arg|argument|prop|property)|returns?|type|typedef|throws|exception|enum|this|satisfies|template|implements|augments|extends)$/;
 const PARAM_NAME = /[\p{ID_Continue}$.[\]`]+/uy;
 
@@ -44,26 +44,26 @@ export function readDoc(doc: string | undefined): DocComment {
 
 function readComment(comment: string): DocComment {
   const body = comment.slice(3);
-  const marks: { at: number; name: string; end: number }[] = [];
-  let at = body.search(FIRST_TAG);
+  const marks: { at: number; name: string; nameEnd: number }[] = [];
+  let at = body.search(TAG_AT_START);
   if (at < 0) at = findNextTag(body, 0, false);
   while (at >= 0) {
-    const name = matchAt(NAME, body, at + 1);
-    const end = at + 1 + name.length;
-    marks.push({ at, name, end });
-    const i = skipType(body, end + matchAt(GAP, body, end).length, TYPED.exec(name));
-    at = body[i] === '@' ? i : findNextTag(body, i, true);
+    const name = matchAt(TAG_NAME, body, at + 1);
+    const nameEnd = at + 1 + name.length;
+    marks.push({ at, name, nameEnd });
+    const textStart = skipType(body, nameEnd + matchAt(GAP, body, nameEnd).length, TAGS_WITH_TYPE.exec(name));
+    at = body[textStart] === '@' ? textStart : findNextTag(body, textStart, true);
   }
-  const tags = marks.map(({ at, name, end }, i): Tag => {
-    const isFirstOnLine = matchAt(LINE_HEAD, body, at) !== '';
-    return [name, removeLineStarts(body.slice(end, marks[i + 1]?.at)), isFirstOnLine, at + 3];
+  const tags = marks.map(({ at, name, nameEnd }, i): Tag => {
+    const isFirstOnLine = matchAt(TAG_AT_LINE_START, body, at) !== '';
+    return [name, removeLineStarts(body.slice(nameEnd, marks[i + 1]?.at)), isFirstOnLine, at + 3];
   });
   return { text: removeLineStarts(body.slice(0, marks[0]?.at)), tags };
 }
 
 /**
- * Returns the offset of the next tag, or -1. Backticks hide a tag only in the text of another tag, that is, with
- * `inTag`.
+ * Returns the offset of the next tag, or -1. @param inTag whether `from` is in the text of a tag, where backticks hide
+ * other tags. In the text before the first tag they hide none.
  */
 function findNextTag(body: string, from: number, inTag: boolean): number {
   MARK.lastIndex = from;
@@ -84,8 +84,8 @@ function skipType(body: string, from: number, typed: RegExpExecArray | null): nu
 }
 
 /**
- * Returns the offset behind the bracket that closes the one at `from`, or -1 without such a pair. The last parameter
- * has the opening and the closing bracket: `{}`.
+ * Returns the offset behind the bracket that closes the one at `from`. Returns -1 when there is no such pair. The last
+ * parameter has the opening and the closing bracket: `{}`.
  */
 export function findBracketEnd(text: string, from: number, [opening, closing]: string): number {
   let depth = 0;
@@ -110,7 +110,7 @@ const removeLineStarts = (slice: string): string =>
     .join('\n')
     .trim();
 
-/** Splits a text into its first sentence or paragraph and the rest. */
+/** Splits a text behind its first sentence, or behind its first paragraph when that ends earlier. */
 export function summaryOf(text: string): { summary: string | undefined; description: string | undefined } {
   if (text === '') return { summary: undefined, description: undefined };
   const end = /\n\s*\n|(?<=[.!?])\s+(?=[^\s])/.exec(text);

@@ -1,6 +1,5 @@
-// Finds and parses the source files of a controller and its types. Own files are those whose real path is not below a
-// `node_modules`. An imported file is read with the text that the process has imported, so the check fits the code that
-// runs.
+// Finds and parses the source files of a controller and its types. Own files are the files outside `node_modules`, by
+// their real path. The text of a file is the one that the process has imported, so the checks fit the code that runs.
 import { realpathSync, statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -10,16 +9,15 @@ import { parseModule } from './parse-module.ts';
 import { SourceError } from './source-error.ts';
 import type { Module } from './syntax.ts';
 
-/** The files of a process. */
 export interface ImportedFiles {
   /**
    * Returns the text of a file: the text that the process has imported, or else the current text. @throws the read
    * error
    */
   textOf(path: string): string;
-  /** Resolves a specifier that is no relative path, in the same way as Node. */
+  /** Resolves a specifier that is no relative path, as Node does. */
   resolve(from: string, specifier: string): string | undefined;
-  /** Adds a path to the watched ones, even when no file exists there yet. */
+  /** Watches a path for changes, even when no file exists there yet. */
   remember(path: string): void;
   /** All own files that the process has imported. */
   imported(): Iterable<string>;
@@ -54,10 +52,10 @@ export class UnreadableFile extends Error {
 }
 
 /**
- * The most characters of source whose parsed files are cached, because parsed files are large. The limit leaves room
- * for files that several controllers share.
+ * The cache keeps the parsed files of at most this many characters of source, because parsed files are large. The limit
+ * leaves room for files that several controllers share. The newest file is always kept.
  */
-const MAX_CACHED = 1_000_000;
+const MAX_CACHED_CHARACTERS = 1_000_000;
 export const SOURCE = /\.[mc]?[tj]s$/;
 const PACKAGES = /[\\/]node_modules[\\/]/;
 
@@ -65,7 +63,7 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
   const cache = new Map<string, Module>();
   let cachedLength = 0;
   /**
-   * The real path that a specifier leads to, by importer and specifier. The process has imported one state of the
+   * The real path that a specifier leads to, by importer and specifier. The process has imported one version of the
    * folder, so an entry stays valid.
    */
   const located = new Map<string, string>();
@@ -84,7 +82,7 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
     cache.set(path, module);
     cachedLength += source.length;
     for (const oldest of cache.keys()) {
-      if (cachedLength <= MAX_CACHED || oldest === path) break;
+      if (cachedLength <= MAX_CACHED_CHARACTERS || oldest === path) break;
       drop(oldest);
     }
     return module;
@@ -97,14 +95,14 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
 
   const locate: TypeFiles['locate'] = (from, specifier) => {
     const key = `${from}\n${specifier}`;
-    const known = located.get(key);
-    if (known !== undefined) return known;
-    const found = locateNew(from, specifier);
-    if (found !== undefined && found !== 'package') located.set(key, found);
-    return found;
+    const cached = located.get(key);
+    if (cached !== undefined) return cached;
+    const location = locateUncached(from, specifier);
+    if (location !== undefined && location !== 'package') located.set(key, location);
+    return location;
   };
 
-  function locateNew(from: string, specifier: string): string | undefined {
+  function locateUncached(from: string, specifier: string): string | undefined {
     if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
     const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
     const path = isRelative ? resolveRelative(from, specifier) : files.resolve(from, specifier);
@@ -114,8 +112,8 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
   }
 
   const load: Loader = (from, specifier) => {
-    const found = locate(from, specifier);
-    return found === undefined || found === 'package' ? found : { path: found, module: read(found) };
+    const path = locate(from, specifier);
+    return path === undefined || path === 'package' ? path : { path, module: read(path) };
   };
 
   function resolveRelative(from: string, specifier: string): string | undefined {
@@ -137,13 +135,13 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
 }
 
 /**
- * Lists the files that a relative path can mean in TypeScript: `./x.js` and `./x` may be `./x.ts`. Files with types
- * come before files with code only.
+ * Lists the files that a path can mean in TypeScript, where `./x.js` and `./x` can be `./x.ts`. Files with types come
+ * before files with code only.
  */
-function listCandidates(plain: string): string[] {
-  const [, bare, kind] = /^(.*)\.([mc]?)js$/.exec(plain) ?? [];
-  if (bare !== undefined) return [`${bare}.${kind}ts`, `${bare}.d.${kind}ts`, plain];
-  return SOURCE.test(plain) ? [plain] : [`${plain}.ts`, `${plain}.d.ts`, `${plain}/index.ts`, `${plain}.js`];
+function listCandidates(path: string): string[] {
+  const [, stem, prefix] = /^(.*)\.([mc]?)js$/.exec(path) ?? [];
+  if (stem !== undefined) return [`${stem}.${prefix}ts`, `${stem}.d.${prefix}ts`, path];
+  return SOURCE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
 }
 
 /** Whether the path exists and is no folder. A pipe or a device is refused later, when it is read. */
@@ -152,8 +150,8 @@ function isFile(path: string): boolean {
 }
 
 /**
- * Whether the specifier is an installed package. The result is false for a package linked from elsewhere, whose files
- * are own files.
+ * Whether the specifier is an installed package. The result is false for a link to a package outside `node_modules`,
+ * because the files of that package are own files.
  */
 function isInstalled(from: string, specifier: string): boolean {
   const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';

@@ -1,5 +1,5 @@
 // Reads the types of JavaScript files from JSDoc comments: `@typedef`, `@import`, and `@param` and `@returns` of
-// functions. A form that is not supported is an error, or a type that is refused where a request needs it.
+// functions. An unsupported form is an error, or becomes a type that is refused only where a request needs it.
 import { isConstraint, unreadConstraintMessage } from './constraint-tags.ts';
 import { findBracketEnd, readDoc, type Tag } from './doc-comment.ts';
 import { parseJsdocType, splitType, stripBraces } from './jsdoc-type.ts';
@@ -38,9 +38,7 @@ const DECLARING_TAG = /^(?:typedef|callback|import|overload|param|arg|argument|r
 const isProperty = ([name]: Tag): boolean => name === 'property' || name === 'prop';
 const createMistake = (message: string, at: number): TypeNode => ({ kind: 'mistake', message, at });
 
-/**
- * Reads the alias that the tag at `i` declares, with its constraint tags. Returns undefined for a tag without a name.
- */
+/** Reads the alias that the tag at `i` declares, with its constraint tags. A tag without a name declares none. */
 function readTypedef(
   tags: readonly Tag[],
   i: number,
@@ -50,12 +48,13 @@ function readTypedef(
   const name = /^[\p{ID_Continue}$.]+/u.exec(rest)?.[0];
   if (name === undefined) return undefined;
   const end = tags.findIndex(([other], j) => j > i && DECLARING_TAG.test(other) && !/^prop/.test(other));
-  const members = tags.slice(i + 1, end < 0 ? undefined : end);
-  const fields = members.flatMap((tag, j) =>
-    isProperty(tag) ? [{ ...readField(tag[1], at + tag[3]), constraints: collectConstraints(members, j + 1) }] : [],
+  const ownTags = tags.slice(i + 1, end < 0 ? undefined : end);
+  const fields = ownTags.flatMap((tag, j) =>
+    isProperty(tag) ? [{ ...readField(tag[1], at + tag[3]), constraints: collectConstraints(ownTags, j + 1) }] : [],
   );
-  const inner = members.find(([other]) => other === 'type')?.[1];
-  const node = parseJsdocType(type ?? (inner === undefined ? 'Object' : stripBraces(inner)), at + (tags[i] as Tag)[3]);
+  const typeTag = ownTags.find(([other]) => other === 'type')?.[1];
+  const typeText = type ?? (typeTag === undefined ? 'Object' : stripBraces(typeTag));
+  const node = parseJsdocType(typeText, at + (tags[i] as Tag)[3]);
   const isFirst = !tags.slice(0, i).some(([other]) => other === 'typedef');
   const stray = tags.find((tag, j) => isConstraint(tag) && ((isFirst && j < i) || belongsToOtherTag(tags, j)));
   const message = stray === undefined ? findFieldMistake(fields, 'property') : unreadConstraintMessage(stray);
@@ -63,7 +62,7 @@ function readTypedef(
   return {
     name,
     type: message === undefined ? (buildType(root, fields, 'property') ?? node) : createMistake(message, node.at),
-    constraints: collectConstraints(members, 0),
+    constraints: collectConstraints(ownTags, 0),
   };
 }
 
@@ -96,9 +95,9 @@ const toComment = (text: string): string | undefined => (text.trim() === '' ? un
 function readImport(text: string, imports: Map<string, Import>): void {
   const match = /^(?:(\w+)\s*,?\s*)?(?:\{([^}]*)\}|\*\s+as\s+(\w+))?\s*from\s*(['"])(.*?)\4/.exec(text);
   if (match === null) return;
-  const [, defaultName, names, namespaceName, , from] = match as unknown as (string | undefined)[];
+  const [, defaultName, names, moduleName, , from] = match as unknown as (string | undefined)[];
   if (defaultName !== undefined) imports.set(defaultName, { from: from as string, name: 'default' });
-  if (namespaceName !== undefined) imports.set(namespaceName, { from: from as string, name: '*' });
+  if (moduleName !== undefined) imports.set(moduleName, { from: from as string, name: '*' });
   for (const specifier of names?.split(',') ?? []) {
     const [outer, local = outer] = specifier.trim().split(/\s+as\s+/);
     if (outer) imports.set(local as string, { from: from as string, name: outer });
@@ -115,9 +114,9 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
     throw new SourceError(message, at);
   };
   const fields = tags.filter(([tag]) => /^(?:param|arg|argument)$/.test(tag)).map(([, text]) => readField(text, at));
-  const isTyped = fields.some(({ type }) => type !== undefined);
-  const unread = tags.find(([tag]) => tag === 'overload' || tag === 'type' || (tag === 'template' && isTyped));
-  if (unread !== undefined) fail(`@${unread[0]} of an operation is not read: write @param`);
+  const hasTypes = fields.some(({ type }) => type !== undefined);
+  const unreadTag = tags.find(([tag]) => tag === 'overload' || tag === 'type' || (tag === 'template' && hasTypes));
+  if (unreadTag !== undefined) fail(`@${unreadTag[0]} of an operation is not read: write @param`);
   const message = findFieldMistake(fields, 'param');
   if (message !== undefined) fail(message);
   const typedParams = params.map((param) => readInlineType(param, at));
@@ -140,14 +139,14 @@ function readInlineType(param: Param, at: number): Param {
   return text === undefined ? param : { ...param, type: parseJsdocType(stripBraces(text), at), typeEnd: at };
 }
 
-/** Returns the result type in the comment of a function. */
+/** Returns the type that a `@returns` in the comment of a function names. */
 export function docResult(doc: string | undefined, at: number): TypeNode | undefined {
   const tag = readDoc(doc).tags.find(([name]) => name === 'returns' || name === 'return');
   const type = tag === undefined ? undefined : splitType(tag[1]).type;
   return type === undefined ? undefined : parseJsdocType(type, at);
 }
 
-// Fields: each tag describes one field. A dotted name such as `data.items` is a field of the name before its last dot.
+// Fields: each `@param` or `@property` describes one. The field `data.items` is a child of the field `data`.
 
 interface Field {
   /** The dotted name without `[]`: `data.items.name`. */
@@ -216,18 +215,17 @@ function buildType({ path, type, at }: Field, fields: readonly Field[], tag: str
     };
     return isList ? { kind: 'array', element: node, at } : node;
   }
-  const [typed] = children.filter((child) => child.type !== undefined);
-  if (typed === undefined) return type;
+  const typedChild = children.find((child) => child.type !== undefined);
+  if (typedChild === undefined) return type;
   const cure = type === undefined ? `write @${tag} {Object} ${path}` : 'write all fields in one place';
-  return createMistake(`@${tag} ${typed.path} is a field of something that is not an Object: ${cure}`, at);
+  return createMistake(`@${tag} ${typedChild.path} is a field of something that is not an Object: ${cure}`, at);
 }
 
 function buildMember(field: Field, parent: string, fields: readonly Field[], tag: string): Member {
   const { path, optional, text, constraints = '', at } = field;
   const type = buildType(field, fields, tag) ?? { kind: 'word', name: 'any', at };
   const name = parent === '' ? path : path.slice(parent.length + 1);
-  // Backticks hide a tag only in the text of another tag. The field's text therefore becomes the text of a
-  // @description.
+  // The field's text becomes the text of a tag, @description, because backticks hide an at sign only there.
   const doc = toComment((text === '' ? '' : `@description ${text}`) + constraints);
   return { kind: 'property', name, modifiers: [], optional, doc, type, params: [], hasBody: false, at };
 }

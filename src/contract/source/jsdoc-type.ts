@@ -1,5 +1,5 @@
-// Parses a JSDoc type, the text in the braces of a tag. JSDoc's own signs are translated first, then the TypeScript
-// parser reads the text. A form that is not supported becomes a type that is refused where a request needs it.
+// Parses a JSDoc type, which is the text in the braces of a tag. The signs that only JSDoc has are translated first.
+// Then the TypeScript parser reads the text. An unsupported form becomes an `unsupported` node, as in TypeScript.
 import { Cursor } from './cursor.ts';
 import { findBracketEnd } from './doc-comment.ts';
 import { parseType } from './parse-types.ts';
@@ -18,7 +18,7 @@ export function splitType(text: string): { type: string | undefined; rest: strin
   return { type: trimmed.slice(1, end - 1).trim(), rest: trimmed.slice(end).trim() };
 }
 
-/** Returns the `T` of `{T}` and of `T` alone. */
+/** Returns `T` for `{T}`, and also for a plain `T`. */
 export const stripBraces = (text: string): string => splitType(text).type ?? text;
 
 export function parseJsdocType(text: string, at: number): TypeNode {
@@ -37,7 +37,7 @@ export function parseJsdocType(text: string, at: number): TypeNode {
 }
 
 /**
- * Writes JSDoc's own signs as TypeScript:
+ * Translates the signs that only JSDoc has:
  * - `*` and `?` become `any`.
  * - `?T` and `T?` become `T | null`.
  * - `!T` becomes `T`.
@@ -67,7 +67,7 @@ function translateSign(list: readonly Token[], i: number): string | undefined {
   return nextText === '' && list.every((token) => token.text !== '&') ? '|null' : undefined;
 }
 
-/** Gives names their JavaScript meaning (`String` is `string`), and all nodes the offset of the comment. */
+/** Gives names their meaning in JSDoc (`String` is `string`), and all nodes the offset of the comment. */
 function translateNames<T>(node: T, at: number): T {
   if (Array.isArray(node)) return node.map((item) => translateNames(item, at)) as T;
   if (typeof node !== 'object' || node === null) return node;

@@ -1,4 +1,4 @@
-// Creates declarations, and parses the body of a class or an interface with the types that it extends.
+// Creates declarations, and parses classes and interfaces from behind their name: what they extend, and their body.
 import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
 import type { Declaration, TypeNode } from './syntax.ts';
@@ -30,8 +30,8 @@ export function parseBody(
   const end = c.closingIndex('{');
   c.i++;
   if (kind === 'interface') {
-    const misplaced = c.refuseStrayTags({ kind: 'word', name: 'unknown', at: c.token().at }, from);
-    if (misplaced.kind === 'mistake') parents.push(misplaced);
+    const checked = c.refuseStrayTags({ kind: 'word', name: 'unknown', at: c.token().at }, from);
+    if (checked.kind === 'mistake') parents.push(checked);
   }
   const members = parseMembers(c, end, kind === 'class' ? 'class' : 'type');
   c.i = end + 1;
@@ -56,9 +56,9 @@ function parseParents(c: Cursor): TypeNode[] {
       }
       const name = c.parseDottedName(c.expectName());
       const args = parseTypeArgs(c);
-      const isPlain = c.is('{') || c.is(',') || c.is('implements');
-      if (!isPlain) c.skipTo('{');
-      if (!isPlain) parents.push({ kind: 'unsupported', form: 'a class made by a call', at });
+      const isPlainName = c.is('{') || c.is(',') || c.is('implements');
+      if (!isPlainName) c.skipTo('{');
+      if (!isPlainName) parents.push({ kind: 'unsupported', form: 'a class made by a call', at });
       else if (isParent) parents.push(c.refuseStrayTags({ kind: 'name', name, args, at }, from));
     } while (c.accept(','));
   }

@@ -11,9 +11,11 @@ const MODIFIERS = new Set(
   'public private protected static async override abstract readonly declare accessor get set export default'.split(' '),
 );
 /** Modifiers that must be on the same line as their member. Alone on a line, such a word is the name of a field. */
-const LINE_BOUND = /^(?:async|declare|accessor|abstract)$/;
+const SAME_LINE_MODIFIERS = /^(?:async|declare|accessor|abstract)$/;
+/** Tokens that continue the value of the line before. */
 const CONTINUES_VALUE = /^(?:[.,;:?)\]}([*/%+&|^<>=-]|=>|in|instanceof|as|satisfies)$/;
 
+/** @param end index of the closing bracket. @param holder where the members are: in a type, a class or an object */
 export function parseMembers(c: Cursor, end: number, holder: MemberHolder): Member[] {
   const members: Member[] = [];
   while (c.i < end) {
@@ -28,7 +30,7 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   const from = c.i;
   const modifiers: string[] = [];
   const decoratorName = skipDecorators(c);
-  while ((c.isName() && MODIFIERS.has(c.token().text) && isBeforeMember(c, 1)) || c.is('*')) {
+  while ((c.isName() && MODIFIERS.has(c.token().text) && beginsMember(c, 1)) || c.is('*')) {
     modifiers.push(c.next().text);
   }
   const docIndex = ownDoc === undefined ? c.i : from;
@@ -122,10 +124,10 @@ export function skipDecorators(c: Cursor): string | undefined {
   return first;
 }
 
-/** Whether the token can begin a member, so that the word before it is a modifier and not the member's name. */
-function isBeforeMember(c: Cursor, ahead: number): boolean {
+/** Whether the token can begin a member. Then the word before it is a modifier, and not the member's name. */
+function beginsMember(c: Cursor, ahead: number): boolean {
   const { kind, text, startsLine } = c.token(ahead);
-  if (kind === Kind.name) return !startsLine || !LINE_BOUND.test(c.token(ahead - 1).text);
+  if (kind === Kind.name) return !startsLine || !SAME_LINE_MODIFIERS.test(c.token(ahead - 1).text);
   if (kind === Kind.string || kind === Kind.number || text === '[' || text === '*') return true;
   return text === '{' && c.is('static', ahead - 1);
 }
@@ -142,10 +144,10 @@ function parseMemberName(c: Cursor): Pick<Member, 'name' | 'computed'> {
   const keyToken = c.token();
   const isText = keyToken.kind === Kind.string || keyToken.text === '`';
   const computed = c.isName() ? c.parseDottedName(c.expectName()) : '';
-  const isPlain = c.i === end;
-  const isTextAlone = isText && c.i + 1 === end;
+  const isOnlyName = c.i === end;
+  const isOnlyText = isText && c.i + 1 === end;
   c.i = end + 1;
-  return isTextAlone ? { name: keyToken.value } : { name: '', computed: isPlain ? computed : '' };
+  return isOnlyText ? { name: keyToken.value } : { name: '', computed: isOnlyName ? computed : '' };
 }
 
 export function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {
@@ -207,7 +209,7 @@ export function parseTypeArgs(c: Cursor): TypeNode[] {
   return args;
 }
 
-/** Steps over a value up to `stop` or a semicolon. @param endsWithLine whether a line break can end the value, too */
+/** Steps over a value up to `stop`, a semicolon or index `end`. @param endsWithLine whether a line break can end it */
 export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = false): void {
   for (const from = c.i; c.i < end; c.i++) {
     if (c.is(stop) || c.is(';')) return;
@@ -229,8 +231,8 @@ export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = f
 }
 
 /**
- * Whether a value can end directly before the token `ahead`. The end of a value is `x`, `)`, `x!` or `x++`, for
- * example.
+ * Whether a value can end directly before the token that is `ahead` tokens from the cursor: behind `x`, `)`, `x!` or
+ * `x++`, for example.
  */
 function endsOperand(c: Cursor, ahead: number): boolean {
   const { kind, text } = c.token(ahead - 1);
@@ -241,8 +243,8 @@ function endsOperand(c: Cursor, ahead: number): boolean {
 }
 
 /**
- * Steps over type arguments such as those of `new Map<string, number>()`, because their comma does not end the value.
- * The cursor does not move when the `<` is a less-than sign.
+ * Moves the cursor to the `>` of type arguments such as those of `new Map<string, number>()`, because their comma does
+ * not end the value. The cursor does not move when the `<` is a less-than sign.
  */
 function skipTypeArgs(c: Cursor): void {
   const from = c.i;

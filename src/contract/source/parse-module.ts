@@ -1,5 +1,5 @@
 // Parses the statements of a file that declare something: imports, exports, types, classes, constants, functions. The
-// first words of a statement decide what it is. All other statements are stepped over.
+// first words of a statement show whether it is one of these. All other statements are stepped over.
 import { Cursor } from './cursor.ts';
 import { createDeclaration, parseBody, parseClassName } from './parse-declaration.ts';
 import { parseFunction, parseTypeParams, skipDecorators, skipValue } from './parse-members.ts';
@@ -28,11 +28,11 @@ interface ModuleContent {
 function parseStatements(c: Cursor, content: ModuleContent, end: number): void {
   while (c.i < end) {
     const start = c.i;
-    const starts = c.i === 0 || c.token().startsLine || c.is(';', -1) || c.is('}', -1) || c.is('{', -1);
-    if (starts) skipDecorators(c);
-    if (starts && c.is('import') && c.namespace === '') parseImport(c, content);
-    else if (starts && c.is('export')) parseExport(c, content);
-    else if (starts && c.isName()) parseDeclaration(c, content);
+    const isStatementStart = c.i === 0 || c.token().startsLine || c.is(';', -1) || c.is('}', -1) || c.is('{', -1);
+    if (isStatementStart) skipDecorators(c);
+    if (isStatementStart && c.is('import') && c.namespace === '') parseImport(c, content);
+    else if (isStatementStart && c.is('export')) parseExport(c, content);
+    else if (isStatementStart && c.isName()) parseDeclaration(c, content);
     if (c.i === start) c.skip();
   }
 }
@@ -51,7 +51,7 @@ function parseImport(c: Cursor, { imports }: ModuleContent): void {
     (c.is('{', 1) || c.is('*', 1) || (c.isName(1) && !c.is('from', 1)) || (c.is('from', 1) && c.is('from', 2)))
   )
     c.i++;
-  const names: [local: string, outer: string][] = [];
+  const names: [local: string, exported: string][] = [];
   if (c.isName()) names.push([c.expectName(), 'default']);
   if (c.accept('=')) {
     // `import Name = Space.Name` is not followed. Without this entry, the name would be taken for a global one.
@@ -62,10 +62,10 @@ function parseImport(c: Cursor, { imports }: ModuleContent): void {
   if (c.accept('*')) {
     c.expect('as');
     names.push([c.expectName(), '*']);
-  } else if (c.is('{')) for (const [outer, local] of parseSpecifiers(c)) names.push([local, outer]);
+  } else if (c.is('{')) for (const [exported, local] of parseSpecifiers(c)) names.push([local, exported]);
   c.expect('from');
   const from = c.expectString();
-  for (const [local, outer] of names) imports.set(local, { from, name: outer });
+  for (const [local, exported] of names) imports.set(local, { from, name: exported });
 }
 
 /** `{ a, type b as c }` → [a, a], [b, c] */
@@ -74,8 +74,9 @@ function parseSpecifiers(c: Cursor): [string, string][] {
   const end = c.closingIndex('{');
   c.i++;
   while (c.i < end) {
-    const isRenamedType = c.is('as', 1) && c.isName(2) && (c.is(',', 3) || c.is('}', 3));
-    if (c.is('type') && !c.is(',', 1) && !c.is('}', 1) && !isRenamedType) c.i++;
+    // In `{ type as b }`, the name itself is `type`.
+    const isNameType = c.is('as', 1) && c.isName(2) && (c.is(',', 3) || c.is('}', 3));
+    if (c.is('type') && !c.is(',', 1) && !c.is('}', 1) && !isNameType) c.i++;
     const first = c.next().value;
     names.push([first, c.accept('as') ? c.next().value : first]);
     if (c.i < end) c.expect(',');
@@ -97,7 +98,8 @@ function parseExport(c: Cursor, content: ModuleContent): void {
   } else if (c.is('{')) {
     const names = parseSpecifiers(c);
     const from = c.accept('from') ? c.expectString() : undefined;
-    for (const [local, outer] of names) content.exports.set(outer, from === undefined ? local : { from, name: local });
+    for (const [local, exported] of names)
+      content.exports.set(exported, from === undefined ? local : { from, name: local });
   } else if (c.is('default')) parseDefaultExport(c, content, start);
   else {
     skipDecorators(c);
@@ -156,13 +158,13 @@ function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.
 
 type Origin = Pick<Declaration, 'doc' | 'at'>;
 /**
- * Parses a statement, adds its declaration and returns the names. Returns undefined for another statement that begins
- * with the same word.
+ * Parses a statement, adds its declarations and returns their names. Returns undefined when the statement declares
+ * nothing, although it begins with such a word. @param docIndex index of the token that carries the statement's comment
  */
-type Parser = (c: Cursor, content: ModuleContent, origin: Origin, docIndex: number) => Names;
+type DeclarationParser = (c: Cursor, content: ModuleContent, origin: Origin, docIndex: number) => Names;
 type Names = string | readonly string[] | undefined;
 
-const PARSERS: { readonly [word: string]: Parser | undefined } = Object.assign(Object.create(null), {
+const PARSERS: { readonly [word: string]: DeclarationParser | undefined } = Object.assign(Object.create(null), {
   interface: (c, content, origin) => {
     if (!c.isName(1) || c.token(1).startsLine) return undefined;
     c.i++;
@@ -174,9 +176,9 @@ const PARSERS: { readonly [word: string]: Parser | undefined } = Object.assign(O
     const name = c.expectName();
     const typeParams = parseTypeParams(c);
     c.expect('=');
-    const written = parseType(c);
+    const writtenType = parseType(c);
     const doc = c.readDocAt(docIndex);
-    const type = c.refuseStrayTags(written, docIndex, c.declarationEnd);
+    const type = c.refuseStrayTags(writtenType, docIndex, c.declarationEnd);
     return declare(c, content, 'alias', name, { typeParams, type, doc, at });
   },
   class: (c, content, origin) => {
@@ -197,7 +199,7 @@ const PARSERS: { readonly [word: string]: Parser | undefined } = Object.assign(O
     c.i++;
     return parseFunctionDeclaration(c, content, origin);
   },
-} satisfies Record<string, Parser>);
+} satisfies Record<string, DeclarationParser>);
 
 function parseNamespace(c: Cursor, content: ModuleContent): string | undefined {
   const { kind, value, at } = c.token(1);
@@ -206,20 +208,20 @@ function parseNamespace(c: Cursor, content: ModuleContent): string | undefined {
   if (!c.isName(1) || c.token(1).startsLine) return undefined;
   c.i++;
   const name = c.parseDottedName(c.expectName());
-  const outer = c.namespace;
+  const outerNamespace = c.namespace;
   const end = c.closingIndex('{');
   c.namespace += `${name}.`;
   c.i++;
   parseStatements(c, content, end);
-  c.namespace = outer;
+  c.namespace = outerNamespace;
   c.i = end + 1;
   return name;
 }
 
-/** @param words how many words come before the name: one for `enum`, two for `const enum` */
-function parseEnum(c: Cursor, content: ModuleContent, origin: Origin, words: number): string | undefined {
-  if (!c.isName(words) || !c.is('{', words + 1)) return undefined;
-  c.i += words;
+/** @param wordCount number of words before the name: one for `enum`, two for `const enum` */
+function parseEnum(c: Cursor, content: ModuleContent, origin: Origin, wordCount: number): string | undefined {
+  if (!c.isName(wordCount) || !c.is('{', wordCount + 1)) return undefined;
+  c.i += wordCount;
   const name = c.expectName();
   const end = c.closingIndex('{') + 1;
   const literalRange = [c.token().at, (c.list[end] as Token).at] as const;
@@ -249,7 +251,7 @@ function parseConstant(c: Cursor, content: ModuleContent, fields: Fields): strin
   return declare(c, content, 'const', name, { type, literalRange, value, ...fields });
 }
 
-/** Declares every name in `{ a, b: [c] } = …`. These names have no value that can be followed. */
+/** Declares every name in `{ a, b: [c] } = …` (also `b`, which is only a key). No value of these names is followed. */
 function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
   const end = c.partner[c.i] as number;
   const names = c.list.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
@@ -259,25 +261,26 @@ function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
 }
 
 /**
- * Returns the offsets of the literal at the cursor, including its `as const`. Both offsets are equal when the literal
- * is part of a longer expression, or when `as` gives it another type.
+ * Returns the start and end offsets of the literal at the cursor, including its `as const`. Both offsets are equal when
+ * the literal is part of a longer expression, or when `as` gives it another type.
  */
 function findLiteralRange(c: Cursor): [number, number] {
   const { at } = c.token();
   const partner = c.partner[c.i] as number;
   const isConst = (index: number) => c.list[index]?.text === 'as' && c.list[index + 1]?.text === 'const';
-  const last = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
-  const end = c.list[isConst(last + 1) ? last + 3 : last + 1] ?? c.token();
-  // Before `satisfies`, an object or a list is accepted only with `as const`, because `satisfies` may narrow the types
-  // inside.
+  const lastIndex = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
+  const isAsConst = isConst(lastIndex + 1);
+  const behind = c.list[isAsConst ? lastIndex + 3 : lastIndex + 1] ?? c.token();
+  // Before `satisfies`, an object or a list is accepted only with `as const`, because `satisfies` can narrow the types
+  // of its elements.
   const endsHere =
-    end.text === 'satisfies' ? isConst(last + 1) || partner < 0 : /^[;,)}]$/.test(end.text) || end.kind === Kind.end;
+    behind.text === 'satisfies' ? isAsConst || partner < 0 : /^[;,)}]$/.test(behind.text) || behind.kind === Kind.end;
   const endsWithLine =
-    end.startsLine &&
-    end.kind !== Kind.punctuation &&
-    end.kind !== Kind.template &&
-    !/^(?:in|instanceof|as)$/.test(end.text);
-  return [at, endsHere || endsWithLine || end.text === '@' ? end.at : at];
+    behind.startsLine &&
+    behind.kind !== Kind.punctuation &&
+    behind.kind !== Kind.template &&
+    !/^(?:in|instanceof|as)$/.test(behind.text);
+  return [at, endsHere || endsWithLine || behind.text === '@' ? behind.at : at];
 }
 
 function parseFunctionDeclaration(c: Cursor, content: ModuleContent, origin: Origin): string | undefined {

@@ -1,4 +1,4 @@
-// Parses types by recursive descent. A type outside the supported subset is stepped over and becomes an `unsupported`
+// Parses types by recursive descent. An unsupported type is parsed only to find its end, and becomes an `unsupported`
 // node.
 import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
@@ -55,12 +55,12 @@ function parseParts(
   c: Cursor,
   sign: '|' | '&',
   kind: 'union' | 'intersection',
-  part: (c: Cursor) => TypeNode,
+  parsePart: (c: Cursor) => TypeNode,
 ): TypeNode {
   const { at } = c.token();
   c.accept(sign);
-  const parts = [isFunctionType(c) ? parseFunctionType(c, at) : part(c)];
-  while (c.accept(sign)) parts.push(isFunctionType(c) ? parseFunctionType(c, at) : part(c));
+  const parts = [isFunctionType(c) ? parseFunctionType(c, at) : parsePart(c)];
+  while (c.accept(sign)) parts.push(isFunctionType(c) ? parseFunctionType(c, at) : parsePart(c));
   return parts.length === 1 ? (parts[0] as TypeNode) : { kind, parts, at };
 }
 
@@ -149,10 +149,10 @@ function parseTypeOf(c: Cursor, at: number): TypeNode {
 
 function parseImportType(c: Cursor, at: number): TypeNode {
   const end = c.closingIndex('(');
-  const from = c.token(1).value;
+  const specifier = c.token(1).value;
   c.i = end + 1;
-  const path = c.is('.') ? c.parseDottedName('').slice(1) : '*';
-  return { kind: 'name', name: path, args: parseTypeArgs(c), from, at };
+  const name = c.is('.') ? c.parseDottedName('').slice(1) : '*';
+  return { kind: 'name', name, args: parseTypeArgs(c), from: specifier, at };
 }
 
 function parseTemplate(c: Cursor, at: number): TypeNode {

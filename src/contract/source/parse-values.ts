@@ -1,5 +1,5 @@
-// Parses the values that may lead to operations: functions, classes, objects, and names of them. All other expressions
-// have no node. A file is refused when an operation can be found only through such an expression.
+// Parses the values that can lead to operations: functions, classes, objects, and names of them. All other expressions
+// have no node. A file is refused when one of its operations comes from such an expression.
 import type { Cursor } from './cursor.ts';
 import { parseBody, parseClassName } from './parse-declaration.ts';
 import { parseFunction, parseMembers, parseTypeArgs, skipValue } from './parse-members.ts';
@@ -101,7 +101,7 @@ function parseNew(c: Cursor): ValueNode | undefined {
 }
 
 /**
- * Parses a function and steps over its body. For another value the result is undefined, and the cursor does not move.
+ * Parses a function and steps over its body. For any other value the result is undefined, and the cursor does not move.
  */
 function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.i;

@@ -3,7 +3,6 @@
 
 /** The parser found something that it did not expect. */
 export class SourceError extends Error {
-  /** Offset in the source. */
   readonly at: number;
   constructor(message: string, at: number) {
     super(message);
@@ -11,7 +10,7 @@ export class SourceError extends Error {
   }
 }
 
-/** The advice for a type of a package. The operation's name replaces `OPERATION`. */
+/** The advice for a type of a package. The code that reports it replaces `OPERATION` by the operation's name. */
 export const SCHEMA_CURE =
   'declare the schema of its library, static operations = { OPERATION: { body: schema } }, or write a type of your own';
 
@@ -32,7 +31,7 @@ export class Unsupported extends Error {
 /** The evaluation of a type needs the result of that same evaluation. */
 export class CircularType extends Unsupported {}
 
-/** The number of the line that holds the offset, from 1. */
+/** The number of the line that holds the offset, counted from 1. */
 export function lineOf(source: string, at: number): number {
   let line = 1;
   for (let i = source.indexOf('\n'); i >= 0 && i < at; i = source.indexOf('\n', i + 1)) line++;

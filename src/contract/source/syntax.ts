@@ -34,7 +34,7 @@ export type TypeNode = { readonly at: number } & (
 export interface NameNode {
   readonly kind: 'name';
   readonly at: number;
-  /** The name, which may have dots. The name is `*` for `import('…')` without a name behind it. */
+  /** The name, with or without dots. The name is `*` for `import('…')` without a name behind it. */
   readonly name: string;
   readonly args: readonly TypeNode[];
   /** The specifier in `import('…').Name`. */
@@ -63,7 +63,6 @@ export interface Member {
   readonly type: TypeNode | undefined;
   /** The parameters of a method; the key of an index signature. */
   readonly params: readonly Param[];
-  /** The type parameters of a method. */
   readonly typeParams?: readonly TypeParam[];
   /** Whether the method has a body. Overload signatures and abstract methods have no body. */
   readonly hasBody: boolean;
@@ -79,8 +78,8 @@ export interface Param {
   readonly rest: boolean;
   readonly type: TypeNode | undefined;
   /**
-   * Offset behind the type. For a type from a JSDoc comment, this offset and the type's own offset are those of the
-   * function.
+   * Offset of the token behind the type. For a type from a JSDoc comment, both this offset and the type's `at` are the
+   * offset of the function.
    */
   readonly typeEnd?: number;
   /** Whether the parameter is also a field: `constructor(readonly x: T)`. */
@@ -97,7 +96,7 @@ export interface FunctionNode {
   readonly doc?: string | undefined;
 }
 
-/** A value that may lead to operations. All other expressions have no node. */
+/** A value that can lead to operations. All other expressions have no node. */
 export type ValueNode =
   | FunctionNode
   | { readonly kind: 'class'; readonly declaration: Declaration }
@@ -109,7 +108,6 @@ export type ValueNode =
 
 export interface TypeParam {
   readonly name: string;
-  /** `T extends Constraint` */
   readonly constraint: TypeNode | undefined;
   /** `T = Fallback` */
   readonly fallback: TypeNode | undefined;
@@ -121,18 +119,19 @@ export interface Declaration {
   /** The namespace around the declaration, with its dot: `Shop.`. */
   readonly namespace: string;
   readonly typeParams: readonly TypeParam[];
+  /** The types behind `extends`, without those behind `implements`. */
   readonly parents: readonly TypeNode[];
   readonly members: readonly Member[];
   /** The type of an alias; the annotation of a constant. */
   readonly type: TypeNode | undefined;
   /**
-   * The start and end offsets of the value of a constant or an enum. Both offsets are equal when the value is no
-   * literal.
+   * The start and end offsets of the literal of a constant, or of the braces of an enum. Both offsets are equal when
+   * the value is no literal.
    */
   readonly literalRange: readonly [number, number] | undefined;
   /**
-   * Whether the declaration is a `let` or `var`. The literal of such a declaration has a widened type, because the
-   * value may change.
+   * Whether the declaration is a `let` or `var`, or a name in a destructuring pattern. The literal of a `let` has a
+   * widened type (`string`), because its value can change.
    */
   readonly isVariable?: boolean;
   /** The value of a function or a constant. The field is undefined for a form that is not followed. */
@@ -151,7 +150,6 @@ export interface Import {
 
 export interface Module {
   readonly source: string;
-  /** Offsets of the doc comments. */
   readonly docOffsets: Tokens['docOffsets'];
   /**
    * Declarations by namespace and name. Several declarations under one name are merged interfaces, or overloads of a

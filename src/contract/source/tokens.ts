@@ -8,8 +8,8 @@ export const Kind = { punctuation: 0, name: 1, string: 2, number: 3, template: 4
 export interface Token {
   readonly kind: number;
   /**
-   * The text in the source. A template without types is one token with the text
-   * '`'. A template with types is several tokens: '`${', '}${' and '}`'.
+   * The text in the source, except for templates. A template without `${}` is one token with the text '`'. Any other
+   * template is several tokens, one for each piece of its text: '`${', '}${' and '}`'.
    */
   readonly text: string;
   /** Offset in the source. */
@@ -21,21 +21,20 @@ export interface Token {
    * it.
    */
   readonly doc: string | undefined;
-  /** Whether the doc comment is on the line of the previous token. Such a comment may be meant for that token. */
+  /** Whether the doc comment is beside the previous token, and this token is on a later line. */
   readonly isBesidePrevious: boolean;
-  /** The unescaped text of a name, a string or a piece of a template. */
+  /** The unescaped text of a name, a string or a piece of a template. For all other tokens, their text or ''. */
   readonly value: string;
 }
 
 export interface Tokens {
   readonly list: readonly Token[];
-  /** Offsets of the doc comments. */
   readonly docOffsets: readonly number[];
-  /** For each opening bracket, the index of its closing bracket. The entry is -1 for all other tokens. */
+  /** For each opening bracket (also `${`), the index of its closing bracket. The entry is -1 for all other tokens. */
   readonly partner: Int32Array;
 }
 
-/** All characters beyond ASCII except white space. A name may have them. */
+/** All characters beyond ASCII except white space. A name can contain them. */
 const NON_ASCII =
   '\\x80-\\x9f\\xa1-\\u167f\\u1681-\\u1fff\\u200b-\\u2027\\u202a-\\u202e\\u2030-\\u205e\\u2060-\\u2fff\\u3001-\\ufefe\\uff00-\\uffff';
 const TOKEN_PATTERNS = [
@@ -44,11 +43,12 @@ const TOKEN_PATTERNS = [
   /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/, // a string
   new RegExp(`#?(?:[a-z_$${NON_ASCII}]|\\\\u)(?:[\\w$${NON_ASCII}]|\\\\u|\\{[\\da-f]+\\}(?<=\\\\u\\{[\\da-f]+\\}))*`), // a name
   /(?:0[xob][\da-f_]+|\d[\d_]*\.?[\d_]*(?:e[+-]?\d+)?|\.\d[\d_]*(?:e[+-]?\d+)?)n?/, // a number
-  /=>|\.\.\.|[^\s]/, // punctuation, one character at a time: `>>` may end two type arguments
+  /=>|\.\.\.|[^\s]/, // punctuation, one character at a time, because `>>` can end two lists of type arguments
 ];
 const TOKEN = new RegExp(TOKEN_PATTERNS.map((piece) => `(${piece.source})`).join('|'), 'iy');
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
-const BEFORE_REGEX = new Set(
+/** Keywords that come before a value, so a slash behind one of them begins a regular expression. */
+const KEYWORDS_BEFORE_VALUE = new Set(
   'return typeof case in of do else void delete throw new await yield extends instanceof'.split(' '),
 );
 const CONDITION_KEYWORDS = new Set(['if', 'while', 'for', 'with']);
@@ -94,18 +94,18 @@ export function tokenize(source: string): Tokens {
    */
   const readTemplatePiece = (at: number, opening: '`' | '}'): number => {
     for (let i = at + 1; i < source.length; i++) {
-      const ends = source[i] === '`';
+      const isEnd = source[i] === '`';
       if (source[i] === '\\') i++;
-      else if (ends || (source[i] === '$' && source[i + 1] === '{')) {
+      else if (isEnd || (source[i] === '$' && source[i + 1] === '{')) {
         if (opening === '}') closeBracket(at, opensTemplate);
-        if (!ends) openBrackets.push(list.length);
+        if (!isEnd) openBrackets.push(list.length);
         pushToken(
           Kind.template,
-          ends ? (opening === '}' ? '}`' : '`') : `${opening}\${`,
+          isEnd ? (opening === '}' ? '}`' : '`') : `${opening}\${`,
           at,
           unescapeText(source.slice(at + 1, i)),
         );
-        return i + (ends ? 1 : 2);
+        return i + (isEnd ? 1 : 2);
       }
     }
     throw new SourceError('a template has no end', at);
@@ -122,7 +122,7 @@ export function tokenize(source: string): Tokens {
       }
     }
     const opener = OPENERS[text];
-    if (opener !== undefined) closeBracket(at, (found) => found === opener);
+    if (opener !== undefined) closeBracket(at, (opening) => opening === opener);
     else if (text === '(' || text === '[' || text === '{') openBrackets.push(list.length);
     pushToken(Kind.punctuation, text, at, text);
     return at + text.length;
@@ -137,9 +137,9 @@ export function tokenize(source: string): Tokens {
     if (match[1] !== undefined) startsLine ||= LINE_BREAK.test(text);
     else if (match[2] !== undefined) {
       if (text.startsWith('/**') && text.length > 4) {
-        const isMore = doc !== undefined && appliesAcrossComments(doc);
-        isBeside = (isMore && isBeside) || !startsLine;
-        doc = isMore ? doc + text : text;
+        const continuesDoc = doc !== undefined && appliesAcrossComments(doc);
+        isBeside = (continuesDoc && isBeside) || !startsLine;
+        doc = continuesDoc ? doc + text : text;
         docOffsets.push(at);
       }
       startsLine ||= text.startsWith('//') || LINE_BREAK.test(text);
@@ -160,7 +160,7 @@ export function tokenize(source: string): Tokens {
 function beginsRegex(list: readonly Token[], pairs: readonly number[], startsLine: boolean): boolean {
   const previous = list.at(-1);
   if (previous === undefined) return true;
-  if (previous.kind === Kind.name) return BEFORE_REGEX.has(previous.text) && list.at(-2)?.text !== '.';
+  if (previous.kind === Kind.name) return KEYWORDS_BEFORE_VALUE.has(previous.text) && list.at(-2)?.text !== '.';
   if (previous.kind === Kind.template) return previous.text.endsWith('{');
   if (previous.kind !== Kind.punctuation) return false;
   // `if (x) /re/` or `(x) / y`: the token before the opening parenthesis decides.
@@ -172,10 +172,10 @@ function beginsRegex(list: readonly Token[], pairs: readonly number[], startsLin
   return previous.text !== ']';
 }
 
-/** Whether the token ends a value, so that a `!` or `++` behind it belongs to that value. */
+/** Whether the token ends a value. A `!` or `++` behind the token then belongs to that value. */
 function endsValue(token: Token | undefined): boolean {
   if (token === undefined) return false;
-  if (token.kind === Kind.name) return !BEFORE_REGEX.has(token.text);
+  if (token.kind === Kind.name) return !KEYWORDS_BEFORE_VALUE.has(token.text);
   return token.kind !== Kind.punctuation || token.text === ')' || token.text === ']';
 }
 
@@ -184,13 +184,13 @@ function endsValue(token: Token | undefined): boolean {
  * slash is then a division.
  */
 function findRegexEnd(source: string, from: number): number {
-  let inClass = false;
+  let inCharacterClass = false;
   for (let i = from + 1; i < source.length && !LINE_BREAK.test(source[i] as string); i++) {
     const char = source[i];
     if (char === '\\') i++;
-    else if (char === '[') inClass = true;
-    else if (char === ']') inClass = false;
-    else if (char === '/' && !inClass) return i + 1;
+    else if (char === '[') inCharacterClass = true;
+    else if (char === ']') inCharacterClass = false;
+    else if (char === '/' && !inCharacterClass) return i + 1;
   }
   return -1;
 }
@@ -199,9 +199,9 @@ function unescapeText(text: string): string {
   if (!text.includes('\\')) return text;
   return text.replace(
     /\\(?:u\{([\da-f]+)\}|u([\da-f]{4})|x([\da-f]{2})|(\r\n|[\s\S]))/gi,
-    (whole, braced?: string, four?: string, two?: string, other?: string) => {
+    (whole, braced?: string, fourDigits?: string, twoDigits?: string, other?: string) => {
       if (other !== undefined) return ESCAPES[other] ?? other;
-      const code = Number.parseInt(braced ?? four ?? two ?? '', 16);
+      const code = Number.parseInt(braced ?? fourDigits ?? twoDigits ?? '', 16);
       return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
     },
   );

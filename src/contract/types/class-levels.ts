@@ -1,6 +1,5 @@
 // Finds the class or object that a controller file exports, and its ancestors, in all own files (files outside
-// `node_modules`). Each of these classes and objects is a level: level 0 is the exported one itself, level 1 its
-// parent.
+// `node_modules`). Each of these classes and objects is a level: level 0 is the exported one, level 1 its parent.
 
 import { Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
@@ -31,7 +30,7 @@ export interface Level {
 }
 
 export interface Levels {
-  /** The levels, nearest first. The list is empty when code that is not followed computes the export. */
+  /** The levels, from level 0 on. The list is empty when the export is computed by code that is not read. */
   readonly list: readonly Level[];
   /** Whether the ancestor after the last level comes from a package, whose source is not read. */
   readonly isPackageBelow: boolean;
@@ -74,8 +73,7 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
 
 /**
  * Reads the type arguments of `new X<Args>(…)`. TypeScript infers missing type arguments from values, which are not
- * read here. A missing argument is therefore an error when it is needed, because its constraint or default would be a
- * wrong type.
+ * read here. A missing argument is an error when it is needed, because its constraint or default can be the wrong type.
  */
 function readTypeArgs(
   { typeParams, name }: Declaration,
@@ -88,11 +86,11 @@ function readTypeArgs(
   });
 }
 
-/** Gives type parameters their shapes. An unsupported type argument is an error only for an operation that uses it. */
+/** Gives type parameters their shapes. An unsupported argument is an error only for an operation that uses it. */
 function bindTypeArgs(
   evaluator: Evaluator,
   declaration: Declaration,
-  home: Scope,
+  ownScope: Scope,
   args: readonly (() => Shape)[],
 ): Scope['typeParams'] {
   const shapes = args.map((arg) => {
@@ -103,7 +101,7 @@ function bindTypeArgs(
       throw error;
     }
   });
-  return evaluator.bind(declaration.typeParams, shapes, home);
+  return evaluator.bind(declaration.typeParams, shapes, ownScope);
 }
 
 export interface FoundMember {
@@ -114,8 +112,8 @@ export interface FoundMember {
 }
 
 /**
- * Finds a member of a level by name. Returns undefined when the level has no such member, or when code computes the
- * member of an object.
+ * Finds a member of a level by name. Returns undefined when the level has no such member, or when the member of an
+ * object is computed by code that is not read.
  */
 export function findMember({ value, members, scope }: Level, name: string): FoundMember | undefined {
   if (value.kind !== 'class') {
@@ -126,7 +124,7 @@ export function findMember({ value, members, scope }: Level, name: string): Foun
   return sameName && { isHidden: sameName.some(isMarkedHidden), method: readMethod(sameName, scope) };
 }
 
-/** Whether a spread or a computed name may add a member with any name. */
+/** Whether a spread or a computed name can add a member whose name is not read. */
 export function hasUnreadName({ members, scope }: Level): boolean {
   return members.some((member) => member.kind === 'spread' || readMemberKey(member, scope) === undefined);
 }

@@ -1,4 +1,4 @@
-// Evaluates a type, as written, to a shape, which is the meaning of the type. A type that is not supported throws
+// Evaluates a type of the syntax tree to a shape, which is the meaning of the type. An unsupported type throws
 // Unsupported with its place. Other files look up names, evaluate members, and compute utility types.
 import { CircularType, SCHEMA_CURE } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
@@ -28,11 +28,14 @@ import { BUILTIN_SHAPES, GLOBAL_TYPES, gatefoldType, keysOf, propertyOf, utility
 export interface Evaluator {
   /** @throws Unsupported */
   evaluate(node: TypeNode, scope: Scope): Shape;
-  /** Gives each type parameter a shape: its argument, else its default, else its constraint, else `any`. */
-  bind(params: readonly TypeParam[], args: readonly Shape[], home: Scope): ReadonlyMap<string, Shape>;
+  /**
+   * Gives each type parameter a shape: its argument, else its default, else its constraint, else `any`. `ownScope` is
+   * the scope of the declaration that has the type parameters.
+   */
+  bind(typeParams: readonly TypeParam[], args: readonly Shape[], ownScope: Scope): ReadonlyMap<string, Shape>;
 }
 
-/** The most named shapes. The limit ends a generic type that needs itself with ever larger arguments. */
+/** The most named shapes of an evaluator. The limit ends a generic type that needs itself with ever new arguments. */
 const MAX_NAMED_SHAPES = 2000;
 
 export function createEvaluator(): Evaluator {
@@ -102,8 +105,9 @@ export function createEvaluator(): Evaluator {
     return { kind: 'tuple', items, rest };
   }
 
-  function defer(name: string, work: () => Shape, circular: CircularType): NamedShape {
-    return { kind: 'named', name, id: `later ${++deferredCount}`, notes: NO_NOTES, target: createLazy(work, circular) };
+  function defer(name: string, createShape: () => Shape, circular: CircularType): NamedShape {
+    const target = createLazy(createShape, circular);
+    return { kind: 'named', name, id: `later ${++deferredCount}`, notes: NO_NOTES, target };
   }
 
   function evaluateName(node: NameNode, scope: Scope, fail: Fail): Shape {
@@ -126,15 +130,15 @@ export function createEvaluator(): Evaluator {
     const cached = namedShapes.get(id);
     if (cached !== undefined) return cached;
     if (namedShapes.size >= MAX_NAMED_SHAPES) fail('this type grows without end');
-    const label = first.name === 'default' ? name : (first.namespace + first.name).replaceAll('.', '_');
+    const typeName = first.name === 'default' ? name : (first.namespace + first.name).replaceAll('.', '_');
     const shape: NamedShape = {
       kind: 'named',
-      name: args.length === 0 ? label : `${label}_${args.map(nameOf).join('_')}`,
+      name: args.length === 0 ? typeName : `${typeName}_${args.map(nameOf).join('_')}`,
       id,
       notes: readNotes(declarations, ownScope),
       target: createLazy(
         () => evaluateDeclarations(declarations, ownScope, args),
-        new CircularType(`${label} depends on itself`, scope.path, node.at),
+        new CircularType(`${typeName} depends on itself`, scope.path, node.at),
       ),
     };
     namedShapes.set(id, shape);
@@ -164,9 +168,9 @@ export function createEvaluator(): Evaluator {
     for (const declaration of declarations) {
       for (const node of declaration.parents) {
         const parent = resolve(evaluate(node, scope));
-        const isAlone =
+        const isOnlyParent =
           declarations.length === 1 && declaration.parents.length === 1 && declaration.members.length === 0;
-        if (isAlone && (parent.kind === 'array' || parent.kind === 'tuple')) return parent;
+        if (isOnlyParent && (parent.kind === 'array' || parent.kind === 'tuple')) return parent;
         if (parent.kind !== 'record') return fail(`${first.name} extends something that is not an object`);
         const { index, byNumber } = parent.index === undefined && base !== undefined ? base : parent;
         base = { kind: 'record', props: new Map([...(base?.props ?? []), ...parent.props]), index, byNumber };
@@ -194,15 +198,15 @@ export function createEvaluator(): Evaluator {
   function evaluateMapped(node: Extract<TypeNode, { kind: 'mapped' }>, scope: Scope, fail: Fail): Shape {
     const { keys: keysNode, optional } = node;
     const mappedType = keysNode.kind === 'keyof' ? keysNode.operand : undefined;
-    const source = mappedType && resolve(evaluate(mappedType, scope));
-    // A mapped type over a type parameter is distributive: it maps each part of a union alone.
-    if (source?.kind === 'union' && mappedType?.kind === 'name' && scope.typeParams.has(mappedType.name)) {
+    const mapped = mappedType && resolve(evaluate(mappedType, scope));
+    // A mapped type over a type parameter is distributive: it maps each part of a union separately.
+    if (mapped?.kind === 'union' && mappedType?.kind === 'name' && scope.typeParams.has(mappedType.name)) {
       const withPart = (part: Shape): Scope => ({
         ...scope,
         typeParams: new Map(scope.typeParams).set(mappedType.name, part),
       });
       return unite(
-        source.parts.map((part) => (isStructure(resolve(part)) ? evaluateMapped(node, withPart(part), fail) : part)),
+        mapped.parts.map((part) => (isStructure(resolve(part)) ? evaluateMapped(node, withPart(part), fail) : part)),
       );
     }
     const keys = resolve(evaluate(keysNode, scope));
@@ -213,7 +217,7 @@ export function createEvaluator(): Evaluator {
     }
     const props = new Map<string, Prop>();
     for (const value of listConstants(keys, fail)) {
-      const sourceProp = source?.kind === 'record' ? source.props.get(String(value)) : undefined;
+      const sourceProp = mapped?.kind === 'record' ? mapped.props.get(String(value)) : undefined;
       const type = evaluateValue({ kind: 'const', value });
       props.set(String(value), {
         shape: optional === '-?' ? excludeKinds(type, 'undefined') : type,

@@ -1,7 +1,6 @@
 // Follows a name or an expression to its class, object or function, across the own files of a service (files outside
-// `node_modules`). The result is `package` for a name whose source is not in an own file. The result is undefined for a
+// `node_modules`). The result is `package` for a name without source in an own file. The result is undefined for a
 // value that code computes, and the caller then refuses the file.
-
 import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
 import { type FoundValue, findExport, findValue, readMemberKey, type Scope } from './look-up.ts';
 
@@ -44,7 +43,7 @@ export interface FollowedFunction {
  */
 export type Followed = FollowedValue | 'package' | undefined;
 
-/** The most steps from a name to its value. The limit ends a circle of names that lead to each other. */
+/** The most names between a name and its value. The limit ends a circle of names that lead to each other. */
 const MAX_STEPS = 100;
 
 /** Follows the value that the scope's file exports under a name. */
@@ -117,9 +116,9 @@ function followMember(owner: FollowedValue, name: string, steps: number): Follow
   if (member?.kind === 'property') {
     const { value, doc, at } = member;
     const followed = value && followValue(value, owner.scope, { name: '', doc, at }, steps + 1);
-    const isNamed =
+    const isReference =
       value?.kind === 'reference' && followed !== undefined && followed !== 'package' && followed.kind === 'function';
-    return isNamed ? { ...followed, doc: joinDocs(followed.doc, doc) } : followed;
+    return isReference ? { ...followed, doc: joinDocs(followed.doc, doc) } : followed;
   }
   return member === undefined ? undefined : readMethod([member], owner.scope);
 }
@@ -131,8 +130,8 @@ export function followFunction(owner: FollowedValue, name: string): FollowedFunc
 }
 
 /** Joins the comment of a name with the comment of its value, because the tags of both are read. */
-function joinDocs(doc: string | undefined, inner: string | undefined): string | undefined {
-  return doc === undefined || inner === undefined || doc === inner ? (doc ?? inner) : doc + inner;
+function joinDocs(doc: string | undefined, valueDoc: string | undefined): string | undefined {
+  return doc === undefined || valueDoc === undefined || doc === valueDoc ? (doc ?? valueDoc) : doc + valueDoc;
 }
 
 /** Reads a method from its signatures. Returns undefined when a member is not a method. */
@@ -152,7 +151,7 @@ const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Memb
 
 /**
  * Lists the members by name, in source order, without static members and `declare` fields. A spread or a computed name
- * may replace any member before it, so these earlier members are left out.
+ * can replace any member before it, so the members before it are left out.
  */
 export function indexMembers(members: readonly Member[], scope: Scope): ReadonlyMap<string, readonly Member[]> {
   const cached = indexes.get(members);

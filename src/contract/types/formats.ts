@@ -3,7 +3,7 @@
 const TIME = /^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?$/;
 const ZONE = /(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
 const EMAIL_NAME = /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*$/;
-const LABEL = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i;
+const HOST_LABEL = /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i;
 const IPV4 = /^(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/;
 
 export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = Object.assign(Object.create(null), {
@@ -21,27 +21,27 @@ export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = Obje
 export const isNumberName = (name: string): boolean => String(Number(name)) === name;
 
 function isEmail(text: string): boolean {
-  const at = text.lastIndexOf('@');
-  if (text.length > 254 || at < 1 || at > 64) return false;
-  const host = text.slice(at + 1);
-  return EMAIL_NAME.test(text.slice(0, at)) && host.includes('.') && isHostname(host);
+  const nameLength = text.lastIndexOf('@');
+  if (text.length > 254 || nameLength < 1 || nameLength > 64) return false;
+  const host = text.slice(nameLength + 1);
+  return EMAIL_NAME.test(text.slice(0, nameLength)) && host.includes('.') && isHostname(host);
 }
 
 function isHostname(text: string): boolean {
-  return text.length <= 253 && text.split('.').every((label) => LABEL.test(label));
+  return text.length <= 253 && text.split('.').every((label) => HOST_LABEL.test(label));
 }
 
 function isDate(text: string): boolean {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false;
-  // Date.UTC reads the years 0 to 99 as 1900 to 1999. The calendar repeats every 400 years, so a year from 2000 on with
-  // the same calendar is used instead.
+  // Date.UTC takes the years 0 to 99 for 1900 to 1999. The calendar repeats every 400 years, so a year with the same
+  // calendar, from 2000 to 2399, is used instead.
   const year = 2000 + (Number(text.slice(0, 4)) % 400);
   const month = Number(text.slice(5, 7));
   const day = Number(text.slice(8));
   return month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 }
 
-/** Whether a text is a time with its offset (RFC 3339). */
+/** Whether a text is a time with its offset from UTC (RFC 3339): `10:00:00Z`, `10:00:00+02:00`. */
 function isZonedTime(text: string): boolean {
   const zone = text.length <= 30 ? ZONE.exec(text) : null;
   return zone !== null && TIME.test(text.slice(0, zone.index));

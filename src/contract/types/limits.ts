@@ -1,13 +1,14 @@
-// Limits on the cost of checking one request. A request that exceeds a limit is refused at once, and the limit is
-// reported as a mistake of the request.
+// Limits on the cost of checking one request. A request that exceeds a limit is refused, and the limit is reported as a
+// mistake of the request. Only `mistakes` is no such limit: the check ends when it has found so many.
 
 export const LIMITS = {
   mistakes: 50,
   /** The deepest nesting of the values of a recursive type. */
   depth: 100,
+  /** The most fields of one object. */
   properties: 10_000,
   /** The most attempts to match a part of a union, for one request. */
   tries: 200_000,
-  /** The most estimated steps of regular expressions, for one request. */
+  /** The most estimated steps of regular expressions, for one request, and so also for one text. */
   patternSteps: 1e8,
 } as const;

@@ -24,17 +24,15 @@ export interface Scope {
 
 export type FoundType =
   | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
-  /** A name exported by `gatefold`. */
   | { readonly gatefoldName: string }
-  /** The value of an enum member. */
   | { readonly enumValue: string | number }
   | { readonly missingFile: string }
   | 'package'
   | undefined;
 
 export const NO_PARAMS: Scope['typeParams'] = new Map();
-/** The exports that a look-up has passed, each as path and name. Files may re-export from each other in a circle. */
-type Passed = Set<string>;
+/** The exports that a look-up has seen, each as path and name. Files can re-export from each other in a circle. */
+type Seen = Set<string>;
 
 export function findType({ name, from }: { name: string; from?: string }, scope: Scope): FoundType {
   return from === undefined
@@ -43,7 +41,7 @@ export function findType({ name, from }: { name: string; from?: string }, scope:
 }
 
 /** Finds a type by the name that a file uses: a declaration, an import, or a member of `import * as`. */
-function findLocalType(name: string, scope: Scope, passed: Passed): FoundType {
+function findLocalType(name: string, scope: Scope, seen: Seen): FoundType {
   const declarations = findNearest(name, scope, isType);
   const [first] = declarations;
   if (first !== undefined)
@@ -55,10 +53,10 @@ function findLocalType(name: string, scope: Scope, passed: Passed): FoundType {
     if (value !== undefined) return { enumValue: value };
   }
   const imported = scope.module.imports.get(head);
-  return imported && findImportedType(withKeys(imported, rest), scope, passed);
+  return imported && findImportedType(withKeys(imported, rest), scope, seen);
 }
 
-/** Adds the keys behind an imported name: `b` in `a.b`. The name of a whole module is replaced by the keys. */
+/** Adds the keys behind an imported name: `b` in `a.b`. The keys replace `*`, the name of a whole module. */
 function withKeys({ from, name }: Import, keys: readonly string[]): Import {
   return { from, name: (name === '*' ? keys : [name, ...keys]).join('.') || '*' };
 }
@@ -82,22 +80,22 @@ const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind 
 const isValue = (kind: Declaration['kind']): boolean => kind !== 'interface' && kind !== 'alias';
 const outerNamespace = (inside: string): string => inside.slice(0, inside.lastIndexOf('.', inside.length - 2) + 1);
 
-function findImportedType({ from, name }: Import, { path, load }: Scope, passed: Passed): FoundType {
+function findImportedType({ from, name }: Import, { path, load }: Scope, seen: Seen): FoundType {
   if (from === 'gatefold') return { gatefoldName: name };
   const loaded = load(path, from);
   if (loaded === undefined && from.startsWith('.')) return { missingFile: from };
   return loaded === undefined || loaded === 'package'
     ? 'package'
-    : findExportedType(name, { ...loaded, load, typeParams: NO_PARAMS }, passed);
+    : findExportedType(name, { ...loaded, load, typeParams: NO_PARAMS }, seen);
 }
 
-function findExportedType(name: string, scope: Scope, passed: Passed): FoundType {
-  if (!isFirstPass(name, scope, passed)) return undefined;
+function findExportedType(name: string, scope: Scope, seen: Seen): FoundType {
+  if (!markSeen(name, scope, seen)) return undefined;
   const [head, ...rest] = name.split('.') as [string, ...string[]];
   const target = scope.module.exports.get(head);
-  if (typeof target === 'string') return findLocalType([target, ...rest].join('.'), scope, passed);
-  if (target !== undefined) return findImportedType(withKeys(target, rest), scope, passed);
-  const starExports = scope.module.starExports.map((from) => findImportedType({ from, name }, scope, passed));
+  if (typeof target === 'string') return findLocalType([target, ...rest].join('.'), scope, seen);
+  if (target !== undefined) return findImportedType(withKeys(target, rest), scope, seen);
+  const starExports = scope.module.starExports.map((from) => findImportedType({ from, name }, scope, seen));
   const candidates = starExports.filter(
     (type) => type !== undefined && type !== 'package' && !('missingFile' in type),
   ) as Exclude<FoundType, string>[];
@@ -106,13 +104,15 @@ function findExportedType(name: string, scope: Scope, passed: Passed): FoundType
   return candidates.find((type) => type !== undefined && !('gatefoldName' in type)) ?? candidates[0];
 }
 
-function isFirstPass(name: string, { path }: Scope, passed: Passed): boolean {
-  const { size } = passed;
-  return passed.add(`${path} ${name}`).size > size;
+/** Records an export as seen. Returns false when it was seen before. */
+function markSeen(name: string, { path }: Scope, seen: Seen): boolean {
+  const { size } = seen;
+  return seen.add(`${path} ${name}`).size > size;
 }
 
-/** A constant, an object, a class or a function. All exports of a file (`import * as name`) have no declaration. */
+/** A constant, an object, a class or a function, or all exports of a file (`import * as name`). */
 export interface FoundValue {
+  /** The field is undefined for all exports of a file. */
   readonly declaration: Declaration | undefined;
   readonly scope: Scope;
   /** The parts of a dotted name behind the declaration's name: `b` and `c` in `a.b.c`. */
@@ -120,42 +120,38 @@ export interface FoundValue {
 }
 
 /** Finds a value in any own file. The result is `package` when the name leads to a package. */
-export function findValue(name: string, scope: Scope, passed: Passed = new Set()): FoundValue | 'package' | undefined {
+export function findValue(name: string, scope: Scope, seen: Seen = new Set()): FoundValue | 'package' | undefined {
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const [declaration] = findNearest(head, scope, isValue);
   if (declaration !== undefined)
     return { declaration, scope: { ...scope, typeParams: NO_PARAMS, namespace: declaration.namespace }, keys };
   const imported = scope.module.imports.get(head);
-  return imported && findImportedValue(withKeys(imported, keys), scope, passed);
+  return imported && findImportedValue(withKeys(imported, keys), scope, seen);
 }
 
-function findImportedValue(
-  { from, name }: Import,
-  { path, load }: Scope,
-  passed: Passed,
-): ReturnType<typeof findValue> {
+function findImportedValue({ from, name }: Import, { path, load }: Scope, seen: Seen): ReturnType<typeof findValue> {
   const loaded = load(path, from);
   if (loaded === undefined || loaded === 'package') return loaded;
   const scope: Scope = { ...loaded, load, typeParams: NO_PARAMS };
-  return name === '*' ? { declaration: undefined, scope, keys: [] } : findExport(name, scope, passed);
+  return name === '*' ? { declaration: undefined, scope, keys: [] } : findExport(name, scope, seen);
 }
 
 /** Finds the value that a file exports under a name. */
-export function findExport(name: string, scope: Scope, passed: Passed = new Set()): ReturnType<typeof findValue> {
-  if (!isFirstPass(name, scope, passed)) return undefined;
+export function findExport(name: string, scope: Scope, seen: Seen = new Set()): ReturnType<typeof findValue> {
+  if (!markSeen(name, scope, seen)) return undefined;
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const target = scope.module.exports.get(head);
-  if (typeof target === 'string') return findValue([target, ...keys].join('.'), scope, passed);
-  if (target !== undefined) return findImportedValue(withKeys(target, keys), scope, passed);
-  const starExports = scope.module.starExports.map((from) => findImportedValue({ from, name }, scope, passed));
+  if (typeof target === 'string') return findValue([target, ...keys].join('.'), scope, seen);
+  if (target !== undefined) return findImportedValue(withKeys(target, keys), scope, seen);
+  const starExports = scope.module.starExports.map((from) => findImportedValue({ from, name }, scope, seen));
   return starExports.find((value) => value !== undefined && value !== 'package') ?? starExports.find(Boolean);
 }
 
 // Values
 
 /**
- * Returns the key of a member. The key is empty for a symbol and for a member without a name. The result is undefined
- * when code that is not read computes the key.
+ * Returns the key of a member. The key is empty for a symbol and for a member without a name. The key is undefined when
+ * it is computed by code that is not read.
  */
 export function readMemberKey({ name, computed }: Member, scope: Scope): string | undefined {
   return computed === undefined ? name : readComputedKey(computed, scope);
@@ -167,7 +163,7 @@ function readComputedKey(name: string, scope: Scope): string | undefined {
   const [head] = name.split('.') as [string];
   const isDeclared = scope.module.declarations.has(head);
   const imported = scope.module.imports.get(head);
-  // Keys from JavaScript and from packages are symbols: `Symbol.asyncDispose`, `inspect.custom`.
+  // Keys from JavaScript and from packages are taken for symbols: `Symbol.asyncDispose`, `inspect.custom`.
   if (!isDeclared && (imported === undefined || scope.load(scope.path, imported.from) === 'package')) return '';
   const target = findValue(name, scope);
   if (target === undefined || target === 'package' || target.declaration === undefined) return undefined;
@@ -207,11 +203,11 @@ function readEnumValues(
   const values = new Map<string, string | number>();
   for (const { literalRange } of declarations) {
     const { list } = tokenize(source.slice(literalRange?.[0], literalRange?.[1]));
-    if (isConstrained(list)) return undefined;
-    let next: number | undefined = 0;
+    if (hasConstraint(list)) return undefined;
+    let nextValue: number | undefined = 0;
     for (let i = 1; i < list.length - 2; i++) {
       const key = (list[i] as Token).value;
-      let value: string | number | undefined = next;
+      let value: string | number | undefined = nextValue;
       if (list[i + 1]?.text === '=') {
         const initializer = readTextOrNumber(list, i + 2);
         if (initializer === undefined) return undefined;
@@ -220,7 +216,7 @@ function readEnumValues(
       }
       if (value === undefined || !/^[,}]$/.test(list[++i]?.text ?? '')) return undefined;
       values.set(key, value);
-      next = typeof value === 'number' ? value + 1 : undefined;
+      nextValue = typeof value === 'number' ? value + 1 : undefined;
     }
   }
   return values;
@@ -239,8 +235,8 @@ function readTextOrNumber(list: readonly Token[], from: number): { value: string
   return i === from && (kind === Kind.string || text === '`') ? { value, end: i + 1 } : undefined;
 }
 
-/** Whether a comment in a value has a constraint. Such a constraint is never read. */
-const isConstrained = (list: readonly Token[]): boolean =>
+/** Whether a comment inside a value has a constraint, which would have no effect there. */
+const hasConstraint = (list: readonly Token[]): boolean =>
   list.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
 
 /**
@@ -256,20 +252,22 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
   }
   if (declaration.literalRange === undefined) return undefined;
   const { list, partner } = tokenize(module.source.slice(...declaration.literalRange));
-  if (isConstrained(list)) return undefined;
-  const closing = Math.max(partner[0] as number, 0);
-  const isExact = list[closing + 1]?.text === 'as' && list[closing + 2]?.text === 'const';
+  if (hasConstraint(list)) return undefined;
+  const closingIndex = Math.max(partner[0] as number, 0);
+  const isAsConst = list[closingIndex + 1]?.text === 'as' && list[closingIndex + 2]?.text === 'const';
   let i = 0;
   return readLiteral(true);
 
-  function readLiteral(isWhole: boolean): Shape | undefined {
+  function readLiteral(isWholeValue: boolean): Shape | undefined {
     const { text } = list[i] as Token;
     if (text === '[' || text === '{') return readStructure(text === '{');
-    const isTruth = text === 'true' || text === 'false';
-    const { value, end } = isTruth ? { value: text === 'true', end: i + 1 } : (readTextOrNumber(list, i) ?? { end: i });
+    const isBoolean = text === 'true' || text === 'false';
+    const { value, end } = isBoolean
+      ? { value: text === 'true', end: i + 1 }
+      : (readTextOrNumber(list, i) ?? { end: i });
     i = end;
     if (value === undefined) return undefined;
-    const keepsValue = isExact || (isWhole && closing === 0 && declaration.isVariable !== true);
+    const keepsValue = isAsConst || (isWholeValue && closingIndex === 0 && declaration.isVariable !== true);
     return keepsValue ? { kind: 'const', value } : { kind: typeof value as 'string' | 'number' | 'boolean' };
   }
 
@@ -292,7 +290,7 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
         index: undefined,
       };
     const items = entries.map(([, shape]) => shape);
-    return isExact
+    return isAsConst
       ? { kind: 'tuple', items: items.map((shape) => ({ shape, optional: false })), rest: undefined }
       : { kind: 'array', element: unite(items) };
   }

@@ -1,6 +1,5 @@
 // Evaluates the members of object types, interfaces and classes to records, with the constraints in their comments.
-// This file also has the functions that throw the evaluator's errors. Each error carries the file and the offset of the
-// type.
+// This file also has the functions that throw the evaluator's errors, each with the file and the offset of the type.
 import { type Constraints, findUnreadConstraint, readConstraints } from '../source/constraint-tags.ts';
 import { CircularType, Unsupported } from '../source/source-error.ts';
 import type { Member, TypeNode } from '../source/syntax.ts';
@@ -21,7 +20,8 @@ import {
 /** The parts of the evaluator that members need. */
 export interface MemberTools {
   evaluate(node: TypeNode, scope: Scope): Shape;
-  defer(name: string, work: () => Shape, circular: CircularType): NamedShape;
+  /** Returns a named shape that is evaluated when it is first needed. */
+  defer(name: string, createShape: () => Shape, circular: CircularType): NamedShape;
 }
 
 /** @param base the fields of the parents, and of earlier declarations of the same interface */
@@ -57,8 +57,8 @@ export function evaluateMembers(
     const key = readMemberKey(member, scope);
     if (key === undefined || kind === 'other') fail('a computed member or a signature without a name has no JSON form');
     else if (key === '__proto__') fail('a field named __proto__ is not supported: give it another name');
-    // A field whose key is a symbol is a brand, and is left out because JSON has no symbols.
-    else if (key !== '') props.set(key, evaluateFieldSafely(member, key, scope, tools, fail));
+    // A field whose key is a symbol is left out, because JSON has no symbols.
+    else if (key !== '') props.set(key, evaluateFieldOrDefer(member, key, scope, tools, fail));
   }
   const isOpen = base === undefined && members.length === 0;
   return { kind: 'record', props, index, byNumber, ...(isOpen ? { open: true } : {}) };
@@ -71,10 +71,10 @@ function evaluateField(member: Member, name: string, scope: Scope, tools: Member
 }
 
 /**
- * Evaluates a field. An unsupported field is an error only for a request that needs the field. A field whose type
- * depends on itself is evaluated later.
+ * Evaluates a field. An unsupported field becomes an error only for a request that needs the field. A field whose type
+ * depends on itself is evaluated when it is first needed.
  */
-function evaluateFieldSafely(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
+function evaluateFieldOrDefer(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
   const evaluate = () => evaluateField(member, name, scope, tools, fail);
   try {
     return evaluate();
@@ -94,8 +94,8 @@ function constrainField({ doc, optional }: Member, shape: Shape, fail: Fail): Pr
 }
 
 export function failAt({ path }: Scope, at: number): Fail {
-  return (what, cure) => {
-    throw new Unsupported(what, path, at, cure);
+  return (message, cure) => {
+    throw new Unsupported(message, path, at, cure);
   };
 }
 

@@ -22,8 +22,8 @@ export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
   if (left.kind === 'union') return unite(left.parts.map((part) => intersect(part, b, fail)));
   if (right.kind === 'union') return unite(right.parts.map((part) => intersect(a, part, fail)));
   if (left.kind === 'record' && right.kind === 'record') return intersectRecords(left, right, fail);
-  if (acceptsAnything(left, right)) return b;
-  if (acceptsAnything(right, left)) return a;
+  if (isEmptyRecordFor(left, right)) return b;
+  if (isEmptyRecordFor(right, left)) return a;
   if (isScalar(left) && isScalar(right) && left.kind === right.kind)
     return mergeKeywords(left, right.keywords ?? {}, fail);
   if (left.kind === right.kind && idOf(left) === idOf(right)) return a;
@@ -33,15 +33,15 @@ export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
   if (isBrandFor(left, right)) return b;
   if (left.kind === 'const') return isValueOf(left, right) ? a : NEVER;
   if (right.kind === 'const') return isValueOf(right, left) ? b : NEVER;
-  return isSimple(left) && isSimple(right) ? NEVER : fail('this intersection is not understood');
+  return isPrimitive(left) && isPrimitive(right) ? NEVER : fail('this intersection is not understood');
 }
 
 function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail): Shape {
   const props = new Map(left.props);
   for (const [key, prop] of right.props)
-    props.set(key, intersectProps(left.props.get(key), prop, indexFor(left, key), fail));
+    props.set(key, intersectProps(left.props.get(key), prop, indexTypeOf(left, key), fail));
   for (const [key, prop] of left.props) {
-    const index = indexFor(right, key);
+    const index = indexTypeOf(right, key);
     if (index !== undefined && !right.props.has(key))
       props.set(key, { ...prop, shape: intersect(prop.shape, index, fail) });
   }
@@ -55,7 +55,7 @@ function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail): Sh
   return { kind: 'record', props, index, byNumber: left.index === undefined ? right.byNumber : left.byNumber };
 }
 
-const indexFor = ({ index, byNumber }: RecordShape, key: string): Shape | undefined =>
+const indexTypeOf = ({ index, byNumber }: RecordShape, key: string): Shape | undefined =>
   byNumber && !isNumberName(key) ? undefined : index;
 
 function intersectProps(existing: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
@@ -68,12 +68,12 @@ function intersectProps(existing: Prop | undefined, prop: Prop, index: Shape | u
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;
 const isScalar = (shape: Shape): shape is Scalar => shape.kind === 'string' || shape.kind === 'number';
 export const isStructure = (shape: Shape): boolean => /^(?:record|array|tuple|date|file)$/.test(shape.kind);
-const isSimple = (shape: Shape): boolean => /^(?:null|undefined|string|number|boolean|never)$/.test(shape.kind);
-const isNothing = (shape: Shape): boolean => shape.kind === 'null' || shape.kind === 'undefined';
+const isPrimitive = (shape: Shape): boolean => /^(?:null|undefined|string|number|boolean|never)$/.test(shape.kind);
+const isNullish = (shape: Shape): boolean => shape.kind === 'null' || shape.kind === 'undefined';
 
-/** Whether the first shape is `{}` and accepts the other one. `{}` accepts all values except null and undefined. */
-function acceptsAnything(empty: Shape, other: Shape): boolean {
-  return empty.kind === 'record' && empty.props.size === 0 && empty.index === undefined && !isNothing(other);
+/** Whether the first shape has no fields, like `{}`, and accepts the other one: all but null and undefined. */
+function isEmptyRecordFor(empty: Shape, other: Shape): boolean {
+  return empty.kind === 'record' && empty.props.size === 0 && empty.index === undefined && !isNullish(other);
 }
 
 function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape): boolean {
@@ -84,17 +84,17 @@ function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape): bo
 }
 
 /**
- * Whether a record only brands the shape. A brand exists in the type only: `string & { readonly __brand: 'Id' }` is a
- * string. Any record is a brand for a string, a number or a boolean, because these have no fields in JSON. For another
- * shape, such as a list or a Date, all fields of the record must begin with an underscore.
+ * Whether a record is only a brand of the shape. A brand exists in the type, and not in the value:
+ * `string & { readonly __brand: 'Id' }` is a string. Any record is a brand of a string, a number or a boolean, because
+ * these have no fields in JSON. For any other shape, such as a list, all names in the brand begin with an underscore.
  */
 function isBrandFor(brand: Shape, shape: Shape): boolean {
   if (brand.kind !== 'record' || brand.index !== undefined || shape.kind === 'record') return false;
-  const isValue = isScalar(shape) || shape.kind === 'boolean' || shape.kind === 'const';
-  return isValue || [...brand.props.keys()].every((key) => key.startsWith('_'));
+  const hasNoFields = isScalar(shape) || shape.kind === 'boolean' || shape.kind === 'const';
+  return hasNoFields || [...brand.props.keys()].every((key) => key.startsWith('_'));
 }
 
-/** Adds constraints to a shape. @param fail called for a constraint that fits no part of the shape */
+/** Adds constraints to a shape. @param fail also called for a constraint that applies to no part of the shape */
 export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
   let constrained = shape;
   for (const family of ['string', 'number', 'array'] as const) {
@@ -112,7 +112,7 @@ export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
 
 const PLURAL: Readonly<Record<Family, string>> = { string: 'strings', number: 'numbers', array: 'lists' };
 
-/** Adds the constraints of a family to all parts of a shape that they fit. Returns undefined when they fit no part. */
+/** Adds the constraints of a family to each part of a shape of that kind. Returns undefined without such a part. */
 function applyKeywords(shape: Shape, family: Family, keywords: Keywords, fail: Fail): Shape | undefined {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') {

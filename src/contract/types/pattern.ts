@@ -5,8 +5,8 @@
 // 1. A variable repetition inside another repetition is accepted only when each round of the outer one meets three
 //    conditions. Then the text alone decides where each repetition ends.
 //    a. The round has no alternatives.
-//    b. The round begins or ends with a character that nothing else in the round can match. The plain characters
-//       directly beside that character are an exception: they may match it.
+//    b. The round begins or ends with a character that nothing else in the round can match. Plain characters directly
+//       beside that character are allowed to match it.
 //    c. No variable repetition in the round, except the last one, can match the character directly after it.
 // 2. Repeated alternatives are accepted only when no two of them begin with the same character.
 // 3. Every other repetition multiplies the number of steps by a factor.
@@ -15,6 +15,7 @@
 //    b. For any other repetition, the factor is the number of characters behind it that the repetition can match as
 //       well.
 //    c. A pattern without a leading ^ is treated as if it began with a repetition of any character.
+//    d. Alternatives that are not repeated, but can begin with the same character, have their number as the factor.
 // 4. References to groups, and variable repetitions in a look-behind, are refused.
 import { LIMITS } from './limits.ts';
 
@@ -29,7 +30,7 @@ interface Part {
   readonly first: Characters;
   /** The length of the shortest match. */
   readonly minLength: number;
-  /** The most rounds of a variable repetition. The number is 0 for a part that is not repeated. */
+  /** The most rounds of a variable repetition, or 0 for a part that is not repeated. */
   readonly rounds: number;
   /** The alternatives of a group. The list is empty for a single character. */
   readonly alternatives: readonly Sequence[];
@@ -43,8 +44,8 @@ interface Part {
  */
 export type Ways = readonly number[];
 
-/** The most parts of a pattern, counted with `a{3}` written out as `aaa`. */
-const MAX_PARTS = 5000;
+/** The most parts of one repetition that is written out: `a{3}` becomes the three parts of `aaa`. */
+const MAX_WRITTEN_PARTS = 5000;
 const NESTED = 'a repetition inside a repetition can take exponentially long: let';
 const EMPTY = 'a repetition of what can be empty can take exponentially long: let it match at least one character';
 
@@ -66,24 +67,25 @@ export function waysOf(source: string): Ways {
   return waysThrough(parsePattern(source), 0n);
 }
 
+/** Estimates the steps for a text of this length. */
 export function stepsOf(ways: Ways, length: number): number {
-  return ways.reduce((steps, bound) => steps * (Math.min(bound, length) + 1), length + 1);
+  return ways.reduce((steps, otherWays) => steps * (Math.min(otherWays, length) + 1), length + 1);
 }
 
-/** @param follow the characters that can come directly after the sequence */
-function waysThrough(sequence: Sequence, follow: Characters): Ways {
+/** @param behind the characters that can come directly after the sequence */
+function waysThrough(sequence: Sequence, behind: Characters): Ways {
   return sequence.flatMap((part, i) => {
-    const { alternatives, rounds, isLookAhead: isLook } = part;
+    const { alternatives, rounds, isLookAhead } = part;
     if (isCharacter(part)) return [];
     if (alternatives.length === 0 || rounds > 1) {
       refuseCostlyRounds(alternatives);
-      const ends = Math.min(
+      const otherEnds = Math.min(
         alternatives.some(holdsVariable) ? Infinity : rounds,
-        countEnds(part, sequence, i + 1, follow),
+        countOtherEnds(part, sequence, i + 1, behind),
       );
-      return ends === 0 ? [] : [ends];
+      return otherEnds === 0 ? [] : [otherEnds];
     }
-    const next = isLook ? 0n : firstCharactersOf(sequence, i + 1, follow);
+    const next = isLookAhead ? 0n : firstCharactersOf(sequence, i + 1, behind);
     const choices = rounds === 1 ? [...alternatives, []] : alternatives;
     return [
       ...choices.flatMap((choice) => waysThrough(choice, next)),
@@ -93,12 +95,12 @@ function waysThrough(sequence: Sequence, follow: Characters): Ways {
 }
 
 /**
- * Counts the other places where a repetition can end: how many characters behind the repetition it could match as well.
- * Returns Infinity when the repetition adjoins another one.
+ * Counts the other places where a repetition can end, which are the characters behind it that it can match as well.
+ * Returns Infinity when the repetition adjoins another one (rule 3a).
  */
-function countEnds({ set }: Part, sequence: Sequence, from: number, follow: Characters): number {
+function countOtherEnds({ set }: Part, sequence: Sequence, from: number, behind: Characters): number {
   for (let i = from; i <= sequence.length; i++) {
-    if ((set & firstCharactersOf(sequence, i, follow)) === 0n) return i - from;
+    if ((set & firstCharactersOf(sequence, i, behind)) === 0n) return i - from;
     if (i < sequence.length && !isCharacter(sequence[i] as Part)) break;
   }
   return Infinity;
@@ -151,7 +153,7 @@ const holdsVariable = (sequence: Sequence): boolean =>
   sequence.some(({ rounds, alternatives }) => rounds > 0 || alternatives.some(holdsVariable));
 const hasChoice = (alternatives: readonly Sequence[]): boolean =>
   alternatives.length > 1 || alternatives.flat().some((part) => part.isLookAhead || hasChoice(part.alternatives));
-const minLengthOf = (sequence: Sequence): number => sequence.reduce((sum, { minLength: least }) => sum + least, 0);
+const minLengthOf = (sequence: Sequence): number => sequence.reduce((sum, { minLength }) => sum + minLength, 0);
 const setOf = (sequence: Sequence): Characters => sequence.reduce((set, part) => set | part.set, 0n);
 const sizeOf = (sequence: Sequence): number =>
   sequence.reduce(
@@ -159,18 +161,18 @@ const sizeOf = (sequence: Sequence): number =>
     0,
   );
 
-/** The characters with which a sequence can continue at `from`. @param follow the characters behind the sequence */
-function firstCharactersOf(sequence: Sequence, from: number, follow: Characters): Characters {
+/** The characters with which a sequence, or else what comes behind it, can continue at `from`. */
+function firstCharactersOf(sequence: Sequence, from: number, behind: Characters): Characters {
   let first = 0n;
   for (let i = from; i < sequence.length; i++) {
     first |= (sequence[i] as Part).first;
     if ((sequence[i] as Part).minLength > 0) return first;
   }
-  return first | follow;
+  return first | behind;
 }
 
-function areDistinct(alternatives: readonly Sequence[], follow: Characters): boolean {
-  const firsts = alternatives.map((sequence) => firstCharactersOf(sequence, 0, follow));
+function areDistinct(alternatives: readonly Sequence[], behind: Characters): boolean {
+  const firsts = alternatives.map((sequence) => firstCharactersOf(sequence, 0, behind));
   return firsts.every((first, i) => firsts.slice(i + 1).every((other) => (first & other) === 0n));
 }
 
@@ -189,15 +191,15 @@ function groupOf(alternatives: readonly Sequence[]): Part {
  * The white space beyond ASCII: the first and last character of each range that `\s` has there, and the line breaks.
  */
 const SPACE = '\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';
-const NAMED = /\\u\{([\da-f]+)\}|\\u([\da-f]{4})|\\x([\da-f]{2})/giu;
+const ESCAPED_CHARACTER = /\\u\{([\da-f]+)\}|\\u([\da-f]{4})|\\x([\da-f]{2})/giu;
 const ASCII = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
 /**
- * Returns sample characters that represent all others: ASCII, and each character that the pattern names, with its two
- * neighbours.
+ * Returns sample characters that represent all others: ASCII, some characters beyond it, and each character that the
+ * pattern names, with its two neighbours.
  */
 function samplesOf(source: string): readonly string[] {
-  const unescaped = source.replace(NAMED, (_, long, short, byte) =>
+  const unescaped = source.replace(ESCAPED_CHARACTER, (_, long, short, byte) =>
     String.fromCodePoint(Number.parseInt(long ?? short ?? byte, 16)),
   );
   const codes = Array.from(`${SPACE}é中😀${unescaped}`, (char) => char.codePointAt(0) as number);
@@ -206,8 +208,8 @@ function samplesOf(source: string): readonly string[] {
 }
 
 /**
- * Returns the samples that an atom matches. A `\p{…}` may match characters that are no samples, so it is treated as if
- * it matched all non-ASCII samples.
+ * Returns the samples that an atom matches. A `\p{…}` can match characters that are no samples, so it is treated as
+ * if it matched all non-ASCII samples.
  */
 function charactersOf(atom: string, samples: readonly string[]): Characters {
   const test = new RegExp(`^(?:${atom})$`, 'u');
@@ -270,8 +272,8 @@ function parsePattern(source: string): Sequence {
   /** Writes out the required rounds (`a{3}` becomes `aaa`), and adds one part for the optional rounds. */
   function repeat(item: Sequence): Sequence {
     const [min, max] = readQuantifier();
-    if (min * sizeOf(item) > MAX_PARTS)
-      throw new Error(`its repetitions expand to more than ${MAX_PARTS} characters and groups`);
+    if (min * sizeOf(item) > MAX_WRITTEN_PARTS)
+      throw new Error(`its repetitions expand to more than ${MAX_WRITTEN_PARTS} characters and groups`);
     const fixed = Array.from({ length: min }, () => item).flat();
     const [single] = item;
     if (max === min || single === undefined) return fixed;
@@ -284,9 +286,9 @@ function parsePattern(source: string): Sequence {
     const match = QUANTIFIER.exec(source);
     if (match === null) return [1, 1];
     at += match[0].length;
-    const [, sign, least, comma, limit] = match;
+    const [, sign, minText, comma, maxText] = match;
     if (sign !== undefined) return [sign === '+' ? 1 : 0, sign === '?' ? 1 : Infinity];
-    const min = Number(least);
-    return [min, comma === undefined ? min : limit === '' ? Infinity : Number(limit)];
+    const min = Number(minText);
+    return [min, comma === undefined ? min : maxText === '' ? Infinity : Number(maxText)];
   }
 }

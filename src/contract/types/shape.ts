@@ -1,12 +1,12 @@
-// A shape is the meaning of a type. Shapes are the step between TypeScript's syntax and JSON Schema. A named shape is
-// evaluated only when it is first needed, so the evaluation of a recursive type ends.
+// A shape is the meaning of a type. The types in the source are evaluated to shapes, and shapes become JSON Schema. A
+// named shape is evaluated only when it is first needed, so the evaluation of a recursive type ends.
 
 import { type CircularType, Unsupported } from '../source/source-error.ts';
 
 export type Keywords = Readonly<Record<string, unknown>>;
 /**
- * Fields of a schema for the document, which no check reads: `description`, `default`, `deprecated`, `title`,
- * `examples`.
+ * Fields of a schema that only readers of the OpenAPI document use: `description`, `default`, `deprecated`, `title`,
+ * `examples`. No check uses them.
  */
 export type Notes = Readonly<Record<string, unknown>>;
 
@@ -29,8 +29,9 @@ export type Shape =
 export interface RecordShape {
   readonly kind: 'record';
   readonly props: ReadonlyMap<string, Prop>;
+  /** The value type of the index signature. */
   readonly index: Shape | undefined;
-  /** Whether the index signature is `[key: number]`, so that it declares only names that are numbers. */
+  /** Whether the index signature is `[key: number]`, which declares only names that are numbers. */
   readonly byNumber?: boolean | undefined;
   /** Whether the type is `{}`, which accepts an object with any fields. */
   readonly open?: boolean;
@@ -54,16 +55,14 @@ export interface Prop {
   readonly shape: Shape;
   readonly optional: boolean;
   readonly notes: Notes;
-  /** Whether the property is the user of `ControllerParams<{ user: User }>`, whom the server provides. */
+  /** Whether the property is the `user` of `ControllerParams<{ user: User }>`, which the server fills. */
   readonly isUser?: boolean;
 }
 
-/**
- * Throws an error with the place of a type. @param cure advice on what to write instead; `''` when `what` includes it
- */
-export type Fail = (what: string, cure?: string) => never;
+/** Throws an error with the place of a type. @param cure what to write instead; `''` when the message says it */
+export type Fail = (message: string, cure?: string) => never;
 
-const MAX_PARTS = 5000;
+const MAX_UNION_PARTS = 5000;
 export const NO_NOTES: Notes = {};
 export const STRING: Shape = { kind: 'string' };
 export const NEVER: Shape = { kind: 'never' };
@@ -87,11 +86,8 @@ export function failingShape(error: Unsupported): NamedShape {
   };
 }
 
-/**
- * Returns a function that evaluates a shape at its first call. @param circular the error when the evaluation needs
- * itself
- */
-export function createLazy(work: () => Shape, circular: CircularType): () => Shape {
+/** Returns a function that evaluates a shape at its first call. It throws `circular` when this needs its own result. */
+export function createLazy(evaluate: () => Shape, circular: CircularType): () => Shape {
   let shape: Shape | undefined;
   let isRunning = false;
   return () => {
@@ -99,7 +95,7 @@ export function createLazy(work: () => Shape, circular: CircularType): () => Sha
     if (isRunning) throw circular;
     isRunning = true;
     try {
-      shape = work();
+      shape = evaluate();
     } finally {
       isRunning = false;
     }
@@ -110,20 +106,20 @@ export function createLazy(work: () => Shape, circular: CircularType): () => Sha
 /** Follows named shapes to a shape without a name. @throws Unsupported */
 export function resolve(shape: Shape): Exclude<Shape, NamedShape> {
   let resolved = shape;
-  for (let i = 0; resolved.kind === 'named'; i++) {
-    if (i > 100) throw new Unsupported('this type depends on itself', '', 0);
+  for (let steps = 0; resolved.kind === 'named'; steps++) {
+    if (steps > 100) throw new Unsupported('this type depends on itself', '', 0);
     resolved = resolved.target();
   }
   return resolved;
 }
 
-/** Returns the shape itself, and throws when its names lead to each other in a circle. */
+/** Returns the shape unchanged. @throws Unsupported when its names lead to each other in a circle */
 export function refuseEndless(shape: Shape): Shape {
   resolve(shape);
   return shape;
 }
 
-/** Returns the union of the parts, without duplicates and `never`. */
+/** Returns the union of the parts, without duplicates and `never`. A part `any` makes the union `any`. */
 export function unite(parts: readonly Shape[]): Shape {
   const unique: Shape[] = [];
   const seen = new Set<string>();
@@ -136,8 +132,8 @@ export function unite(parts: readonly Shape[]): Shape {
       unique.push(member);
     }
   }
-  if (unique.length > MAX_PARTS)
-    throw new Error(`a union of ${unique.length} parts is too large: at most ${MAX_PARTS} are read`);
+  if (unique.length > MAX_UNION_PARTS)
+    throw new Error(`a union of ${unique.length} parts is too large: at most ${MAX_UNION_PARTS} are read`);
   return unique.length === 0 ? NEVER : unique.length === 1 ? (unique[0] as Shape) : { kind: 'union', parts: unique };
 }
 
@@ -158,7 +154,7 @@ export function expectRecord(shape: Shape, fail: Fail): RecordShape {
   return resolved.kind === 'record' ? resolved : fail('this must be an object type');
 }
 
-/** The values of a union of literals. */
+/** Lists the values of a union of literals, or of one literal. */
 export function listConstants(shape: Shape, fail: Fail): (string | number | boolean)[] {
   const resolved = resolve(shape);
   if (resolved.kind === 'never') return [];
@@ -174,7 +170,10 @@ export function nameOf(shape: Shape): string {
   return shape.kind;
 }
 
-/** Returns a text that identifies a shape. Equal shapes have equal texts, as far as that is cheap to compute. */
+/**
+ * Returns a text that identifies a shape, except that all event streams have the same text. Equal shapes can have
+ * different texts: the order of the fields, for example, changes the text of a record.
+ */
 export function idOf(shape: Shape): string {
   switch (shape.kind) {
     case 'named':

@@ -16,13 +16,13 @@ const quote = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\
 type Placeholder = (end: string | undefined) => string;
 /** A piece of a template: a choice of texts, or a type that is no literal. */
 type Piece = readonly string[] | Placeholder;
-/** The pieces of a template, in order. A template that contains a union of types has several rows. */
+/** The pieces of a template, in order. A union of several types gives a template several rows. */
 type Row = readonly Piece[];
 
-const MAX_ROWS = 100;
+const MAX_COMBINATIONS = 100;
 /**
- * The rows of each template, by the keywords of its shape. A template that contains another one is built from these
- * rows.
+ * The rows of each template, by the keywords of its shape. A template that contains another template is built from the
+ * rows of that one.
  */
 const rowsByKeywords = new WeakMap<Keywords, readonly Row[]>();
 
@@ -30,10 +30,10 @@ export function templateShape(texts: readonly string[], types: readonly Shape[],
   if (types.length === 0) return { kind: 'const', value: texts[0] as string };
   let rows: readonly Row[] = [[[texts[0] as string]]];
   types.forEach((type, i) => {
-    const inner = listRows(type, fail);
-    if (rows.length * inner.length > MAX_ROWS)
-      fail(`a template with more than ${MAX_ROWS} combinations of types is not understood`);
-    rows = rows.flatMap((row) => inner.map((pieces) => [...row, ...pieces, [texts[i + 1] as string]]));
+    const typeRows = listRows(type, fail);
+    if (rows.length * typeRows.length > MAX_COMBINATIONS)
+      fail(`a template with more than ${MAX_COMBINATIONS} combinations of types is not understood`);
+    rows = rows.flatMap((row) => typeRows.map((pieces) => [...row, ...pieces, [texts[i + 1] as string]]));
   });
   const keywords = { pattern: `^${writeChoice(rows.map((row) => writePattern(row, fail)))}$` };
   const mistake = checkPattern(keywords.pattern);
@@ -65,16 +65,16 @@ function writePattern(row: Row, fail: Fail): string {
   const typeIndex = row.findIndex((piece) => typeof piece === 'function');
   if (typeIndex < 0) return writeTexts(row);
   const nextIndex = row.findIndex((piece, i) => i > typeIndex && typeof piece === 'function');
-  const type = row[typeIndex] as Placeholder;
+  const writeType = row[typeIndex] as Placeholder;
   const textsBefore = writeTexts(row.slice(0, typeIndex));
-  if (nextIndex < 0) return textsBefore + type(undefined) + writeTexts(row.slice(typeIndex + 1));
+  if (nextIndex < 0) return textsBefore + writeType(undefined) + writeTexts(row.slice(typeIndex + 1));
   const between = row.slice(typeIndex + 1, nextIndex) as (readonly string[])[];
-  if (between.reduce((product, { length }) => product * length, 1) > MAX_ROWS) {
-    fail(`a template with more than ${MAX_ROWS} texts between two of its types is not understood`);
+  if (between.reduce((product, { length }) => product * length, 1) > MAX_COMBINATIONS) {
+    fail(`a template with more than ${MAX_COMBINATIONS} texts between two of its types is not understood`);
   }
-  const ends = between.reduce((texts, choice) => texts.flatMap((text) => choice.map((one) => text + one)), ['']);
+  const ends = between.reduce((texts, choice) => texts.flatMap((text) => choice.map((part) => text + part)), ['']);
   return (
-    textsBefore + writeChoice(ends.map((end) => type(end) + quote(end))) + writePattern(row.slice(nextIndex), fail)
+    textsBefore + writeChoice(ends.map((end) => writeType(end) + quote(end))) + writePattern(row.slice(nextIndex), fail)
   );
 }
 
@@ -97,8 +97,8 @@ function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placehol
 }
 
 /**
- * Returns the pattern of a number. The pattern never matches the first character of the text behind the number, so the
- * number ends there.
+ * Returns the pattern of a number. When the text behind the number looks like a part of a number, the pattern never
+ * matches the first character of that text, so the number ends there.
  */
 function numberPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   const isInteger = keywords?.integer === true;
@@ -106,11 +106,11 @@ function numberPlaceholder(keywords: Keywords | undefined, fail: Fail): Placehol
     fail('a constrained number inside of a template is not understood');
   return (end) => {
     if (end === '') return '\\d';
-    const ender = end !== undefined && /^[\d.eE+-]+$/.test(end) ? end.charAt(0) : ' ';
-    const digit = /\d/.test(ender) ? `[${'0123456789'.replace(ender, '')}]` : '\\d';
-    const mantissa = isInteger || ender === '.' ? `${digit}+` : `(?:${digit}+(?:\\.${digit}*)?|\\.${digit}+)`;
+    const stop = end !== undefined && /^[\d.eE+-]+$/.test(end) ? end.charAt(0) : ' ';
+    const digit = /\d/.test(stop) ? `[${'0123456789'.replace(stop, '')}]` : '\\d';
+    const mantissa = isInteger || stop === '.' ? `${digit}+` : `(?:${digit}+(?:\\.${digit}*)?|\\.${digit}+)`;
     // An exponent has at most two digits, because a number with a longer one may be Infinity.
-    const exponent = isInteger ? '' : `(?:[${'eE'.replace(ender, '')}][${'+-'.replace(ender, '')}]?${digit}{1,2})?`;
-    return (ender === '-' ? '' : '-?') + mantissa + exponent;
+    const exponent = isInteger ? '' : `(?:[${'eE'.replace(stop, '')}][${'+-'.replace(stop, '')}]?${digit}{1,2})?`;
+    return (stop === '-' ? '' : '-?') + mantissa + exponent;
   };
 }

@@ -41,7 +41,7 @@ const GATEFOLD_ALIASES: Readonly<Record<string, Shape | undefined>> = Object.ass
   Uri: formatted('uri'),
 } satisfies Record<string, Shape>);
 
-/** Returns the shape of a type that `gatefold` exports, or undefined for a type that no request or result can have. */
+/** Returns the shape of a type that `gatefold` exports. Returns undefined for a type without a JSON form. */
 export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const alias = GATEFOLD_ALIASES[name];
   if (alias !== undefined) return alias;
@@ -54,26 +54,27 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
   return isStream ? { kind: 'events', data: args[0] ?? { kind: 'any' } } : undefined;
 }
 
-/** Fields of ControllerParams that the server fills, so no request is checked against them. */
+/** Fields of ControllerParams that the server fills. No request is checked against these fields. */
 const SERVER_FIELDS =
   `page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies`.split(
     ' ',
   );
-const NO_DATA = failingShape(
+/** The shape of these fields. It fails when an operation declares a ControllerParams as its data. */
+const SERVER_FIELD_SHAPE = failingShape(
   new Unsupported('a ControllerParams is the second argument, the first is the data', '', 0),
 );
 
 const PARAMS_PARTS = ['path', 'query', 'user'];
 
 /**
- * Returns the record of `ControllerParams<{ path, query, user }>`. Each of the three that is not in the type argument
- * is unchecked.
+ * Returns the record of `ControllerParams<{ path, query, user }>`. A request is checked only against those of the three
+ * that the type argument has.
  */
 function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   const argProps = arg === undefined ? new Map<string, Prop>() : expectRecord(arg, fail).props;
   for (const name of argProps.keys())
     if (!PARAMS_PARTS.includes(name)) fail(`ControllerParams takes path, query and user, and no ${name}`);
-  const props = new Map(SERVER_FIELDS.map((name) => [name, requiredProp(NO_DATA)]));
+  const props = new Map(SERVER_FIELDS.map((name) => [name, requiredProp(SERVER_FIELD_SHAPE)]));
   for (const name of PARAMS_PARTS) props.set(name, argProps.get(name) ?? requiredProp({ kind: 'any' }));
   const user = argProps.get('user');
   if (user !== undefined) props.set('user', { ...user, isUser: true });
@@ -120,9 +121,9 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
       optional: false,
       shape: prop.optional ? excludeKinds(prop.shape, 'undefined') : prop.shape,
     })),
-  Pick: (fail, type, names) => pick(expectRecord(type, fail), readNames(names, fail), true),
+  Pick: (fail, type, names) => filterProps(expectRecord(type, fail), readNames(names, fail), true),
   // Omit is not distributive: it keeps only the fields that all parts of a union have.
-  Omit: (fail, type, names) => pick(commonRecord(type, fail), readNames(names, fail), false),
+  Omit: (fail, type, names) => filterProps(commonRecord(type, fail), readNames(names, fail), false),
   Record: (fail, keys, value) => {
     const keyShape = resolve(keys);
     if (keyShape.kind === 'string' || keyShape.kind === 'number') {
@@ -135,10 +136,10 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
   Exclude: (fail, type, excluded) => filterConstants(type, excluded, fail, false),
   Extract: (fail, type, wanted) => filterConstants(type, wanted, fail, true),
   NonNullable: (_, type) => excludeKinds(type, 'null', 'undefined'),
-  Uppercase: (fail, type) => mapTexts(type, fail, (text) => text.toUpperCase()),
-  Lowercase: (fail, type) => mapTexts(type, fail, (text) => text.toLowerCase()),
-  Capitalize: (fail, type) => mapTexts(type, fail, (text) => text.charAt(0).toUpperCase() + text.slice(1)),
-  Uncapitalize: (fail, type) => mapTexts(type, fail, (text) => text.charAt(0).toLowerCase() + text.slice(1)),
+  Uppercase: (fail, type) => mapConstants(type, fail, (text) => text.toUpperCase()),
+  Lowercase: (fail, type) => mapConstants(type, fail, (text) => text.toLowerCase()),
+  Capitalize: (fail, type) => mapConstants(type, fail, (text) => text.charAt(0).toUpperCase() + text.slice(1)),
+  Uncapitalize: (fail, type) => mapConstants(type, fail, (text) => text.charAt(0).toLowerCase() + text.slice(1)),
   Set: noJson('Set'),
   Map: noJson('Map'),
   ReadableStream: () => ({ kind: 'bytes' }),
@@ -146,7 +147,7 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
   AsyncIterable: noJson('stream'),
 } satisfies Record<string, Utility>);
 
-function mapTexts(shape: Shape, fail: Fail, change: (text: string) => string): Shape {
+function mapConstants(shape: Shape, fail: Fail, change: (text: string) => string): Shape {
   return unite(listConstants(shape, fail).map((value): Shape => ({ kind: 'const', value: change(String(value)) })));
 }
 
@@ -154,7 +155,7 @@ function readNames(names: Shape, fail: Fail): ReadonlySet<string> {
   return new Set(listConstants(names, fail).map(String));
 }
 
-function pick(record: RecordShape, names: ReadonlySet<string>, keepsNamed: boolean): Shape {
+function filterProps(record: RecordShape, names: ReadonlySet<string>, keepsNamed: boolean): Shape {
   // With an index signature `keyof` is string, so Omit removes all fields and keeps only the signature.
   if (record.index !== undefined && !keepsNamed && !record.byNumber)
     return { kind: 'record', props: new Map(), index: record.index };
@@ -204,16 +205,16 @@ export function keysOf(shape: Shape, fail: Fail): Shape {
   return unite(resolved.byNumber ? [{ kind: 'number' }, ...names] : names);
 }
 
-/** The type `T['key']`. */
+/** Returns the type `T['key']`. */
 export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
   const resolved = resolve(object);
   const resolvedKey = resolve(key);
   if (resolved.kind === 'any') return resolved;
   if (resolved.kind === 'union') return unite(resolved.parts.map((part) => propertyOf(part, resolvedKey, fail)));
   if (resolvedKey.kind === 'union') return unite(resolvedKey.parts.map((part) => propertyOf(resolved, part, fail)));
-  const isPlace =
+  const isPosition =
     resolvedKey.kind === 'number' || (resolvedKey.kind === 'const' && typeof resolvedKey.value === 'number');
-  if (resolved.kind === 'array' && isPlace) return resolved.element;
+  if (resolved.kind === 'array' && isPosition) return resolved.element;
   if (resolved.kind === 'tuple' && resolvedKey.kind === 'number')
     return unite([
       ...resolved.items.map((item) => item.shape),

@@ -23,7 +23,6 @@ export function createRowNames(): (row: unknown) => string {
 
 /** The member `store` of a table's file, which marks the rows as a copy of the rows in the store. */
 export interface ReplicaMark {
-  /** The version of the space `keys` that was copied. */
   readonly version: string;
 }
 

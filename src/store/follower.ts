@@ -12,7 +12,6 @@ export interface FollowerStatus {
   readonly away: string | undefined;
   /** Whether a retry is useless until somebody changes something. */
   readonly isFinal: boolean;
-  /** How often the whole table was read. */
   readonly fullReads: number;
   /** How often a look found changes that no bell announced. */
   readonly missedBells: number;
@@ -89,8 +88,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
       const beganAt = performance.now();
       const isChanged = await update();
       if (isChanged) await sleep(Math.max(0, publishedAt + publishPause - performance.now()));
-      // The file can change without a change in the store: it includes the revocations by `revoke --here`, which are
-      // for this machine alone.
+      // The file also includes the revocations by `revoke --here`, which can change without a change in the store.
       publish();
       replica.markComplete();
       if (awaySince !== undefined) log.info('store-back', { away_seconds: Math.round((beganAt - awaySince) / 1000) });
@@ -150,7 +148,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   /**
    * Counts a missed bell, unless the bell still rings within a second after the look that found the change.
    *
-   * @param bellsBefore the number of bells at the end of the query
+   * @param bellsBefore how often the bell had rung when the look found the change
    */
   async function countMissedBell(bellsBefore: number): Promise<void> {
     if (store.onBell === undefined || status.away !== undefined) return;

@@ -1,7 +1,6 @@
-// The store-host: the process that talks to the store for the supervisor of one machine. When this process ends, the
-// machine cannot use the store until the supervisor has started the next store-host. The process writes the replica,
-// which is the machine's copy of the credentials table. Workers read the replica, so a request with a known credential
-// never waits for this process.
+// The store-host: the process that talks to the store for the supervisor of one machine. While it does not run, the
+// machine cannot use the store. It writes the replica, which is the machine's copy of the credentials table. Workers
+// read the replica, so a request with a known credential never waits for this process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { createLog } from '../base/log.ts';
@@ -84,8 +83,8 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
   }
 
   /**
-   * Does the periodic work that is due. Called after each look (a query for changes). After a failed look, it only
-   * makes the next read of the session key due.
+   * Does the periodic work that is due, after each look (a query for changes). If the look has failed, only the next
+   * read of the session key becomes due.
    */
   async function doChores(): Promise<void> {
     if (follower.status().away !== undefined) {
@@ -160,7 +159,6 @@ async function register(
   const attempt = async (): Promise<Answer | undefined> => {
     await look();
     if (replica.rows().has(rowName)) return {};
-    // Most rows belong to other users, so only the rows that contain the text of the subject are parsed.
     const candidates = [...replica.rows().values()].filter((text) => text.includes(subject));
     const code = refuseRegistration(
       candidates.map((text) => JSON.parse(text) as unknown),

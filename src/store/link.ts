@@ -62,7 +62,6 @@ const FINAL_PAUSE = 10_000;
 /** At most this many characters from the end of the standard error of the store-host are logged. */
 const MAX_ERROR_TEXT = 2000;
 
-/** The state until the store-host sends one. */
 const INITIAL_STATE: HostState = {
   ...{ away: 'the store-host starts', isFinal: false, hasTable: false, age: null, rows: 0 },
   ...{ machines: 1, looks: 0, fullReads: 0, missedBells: 0 },

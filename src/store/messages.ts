@@ -51,10 +51,8 @@ export interface HostState {
   readonly rows: number;
   /** The number of machines that have reported within 15 s, including this one. */
   readonly machines: number;
-  /** How many queries for changes the store-host has made. */
   readonly looks: number;
   readonly fullReads: number;
-  /** How many changes no notification (bell) announced. */
   readonly missedBells: number;
 }
 

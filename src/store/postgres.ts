@@ -24,7 +24,6 @@ export interface PostgresStore extends Store {
   spend(spendings: readonly Spending[]): Promise<{ tokens: number[] }>;
   /** Reports that this machine is alive. @returns the number of machines that have reported within 15 s */
   reportMachine(): Promise<number>;
-  /** Removes the rates that have all their tokens again. */
   sweepRates(): Promise<void>;
   /** Creates the tables that do not exist yet. */
   init(): Promise<void>;
@@ -39,7 +38,7 @@ export interface PostgresOptions {
   readonly name: string;
 }
 
-/** The time limit of the first connection, in milliseconds. A later one has four times the duration of the last. */
+/** The time limit of the first connection, in milliseconds. Later, it is four times as long as the last one took. */
 const FIRST_CONNECT_TIMEOUT = 5000;
 /** The shortest of the later limits, in milliseconds. */
 const MIN_CONNECT_TIMEOUT = 1500;

@@ -64,7 +64,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
   /** The time of the list of `revoke --here` when `publish` last read it. */
   let lastListTime: number | undefined = 0;
   let isSyncDue = false;
-  // A table from the time before this machine used the store counts as complete now.
+  // A table from the time before this machine used the store counts as complete at the start.
   let completeAt =
     fileTable === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
   let touchedAt = Number.NEGATIVE_INFINITY;

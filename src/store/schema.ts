@@ -26,8 +26,7 @@ create table if not exists gatefold.entry (
 );
 create unique index if not exists entry_v on gatefold.entry (space, v);
 
--- After a crash or a failover, these two tables are empty. Each rate then begins with full tokens, and each machine
--- reports again within seconds.
+-- After a crash or a failover, these two tables are empty: tokens are full, and machines report again within seconds.
 create unlogged table if not exists gatefold.rate (
   caller text primary key,
   tokens float8 not null,
@@ -133,9 +132,9 @@ export const SWEEP_RATES = `delete from gatefold.rate
   where tokens + extract(epoch from clock_timestamp() - at)::float8 * gain >= burst`;
 
 /**
- * Reports that a machine is alive, and returns how many machines have reported in the last 15 s. A report with a later
- * time than now, which exists when the clock of the database was set back, counts only up to 15 s ahead. Parameters: $1
- * is the id of the machine, $2 its name.
+ * Reports that a machine is alive, and returns how many machines have reported in the last 15 s. After the
+ * clock of the database was set back, reports can be in the future. They count only up to 15 s ahead. Parameters: $1 is
+ * the id of the machine, $2 its name.
  */
 export const REPORT_MACHINE = `with m as (
     insert into gatefold.machine (id, name, seen) values ($1::text, $2::text, clock_timestamp())

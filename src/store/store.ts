@@ -2,20 +2,18 @@
 // entries in memory and calls `since` for changes. A notification, the bell, announces a change, so that the reader
 // calls `since` sooner.
 
-/**
- * A part of the store. `keys` has the rows of the credentials table. `secrets` has sealed (encrypted) values (seal.ts).
- */
+/** A part of the store: `keys` has the rows of the credentials table, `secrets` has encrypted values (seal.ts). */
 export type Space = 'keys' | 'secrets';
 
 export interface Entry {
-  /** The number of the latest change of the entry, as text. Later commits have larger numbers. */
+  /** Differs after each change. In PostgreSQL it is the number of the change, and later commits have larger numbers. */
   readonly version: string;
   /** The text of the entry; `undefined` when the entry was removed. */
   readonly value: string | undefined;
 }
 
 export interface Snapshot {
-  /** The version of the space. It contains the number of the latest change. */
+  /** The version of the space, which differs after each change of an entry. */
   readonly version: string;
   /** The entries, in the order in which they were first written. */
   readonly entries: ReadonlyMap<string, Entry>;
@@ -73,9 +71,7 @@ export interface Spent {
   readonly tokens: readonly number[];
 }
 
-/**
- * Thrown when the store did not answer or has refused. The message is the reason, in one line and without a secret.
- */
+/** Thrown when the store did not answer or has refused. The message is the reason: one line, without a secret. */
 export class StoreAway extends Error {
   /** True when a retry is useless until somebody changes something, such as a password. */
   readonly isFinal: boolean;

@@ -7,7 +7,7 @@ import { type EditableTable, recordEdits } from '../credentials/write/editable-t
 import { createRowNames } from './entries.ts';
 import { type Change, type Store, StoreAway } from './store.ts';
 
-/** Milliseconds for which a failed call is retried. This is long enough for the promotion of a standby. */
+/** Milliseconds for which a failed call is retried. In this time, a standby can be promoted. */
 const PATIENCE = 10_000;
 /** Milliseconds between two attempts. */
 const PAUSE = 100;

@@ -124,10 +124,7 @@ export function traceClients({ tracer, knownMethods, allowsHost, capturesQuery }
   };
 }
 
-/**
- * Catches every error of a listener. Otherwise Node would treat the error as an uncaught exception, and the worker
- * would end.
- */
+/** Catches the errors of a listener. Node would treat such an error as uncaught, and the worker would end. */
 function withoutThrow(listener: (message: never) => void): (message: unknown) => void {
   return (message) => {
     try {

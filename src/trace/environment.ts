@@ -27,7 +27,6 @@ export interface TraceSettings {
   readonly queueSize: number;
   /** At most this many spans are in a batch. */
   readonly batchSize: number;
-  /** The HTTP methods that spans name. Any other method is `_OTHER` in a span. */
   readonly knownMethods: ReadonlySet<string>;
 }
 

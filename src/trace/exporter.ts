@@ -15,9 +15,7 @@ export interface ExporterOptions {
   readonly delay: number;
   /** The time limit of a batch in milliseconds, including retries. */
   readonly timeout: number;
-  /** At most this many spans wait. */
   readonly queueSize: number;
-  /** At most this many spans are in a batch. */
   readonly batchSize: number;
   readonly log: Log;
   readonly random?: () => number;
@@ -26,9 +24,7 @@ export interface ExporterOptions {
 export interface Exporter {
   /** Adds a span to the queue, or drops the span when the queue is full. */
   add(span: EndedSpan): void;
-  /** How many spans the collector has accepted. */
   readonly exported: () => number;
-  /** How many spans were lost. */
   readonly dropped: () => number;
   /** Sends the spans that still wait, for at most `patience` milliseconds. Never rejects. */
   close(patience: number): Promise<void>;

@@ -1,6 +1,5 @@
-// Makes the ids of traces and spans. The digits of the ids are slices of one long text of random hexadecimal digits.
-// When all digits are used, a new text is made. A call of the random generator for each id would cost more than the
-// rest of a span.
+// Makes the ids of traces and spans. Their digits are slices of a long text of random hexadecimal digits. When all are
+// used, a new text is made. A call of the random generator for each id would cost more than the rest of a span.
 import { crypto } from '../base/builtins.ts';
 
 /** The number of digits in a trace id. */

@@ -10,7 +10,7 @@ export type Kind = keyof typeof KINDS;
 const MAX_TEXT_LENGTH = 4096;
 /** A list is cut to this many items. */
 const MAX_ITEMS = 100;
-/** A span has at most this many attributes from a controller, which is the default in the specification. */
+/** At most this many of the given attributes are sent. The specification has the same limit for a span. */
 const MAX_ATTRIBUTES = 128;
 /** The times of spans are corrected when they differ from the clock of the machine by more milliseconds than this. */
 const MAX_DRIFT = 50;

@@ -84,9 +84,7 @@ async function readAnswer(response: IncomingMessage): Promise<Outcome> {
   return { kind: 'failed', reason, retryAfter: readRetryAfter(response.headers['retry-after']) };
 }
 
-/**
- * Reads the answer to a batch that the collector has accepted, perhaps only in part. Such a batch is not sent again.
- */
+/** Reads the answer to a batch that the collector has accepted, at least in part. Such a batch is not sent again. */
 function readPartialSuccess(text: string): Outcome {
   const { rejectedSpans, errorMessage } = partialSuccessOf(text);
   const count = Number(rejectedSpans);

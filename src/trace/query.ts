@@ -1,10 +1,7 @@
 // Prepares the queries of URLs for attributes. A query can contain personal data and keys, so it is left out unless the
 // setting TRACE_CAPTURE names it.
 
-/**
- * The parameters whose values the semantic conventions of OpenTelemetry hide. Anybody who has a URL with such a
- * signature can open the file in cloud storage to which the URL leads.
- */
+/** Signatures, which the semantic conventions hide: a URL with a signature opens a file in cloud storage to anybody. */
 const SECRET_PARAMETERS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature)=[^&]*/g;
 
 export function redactQuery(query: string): string {

@@ -39,7 +39,6 @@ export class Span implements Trace, SpanParts, EndedSpan {
    * are never read.
    */
   #traceId: string | number;
-  /** The id, which is made when it is first read; empty until then. */
   #spanId = '';
 
   /** @param traceId the id, or the number from 0 to 1 from which a new id is made (ids.ts) */
@@ -78,7 +77,6 @@ export class Span implements Trace, SpanParts, EndedSpan {
     return formatTraceparent(this);
   }
 
-  /** Begins a span below this one, in the same process. */
   child(): Span {
     return new Span(this.tracer, this.traceId, this.spanId, false, this.flags, this.tracestate);
   }

@@ -45,7 +45,7 @@ export type TracingState =
     }
   | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
 
-/** Reads the variables, and the certificates that the variables name. */
+/** Reads the variables, and the files that the variables name. */
 export function readTracingState(env: Environment, version: string): TracingState {
   const reading = readTraceSettings(env);
   if (reading.kind === 'off') return reading;

@@ -51,7 +51,7 @@ function groupFiles(files) {
   const groups = [];
   for (const file of files) {
     const room = dirname(file);
-    const weight = STARTS_PROCESSES.test(readFileSync(file, 'utf8')) ? MAX_WEIGHT / 2 : 1;
+    const weight = weightOf(file);
     let group = open.get(room);
     if (group === undefined || group.weight + weight > MAX_WEIGHT) {
       group = { room, weight: 0, files: [] };
@@ -67,6 +67,12 @@ function groupFiles(files) {
     writeFileSync(path, `const files = ${JSON.stringify(urls)};\n${GROUP}`);
     return path;
   });
+}
+
+/** @param {string} file */
+function weightOf(file) {
+  if (file.endsWith('.slow.ts')) return MAX_WEIGHT;
+  return STARTS_PROCESSES.test(readFileSync(file, 'utf8')) ? MAX_WEIGHT / 2 : 1;
 }
 
 /** @param {readonly string[]} files @param {boolean} isSecond @returns {number} the exit code */

@@ -27,16 +27,17 @@ async function run({ settings, io, options: { out }, flags }: Call): Promise<Ans
   const broken = groups.find(({ ok }) => !ok);
   if (broken !== undefined) throw new Refused(`${brokenPlace(broken, io.cwd)} does not load: ${broken.error}`);
   if (declarations === undefined) throw new Refused('Cannot write the types: the controllers folder was not loaded');
-  const { text, unknown } = declarations;
-  if (out === undefined) return { json: { text, unknown }, text: text.trimEnd(), complaints: unknown };
+  const { text, untypedOperations } = declarations;
+  if (out === undefined)
+    return { json: { text, unknown: untypedOperations }, text: text.trimEnd(), complaints: untypedOperations };
   const path = resolve(io.cwd, out);
   const isCurrent = readOrEmpty(path) === text;
   if (isCheck && !isCurrent) throw new Refused(`${out} is out of date. Run: gatefold types --out ${out}`);
   if (!isCurrent) write(path, text);
   return {
-    json: { file: path, changed: !isCurrent, unknown },
+    json: { file: path, changed: !isCurrent, unknown: untypedOperations },
     text: isCurrent ? `${out} is current` : `Wrote ${out}`,
-    complaints: unknown,
+    complaints: untypedOperations,
   };
 }
 

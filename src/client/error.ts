@@ -1,8 +1,8 @@
-// The error of the client's calls. This file knows the service's error envelope, and does not know `fetch`.
+// The error of the client's calls.
 
 /** One wrong field of a request. */
 export interface FieldError {
-  /** The part of the request that has the field. `in` is undefined when the controller named no part. */
+  /** The part of the request that has the field; undefined when the controller named no part. */
   readonly in?: 'body' | 'query' | 'path';
   /** A JSON pointer (RFC 6901) into that part, such as `/items/0/price`; empty for the part itself. */
   readonly pointer: string;
@@ -20,22 +20,19 @@ export interface ApiErrorDetails {
 
 /** The error of a failed call. A call whose own `signal` is aborted is rejected with the signal's reason instead. */
 export class ApiError<Body = unknown> extends Error {
-  /** The body of the answer: its JSON value, or else its text. `body` is undefined when no answer came. */
+  /** The body of the answer: the parsed JSON, or the text when it is not JSON; undefined when no answer came. */
   readonly body: Body;
   /** The HTTP status; 0 when no complete answer came. */
   readonly status: number;
   /**
    * The code of the error, which is one of these:
    * - The `error_code` of the answer.
-   * - `HTTP_502` and the like: the answer is not an error envelope of Gatefold. Either a proxy has sent the answer, or
-   *   `formatError` of the service file has made its body.
+   * - `HTTP_502` and the like: the answer has no `error_code`. Either a proxy has sent the answer, or `formatError` of
+   *   the service file has made its body.
    * - `NETWORK_ERROR`, `TIMEOUT`: no complete answer came.
    */
   readonly code: string;
-  /**
-   * The wrong fields. An answer with `INVALID_DATA` has them, and so has an error to which the controller added
-   * details.
-   */
+  /** The wrong fields, when the code is `INVALID_DATA`, or when the controller added details to its error. */
   readonly errors: readonly FieldError[];
   /** The id of the request in the service's log. */
   readonly requestId: string | undefined;
@@ -60,7 +57,7 @@ export class ApiError<Body = unknown> extends Error {
 }
 
 /**
- * Returns whether an error is an `ApiError`. `isApiError<MyError>(error)` also gives `error.body` the type that
+ * Returns whether an error is an `ApiError`. `isApiError<MyError>(error)` also gives `error.body` a type: the type that
  * `formatError` of the service file returns. The body itself is not checked, and an answer of a proxy has another body.
  *
  * @example

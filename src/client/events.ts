@@ -1,36 +1,34 @@
 // Reads server-sent events (HTML standard, 9.2) as an async iterable. When a stream breaks off, or the service ends the
-// stream to replace its code, the reader requests the stream again with the last id. A stream that is complete ends
-// with the comment `: end`, and is not requested again.
+// stream to replace its code, the reader requests the stream again with the id of the last event. The service marks the
+// end of a complete stream with the comment `: end`. Such a stream is not requested again.
 import { ApiError } from './error.ts';
 
 /** One server-sent event. */
 export interface ServerEvent<T = unknown> {
   /** The type that the controller gave to the event; default: `message`. */
   readonly event: string;
-  /** The id of this event, or else the id of the last event that had one. `id` is '' when no event had one. */
+  /** The id of this event, or else of the last event before it that had an id; '' when there was none. */
   readonly id: string;
   readonly data: T;
 }
 
-/** Requests the stream again, with the events after this id. */
+/** Requests the stream again, from the event after `lastId`. */
 export type Resume = (lastId: string) => Promise<Response>;
 
-/**
- * Milliseconds before a stream that broke off is requested again. The service may send another value for this delay.
- */
-const RETRY = 1000;
+/** Milliseconds before a stream that broke off is requested again, unless the service sends another value. */
+const RETRY_DELAY = 1000;
 
 /**
- * @param resume undefined when the request must not be repeated, so that the first stream is the only one
+ * @param resume undefined when the request must not be repeated
  * @param abort closes the connection, also when the reader stops early
  */
 export async function* readEvents(
-  first: Response,
+  firstResponse: Response,
   resume: Resume | undefined,
   abort: AbortController,
 ): AsyncGenerator<ServerEvent, void> {
-  const stream = { lastId: '', retry: RETRY, isAtEnd: false };
-  let response: Response | undefined = first;
+  const stream = { lastId: '', retry: RETRY_DELAY, isAtEnd: false };
+  let response: Response | undefined = firstResponse;
   try {
     while (!stream.isAtEnd) {
       try {
@@ -63,7 +61,7 @@ function pause(ms: number, signal: AbortSignal): Promise<unknown> {
   });
 }
 
-/** Returns whether a later request may succeed: no answer came, or the service is being restarted. */
+/** Returns whether a later request can succeed: no answer came, or a gateway or the service is not ready (502, …). */
 function isTemporary(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 502);
 }
@@ -101,7 +99,7 @@ async function* readLines({ body }: Response): AsyncGenerator<string, void> {
     for (;;) {
       const { done, value } = await reader.read();
       text += done ? decoder.decode() : decoder.decode(value, { stream: true });
-      // A CR at the end of a chunk may be the first half of a CRLF.
+      // A CR at the end of a chunk can be the first half of a CRLF.
       const lines = text.split(done ? /\r\n|\n|\r/ : /\r\n|\n|\r(?!$)/);
       text = lines.pop() ?? '';
       yield* lines;

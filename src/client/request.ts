@@ -1,14 +1,14 @@
 // Builds the request of a call from the operation's name and arguments. The name is one of these:
-// - the name of a verb operation, such as `created`
+// - the name of an operation that only its HTTP method selects, such as `created` (POST)
 // - a quoted route, such as `PUT` or `GET {id}`
-// - the name of another operation, which is called with POST
+// - any other name, which is a part of the URL and is called with POST
 import { methodOf, type Segment, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { CallOptions } from './types.ts';
 
 type Body = NonNullable<RequestInit['body']>;
 type Values = Readonly<Record<string, unknown>>;
 
-/** The parts of a request that a caller gives: a quoted route's argument, or another operation's two arguments. */
+/** The parts of a request that a call gives: `path` for a quoted route, `slugs` and `method` for another operation. */
 export interface RequestParts extends CallOptions {
   readonly body?: unknown;
   readonly query?: Values | undefined;
@@ -25,10 +25,10 @@ export interface WireRequest {
 }
 
 /**
- * @param group the URL of the operation's group
+ * @param groupUrl the URL of the group that has the operation
  * @throws TypeError when a value for the path is empty, `.` or `..`
  */
-export function requestOf(group: string, name: string, parts: RequestParts = {}): WireRequest {
+export function requestOf(groupUrl: string, name: string, parts: RequestParts = {}): WireRequest {
   const { body: data } = parts;
   const route = splitRouteName(name);
   const method = methodOf(name);
@@ -36,7 +36,7 @@ export function requestOf(group: string, name: string, parts: RequestParts = {})
   const path =
     route === undefined
       ? [...(method === undefined ? [name] : []), ...(parts.slugs ?? []).map(encodeSegment)]
-      : segmentsOf(route).flatMap((segment) => fillIn(segment, parts.path ?? {}));
+      : segmentsOf(route).flatMap((segment) => fillSegment(segment, parts.path ?? {}));
   // A request with one of these methods has no body, so its data becomes the query.
   const dataIsQuery = verb === 'GET' || verb === 'HEAD' || verb === 'DELETE';
   const search = new URLSearchParams();
@@ -45,19 +45,19 @@ export function requestOf(group: string, name: string, parts: RequestParts = {})
   );
   return {
     verb,
-    url: [group, ...path].join('/') + (search.size > 0 ? `?${search}` : ''),
+    url: [groupUrl, ...path].join('/') + (search.size > 0 ? `?${search}` : ''),
     data: dataIsQuery ? undefined : data,
   };
 }
 
-function fillIn(segment: Segment, values: Values): string[] {
+function fillSegment(segment: Segment, values: Values): string[] {
   if (segment.literal !== undefined) return [segment.literal];
   const value = values[segment.name];
   const parts = segment.isRest && !Array.isArray(value) ? toText(value).split('/') : [value].flat();
   return parts.map(encodeSegment);
 }
 
-/** Encodes a segment of a path. A URL cannot quote `..`, which would lead to another operation, so `..` is an error. */
+/** Encodes a segment of a path. `..` is an error: a URL cannot escape it, and it would lead to another operation. */
 function encodeSegment(value: unknown): string {
   const text = toText(value ?? '');
   if (/^\.{0,2}$/.test(text))
@@ -67,10 +67,10 @@ function encodeSegment(value: unknown): string {
   return encodeURIComponent(text);
 }
 
-/** Adds each value. A list becomes a repeated key; undefined and null are left out. */
+/** Calls `add` for each value. A list becomes a repeated key; undefined and null are left out. */
 function addEntries(values: Values, add: (key: string, value: unknown) => void): void {
   for (const [key, value] of Object.entries(values)) {
-    for (const one of [value].flat()) if (one !== undefined && one !== null) add(key, one);
+    for (const item of [value].flat()) if (item !== undefined && item !== null) add(key, item);
   }
 }
 

@@ -1,6 +1,5 @@
 // The types of the client, derived from the types of the controllers. The arguments of a call have the operation's
-// types, in the form that JSON, a form or a URL can carry. The result of a call has the type that remains after JSON.
-// This file has only types.
+// types, in the form that JSON, a form or a URL can carry. The result of a call has the type of the parsed answer.
 import type { Verb } from '../base/route-name.ts';
 import type { EventStream } from '../controller/event-stream.ts';
 import type { Reply } from '../controller/reply.ts';
@@ -35,12 +34,12 @@ export interface CallOptions {
 
 /** The result of a call. A failed call is rejected with an `ApiError`. */
 export interface Call<T> extends Promise<T> {
-  /** The answer before its body is read. It is useful for its headers, or for a download as a stream. */
+  /** The answer before its body is read, for example to read its headers, or to download its body as a stream. */
   readonly response: Promise<Response>;
 }
 
-/** The client of a service. `Groups` has each group by its name in the URL: `{ user: typeof UserController }`. */
-export type Client<Groups> = { readonly [Page in keyof Groups]: GroupClient<InstanceOf<Groups[Page]>> };
+/** The client of a service. `Groups` maps the name of each group in the URL to its controller: see `createClient`. */
+export type Client<Groups> = { readonly [Name in keyof Groups]: GroupClient<InstanceOf<Groups[Name]>> };
 
 type InstanceOf<Controller> = Controller extends new (...args: never[]) => infer Instance ? Instance : Controller;
 
@@ -66,9 +65,7 @@ type Nothing = Record<never, never>;
 /** One argument, which is optional if all its fields are. */
 type Optional<T> = Nothing extends T ? [options?: T] : [options: T];
 
-/**
- * The parts of a quoted route. `'GET {id}'` has the method `GET` and the pattern `{id}`; `'PUT'` has an empty pattern.
- */
+/** The method and the pattern of a quoted route: `GET` and `{id}` for `'GET {id}'`, `PUT` and `''` for `'PUT'`. */
 type RouteOf<Name> = Name extends `${infer V extends Verb} ${infer Pattern}`
   ? [V, Pattern]
   : Name extends Verb
@@ -87,11 +84,11 @@ type ArgumentsOf<Name, Data, Params> =
     : [...DataPart<Sent<Data>>, ...Optional<NamedOptions & QueryPart<QueryOf<Params>>>];
 
 interface NamedOptions extends CallOptions {
-  /** Further segments of the path. The operation gets them as `params.slugs`. */
+  /** Segments of the path after the operation. The operation gets them as `params.slugs`. */
   readonly slugs?: readonly (string | number)[] | undefined;
   /**
-   * The HTTP method of an operation that is not a verb operation; default: POST. With GET, HEAD and DELETE, the data of
-   * the operation is sent as the query.
+   * The HTTP method, for an operation whose name is a part of its URL; default: POST. With GET, HEAD and DELETE, the
+   * data of the operation is sent as the query.
    */
   readonly method?: Verb | undefined;
 }
@@ -173,9 +170,7 @@ export type Answer<Result> = unknown extends Result
               ? Blob
               : Json<Result>;
 
-/**
- * The answer of a `Reply`. The type is undefined when the `Reply` has no body, or has a status that never has a body.
- */
+/** The answer of a `Reply`; undefined when the `Reply` has no body, or a status that never has a body. */
 type AnswerOfReply<Status, Body> = Status extends 204 | 205 | 304
   ? undefined
   : Body extends undefined

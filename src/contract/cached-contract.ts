@@ -1,6 +1,6 @@
-// Caches the contract of a group as one text. The text also lists everything that the contract was read from: the
-// loaded class, digests of the files, and where each import led. A cached contract is valid while all of these are
-// unchanged. The caller provides the storage for the texts.
+// Caches the contract of a controller (the types of its operations, see contract.ts) as one text. The text also lists
+// everything that the contract was read from: the loaded class, digests of the source files, and the file to which each
+// import led. A cached contract is valid while all of these are unchanged. The caller provides the storage.
 import type { GroupContract, OperationContract } from './contract.ts';
 import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
@@ -12,15 +12,15 @@ import type { Module } from './source/syntax.ts';
 export interface ContractCache {
   /** Returns a cryptographic hash of a text, so that two different texts never have the same digest. */
   digest(text: string): string;
-  /** @param path the real path of a controller */
+  /** @param path the path of a controller file, with symbolic links resolved */
   find(path: string): string | undefined;
   add(path: string, text: string): void;
 }
 
-/** Where an import led. `found` is null when the import led to no file. */
-type LookUp = readonly [from: string, specifier: string, found: string | null];
+/** Where an import led: to a file, to `package` (a file that is not read), or to no file (null). */
+type LookUp = readonly [importer: string, specifier: string, target: string | null];
 
-interface CachedContract {
+interface CacheEntry {
   /** The group, the export that was read, and the names of its classes. */
   readonly identity: string;
   readonly reads: readonly (readonly [file: string, digest: string])[];
@@ -37,10 +37,10 @@ interface CachedContract {
 
 /** Reads a group, or reuses its cached contract. */
 export interface CachingReader extends GroupReader {
-  /** Whether `contract` returned a cached contract, whose schemas have compiled before. */
+  /** Whether `contract()` returned a cached contract. The schemas of such a contract are known to compile. */
   wasCached(): boolean;
-  /** Adds the contract that was read to the cache. The caller must have compiled the contract's schemas before. */
-  cache(): void;
+  /** Adds the contract to the cache. The caller must already have compiled the contract's schemas. */
+  addToCache(): void;
 }
 
 export function createCachingReader(
@@ -51,41 +51,41 @@ export function createCachingReader(
 ): CachingReader {
   const { path, group, exportName, classNames } = source;
   const identity = JSON.stringify([group, exportName, classNames.map((name) => name ?? null)]);
-  const recalled = recall(cache.find(path), identity, files, cache);
-  const record = { identity, hidden: {} as Record<string, boolean>, operationsKey: '', contract: {} };
+  const cachedEntry = readValidEntry(cache.find(path), identity, files, cache);
+  const newEntry = { identity, hidden: {} as Record<string, boolean>, operationsKey: '', contract: {} };
   const recorder = createRecorder(files, importedFiles);
   let isCached = false;
-  let reader = recalled === undefined ? startReading() : undefined;
+  let reader = cachedEntry === undefined ? startReading() : undefined;
 
   function startReading(): GroupReader {
-    Object.assign(record.hidden, recalled?.hidden);
+    Object.assign(newEntry.hidden, cachedEntry?.hidden);
     return readGroup(source, recorder.files, recorder.importedFiles);
   }
 
   return {
     isHidden(name, depth) {
       const key = `${depth} ${name}`;
-      const known = reader === undefined ? recalled?.hidden[key] : undefined;
-      if (known !== undefined) return known;
+      const cachedAnswer = reader === undefined ? cachedEntry?.hidden[key] : undefined;
+      if (cachedAnswer !== undefined) return cachedAnswer;
       reader ??= startReading();
       const isHidden = reader.isHidden(name, depth);
-      record.hidden[key] = isHidden;
+      newEntry.hidden[key] = isHidden;
       return isHidden;
     },
     contract(operations) {
       const operationsKey = describeOperations(operations);
-      isCached = reader === undefined && operationsKey !== undefined && recalled?.operationsKey === operationsKey;
-      if (isCached) return decodeContract(recalled?.contract as EncodedContract);
+      isCached = reader === undefined && operationsKey !== undefined && cachedEntry?.operationsKey === operationsKey;
+      if (isCached) return decodeContract(cachedEntry?.contract as EncodedContract);
       reader ??= startReading();
       const contract = reader.contract(operations);
       if (operationsKey === undefined) recorder.fail();
-      Object.assign(record, { operationsKey, contract });
+      Object.assign(newEntry, { operationsKey, contract });
       return contract;
     },
     wasCached: () => isCached,
-    cache() {
+    addToCache() {
       const recorded = recorder.result(cache.digest);
-      const text = recorded && encode({ ...record, ...recorded });
+      const text = recorded && encode({ ...newEntry, ...recorded });
       if (text !== undefined) cache.add(path, text);
     },
   };
@@ -124,11 +124,11 @@ function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
       (module) => getOrSet(modules, file, module).source === module.source,
     );
   const load: TypeFiles['load'] = (from, specifier) => {
-    const found = readAndRecord(
+    const target = readAndRecord(
       () => files.locate(from, specifier),
-      (found) => getOrSet(lookUps, `${from}\n${specifier}`, [from, specifier, found ?? null])[2] === (found ?? null),
+      (path) => getOrSet(lookUps, `${from}\n${specifier}`, [from, specifier, path ?? null])[2] === (path ?? null),
     );
-    return found === undefined || found === 'package' ? found : { path: found, module: read(found) };
+    return target === undefined || target === 'package' ? target : { path: target, module: read(target) };
   };
   // The list of all imported files is not recorded, so a contract that depends on it is not cached.
   const imported = () => {
@@ -139,7 +139,7 @@ function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
     files: { ...files, read, load },
     importedFiles: { ...importedFiles, imported },
     fail,
-    result(digest: ContractCache['digest']): Pick<CachedContract, 'reads' | 'lookUps'> | undefined {
+    result(digest: ContractCache['digest']): Pick<CacheEntry, 'reads' | 'lookUps'> | undefined {
       const reads = Array.from(modules, ([file, { source }]): [string, string] => [file, digest(source)]);
       return hasFailed ? undefined : { reads, lookUps: [...lookUps.values()] };
     },
@@ -153,20 +153,20 @@ function getOrSet<T>(map: Map<string, T>, key: string, value: T): T {
   return first;
 }
 
-/** Returns the cached contract if everything that it was read from is unchanged. */
-function recall(
+/** Returns the cache entry if everything that its contract was read from is unchanged. */
+function readValidEntry(
   text: string | undefined,
   identity: string,
   files: TypeFiles,
   cache: ContractCache,
-): CachedContract | undefined {
+): CacheEntry | undefined {
   if (text === undefined) return undefined;
   try {
     const cached = decode(text);
     const isSame =
       cached.identity === identity &&
       cached.reads.every(([file, digest]) => cache.digest(files.textOf(file)) === digest) &&
-      cached.lookUps.every(([from, specifier, found]) => (files.locate(from, specifier) ?? null) === found);
+      cached.lookUps.every(([importer, specifier, target]) => (files.locate(importer, specifier) ?? null) === target);
     return isSame ? cached : undefined;
   } catch {
     // A file cannot be read now. The cached contract is not used, and reading the group reports the error.
@@ -175,17 +175,17 @@ function recall(
 }
 
 /**
- * Writes as a text what the contract takes from the loaded code. Returns undefined when an operation has the schema of
- * a validation library. Such a schema is a function, which cannot be compared as a text.
+ * Returns a text of everything that a contract takes from the loaded code. Returns undefined when an operation has the
+ * schema of a validation library. Such a schema contains functions, which cannot be compared as texts.
  */
 function describeOperations(operations: readonly RunTimeOperation[]): string | undefined {
-  const hasLibrarySchema = operations.some(({ given: { body, query, result } }) =>
+  const hasLibrarySchema = operations.some(({ settings: { body, query, result } }) =>
     [body === 'stream' ? undefined : body, query, result].some((schema) => schema !== undefined),
   );
   return hasLibrarySchema
     ? undefined
     : JSON.stringify(
-        operations.map(({ name, depth, pathNames, given: { unchecked, body, status, summary } }) => [
+        operations.map(({ name, depth, pathNames, settings: { unchecked, body, status, summary } }) => [
           ...[name, depth, pathNames, unchecked === true, body === 'stream'],
           ...[status, summary],
         ]),
@@ -205,15 +205,12 @@ const MARKS = new Map([
   ['\0file', IS_FILE],
 ]);
 
-/**
- * Writes a cached contract as JSON. Returns undefined when JSON cannot express a value of the contract, such as
- * Infinity.
- */
-function encode(record: CachedContract): string | undefined {
-  const { operations, ...contract } = record.contract as GroupContract;
+/** Writes a cache entry as JSON. Returns undefined when JSON cannot express a value of it, such as Infinity. */
+function encode(entry: CacheEntry): string | undefined {
+  const { operations, ...contract } = entry.contract as GroupContract;
   let isExact = true;
   const text = JSON.stringify(
-    { ...record, contract: { ...contract, operations: [...operations.values()] } },
+    { ...entry, contract: { ...contract, operations: [...operations.values()] } },
     (_, value: unknown) => {
       if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) isExact = false;
       if (typeof value === 'bigint' || typeof value === 'function' || typeof value === 'symbol') isExact = false;
@@ -225,9 +222,9 @@ function encode(record: CachedContract): string | undefined {
   return isExact ? text : undefined;
 }
 
-function decode(text: string): CachedContract {
+function decode(text: string): CacheEntry {
   const hasMark = text.includes('\\u0000');
-  return JSON.parse(text, hasMark ? (_, value: unknown) => withSymbols(value) : undefined) as CachedContract;
+  return JSON.parse(text, hasMark ? (_, value: unknown) => withSymbols(value) : undefined) as CacheEntry;
 }
 
 function withSymbols(value: unknown): unknown {

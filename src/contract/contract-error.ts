@@ -1,11 +1,11 @@
-// The error of a controller whose types cannot be read, with its place in the source.
+// The error of a controller whose types cannot be read, with the place of the mistake in the source.
 
 import type { TypeFiles } from './source/files.ts';
 import { lineOf } from './source/source-error.ts';
 
 /** Says why a controller does not load: its source has a request type or an operation that cannot be read. */
 export class ContractError extends Error {
-  /** The file and the line: `/path/UserController.ts:12`. */
+  /** The file and the line of the mistake: `/path/UserController.ts:12`. */
   readonly at: string;
   /** The column in that line, counted from 1. The field is undefined when the column is unknown. */
   readonly column: number | undefined;
@@ -18,7 +18,7 @@ export class ContractError extends Error {
   }
 }
 
-/** Writes an offset of a file as `/path/UserController.ts:12:5`, or the path alone when the file cannot be read. */
+/** Writes an offset in a file as `/path/UserController.ts:12:5`, or the path alone when the file cannot be read. */
 export function placeOf(path: string, offset: number, files: TypeFiles): string {
   try {
     const { source } = files.read(path);

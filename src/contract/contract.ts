@@ -1,11 +1,10 @@
-// The contract of a controller: the types of its operations, read from its source. The checks of requests, the commands
-// and the OpenAPI document are made from the contract. This file has only types and one constant. Nothing in it depends
-// on TypeScript source or on requests.
+// The contract of a controller: the types of its operations, read from its source. The checks of requests, the output
+// of the commands and the OpenAPI document are made from the contract.
 
 /**
  * A JSON Schema of draft 2020-12. A reference in the schema has the form `#/$defs/Name` and points into the `defs` of
- * the group. The schema of a `Date` or a `File` has a symbol as a key, for the check. `JSON.stringify` leaves out
- * symbols.
+ * the group. A symbol as a key marks the schema of a `Date` or a `File` for the check. `JSON.stringify` leaves out this
+ * key.
  */
 export interface Schema extends Readonly<Partial<Record<NumberKeyword, number>>> {
   readonly $ref?: string;
@@ -42,7 +41,7 @@ export interface ResultContract {
   readonly body: 'json' | 'bytes' | 'events' | 'none';
   /**
    * The schema of a `json` body as the client gets the body: a `Date` is a text there. The field is undefined when the
-   * body may be any value, or is not JSON.
+   * body can be any value, or is not JSON.
    */
   readonly schema?: Schema | undefined;
   /**
@@ -52,13 +51,13 @@ export interface ResultContract {
   readonly returned?: Schema | undefined;
   /** Whether the result is a `Reply`. */
   readonly isReply?: boolean;
-  /** Whether the operation may return undefined, also as the body of a `Reply`. */
+  /** Whether the type of the result, or of the body of a `Reply`, includes undefined. */
   readonly mayBeAbsent?: boolean;
-  /** Whether the value may be undefined or null. For these two the service sends its plain success answer. */
+  /** Whether the type includes undefined or null. For these values the body is the success message of the service. */
   readonly mayBeEmpty?: true;
 }
 
-/** The text of `unchecked` for data of the type `unknown` or `any`, as in `_: unknown`. */
+/** The value of `uncheckedReason` for data of the type `unknown` or `any`, as in `_: unknown`. */
 export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
 
 export interface OperationContract {
@@ -74,22 +73,20 @@ export interface OperationContract {
    * when `data` is not checked.
    */
   readonly data?: Schema | undefined;
-  /** Whether `data` may be missing, as in `data?: T`. A request without a body then gives undefined. */
-  readonly optional: boolean;
+  /** Whether a request needs no data, as with `data?: T`. Without a body, `data` is then undefined. */
+  readonly dataIsOptional: boolean;
   /** The object schema of `params.query`. The field is undefined when the query is not checked. */
   readonly query?: Schema | undefined;
   /** The object schema of `params.path`. The field is undefined when the path is not checked. */
   readonly path?: Schema | undefined;
-  /**
-   * Whether the type of `params.user` requires a user. The field is undefined when the type says nothing about a user.
-   */
+  /** Whether the type of `params.user` requires a user; undefined when the type says nothing about a user. */
   readonly user?: 'required' | 'optional' | undefined;
   /**
    * The reason why `data` is not checked, such as `it has no annotation`. The field is undefined when `data` is
    * checked, or when the operation has no parameter for `data`.
    */
-  readonly unchecked?: string | undefined;
-  /** The kinds of answers that the operation declares. The list has at least one entry. */
+  readonly uncheckedReason?: string | undefined;
+  /** The kinds of answers that the operation declares, at least one. */
   readonly results: readonly ResultContract[];
   /** The reason, in one line, why the result's type cannot be documented. */
   readonly undocumented?: string | undefined;
@@ -97,7 +94,7 @@ export interface OperationContract {
   readonly at?: string | undefined;
 }
 
-/** The contract of a handler group. */
+/** The contract of a group: the operations of one controller. */
 export interface GroupContract {
   readonly group: string;
   readonly summary?: string | undefined;
@@ -108,7 +105,7 @@ export interface GroupContract {
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-/** One mistake of a request. No field contains a value that the client sent. */
+/** One mistake of a request. It never contains a value that the client sent. */
 export interface Problem {
   readonly in: 'body' | 'query' | 'path';
   /** A JSON pointer (RFC 6901) into the part that `in` names. An empty pointer means the whole part. */

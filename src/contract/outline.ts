@@ -12,22 +12,19 @@ export interface ContractOutline {
   readonly undocumented?: string | undefined;
 }
 
+/** The most fields of one object that an outline names. */
 const MAX_FIELDS = 12;
 
-/** Outlines the contract of an operation. Returns undefined when all three fields would be empty. */
+/** Outlines the contract of an operation. Returns undefined when the outline would be empty. */
 export function outlineOf(
-  { data, query, path, unchecked, undocumented }: OperationContract,
+  { data, query, path, uncheckedReason, undocumented }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
 ): ContractOutline | undefined {
   const parts = Object.entries({ data, query, path }).flatMap(([name, schema]) =>
     schema === undefined ? [] : [`${name} ${outlineSchema(schema, defs)}`],
   );
-  if (parts.length === 0 && unchecked === undefined && undocumented === undefined) return undefined;
-  return {
-    checked: parts.join(', '),
-    unchecked,
-    undocumented,
-  };
+  if (parts.length === 0 && uncheckedReason === undefined && undocumented === undefined) return undefined;
+  return { checked: parts.join(', '), unchecked: uncheckedReason, undocumented };
 }
 
 function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): string {

@@ -1,9 +1,9 @@
-// Reads the contract of a group: finds each operation of the loaded class in the source, and reads its annotations. A
-// TypeScript file is refused when an operation is not in its source, because requests to that operation would be
-// unchecked. `contractWithoutSource` has the exceptions. A level is the exported class or object, or one of its
-// ancestors.
+// Reads the contract of a group (one controller): finds each operation of the loaded class in the source, and reads its
+// annotations. A TypeScript file is refused when an operation is not in its source, because requests to that operation
+// would be unchecked. `contractWithoutSource` has the exceptions. A level is the exported class or object, or one of
+// its ancestors.
 import { basename } from 'node:path';
-import { isDataGiven, withGivenSchemas } from './check/library.ts';
+import { applySettings, needsNoDataType } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
 import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
@@ -58,15 +58,15 @@ export function readGroup(
   sources: ImportedFiles,
 ): GroupReader {
   const evaluator = createEvaluator();
-  const withPlace = createPlacing(path);
+  const withPlace = createPlaceAdder(path);
   const module = withPlace(() => files.read(path));
   const levels: Levels = withPlace(() =>
     findLevels(exportName, { path, module, load: files.load, typeParams: NO_PARAMS }, evaluator),
   );
   const { list } = levels;
   /**
-   * Whether the classes in the source are the classes that were loaded. The two lists differ, for example, when a
-   * decorator has put another class in front.
+   * Whether the classes in the source are the classes that were loaded. They differ, for example, when a decorator has
+   * put another class in front.
    */
   const isAligned = list.length <= classNames.length && list.every(({ className }, i) => className === classNames[i]);
 
@@ -88,7 +88,7 @@ export function readGroup(
     const bundle = createBundle(writer);
     const contracts = new Map<string, OperationContract>();
     for (const operation of operations) {
-      const { name, given } = operation;
+      const { name, settings } = operation;
       const method = find(name, operation.depth)?.method;
       const contract =
         method === undefined
@@ -97,22 +97,22 @@ export function readGroup(
       const schemas = [contract.data, contract.query, contract.path].filter((schema) => schema !== undefined);
       const ambiguity = findAmbiguity(schemas, writer.defs);
       if (ambiguity !== undefined) throw new ContractError(contract.at ?? path, `${name}: ${ambiguity}`);
-      contracts.set(name, withGivenSchemas(contract, given, bundle));
+      contracts.set(name, applySettings(contract, settings, bundle));
     }
     refuseUnloadedMethod(path, module.source, list, operations);
-    for (const level of list) refuseIdleTag(level);
+    for (const level of list) refuseUnreadTag(level);
     const summary = summaryOf(readDoc(list[0]?.doc).text);
     return { group, ...summary, operations: inSourceOrder(contracts, list), defs: writer.defs };
   }
 
   /**
-   * Creates the contract of an operation that is not in the source. Nothing checks the requests of such an operation. A
-   * TypeScript file may therefore have one only when the operation needs no check, or when the controller says that the
-   * operation is unchecked.
+   * Creates the contract of an operation that is not in the source. Nothing checks the requests of such an operation.
+   * In a TypeScript file, such an operation is therefore allowed only when it needs no check, when the controller says
+   * that it is unchecked, or when it comes from a package.
    *
    * @throws ContractError in the other cases, and when the method may be private or protected
    */
-  function contractWithoutSource({ name, method, depth, given }: RunTimeOperation): OperationContract {
+  function contractWithoutSource({ name, method, depth, settings }: RunTimeOperation): OperationContract {
     const place = `${path}:${lineOf(module.source, Math.max(module.source.search(new RegExp(`\\b${name.replace(/\W/g, '\\$&')}\\b`)), 0))}`;
     const refuse = (reason: string): never => {
       const key = JSON.stringify(name);
@@ -124,22 +124,22 @@ export function readGroup(
     };
     const level = isAligned ? list[depth] : undefined;
     const mayBeReplaced = level !== undefined && hasUnreadName(level);
-    if (isMarkedAnywhere(name)) refuse('may be private or protected, and its class is not found in the source');
+    if (mayBeMarkedHidden(name)) refuse('may be private or protected, and its class is not found in the source');
     if (mayBeReplaced && level.members.some(isMarkedHidden))
       refuse('may be private or protected, since a member beside it has a computed name');
     const isFromPackage = levels.isPackageBelow && isAligned && depth >= list.length;
     if (isFromPackage) return contractWithoutTypes(name, 'it comes from a package, whose source is not read');
-    if (given.unchecked === true) return contractWithoutTypes(name, 'static operations says so');
-    if (isDataGiven(name, given)) return contractWithoutTypes(name);
+    if (settings.unchecked === true) return contractWithoutTypes(name, 'static operations says so');
+    if (needsNoDataType(name, settings)) return contractWithoutTypes(name);
     if (!path.endsWith('.ts'))
       return contractWithoutTypes(name, 'its source is not followed: it is made by code, or comes from a package');
-    if (takesNothing(method)) return contractWithoutTypes(name);
+    if (hasNoParameters(method)) return contractWithoutTypes(name);
     return refuse(
       `is an operation whose types are not found${mayBeReplaced ? ', since a spread or a computed name may replace it' : ''}`,
     );
   }
 
-  function isMarkedAnywhere(name: string): boolean {
+  function mayBeMarkedHidden(name: string): boolean {
     return [path, ...sources.imported()].some(
       (file) => file.endsWith('.ts') && mayMarkMethod(sources.textOf(file), name),
     );
@@ -149,9 +149,8 @@ export function readGroup(
 }
 
 /**
- * Whether a class in the source may mark a method of this name `private` or `protected`. A marked method with a
- * computed name could have any name, so the result is then true. The result is also true when the source cannot be
- * read.
+ * Whether the source can contain a method of this name that is marked `private` or `protected`. The result is true for
+ * a marked method with a computed name, which can be any name, and for a source that cannot be parsed.
  */
 function mayMarkMethod(source: string, name: string): boolean {
   if (!/\b(?:private|protected)\b/.test(source)) return false;
@@ -181,7 +180,7 @@ function mayMarkMethod(source: string, name: string): boolean {
  * Whether a function's text declares no parameters. The result is false for a bound or built-in function, because its
  * text does not show the parameters.
  */
-function takesNothing(method: RunTimeOperation['method']): boolean {
+function hasNoParameters(method: RunTimeOperation['method']): boolean {
   const text = Function.prototype.toString.call(method);
   if (/\[native code\]|\barguments\b/.test(text)) return false;
   try {
@@ -196,18 +195,18 @@ function takesNothing(method: RunTimeOperation['method']): boolean {
 }
 
 /**
- * Refuses a controller whose source has a public method that the loaded class does not have. In that case the source or
- * the class was misread.
+ * Refuses a controller whose source has a public method that is not an operation of the loaded class. In that case the
+ * source or the class was misread.
  */
 function refuseUnloadedMethod(
   path: string,
   source: string,
-  [own]: readonly Level[],
+  [firstLevel]: readonly Level[],
   operations: readonly RunTimeOperation[],
 ): void {
-  if (own?.scope.path !== path) return;
+  if (firstLevel?.scope.path !== path) return;
   const names = new Set([...operations.map(({ name }) => name), 'constructor']);
-  const unloaded = own.members.find((member) => {
+  const unloaded = firstLevel.members.find((member) => {
     const isPublic = !isMarkedHidden(member) && !member.modifiers.includes('static');
     const isMethod = member.kind === 'method' && member.hasBody && /^[a-z][A-Za-z0-9]*$/.test(member.name);
     return isMethod && isPublic && !names.has(member.name);
@@ -220,12 +219,13 @@ function refuseUnloadedMethod(
 }
 
 /**
- * Refuses a constraint tag in the comment of a class. Constraints are read only from the comment of a property or an
- * alias.
+ * Refuses a constraint tag, such as `@minimum`, in the comment of a class. Constraints are read only from the comment
+ * of a property or an alias.
  */
-function refuseIdleTag({ doc = '', scope: { path, module } }: Level): void {
-  const idle = findUnreadConstraint(doc, /\.[mc]?js$/.test(path));
-  if (idle !== undefined) throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, idle);
+function refuseUnreadTag({ doc = '', scope: { path, module } }: Level): void {
+  const message = findUnreadConstraint(doc, /\.[mc]?js$/.test(path));
+  if (message !== undefined)
+    throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, message);
 }
 
 function inSourceOrder(
@@ -236,8 +236,8 @@ function inSourceOrder(
   return new Map([...contracts].sort(([a], [b]) => (order.get(a) ?? Infinity) - (order.get(b) ?? Infinity) || 0));
 }
 
-/** Creates a function that runs `read` and adds the place to a syntax error. */
-function createPlacing(controller: string): <T>(read: () => T) => T {
+/** Creates a function that runs `read`, and adds the place to the error of a file that cannot be parsed. */
+function createPlaceAdder(controller: string): <T>(read: () => T) => T {
   return (read) => {
     try {
       return read();
@@ -252,6 +252,6 @@ function createPlacing(controller: string): <T>(read: () => T) => T {
   };
 }
 
-function contractWithoutTypes(name: string, unchecked?: string): OperationContract {
-  return { name, deprecated: false, optional: false, unchecked, results: [UNKNOWN_RESULT] };
+function contractWithoutTypes(name: string, uncheckedReason?: string): OperationContract {
+  return { name, deprecated: false, dataIsOptional: false, uncheckedReason, results: [UNKNOWN_RESULT] };
 }

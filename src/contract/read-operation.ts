@@ -1,8 +1,8 @@
-// Reads the contract of one operation from its signature: the types of its data, query, path and result. A request type
-// that is not understood refuses the controller, so that no operation is unchecked by mistake. A shape is a type after
-// its names are looked up (types/shape.ts).
+// Reads the contract of one operation from its signature: the types of its data, query, path and result. A controller
+// with a request type that is not understood is refused, so that no operation is unchecked by mistake. A shape is a
+// type whose names have been looked up (types/shape.ts).
 
-import { type GivenSchemas, isDataGiven } from './check/library.ts';
+import { type ContractSettings, needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
 import { readResults } from './results.ts';
@@ -22,15 +22,12 @@ import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './
 export interface RunTimeOperation {
   readonly name: string;
   readonly method: (...args: never[]) => unknown;
-  /** The inheritance depth of the class or object that has the method: 0 is the exported one itself, 1 its parent. */
+  /** The inheritance depth of the class or object that has the method: 0 is the exported class, 1 its parent. */
   readonly depth: number;
-  /**
-   * The names that the operation's route captures, such as `id` for `GET {id}`. The field is undefined when the
-   * operation has no route.
-   */
+  /** The names that the operation's route captures, such as `id` for `GET {id}`; undefined without a route. */
   readonly pathNames: readonly string[] | undefined;
-  /** The settings of `static operations` that replace annotations. */
-  readonly given: GivenSchemas;
+  /** The settings of `static operations` that replace types of the source. */
+  readonly settings: ContractSettings;
 }
 
 export interface Tools {
@@ -40,7 +37,7 @@ export interface Tools {
 }
 
 export function readOperation(
-  { name, given, pathNames }: RunTimeOperation,
+  { name, settings, pathNames }: RunTimeOperation,
   method: FollowedFunction,
   tools: Tools,
 ): OperationContract {
@@ -52,43 +49,44 @@ export function readOperation(
   const place = placeOf(scope.path, at, tools.files);
   const isScript = /\.[mc]?js$/.test(scope.path);
   const withoutRequest = () => describeWithoutRequest(name, method, isScript, scope, place, tools);
-  if (given.unchecked === true) return { ...withoutRequest(), unchecked: 'static operations says so' };
+  if (settings.unchecked === true) return { ...withoutRequest(), uncheckedReason: 'static operations says so' };
   const [data, params, ...others] = (isScript ? readDocTypes(name, method, place) : node.params).filter(
     (param) => param.name !== 'this',
   );
   if (method.isOverloaded) {
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
   }
-  refuseIdleTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
-  const rest = [data, params].find(
+  refuseUnreadTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
+  const typedRest = [data, params].find(
     (param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type, scope),
   );
-  if (rest !== undefined)
+  if (typedRest !== undefined)
     throw new ContractError(
       place,
-      `${name}(...${rest.name}): the types of rest arguments are not read: write data and params`,
+      `${name}(...${typedRest.name}): the types of rest arguments are not read: write data and params`,
     );
   const shapeOf = (param: Param | undefined) =>
     param === undefined || param.rest || data?.rest ? undefined : evaluateParam(name, param, scope, tools);
-  const dataShape = isDataGiven(name, given) ? undefined : shapeOf(data);
-  const pathAndQuery = writeParams(name, params, shapeOf(params), given.query === undefined, scope, tools);
+  const dataShape = needsNoDataType(name, settings) ? undefined : shapeOf(data);
+  const pathAndQuery = writeParams(name, params, shapeOf(params), settings.query === undefined, scope, tools);
   refuseUncapturedPath(name, pathAndQuery.path, pathNames, place);
   const dataSchema =
-    dataShape === undefined || isUnchecked(dataShape)
+    dataShape === undefined || checksNothing(dataShape)
       ? undefined
       : withSignature(name, data as Param, scope, tools, () => tools.writer.write(dataShape));
   return {
     ...withoutRequest(),
     data: dataSchema,
-    optional: dataShape !== undefined && (data?.optional === true || mayBeAbsent(dataShape)),
+    dataIsOptional: dataShape !== undefined && (data?.optional === true || mayBeAbsent(dataShape)),
     ...pathAndQuery,
-    unchecked:
-      (isDataGiven(name, given) ? undefined : whyUnchecked(data, dataShape)) ?? whyParamsUnchecked(params, isScript),
+    uncheckedReason:
+      (needsNoDataType(name, settings) ? undefined : uncheckedDataReason(data, dataShape)) ??
+      uncheckedParamsReason(params, isScript),
   };
 }
 
 /**
- * Uses the constraint of a type parameter instead of its default, because a request may have any value that fits the
+ * Replaces the default of a type parameter by its constraint, because a request may have any value that fits the
  * constraint.
  */
 const constraintFirst = (param: TypeParam): TypeParam => ({ ...param, fallback: param.constraint ?? param.fallback });
@@ -108,20 +106,20 @@ function describeWithoutRequest(
     name,
     ...summaryOf(text),
     deprecated: tags.some(([tag]) => tag === 'deprecated'),
-    optional: false,
+    dataIsOptional: false,
     ...readResults(result, scope, evaluator, writer),
     at: place,
   };
 }
 
 /**
- * Refuses a constraint tag in the comment of a method or a parameter. Constraints are read only from the comment of a
- * property or an alias.
+ * Refuses a constraint tag, such as `@minimum`, in the comment of a method or a parameter. Constraints are read only
+ * from the comment of a property or an alias.
  */
-function refuseIdleTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
+function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
   for (const doc of docs) {
-    const idle = findUnreadConstraint(doc, isScript);
-    if (idle !== undefined) throw new ContractError(place, `${name}: ${idle}`);
+    const message = findUnreadConstraint(doc, isScript);
+    if (message !== undefined) throw new ContractError(place, `${name}: ${message}`);
   }
 }
 
@@ -163,7 +161,7 @@ function evaluateParam(name: string, param: Param, scope: Scope, tools: Tools): 
       });
 }
 
-/** Runs `read` and adds the place and the signature to its error. */
+/** Runs `read`. When it throws Unsupported, adds the signature and the place of the type to the error. */
 function withSignature<T>(name: string, param: Param, scope: Scope, { files }: Tools, read: () => T): T {
   try {
     return read();
@@ -190,13 +188,13 @@ function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
-/** Whether a type checks nothing: `unknown` allows any data, and `undefined` declares that the data is not used. */
-function isUnchecked(shape: Shape): boolean {
+/** Whether a type allows any data: `unknown`, or `undefined`, which declares that the data is not used. */
+function checksNothing(shape: Shape): boolean {
   const { kind } = resolve(excludeKinds(shape, 'undefined'));
   return kind === 'any' || kind === 'never';
 }
 
-function whyUnchecked(param: Param | undefined, shape: Shape | undefined): string | undefined {
+function uncheckedDataReason(param: Param | undefined, shape: Shape | undefined): string | undefined {
   if (param === undefined) return undefined;
   if (param.rest) return 'it is a rest argument';
   if (shape === undefined) return 'it has no annotation';
@@ -204,10 +202,10 @@ function whyUnchecked(param: Param | undefined, shape: Shape | undefined): strin
 }
 
 /**
- * Explains why `params` is not checked. In TypeScript, a parameter without an annotation may get its type from
- * elsewhere, such as `satisfies Api`, and that type is not read.
+ * Explains why `params` is not checked. In TypeScript, a parameter without an annotation can get its type from
+ * elsewhere, such as `satisfies Api`. That type is not read.
  */
-function whyParamsUnchecked(param: Param | undefined, isScript: boolean): string | undefined {
+function uncheckedParamsReason(param: Param | undefined, isScript: boolean): string | undefined {
   return param === undefined || param.rest || param.type !== undefined || isScript
     ? undefined
     : 'its params have no annotation';
@@ -245,7 +243,7 @@ function writeParams(
 }
 
 /**
- * Reads whether the user may be absent. Nothing else of the user's type is read, because the type may come from
+ * Reads whether the type of the user includes undefined. Nothing else of that type is read, because it can come from
  * anywhere, such as a package.
  */
 function readUser(params: Shape): OperationContract['user'] {
@@ -261,7 +259,7 @@ function readUser(params: Shape): OperationContract['user'] {
 
 /** Whether a type of rest arguments checks nothing: `unknown[]`, `[any, ControllerParams]`. */
 function isListOfAnything(type: TypeNode, scope: Scope): boolean {
-  const isAnyOrList = (one: TypeNode) => isAnything(one, scope) || isListOfAnything(one, scope);
+  const isAnyOrList = (item: TypeNode) => isAnything(item, scope) || isListOfAnything(item, scope);
   return type.kind === 'array'
     ? isAnything(type.element, scope)
     : type.kind === 'tuple' && type.items.every((item) => isAnyOrList(item.type));

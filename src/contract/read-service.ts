@@ -1,5 +1,5 @@
-// Reads from the source of a service file what the document needs: the schema of the bodies that `formatError` returns.
-// The values of these bodies are never checked, so a type that is not understood is left out and is no error.
+// Reads the schema of the bodies that `formatError` of a service file returns, for the OpenAPI document. The values of
+// these bodies are never checked, so a type that is not understood is no error: the document then has no schema.
 import type { Schema } from './contract.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { type TypeFiles, UnreadableFile } from './source/files.ts';
@@ -11,10 +11,7 @@ import { NO_PARAMS } from './types/look-up.ts';
 import { resolve } from './types/shape.ts';
 
 export interface ErrorBody {
-  /**
-   * The schema of an error's body. The field is undefined when `formatError` has no annotation, or one that is not
-   * understood.
-   */
+  /** The schema of a body; undefined when `formatError` has no result type, or one that is not understood. */
   readonly schema: Schema | undefined;
   /** The definitions to which the schema refers. */
   readonly defs: Readonly<Record<string, Schema>>;

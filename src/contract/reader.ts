@@ -1,10 +1,10 @@
 // The entry to the folder `contract`. The reader finds out which methods a controller's source hides, and reads the
-// types of the operations. When the controller loads, the reader compiles each check once, to refuse a schema that does
-// not compile. At the first request it compiles the check again, for use. A worker imports this file, and with it the
-// parser, when the worker loads its first controller.
+// types of the operations. When a controller loads without a cached contract, the reader compiles each check once, to
+// refuse a schema that does not compile. The check of an operation is compiled again, for use, at its first request. A
+// worker imports this file, and with it the parser, when the worker loads its first controller.
 
 import { type CachingReader, type ContractCache, createCachingReader } from './cached-contract.ts';
-import { isDataGiven, queryAsData } from './check/library.ts';
+import { needsNoDataType, queryAsData } from './check/library.ts';
 import {
   type Compilers,
   createCompilers,
@@ -28,8 +28,8 @@ export interface ControllerSource extends Pick<GroupReader, 'isHidden'> {
 
 export interface ReadContract {
   readonly contract: GroupContract;
-  /** The checks, by the name of the operation. An operation that declares nothing to check has no entry. */
-  readonly checks: ReadonlyMap<string, RequestCheck>;
+  /** The checks of requests, by the name of the operation. An operation that declares nothing to check has no entry. */
+  readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /**
    * Compiles the check of an operation's results, for development. Returns undefined when there is nothing to check.
    */
@@ -41,14 +41,11 @@ export interface Reader {
   group(source: GroupSource): ControllerSource;
   /** The bodies that `formatError` of a service file returns. */
   errorBody(path: string): ErrorBody;
-  /**
-   * Frees the memory that controllers share, such as parsed files. The caller calls this function once the whole folder
-   * has been read.
-   */
+  /** Frees the memory that controllers share, such as parsed files. Called when the whole folder has been read. */
   release(): void;
 }
 
-/** @param cache the contracts that earlier processes have read. Without a cache, each contract is read anew. */
+/** @param cache the contracts that earlier processes have read; without it, each contract is read from its source */
 export function createReader(sources: ImportedFiles, cache?: ContractCache): Reader {
   const files = createTypeFiles(sources);
   return {
@@ -59,9 +56,9 @@ export function createReader(sources: ImportedFiles, cache?: ContractCache): Rea
         isHidden: reader.isHidden,
         contract(operations) {
           const contract = reader.contract(operations);
-          const read = addChecks(contract, operations, source.path, reader.wasCached?.() === true);
-          if (reader.wasCached?.() === false) reader.cache?.();
-          return read;
+          const withChecks = addChecks(contract, operations, source.path, reader.wasCached?.() === true);
+          if (reader.wasCached?.() === false) reader.addToCache?.();
+          return withChecks;
         },
       };
     },
@@ -70,47 +67,45 @@ export function createReader(sources: ImportedFiles, cache?: ContractCache): Rea
   };
 }
 
-/** @param hasCompiled whether the schemas of the contract are known to compile */
+/** @param isCompilable whether the schemas of the contract are known to compile */
 function addChecks(
   contract: GroupContract,
   operations: readonly RunTimeOperation[],
   file: string,
-  hasCompiled: boolean,
+  isCompilable: boolean,
 ): ReadContract {
-  const checks = new Map<string, RequestCheck>();
+  const requestChecks = new Map<string, RequestCheck>();
   let compilers: Compilers | undefined;
-  for (const { name, given } of operations) {
-    const { data, optional = false, query, path, at = file } = contract.operations.get(name) ?? {};
-    const body = given.body === 'stream' ? undefined : given.body;
-    // The library checks its schema itself. The contract has the JSON Schema of that schema for the document only.
-    const hasLibrarySchema = body !== undefined || given.query !== undefined;
+  for (const { name, settings } of operations) {
+    const { data, dataIsOptional = false, query, path, at = file } = contract.operations.get(name) ?? {};
+    const body = settings.body === 'stream' ? undefined : settings.body;
+    // A library checks data by its own schema. The contract has a JSON Schema of it only for the document.
+    const hasLibrarySchema = body !== undefined || settings.query !== undefined;
     const schemas: RequestSchemas = {
-      data: isDataGiven(name, given) ? undefined : data,
-      optional,
-      query: given.query === undefined ? query : undefined,
+      data: needsNoDataType(name, settings) ? undefined : data,
+      dataIsOptional,
+      query: settings.query === undefined ? query : undefined,
       path,
       get compilers() {
         compilers ??= createCompilers(contract.defs);
         return compilers;
       },
-      given: hasLibrarySchema ? { body, query: given.query, queryAsData: queryAsData(name, given) } : {},
+      librarySchemas: hasLibrarySchema ? { body, query: settings.query, queryAsData: queryAsData(name, settings) } : {},
     };
-    if (!hasCompiled) compileNow(name, at, schemas);
-    if (declaresCheck(schemas)) checks.set(name, compileLater(schemas));
+    if (!isCompilable) refuseUncompilable(name, at, schemas);
+    if (declaresCheck(schemas)) requestChecks.set(name, compileLater(schemas));
   }
+  // Frees what was compiled. The getter creates the compilers again at the first request.
   compilers = undefined;
   const resultCheckOf = (name: string) => {
     const operation = contract.operations.get(name);
-    const hasLibrarySchema = operations.some((one) => one.name === name && one.given.result !== undefined);
+    const hasLibrarySchema = operations.some((one) => one.name === name && one.settings.result !== undefined);
     return operation === undefined || hasLibrarySchema ? undefined : createResultCheck(operation, contract.defs);
   };
-  return { contract, checks, resultCheckOf };
+  return { contract, requestChecks, resultCheckOf };
 }
 
-/**
- * Compiles the check at the first request and not before, because most groups of a large folder get no request for a
- * long time.
- */
+/** Compiles the check at the first request, because most groups of a large folder get no request for a long time. */
 function compileLater(schemas: RequestSchemas): RequestCheck {
   let check: RequestCheck | undefined;
   return (parts, dataSource, verb) => {
@@ -120,7 +115,7 @@ function compileLater(schemas: RequestSchemas): RequestCheck {
 }
 
 /** Refuses the controller when a schema does not compile. Otherwise each request would end with a 500. */
-function compileNow(name: string, place: string, schemas: RequestSchemas): void {
+function refuseUncompilable(name: string, place: string, schemas: RequestSchemas): void {
   try {
     createRequestCheck(schemas);
   } catch (error) {

@@ -1,5 +1,5 @@
-// Reads the kinds of answers of an operation from the annotation of its result, for the document. A result type that is
-// not understood does not refuse the controller. The reason goes into the field `undocumented` instead.
+// Reads the kinds of answers of an operation from the annotation of its result, for the document. A controller with a
+// result type that is not understood still loads. The field `undocumented` then has the reason.
 import type { OperationContract, ResultContract } from './contract.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { UnreadableFile } from './source/files.ts';
@@ -46,26 +46,36 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
 function writeResult(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
   const { kind } = resolve(shape);
   if (kind === 'bytes' || kind === 'file') return { status, body: 'bytes' };
-  if (kind === 'events') {
-    const { data } = resolve(shape) as Extract<Shape, { kind: 'events' }>;
+  const data = eventDataOf(shape);
+  if (data !== undefined)
     return { status, body: 'events', returned: resolve(data).kind === 'any' ? undefined : writer.write(data) };
-  }
   if (kind === 'any') return { status, body: 'json' };
-  const value = excludeKinds(shape, 'undefined', 'null');
-  const present = excludeKinds(shape, 'undefined');
-  const isAbsent = resolve(present).kind === 'never';
-  const returned = { returned: isAbsent ? undefined : writer.write(present), mayBeAbsent: mayBeAbsent(shape) };
-  // For a result without a value the service sends its plain success.
-  if (resolve(value).kind === 'never') return { status, body: 'json', ...returned };
-  const schema = writer.write(value);
+  const valueShape = excludeKinds(shape, 'undefined', 'null');
+  const definedShape = excludeKinds(shape, 'undefined');
+  const isNeverDefined = resolve(definedShape).kind === 'never';
+  const returned = {
+    returned: isNeverDefined ? undefined : writer.write(definedShape),
+    mayBeAbsent: mayBeAbsent(shape),
+  };
+  // The body of an answer without a value is the success message of the service.
+  if (resolve(valueShape).kind === 'never') return { status, body: 'json', ...returned };
+  const schema = writer.write(valueShape);
   return {
     ...(mayBeEmpty(shape) && { mayBeEmpty: true }),
     status,
     body: 'json',
     ...returned,
     // The service sends `{ "data": 7 }` for 7.
-    schema: isScalar(value) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
+    schema: isScalar(valueShape) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };
+}
+
+/** Returns the data of the events, when the type is an event stream or a union of event streams. */
+function eventDataOf(shape: Shape): Shape | undefined {
+  const target = resolve(shape);
+  const parts = (target.kind === 'union' ? target.parts : [target]).map(resolve);
+  const streams = parts.filter((part) => part.kind === 'events');
+  return streams.length === parts.length ? unite(streams.map(({ data }) => data)) : undefined;
 }
 
 function mayBeEmpty(shape: Shape): boolean {

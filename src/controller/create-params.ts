@@ -1,5 +1,5 @@
-// Creates the second argument of an operation for a test. The entry `gatefold/testing` exports the function. This file
-// loads nothing of the server.
+// Creates the second argument of an operation for a test. `gatefold/testing` exports the function. This file must not
+// load the server.
 import type { ControllerParams } from '../controller.ts';
 import { NO_TRACE } from './trace.ts';
 
@@ -10,7 +10,7 @@ const ENUMERABLE = new Set(['page', 'method', 'verb', 'slugs', 'query', 'request
  * Creates the second argument of an operation, for a test that calls the operation as a function:
  * `new BookController().index({}, createParams())`.
  *
- * @param given the fields that the operation reads; the others are those of `GET /api/test`
+ * @param given the fields that the operation reads; the other fields have the values of a request `GET /api/test`
  */
 export function createParams<
   Path extends object = Readonly<Record<string, string>>,

@@ -2,13 +2,13 @@
 
 /** One server-sent event. */
 export interface ServerEvent<Data = unknown> {
-  /** The content of the event. `data` is sent as JSON, so that every client can parse it. */
+  /** The content of the event. It is sent as JSON, so that every client can parse it. */
   readonly data: Data;
   /** The type that a client listens to; default: `message`. */
   readonly event?: string;
   /** The id that a client sends back when it reconnects. The operation then gets it as `params.lastEventId`. */
   readonly id?: string;
-  /** Milliseconds that the client waits before each later reconnection. */
+  /** Milliseconds that the client waits before each reconnection from now on. */
   readonly retry?: number;
 }
 

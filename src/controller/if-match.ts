@@ -1,4 +1,4 @@
-// `If-Match` (RFC 9110, 13.1.1): a client's change is refused when another change came before it.
+// `If-Match` (RFC 9110, 13.1.1): refuses a change of a resource that has changed since the client read it.
 
 import { parseEntityTags } from '../base/entity-tags.ts';
 import { refusal } from '../base/errors.ts';

@@ -1,5 +1,5 @@
-// The types of `static operations`, the settings that a controller declares for its operations. This file has only
-// types. groups/operation-settings.ts reads the settings, and refuses wrong ones.
+// The types of `static operations`, the settings that a controller declares for its operations.
+// groups/operation-settings.ts reads the settings, and refuses wrong ones.
 import type { Reply } from './reply.ts';
 import type { AccessParamsOf } from './service.ts';
 
@@ -16,11 +16,11 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 /**
  * One condition on the caller:
  * - `'anyone'`: no condition.
- * - `'application'`: the request has a live credential; else the answer is 401.
+ * - `'application'`: the request has a valid credential; else the answer is 401.
  * - `{ scope }`: the request has a credential with that scope; else the answer is 403.
  * - `'user'`: `authenticate` of the service file has found a user; else the answer is 401.
- * - `'caller'`: the request has a live credential or a user; else the answer is 401.
- * - A function: the function returns `true` to let the caller in, and `false` to answer 403.
+ * - `'caller'`: the request has a valid credential or a user; else the answer is 401.
+ * - A function: it returns `true` to let the caller in, and `false` to answer 403.
  */
 export type AccessRule<User = unknown> =
   | 'anyone'
@@ -34,7 +34,7 @@ export type AccessRule<User = unknown> =
 /** The callers of an operation: one rule, or a list of rules that must all hold. */
 export type Access<User = unknown> = AccessRule<User> | readonly AccessRule<User>[];
 
-/** The settings of one operation. `Data`, `Query` and `Result` are its own types, which its schemas must produce. */
+/** The settings of one operation. Its schemas must produce the operation's own types `Data`, `Query` and `Result`. */
 export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown> {
   /** Media types or ranges (`image/*`) that are accepted beside JSON, forms and text. Their `data` is a `Blob`. */
   readonly accepts?: readonly string[];
@@ -70,9 +70,8 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   /** Whether the document leaves the operation out; default: `false`. */
   readonly hidden?: boolean;
   /**
-   * Whether agents may call the operation as a tool, where `MCP` is on. If `tool` is a text, the text is the name of
-   * the tool, such as `find_book`. If `tool` is `true`, the name is made from the group and the operation. Default:
-   * `false`.
+   * Whether agents may call the operation as a tool, when the setting `MCP` is on. A text is the name of the tool, such
+   * as `find_book`. With `true`, the name is made from the group and the operation. Default: `false`.
    */
   readonly tool?: boolean | string;
 }
@@ -96,7 +95,7 @@ export type Operations<Controller> = {
 
 /**
  * Operations whose `data` is always the query, and operations whose `data` is always the body. For any other operation,
- * `data` is the body when the request has one. Otherwise, `data` is the query.
+ * `data` is the body when the request has one, and otherwise the query.
  */
 type QueryIsData = 'index' | 'deleted' | `${'GET' | 'HEAD' | 'DELETE'} ${string}`;
 type BodyIsData = 'created' | 'red' | 'patch' | `${'POST' | 'PUT' | 'PATCH'} ${string}`;
@@ -133,10 +132,7 @@ type ResultOf<Method> = Method extends (...parameters: never[]) => infer Result
 
 type BodyOf<Result> = Result extends Reply<number, infer Body> ? Body : Result;
 
-/**
- * The types that a result schema may declare for a type. For example, a `Date` may be declared as a `Date` or as its
- * text.
- */
+/** The types that a result schema may declare for a type. For example, a `Date` may be declared as its text. */
 type Sent<T> = unknown extends T
   ? unknown
   : T extends { toJSON(...parameters: never[]): infer Text }

@@ -1,7 +1,7 @@
 // A result with a status and headers: `return new Reply(201, user, { Location: '/api/user/7' })`. http/answer/result.ts
 // sends it.
 
-/** Header fields by name. A list gives several fields of one name: `Set-Cookie` needs one for each cookie. */
+/** Header fields by name. A list sends one field for each entry: `Set-Cookie` needs one field for each cookie. */
 export type ReplyHeaders = Readonly<Record<string, string | readonly string[]>>;
 
 const BRAND = Symbol.for('gatefold.Reply');
@@ -15,8 +15,8 @@ const BRAND = Symbol.for('gatefold.Reply');
 export class Reply<Status extends number = number, Body = unknown> {
   readonly status: Status;
   /**
-   * The body of the answer. Bytes, a stream or an event stream are sent as they are, and any other value as JSON. When
-   * `body` is undefined, no body is sent.
+   * The body of the answer. Bytes, a stream or an event stream are sent as they are, and any other value as JSON. If
+   * undefined, no body is sent.
    */
   readonly body: Body | undefined;
   readonly headers: ReplyHeaders | undefined;
@@ -49,7 +49,7 @@ export class Reply<Status extends number = number, Body = unknown> {
   }
 }
 
-// Marks a Reply with a global symbol. `instanceof` would fail when a controller imports another copy of this package.
+// A global symbol marks a Reply, because `instanceof` fails when a controller imports another copy of this package.
 Object.defineProperty(Reply.prototype, BRAND, { value: true });
 
 export function isReply(value: unknown): value is Reply {

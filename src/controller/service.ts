@@ -39,12 +39,12 @@ export interface AccessParams {
   readonly verb: string;
 }
 
-/** The argument of a function in `access`: the request, and its user where it has one. */
+/** The argument of a function in `access`: the request, and its user if there is one. */
 export interface AccessParamsOf<User> extends AccessParams {
   readonly user?: User;
 }
 
-/** An answer of 400 or more, before it is written. `cause` is the thrown value, and not enumerable. */
+/** An answer with a status of 400 or more, before its body is made. `cause` is the thrown value, not enumerable. */
 export interface Refusal {
   readonly status: number;
   /** A code of docs/ERRORS.md, or the code of the `HttpError` that was thrown. */
@@ -55,7 +55,7 @@ export interface Refusal {
   readonly requestId: string;
   readonly page?: string;
   readonly method?: string;
-  /** The path of the URL as it came, without the query. */
+  /** The path of the URL as the client sent it, without the query. */
   readonly path?: string;
   readonly verb?: string;
   readonly cause?: unknown;
@@ -86,8 +86,8 @@ type MaybePromise<T> = T | Promise<T>;
 
 export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   /**
-   * Whether every group is strict. The bare URL of a strict group answers its verb operations. Each other operation has
-   * a URL of its own, which answers only POST. Default: `false`.
+   * Whether every group is strict. The bare URL of a strict group (`/api/user`) answers its verb operations, such as
+   * `index`. Each other operation has its own URL, which answers only POST. Default: `false`.
    */
   readonly strict?: boolean;
   /**
@@ -102,12 +102,12 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   readonly authenticate?: (params: AccessParams) => MaybePromise<User | undefined | null>;
   /** The access of each operation that has no `access` of its own. Default: `'anyone'`. */
   readonly access?: Access<User>;
-  /** Makes the body of each answer of 400 or more. The function must be synchronous. */
+  /** Makes the body of each answer with a status of 400 or more. The function must be synchronous. */
   readonly formatError?: (refusal: Refusal) => (object & { readonly then?: never }) | string | ErrorReply;
   readonly cors?: CorsOptions;
   /** Ways in which users authenticate, for the OpenAPI document and for `WWW-Authenticate`. */
   readonly securitySchemes?: Readonly<Record<string, SecurityScheme>>;
-  /** A header that may hold a credential of Gatefold in the place of `Authorization`, such as `X-Api-Key`. */
+  /** A header that may have a credential of Gatefold instead of `Authorization`, such as `X-Api-Key`. */
   readonly keyHeader?: string;
   /** Headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -116,9 +116,7 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
    * load.
    */
   readonly unchecked?: 'refuse';
-  /**
-   * A function that runs when a worker ends, after the controllers' own disposal. The function may take 5 s at most.
-   */
+  /** Runs when a worker ends, after its controllers have been disposed of. It may take 5 s at most. */
   readonly close?: () => unknown;
 }
 
@@ -159,7 +157,7 @@ export class ErrorReply<Body = unknown> {
   }
 }
 
-// Marks an ErrorReply with a global symbol. `instanceof` would fail when the service file imports another copy of this
+// A global symbol marks an ErrorReply, because `instanceof` fails when the service file imports another copy of this
 // package.
 Object.defineProperty(ErrorReply.prototype, ERROR_REPLY, { value: true });
 

@@ -1,4 +1,4 @@
-// The types of traces: `params.trace`, and the messages of the channels that other tools may subscribe to.
+// The types of traces: `params.trace`, and the messages of the diagnostics channels that tools can subscribe to.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** The value of an attribute of a span. */
@@ -26,8 +26,8 @@ export interface Trace {
   /** The header that continues the trace in another service. */
   readonly traceparent: string | undefined;
   /**
-   * Runs `work` as a span of its own, and returns the result of `work`. The span ends when `work` ends. If `work`
-   * returns a promise, the span ends when the promise does. Without tracing, `span` only runs `work`.
+   * Runs `work` as a span of its own, and returns its result. The span ends when `work` ends, or when the promise that
+   * `work` returns is settled. Without tracing, `span` only runs `work`.
    */
   span<T>(name: string, work: (trace: Trace) => T, options?: SpanOptions): T;
 }
@@ -42,7 +42,7 @@ export const NO_TRACE: Trace = {
  * The message of the channels of `tracingChannel('gatefold:request')`, one object for each request. The channels have
  * these meanings:
  * - `start`: the head of the request has arrived.
- * - `end`: the synchronous steps are over.
+ * - `end`: the synchronous steps of the request have run.
  * - `error`: the answer is a 5xx.
  * - `asyncStart`, `asyncEnd`: the last byte of the answer has been sent.
  */
@@ -54,7 +54,7 @@ export interface RequestEvent {
   readonly verb: string;
   /** The path as sent, without the query. */
   readonly path: string;
-  /** The template of the path, such as `/api/order/{id}`. `route` is undefined until the operation is found. */
+  /** The template of the path, such as `/api/order/{id}`; undefined until the operation is found. */
   readonly route: string | undefined;
   /** The group that the URL names; empty until the URL has been read. */
   readonly page: string;
@@ -78,7 +78,7 @@ export interface RequestEvent {
   /** The value that was thrown, when the answer is a 5xx. */
   readonly error: unknown;
   /**
-   * The trace of the header `traceparent`. A subscriber may replace this trace. Log lines then have the ids of the new
+   * The trace that the header `traceparent` names. A subscriber may replace it. Log lines then have the ids of the new
    * trace.
    */
   trace: Trace | undefined;

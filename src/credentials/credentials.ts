@@ -13,10 +13,11 @@ import { createRow, refuseRegistration } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 
 /**
- * The most requests that wait at the same time for a new read of the file. Further requests are answered from the table
- * in memory.
+ * Maximum number of requests that wait at the same time for a new read of the file. Further requests are answered from
+ * the table in memory.
  */
 export const MAX_WAITING = 100;
+
 export interface Registration {
   readonly owner: Owner;
   readonly name: string;
@@ -24,17 +25,11 @@ export interface Registration {
 }
 
 /** `away` means that the table is older than the setting STORE_MAX_AGE, so no credential is accepted. */
-export type KnownCaller = Caller | { readonly kind: 'away' };
+export type CallerOrAway = Caller | { readonly kind: 'away' };
 
-/**
- * The store that several machines share (src/store). With a store, the file of the table is only a copy of the store's
- * rows.
- */
+/** The store that several machines share (src/store). The file of the table is then only a copy of the store's rows. */
 export interface SharedTable {
-  /**
-   * Makes the file equal to the store. Returns at once when the store cannot be reached, and soon otherwise. Never
-   * rejects.
-   */
+  /** Makes the file equal to the store. Resolves soon, also when the store cannot be reached. Never rejects. */
   refresh(): Promise<void>;
   /**
    * Adds a row to the store.
@@ -42,22 +37,20 @@ export interface SharedTable {
    * @throws Error when the store cannot be reached; HttpError when the identity may not register the row
    */
   register(row: object, request: Registration): Promise<void>;
-  /**
-   * Returns whether the table is older than STORE_MAX_AGE. While the table is too old, no credential may be accepted.
-   */
+  /** Whether the table is older than STORE_MAX_AGE, so that no credential may be accepted. */
   isTooOld(): boolean;
   /** Whether all machines get the session key from the store. When this is true, no machine makes its own key. */
   readonly sharesSessionKey: boolean;
   /** Registers a function that is called when the file or the session key may have changed. */
-  onChange(look: () => void): void;
+  onChange(listener: () => void): void;
 }
 
 export interface Credentials {
   /**
    * Identifies the caller of a request with an Authorization header. Returns a promise only when the file must be read
-   * first. Never throws or rejects.
+   * first, or when the table is too old. Never throws or rejects.
    */
-  identify(authorization: string): KnownCaller | Promise<KnownCaller>;
+  identify(authorization: string): CallerOrAway | Promise<CallerOrAway>;
   /**
    * Returns the current table. A change of the file creates a new table. Then a caller who was identified before must
    * be identified again.
@@ -130,9 +123,9 @@ export async function createCredentials({
 
   /**
    * Refuses each credential while the table is too old, because the credential may have been revoked since the last
-   * update.
+   * update. Values that are no credentials of this service (`foreign`) are not refused.
    */
-  async function identifyUnlessTooOld(authorization: string): Promise<KnownCaller> {
+  async function identifyUnlessTooOld(authorization: string): Promise<CallerOrAway> {
     const caller = await identify(authorization);
     return shared?.isTooOld() && caller.kind !== 'foreign' ? { kind: 'away' } : caller;
   }
@@ -164,7 +157,7 @@ export async function createCredentials({
             append(issued.row);
           });
         else await shared.register(issued.row, request);
-        // Reads the file now, because the client's next request may already use the new token.
+        // Reads the file now, because the client's next request can already use the new token.
         await table.look();
         const row = table.current().rows.get(issued.token.id);
         if (row === undefined)
@@ -184,7 +177,7 @@ export async function createCredentials({
 function createKeyHolder(dataDir: string, setting: string | undefined, log: Log, isShared: boolean) {
   const derive = (text: string | undefined) => (text === undefined ? undefined : deriveSessionKey(text));
   let key = derive(setting ?? readSessionKey(dataDir));
-  let lastReported = '';
+  let loggedError = '';
   return {
     findOrMake: (): Buffer => {
       if (isShared) key ??= derive(readSessionKey(dataDir));
@@ -196,17 +189,14 @@ function createKeyHolder(dataDir: string, setting: string | undefined, log: Log,
     forget(): void {
       if (isShared && setting === undefined) key = undefined;
     },
-    /**
-     * Returns the key. While there is none, each call reads the key file, because another worker may have made the file
-     * meanwhile.
-     */
+    /** Returns the key. Without one, each call reads the file, because another worker may have made it meanwhile. */
     find(): Buffer | undefined {
       try {
         key ??= derive(readSessionKey(dataDir));
       } catch (error) {
         const { message } = error as Error;
-        if (message !== lastReported) log.error('session-key-unusable', { error: message });
-        lastReported = message;
+        if (message !== loggedError) log.error('session-key-unusable', { error: message });
+        loggedError = message;
       }
       return key;
     },

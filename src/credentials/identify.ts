@@ -11,9 +11,7 @@ export type Caller =
   | { readonly kind: 'row'; readonly row: CredentialRow; readonly expiresAt: number }
   /** The value is no Gatefold token and matches no row. So the controllers decide about the authorization. */
   | { readonly kind: 'foreign' }
-  /**
-   * The value is a Gatefold token or the literal value of a row, but no live row accepts it. The request gets a 401.
-   */
+  /** The value is a Gatefold token or the literal value of a row, but no live row accepts it: the answer is 401. */
   | Refusal;
 
 export interface Refusal {
@@ -62,9 +60,9 @@ function identifyToken(text: string, { table, now }: IdentifyContext): Caller {
   const digest = sha256(token.secret);
   const { timingSafeEqual } = crypto();
   // The digests are compared even when the id is unknown. So response times do not reveal which ids exist.
-  const isCurrent = timingSafeEqual(digest, row?.digest ?? NO_DIGEST);
+  const isCurrentSecret = timingSafeEqual(digest, row?.digest ?? NO_DIGEST);
   if (row?.digest === undefined) return refusedUntilRead(id, 'no row has its id');
-  if (isCurrent) return liveOrRefused(row, id, now);
+  if (isCurrentSecret) return liveOrRefused(row, id, now);
   const previous = row.previous.find((earlier) => timingSafeEqual(digest, earlier.digest));
   // The secret may come from a rotation that this worker has not read yet.
   if (previous === undefined) return refusedUntilRead(id, 'its secret is not that of the row');
@@ -105,18 +103,16 @@ function refusedUntilRead(id: string, reason: string): Refusal {
   return { kind: 'refused', reason, id, isUnknown: true };
 }
 
-/**
- * Matches the scheme Bearer. A scheme is case-insensitive, and one or more spaces follow it (RFC 9110, 11.1 and 11.4).
- */
+/** Matches the scheme Bearer, which is case-insensitive, and the spaces after it (RFC 9110, 11.1 and 11.4). */
 const BEARER = /^bearer +/i;
 
 // A request with a damaged Gatefold token must not become an anonymous call. Examples of damage are another scheme,
 // quotes, U+00A0 and wrong case. But a foreign token may contain "gfk_" by chance, as one JWT in some thousands does.
-// So the prefix alone is enough only at the beginning of a word. Inside a word, the complete shape must match. Both
+// So the prefix alone is enough only at the beginning of a word. Inside a word, more of the shape must match. Both
 // patterns take time linear in the length.
 const PREFIX_OF_WORD = /(?:^|[^0-9A-Za-z._~+/-])gf[ks]_/i;
-const SHAPE_ANYWHERE = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
+const SHAPE_IN_WORD = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
 
 function looksDamaged(value: string): boolean {
-  return PREFIX_OF_WORD.test(value) || SHAPE_ANYWHERE.test(value);
+  return PREFIX_OF_WORD.test(value) || SHAPE_IN_WORD.test(value);
 }

@@ -29,10 +29,7 @@ export interface Session {
   readonly expiresAt: number;
 }
 
-/**
- * The result of a check: the row and the expiry of the token, or the reason of a refusal. `expiresAt` is in Unix
- * milliseconds.
- */
+/** The row and the expiry of the token (Unix milliseconds), or the reason of a refusal. */
 export type SessionCheck = { readonly rowId: string; readonly expiresAt: number } | { readonly reason: string };
 
 /**
@@ -59,11 +56,11 @@ export function hasSessionShape(token: string): boolean {
 export function checkSessionToken(key: Buffer, token: string, now: number): SessionCheck {
   const match = SESSION_SHAPE.exec(token);
   if (match === null) return { reason: 'it does not have the shape of a session token' };
-  const [, claims, text] = match as unknown as [string, string, string];
-  const mac = Buffer.from(text, 'base64url');
+  const [, claims, macText] = match as unknown as [string, string, string];
+  const mac = Buffer.from(macText, 'base64url');
   // The MAC has 256 bits, but 43 characters hold 258. So four different texts decode to the same MAC, and only one of
   // them is accepted.
-  const isGenuine = crypto().timingSafeEqual(mac, computeMac(key, claims)) && mac.toString('base64url') === text;
+  const isGenuine = crypto().timingSafeEqual(mac, computeMac(key, claims)) && mac.toString('base64url') === macText;
   if (!isGenuine) return { reason: 'it is not signed with the session key' };
   const { row, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { row: string; exp: number };
   return exp * 1000 > now ? { rowId: row, expiresAt: exp * 1000 } : { reason: 'the session is over' };
@@ -74,7 +71,7 @@ function computeMac(key: Buffer, claims: string): Buffer {
   return crypto().createHmac('sha256', key).update(SESSION_PREFIX).update(claims).digest();
 }
 
-/** The length of the shortest key that is accepted, in characters. */
+/** Minimum length of the key's text in the file, in characters. */
 const MIN_KEY_LENGTH = 32;
 
 /**

@@ -40,9 +40,7 @@ export function hasTokenShape(text: string): boolean {
   return TOKEN_SHAPE.test(text);
 }
 
-/**
- * Returns the field `hash` of a row. A plain digest is enough, because nobody can guess a secret of 256 random bits.
- */
+/** Returns the field `hash` of a row. A plain digest is enough: nobody can guess a secret of 256 random bits. */
 export function hashSecret(secret: string): string {
   return `sha256:${sha256(secret).toString('base64url')}`;
 }

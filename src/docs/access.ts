@@ -1,25 +1,23 @@
 // Writes who may call an operation:
 // - the security schemes of the document
-// - the alternatives of each operation
+// - the security requirements of each operation: a caller must meet one of them
 // - the answers to callers who may not call the operation
-// http/caller-check.ts refuses such callers when a request comes.
+// http/caller-check.ts refuses such callers at run time.
 import type { LoadedService } from '../groups/service-file.ts';
 import { KEY_HEADER_SCHEME, KEY_SCHEME, rulesOf } from '../service/access.ts';
 import type { DocumentedOperation } from './openapi.ts';
 
 type Access = DocumentedOperation['settings']['access'];
+/** A Security Requirement Object of OpenAPI: names the schemes that a caller must all satisfy. */
 type Requirement = Readonly<Record<string, readonly string[]>>;
 
 export interface AccessWriter {
-  /** All schemes, by name. */
+  /** All security schemes, by name. */
   readonly schemes: Readonly<Record<string, object>>;
-  /** The alternatives of an operation that anyone may call. */
-  readonly open: readonly Requirement[];
-  /**
-   * Returns the alternatives of an operation. A caller needs only one of them. Returns undefined when the alternatives
-   * are those of `open`.
-   */
-  alternatives(access: Access): readonly Requirement[] | undefined;
+  /** The requirements of an operation that anyone may call. */
+  readonly openRequirements: readonly Requirement[];
+  /** Returns the requirements of an operation; undefined when they are `openRequirements`. A caller must meet one. */
+  requirementsOf(access: Access): readonly Requirement[] | undefined;
 }
 
 /** @param service undefined when there is no service file */
@@ -38,22 +36,26 @@ export function createAccessWriter(
       },
     }),
   };
-  const users = (authenticate === undefined ? [] : Object.keys(securitySchemes)).map(
+  const userRequirements = (authenticate === undefined ? [] : Object.keys(securitySchemes)).map(
     (name): Requirement => ({ [name]: [] }),
   );
-  const keys = (scopes: readonly string[]) => Object.keys(keySchemes).map((name): Requirement => ({ [name]: scopes }));
+  const keyRequirements = (scopes: readonly string[]) =>
+    Object.keys(keySchemes).map((name): Requirement => ({ [name]: scopes }));
   return {
     schemes: { ...keySchemes, ...securitySchemes },
-    open: [{}, ...keys([]), ...users],
-    alternatives(access = 'anyone') {
+    openRequirements: [{}, ...keyRequirements([]), ...userRequirements],
+    requirementsOf(access = 'anyone') {
       const rules = rulesOf(access);
       const scopes = rules.flatMap((rule) => (typeof rule === 'object' ? [rule.scope] : []));
       const needsKey = scopes.length > 0 || rules.includes('application');
-      const needsUser = rules.includes('user') && users.length > 0;
-      if (needsKey && needsUser) return users.flatMap((user) => keys(scopes).map((key) => ({ ...user, ...key })));
-      if (needsKey) return keys(scopes);
-      if (needsUser) return users;
-      return rules.includes('caller') && !rules.includes('user') ? [...users, ...keys([])] : undefined;
+      const needsUser = rules.includes('user') && userRequirements.length > 0;
+      if (needsKey && needsUser)
+        return userRequirements.flatMap((user) => keyRequirements(scopes).map((key) => ({ ...user, ...key })));
+      if (needsKey) return keyRequirements(scopes);
+      if (needsUser) return userRequirements;
+      return rules.includes('caller') && !rules.includes('user')
+        ? [...userRequirements, ...keyRequirements([])]
+        : undefined;
     },
   };
 }
@@ -61,11 +63,11 @@ export function createAccessWriter(
 /** Returns the names of the answers that refuse a caller, by status. */
 export function refusalsOf(access: Access = 'anyone'): Readonly<Record<string, string>> {
   const rules = rulesOf(access);
-  const takesUser = rules.includes('user') || rules.includes('caller');
+  const involvesUser = rules.includes('user') || rules.includes('caller');
   const hasScope = rules.some((rule) => typeof rule === 'object');
   return {
     ...((hasScope || rules.includes('application')) && { 401: 'CredentialRequired' }),
-    ...(takesUser && { 401: 'UserRequired' }),
+    ...(involvesUser && { 401: 'UserRequired' }),
     ...(hasScope && { 403: 'ScopeMissing' }),
     ...(rules.some((rule) => typeof rule === 'function') && { 403: 'AccessDenied' }),
   };

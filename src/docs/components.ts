@@ -1,11 +1,11 @@
-// The named schemas of the document: those that its operations refer to, and no others. Two groups may use one name.
-// Equal schemas of one name become one component. If the schemas differ, each name gets its group's name in front.
+// The named schemas of the document: those that its operations refer to, and no others. Two groups can have schemas of
+// one name. Equal schemas become one component. If they differ, each gets its group's name in front of its own.
 
 import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
 
 export interface Components {
-  /** Returns the schema of an operation as the document has it. Each schema that it refers to becomes a component. */
+  /** Returns a schema in the form of the document. Each schema that it refers to becomes a component. */
   publish(group: SchemaGroup, schema: Schema): Schema;
   /** Returns all components by name, and completes the references to them. */
   finish(): Readonly<Record<string, Schema>>;
@@ -13,14 +13,15 @@ export interface Components {
 
 /** The group that a schema belongs to. */
 export interface SchemaGroup {
-  readonly page: string;
+  /** The name of the group as the URL spells it, such as `order` for `Order`. */
+  readonly groupInUrl: string;
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
 interface Component {
-  readonly page: string;
+  readonly groupInUrl: string;
   readonly name: string;
-  /** The JSON of the group's schema, for the comparison with other groups. */
+  /** The group's schema as JSON, for the comparison with other groups. */
   readonly text: string;
   /** Every reference to the component. `finish` writes the name into each. */
   readonly references: { $ref: string }[];
@@ -31,7 +32,7 @@ const DEFS = '#/$defs/';
 
 /** @param reserved names that belong to the document itself */
 export function createComponents(reserved: readonly string[]): Components {
-  /** The components, each with the key `${page} ${name}`. */
+  /** The components, each with the key `${groupInUrl} ${name}`. */
   const components = new Map<string, Component>();
 
   function publish(group: SchemaGroup, value: unknown): unknown {
@@ -44,12 +45,12 @@ export function createComponents(reserved: readonly string[]): Components {
   }
 
   function addReference(group: SchemaGroup, reference: { $ref: string }): void {
-    const { page, defs } = group;
+    const { groupInUrl, defs } = group;
     const name = reference.$ref.slice(DEFS.length);
-    let component = components.get(`${page} ${name}`);
+    let component = components.get(`${groupInUrl} ${name}`);
     if (component === undefined) {
-      component = { page, name, text: JSON.stringify(defs[name] ?? {}), references: [], schema: {} };
-      components.set(`${page} ${name}`, component);
+      component = { groupInUrl, name, text: JSON.stringify(defs[name] ?? {}), references: [], schema: {} };
+      components.set(`${groupInUrl} ${name}`, component);
       component.schema = publish(group, defs[name]) as Schema;
     }
     component.references.push(reference);
@@ -59,8 +60,8 @@ export function createComponents(reserved: readonly string[]): Components {
     publish: (group, schema) => publish(group, schema) as Schema,
     finish() {
       const contested = findContested([...components.values()], reserved);
-      const named = Array.from(components.values(), ({ page, name, references, schema }): [string, Schema] => {
-        const publicName = contested.has(name) ? `${page}.${name}` : name;
+      const named = Array.from(components.values(), ({ groupInUrl, name, references, schema }): [string, Schema] => {
+        const publicName = contested.has(name) ? `${groupInUrl}.${name}` : name;
         for (const reference of references) reference.$ref = `#/components/schemas/${publicName}`;
         return [publicName, schema];
       });
@@ -94,7 +95,7 @@ function isReference(schema: Schema): schema is { $ref: string } {
   return typeof schema.$ref === 'string' && schema.$ref.startsWith(DEFS);
 }
 
-/** Adds keywords that only other tools need: the type of literals, and `format: binary` of a file. */
+/** Adds keywords that only tools for OpenAPI need: the type of literals, and `format: binary` of a file. */
 function adaptForTools(schema: Schema): Schema {
   if (isFile(schema)) return { ...schema, format: 'binary' };
   const values = schema.const === undefined ? schema.enum : [schema.const];
@@ -107,10 +108,10 @@ export function isFile({ type, contentMediaType }: Schema): boolean {
   return type === 'string' && contentMediaType !== undefined;
 }
 
-/** Whether a value of the schema may contain a file. Such a body is sent as a form. */
+/** Whether a value of the schema can contain a file. A body with a file is sent as a form. */
 export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>, depth = 0): boolean {
   const target = resolveReference(schema, defs);
-  // The limit is needed because a recursive type has no end.
+  // Without the limit, a recursive type would never end.
   if (depth > 8) return false;
   if (isFile(target)) return true;
   const children = [target.items, ...Object.values(target.properties ?? {}), ...(target.anyOf ?? [])];

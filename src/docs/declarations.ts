@@ -1,16 +1,15 @@
 // Writes the declarations of all operations for a front end: the text of one TypeScript file without any import.
-// `Client<Api>` makes the same client from this text as from the controllers. type-text.ts writes each type. This
-// module reads and writes no files.
+// `Client<Api>` makes the same client from this text as from the controllers. type-text.ts writes each type.
 import { pageOf } from '../base/page-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { findContested } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './openapi.ts';
-import { comment, type NameOf, quoted, typeText } from './type-text.ts';
+import { docComment, type NameOf, propertyName, typeText } from './type-text.ts';
 
 export interface Declarations {
   readonly text: string;
-  /** The operations whose result has no type that can be read, each with the reason, such as `order created: …`. */
-  readonly unknown: readonly string[];
+  /** The operations whose result type cannot be read, each with the reason, such as `order created: …`. */
+  readonly untypedOperations: readonly string[];
 }
 
 interface NamedType {
@@ -24,8 +23,8 @@ const HEAD = `// Declarations of the service's operations. \`gatefold types\` ma
 //   const api = createClient<Api>`;
 
 /**
- * The types of results that are not sent as JSON, in the form that `gatefold/client` reads. Each of these types is
- * written only when an operation needs it.
+ * The declarations of result types that `gatefold/client` distinguishes. Each is written only when an operation needs
+ * it.
  */
 const RESULT_TYPES: Readonly<Record<string, string>> = {
   Reply: `
@@ -47,34 +46,35 @@ interface EventStream<Data> {
 `,
 };
 
-/** Names that a written type uses, or that have a meaning of their own. */
+/** Names that no written type may have, because the file or TypeScript uses them. */
 const RESERVED = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
 
-/** @param url the URL of the service in the example of the file's head, with its base path */
+/** @param url the URL of the service with its base path, for the example in the head of the file */
 export function writeDeclarations(groups: readonly DocumentedGroup[], url: string): Declarations {
   const ordered = [...groups].sort((a, b) => (a.name < b.name ? -1 : 1));
   const names = nameTypes(ordered);
   const used = new Map<string, NamedType>();
-  const unknown: string[] = [];
+  const untypedOperations: string[] = [];
   const interfaces = ordered.map((group) => {
     const nameOf = createNames(group, names, used);
     const members = Array.from(group.operations.values(), (operation) => {
       const contract = group.contract.operations.get(operation.name);
-      const reason = whyUnknown(contract);
-      if (reason !== undefined) unknown.push(`${pageOf(group.name)} ${operation.name}: ${reason}`);
+      const reason = whyResultUnknown(contract);
+      if (reason !== undefined) untypedOperations.push(`${pageOf(group.name)} ${operation.name}: ${reason}`);
       return writeOperation(operation, contract, nameOf);
     });
-    return `${comment({ ...group.contract }, '  ')}  ${quoted(pageOf(group.name))}: {\n${members.join('')}  };\n`;
+    const doc = docComment({ ...group.contract }, '  ');
+    return `${doc}  ${propertyName(pageOf(group.name))}: {\n${members.join('')}  };\n`;
   });
-  // Writing a type may add another type to the map. The loop also visits the added type.
+  // Writing a type can add another type to the map. The loop also visits the added type.
   const types: string[] = [];
   for (const [name, { group, schema }] of used) types.push(writeType(name, schema, createNames(group, names, used)));
   const body = `\nexport interface Api {\n${interfaces.join('')}}\n${types.join('')}`;
   const results = Object.entries(RESULT_TYPES).map(([name, text]) => (body.includes(`${name}<`) ? text : ''));
-  return { text: `${HEAD}('${url}');\n${results.join('')}${body}`, unknown };
+  return { text: `${HEAD}('${url}');\n${results.join('')}${body}`, untypedOperations };
 }
 
-function whyUnknown(contract: OperationContract | undefined): string | undefined {
+function whyResultUnknown(contract: OperationContract | undefined): string | undefined {
   if (contract === undefined) return 'its source was not read';
   if (contract.undocumented !== undefined) return contract.undocumented;
   const isUnknown = contract.results.every(({ body, schema, returned, mayBeAbsent }) => {
@@ -86,8 +86,8 @@ function whyUnknown(contract: OperationContract | undefined): string | undefined
 const keyOf = (group: string, name: string) => `${group} ${name}`;
 
 /**
- * Names each type for the whole file. Types of two groups keep one name if they are equal. Otherwise the name of the
- * group comes before each of them, and before the types that refer to one.
+ * Gives each type a name that is unique in the file. Equal types of two groups share one name. If they differ, each
+ * gets its group's name in front, and so do the types that refer to them.
  */
 function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, string> {
   const types = groups.flatMap(({ name: group, contract }) =>
@@ -95,15 +95,16 @@ function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, stri
   );
   const contested = findContested(types, RESERVED);
   const names = new Map<string, string>();
-  /** The names of the file, each with the types that share it. */
+  /** Maps each name in the file to the plain name of the types that share it, or to the group and name of one type. */
   const owners = new Map<string, string>();
   for (const { group, name } of types) {
     const owner = contested.has(name) ? keyOf(group, name) : name;
     const plain = `${contested.has(name) ? group : ''}${name}`.replaceAll(/[^\w$]/g, '_').replace(/^(?=\d)/, '_');
-    let own = plain;
-    for (let i = 2; RESERVED.has(own) || (owners.get(own) ?? owner) !== owner; i++) own = `${plain}${i}`;
-    owners.set(own, owner);
-    names.set(keyOf(group, name), own);
+    let uniqueName = plain;
+    for (let i = 2; RESERVED.has(uniqueName) || (owners.get(uniqueName) ?? owner) !== owner; i++)
+      uniqueName = `${plain}${i}`;
+    owners.set(uniqueName, owner);
+    names.set(keyOf(group, name), uniqueName);
   }
   return names;
 }
@@ -111,9 +112,9 @@ function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, stri
 function createNames(group: DocumentedGroup, names: ReadonlyMap<string, string>, used: Map<string, NamedType>): NameOf {
   return (reference) => {
     const name = reference.slice('#/$defs/'.length);
-    const own = names.get(keyOf(group.name, name)) ?? 'unknown';
-    if (!used.has(own)) used.set(own, { group, schema: group.contract.defs[name] ?? {} });
-    return own;
+    const uniqueName = names.get(keyOf(group.name, name)) ?? 'unknown';
+    if (!used.has(uniqueName)) used.set(uniqueName, { group, schema: group.contract.defs[name] ?? {} });
+    return uniqueName;
   };
 }
 
@@ -121,7 +122,7 @@ function writeType(name: string, schema: Schema, nameOf: NameOf): string {
   const type = typeText(schema, nameOf);
   const isObject = type.startsWith('{\n') && schema.additionalProperties === undefined && !schema.patternProperties;
   const declaration = isObject ? `export interface ${name} ${type}` : `export type ${name} = ${type};`;
-  return `\n${comment(schema, '')}${declaration}\n`;
+  return `\n${docComment(schema, '')}${declaration}\n`;
 }
 
 function writeOperation(
@@ -138,14 +139,14 @@ function writeOperation(
   const takesData = method.length > 0 || data !== 'data: unknown' || params.length > 0;
   const args = [...(takesData ? [data] : []), ...(params.length === 0 ? [] : [`params: { ${params.join('; ')} }`])];
   const results = contract?.results.map((result) => writeResult(result, nameOf, indent)) ?? ['unknown'];
-  const about = { ...contract, summary: settings.summary ?? contract?.summary };
-  return `${comment(about, '    ')}    ${quoted(name)}(${args.join(', ')}): ${[...new Set(results)].join(' | ')};\n`;
+  const doc = docComment({ ...contract, summary: settings.summary ?? contract?.summary }, '    ');
+  return `${doc}    ${propertyName(name)}(${args.join(', ')}): ${[...new Set(results)].join(' | ')};\n`;
 }
 
 function writeData(contract: OperationContract | undefined, isStream: boolean, nameOf: NameOf, indent: string): string {
   if (isStream) return 'data: Blob';
   if (contract?.data === undefined) return 'data: unknown';
-  return `data${contract.optional ? '?' : ''}: ${typeText(contract.data, nameOf, indent)}`;
+  return `data${contract.dataIsOptional ? '?' : ''}: ${typeText(contract.data, nameOf, indent)}`;
 }
 
 function writeResult(result: ResultContract, nameOf: NameOf, indent: string): string {
@@ -157,7 +158,7 @@ function writeResult(result: ResultContract, nameOf: NameOf, indent: string): st
   ];
   if (parts.length === 0) parts.push('unknown');
   const types = body === 'bytes' ? ['Blob'] : body === 'events' ? [`EventStream<${parts.join(' | ')}>`] : parts;
-  // Each part gets a `Reply` of its own. TypeScript does not infer undefined from one `Reply` whose body may be
+  // Each part gets its own `Reply`, because TypeScript does not infer undefined from a `Reply` whose body can be
   // undefined.
   return (isReply ? types.map((type) => `Reply<${status}, ${type}>`) : types).join(' | ');
 }

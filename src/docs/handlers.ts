@@ -1,6 +1,5 @@
-// Answers `GET /api/openapi.json` with the document, and `GET /api/docs` with the page that shows it. The document is
-// created at its first request, and again after a group was added or replaced. Routing and sending are the work of
-// http/.
+// Answers `GET /api/openapi.json` with the OpenAPI document, and `GET /api/docs` with the HTML page that shows it. The
+// document is created at its first request, and again after a group was added, replaced or removed.
 import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { Reply } from '../controller/reply.ts';
@@ -8,9 +7,9 @@ import type { ControllerParams } from '../controller.ts';
 import { createDocument, type DocumentedGroup, type DocumentedService, type DocumentInfo } from './openapi.ts';
 
 export interface DocsParts {
-  /** The callers that may read the document. With `application`, a request needs a credential. */
+  /** The callers that may read the document: all (`on`), those with a credential (`application`), or none (`off`). */
   readonly access: 'on' | 'application' | 'off';
-  /** Returns all groups that serve now. */
+  /** Returns all groups that answer requests now. */
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
   readonly basePath: string;
@@ -28,32 +27,34 @@ export interface Docs {
 }
 
 export function createDocs({ access, groups, info, basePath, service, readPage }: DocsParts): Docs {
-  let documented: readonly DocumentedGroup[] = [];
-  let document: Promise<Reply> | undefined;
+  let documentedGroups: readonly DocumentedGroup[] = [];
+  let documentReply: Promise<Reply> | undefined;
   let page: Page | undefined;
 
   const openapi: Handler = async (_, { application }) => {
     if (access === 'application' && application === undefined) {
       throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
     }
-    const current = await groups();
-    const isCurrent = current.length === documented.length && current.every((group, i) => group === documented[i]);
-    if (document === undefined || !isCurrent) {
-      documented = current;
-      document = writeDocument(current);
+    const currentGroups = await groups();
+    const isUpToDate =
+      currentGroups.length === documentedGroups.length &&
+      currentGroups.every((group, i) => group === documentedGroups[i]);
+    if (documentReply === undefined || !isUpToDate) {
+      documentedGroups = currentGroups;
+      documentReply = writeDocument(currentGroups);
       // After a failure, the next request tries again.
-      document.catch(() => {
-        document = undefined;
+      documentReply.catch(() => {
+        documentReply = undefined;
       });
     }
-    return document;
+    return documentReply;
   };
 
-  async function writeDocument(current: readonly DocumentedGroup[]): Promise<Reply> {
-    const text = JSON.stringify(createDocument(current, info(), basePath, service()));
+  async function writeDocument(documented: readonly DocumentedGroup[]): Promise<Reply> {
+    const text = JSON.stringify(createDocument(documented, info(), basePath, service()));
     return new Reply(200, Buffer.from(text), {
       'Content-Type': 'application/json; charset=UTF-8',
-      ETag: tagOf(text),
+      ETag: entityTagOf(text),
       ...REVALIDATED,
     });
   }
@@ -61,27 +62,24 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
   const sendPage: Handler = async (_, { application }) => {
     page ??= addPolicy(withKeyHeader(readPage(), service()?.keyHeader));
     const { text, headers } = page;
-    // A browser cannot send a credential for a page that a user opens. So the 401 has the page as its body. The page
-    // asks the user for a credential, and contains nothing about the service.
+    // A browser that opens a page sends no credential. So the body of the 401 is the page, which asks the user for a
+    // credential, and contains nothing about the service.
     if (access === 'application' && application === undefined) {
       return new Response(text, {
         status: 401,
         headers: { ...headers, 'WWW-Authenticate': 'Bearer', 'Cache-Control': 'no-store' },
       });
     }
-    return new Reply(200, Buffer.from(text), { ...headers, ETag: tagOf(text), ...REVALIDATED });
+    return new Reply(200, Buffer.from(text), { ...headers, ETag: entityTagOf(text), ...REVALIDATED });
   };
 
   return { openapi, page: sendPage };
 }
 
-/**
- * The headers of an answer that clients may cache. Before each use, a client asks with the ETag whether the answer has
- * changed.
- */
+/** Clients may cache the answer. Before each use, a client asks with the ETag whether the answer has changed. */
 const REVALIDATED = { 'Cache-Control': 'no-cache' };
 
-function tagOf(text: string): string {
+function entityTagOf(text: string): string {
   return `"${crypto().createHash('sha256').update(text).digest('base64url').slice(0, 27)}"`;
 }
 
@@ -98,7 +96,7 @@ function withKeyHeader(text: string, keyHeader = ''): string {
   return text.replace('data-key-header=""', () => `data-key-header="${keyHeader.replaceAll('&', '&amp;')}"`);
 }
 
-/** Adds a policy: the browser runs only the page's own script and style, and connects only to this service. */
+/** Adds a Content-Security-Policy: the browser uses only the page's own script and style, and only this service. */
 function addPolicy(text: string): Page {
   const hashOf = (element: string) => {
     const [, content = ''] = new RegExp(`<${element}[^>]*>([^]*?)</${element}>`).exec(text) ?? [];

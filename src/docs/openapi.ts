@@ -1,6 +1,5 @@
-// Creates the OpenAPI 3.1 document of all groups from their contracts and their `static operations`. The document may
-// contain undefined, which `JSON.stringify` leaves out. operation-object.ts describes each operation. This file does
-// not know requests or files.
+// Creates the OpenAPI 3.1 document of all groups from their contracts and their `static operations`. The document can
+// contain undefined, which `JSON.stringify` leaves out. operation-object.ts describes each operation.
 import { pageOf } from '../base/page-name.ts';
 import { idOf, methodOf, namesOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
@@ -9,7 +8,7 @@ import type { Group, Operation } from '../groups/operations.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import { createAccessWriter } from './access.ts';
 import { createComponents } from './components.ts';
-import { describeOperation, type Place } from './operation-object.ts';
+import { describeOperation, type Endpoint } from './operation-object.ts';
 import { ENVELOPE_SCHEMAS, writeRefusals } from './refusals.ts';
 
 /** The parts of a handler group that the document shows. */
@@ -42,7 +41,7 @@ export type DocumentedService = Pick<
 
 /**
  * Creates the document. With the default base path, the paths of the document begin with `/api`, as they did before the
- * setting BASE_PATH existed. So clients that were generated from the document stay valid. Any other base path is in
+ * setting BASE_PATH existed, so clients generated from an older document stay valid. Any other base path is in
  * `servers`.
  *
  * @param service undefined when there is no service file
@@ -55,37 +54,37 @@ export function createDocument(
 ): OpenApiDocument {
   const [server, prefix] = basePath === '/api' ? ['/', '/api'] : [basePath || '/', ''];
   const ordered = groups
-    .map((group) => ({ ...group, page: pageOf(group.name) }))
-    .sort((a, b) => (a.page < b.page ? -1 : 1));
+    .map((group) => ({ ...group, groupInUrl: pageOf(group.name) }))
+    .sort((a, b) => (a.groupInUrl < b.groupInUrl ? -1 : 1));
   const components = createComponents(service?.formatError === undefined ? Object.keys(ENVELOPE_SCHEMAS) : []);
   const access = createAccessWriter(service);
   const refusals = writeRefusals(service, components);
   const paths: Record<string, Record<string, object>> = {};
   const tags: object[] = [];
   const ids = new Set<string>();
-  for (const { page, contract, operations, routes, strictRoutes } of ordered) {
+  for (const { groupInUrl, contract, operations, routes, strictRoutes } of ordered) {
     const visible = inSourceOrder(operations, contract).filter(({ settings }) => settings.hidden !== true);
     if (visible.length === 0) continue;
-    tags.push({ name: page, description: joinTexts(contract.summary, contract.description) });
+    tags.push({ name: groupInUrl, description: joinTexts(contract.summary, contract.description) });
     const isStrict = routes.length > 0 || strictRoutes !== undefined;
-    const placeOf = createPlaces(`${prefix}/${page}`, routes, isStrict);
+    const endpointOf = createEndpointFinder(`${prefix}/${groupInUrl}`, routes, isStrict);
     for (const operation of visible) {
-      const place = placeOf(operation);
+      const endpoint = endpointOf(operation);
       const description = describeOperation({
         operation,
         contract: contract.operations.get(operation.name),
-        place,
-        group: { page, defs: contract.defs },
+        endpoint,
+        group: { groupInUrl, defs: contract.defs },
         components,
         access,
       });
-      const methods = paths[place.path] ?? {};
-      methods[place.verb.toLowerCase()] = {
-        operationId: reserveId(`${page.replace('/', '_')}_${idOf(operation.name)}`, ids),
-        tags: [page],
+      const methods = paths[endpoint.path] ?? {};
+      methods[endpoint.verb.toLowerCase()] = {
+        operationId: reserveId(`${groupInUrl.replace('/', '_')}_${idOf(operation.name)}`, ids),
+        tags: [groupInUrl],
         ...description,
       };
-      paths[place.path] = methods;
+      paths[endpoint.path] = methods;
     }
   }
   return {
@@ -93,7 +92,7 @@ export function createDocument(
     info,
     servers: [{ url: server }],
     // By default, a credential is optional. An operation that needs a credential replaces this value with its own.
-    security: access.open,
+    security: access.openRequirements,
     tags,
     paths,
     components: {
@@ -115,13 +114,13 @@ function inSourceOrder(operations: DocumentedGroup['operations'], contract: Grou
 }
 
 /** Creates a function that returns the method and the path of an operation. */
-function createPlaces(
+function createEndpointFinder(
   groupPath: string,
   routes: readonly GroupRoute[],
   isStrict: boolean,
-): (operation: DocumentedOperation) => Place {
+): (operation: DocumentedOperation) => Endpoint {
   const routesByName = new Map(routes.map((route) => [route.name, route]));
-  const namesByShape = new Map<string, readonly string[]>();
+  const namesByPathShape = new Map<string, readonly string[]>();
   return ({ name, method }) => {
     const route = routesByName.get(name);
     if (route === undefined) {
@@ -129,20 +128,19 @@ function createPlaces(
       if (verb !== undefined) return { verb, path: groupPath, names: [] };
       return { verb: verbForName(name, method, isStrict), path: `${groupPath}/${name}`, names: [] };
     }
-    const ownNames = namesOf(route.segments);
-    // `/{id}` and `/{name}` are the same path in OpenAPI 3.1 (Paths Object). So both paths show the names of the first
-    // route.
-    const shape = route.segments.map(({ literal }) => literal ?? '{}').join('/');
-    const shownNames = namesByShape.get(shape) ?? ownNames;
-    namesByShape.set(shape, shownNames);
-    const names = ownNames.map((own, i) => ({ own, shown: shownNames[i] ?? own }));
-    let captured = 0;
-    const segments = route.segments.map(({ literal }) => literal ?? `{${names[captured++]?.shown}}`);
+    const declaredNames = namesOf(route.segments);
+    // In OpenAPI 3.1 (Paths Object), `/{id}` and `/{name}` are the same path. Both show the names of the first route.
+    const pathShape = route.segments.map(({ literal }) => literal ?? '{}').join('/');
+    const shownNames = namesByPathShape.get(pathShape) ?? declaredNames;
+    namesByPathShape.set(pathShape, shownNames);
+    const names = declaredNames.map((declared, i) => ({ declared, shown: shownNames[i] ?? declared }));
+    let capturedCount = 0;
+    const segments = route.segments.map(({ literal }) => literal ?? `{${names[capturedCount++]?.shown}}`);
     return { verb: route.verb, path: [groupPath, ...segments].join('/'), names };
   };
 }
 
-/** The method that the document shows for an operation with a name of its own, which may accept any method. */
+/** The method that the document shows for an operation that is neither a route nor in the verb table: `publish`. */
 function verbForName(name: string, method: (...args: never[]) => unknown, isStrict: boolean): string {
   if (isStrict) return 'POST';
   // A credential needs the permission for PUT to call `updated`, so the document shows PUT.
@@ -150,9 +148,9 @@ function verbForName(name: string, method: (...args: never[]) => unknown, isStri
   return method.length === 0 ? 'GET' : 'POST';
 }
 
-function reserveId(wanted: string, ids: Set<string>): string {
-  let id = wanted;
-  for (let i = 2; ids.has(id); i++) id = `${wanted}_${i}`;
+function reserveId(name: string, ids: Set<string>): string {
+  let id = name;
+  for (let i = 2; ids.has(id); i++) id = `${name}_${i}`;
   ids.add(id);
   return id;
 }

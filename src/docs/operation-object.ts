@@ -1,5 +1,5 @@
-// Describes one operation in the OpenAPI document: parameters, body, answers, and who may call it. openapi.ts decides
-// its path.
+// Describes one operation in the OpenAPI document: parameters, body, answers, and who may call it. openapi.ts finds its
+// method and path.
 import { STATUS_CODES } from '../base/builtins.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
@@ -8,20 +8,17 @@ import { type Components, hasFile, isFile, type SchemaGroup } from './components
 import type { DocumentedOperation } from './openapi.ts';
 
 /** The method and the path of an operation in the document. */
-export interface Place {
+export interface Endpoint {
   readonly verb: string;
   readonly path: string;
-  /**
-   * The names of the captured segments. `shown` is the name in the document. `own` is the name in the operation's
-   * route.
-   */
-  readonly names: readonly { readonly shown: string; readonly own: string }[];
+  /** The names of the captured segments, as the document has them and as the operation's route declares them. */
+  readonly names: readonly { readonly shown: string; readonly declared: string }[];
 }
 
 export interface OperationParts {
   readonly operation: DocumentedOperation;
   readonly contract: OperationContract | undefined;
-  readonly place: Place;
+  readonly endpoint: Endpoint;
   readonly group: SchemaGroup;
   readonly components: Components;
   readonly access: AccessWriter;
@@ -36,8 +33,8 @@ interface Parameter {
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
 export function describeOperation(parts: OperationParts): object {
-  const { operation, contract, place } = parts;
-  const dataIsQuery = BODILESS.has(place.verb);
+  const { operation, contract, endpoint } = parts;
+  const dataIsQuery = BODILESS.has(endpoint.verb);
   const parameters = [
     ...describePath(parts),
     ...(dataIsQuery ? describeQuery(contract?.data, parts) : []),
@@ -50,14 +47,14 @@ export function describeOperation(parts: OperationParts): object {
     parameters: parameters.length === 0 ? undefined : removeDuplicates(parameters),
     requestBody: dataIsQuery ? undefined : describeBody(parts),
     responses: describeResponses(parts),
-    security: parts.access.alternatives(operation.settings.access),
+    security: parts.access.requirementsOf(operation.settings.access),
   };
 }
 
-function describePath({ place, contract, group, components }: OperationParts): Parameter[] {
+function describePath({ endpoint, contract, group, components }: OperationParts): Parameter[] {
   const properties = resolveReference(contract?.path, group.defs).properties;
-  return place.names.map(({ shown, own }) => {
-    const { description, ...schema } = properties?.[own] ?? { type: 'string' };
+  return endpoint.names.map(({ shown, declared }) => {
+    const { description, ...schema } = properties?.[declared] ?? { type: 'string' };
     return { name: shown, in: 'path', required: true, description, schema: components.publish(group, schema) };
   });
 }
@@ -102,13 +99,13 @@ function describeBody({
     const type = hasFile(schema, group.defs) ? 'multipart/form-data' : 'application/json';
     const { required = [], type: kind } = resolveReference(schema, group.defs);
     return {
-      required: contract?.optional !== true && (kind !== 'object' || required.length > 0),
+      required: contract?.dataIsOptional !== true && (kind !== 'object' || required.length > 0),
       content: { [type]: { schema: components.publish(group, schema) }, ...content },
     };
   }
   if (types !== undefined) return { required: true, content };
-  const takesNothing = method.length === 0 || (contract !== undefined && contract.unchecked === undefined);
-  return takesNothing ? undefined : { content: { 'application/json': { schema: {} } } };
+  const takesNoData = method.length === 0 || (contract !== undefined && contract.uncheckedReason === undefined);
+  return takesNoData ? undefined : { content: { 'application/json': { schema: {} } } };
 }
 
 function describeResponses({ operation: { settings }, contract, group, components }: OperationParts): object {
@@ -116,8 +113,8 @@ function describeResponses({ operation: { settings }, contract, group, component
   const isChecked = [contract?.data, contract?.query, contract?.path].some((schema) => schema !== undefined);
   const refer = (name: string) => ({ $ref: `#/components/responses/${name}` });
   const responses: Record<string, object> = {};
-  for (const [i, { status: declared, body, schema }] of results.entries()) {
-    const status = i === 0 && declared === 200 ? (settings.status ?? 200) : declared;
+  for (const [i, { status: declaredStatus, body, schema }] of results.entries()) {
+    const status = i === 0 && declaredStatus === 200 ? (settings.status ?? 200) : declaredStatus;
     responses[status] = {
       description: STATUS_CODES[status] ?? 'Done',
       content: describeContent({ body, schema: schema && components.publish(group, schema) }),

@@ -1,10 +1,10 @@
-// Writes the answers of the document that are refusals: the envelope, or the body that `formatError` of the service
-// file makes.
+// Writes the error answers of the document. The body of an error is the standard error body of Gatefold, or the body
+// that `formatError` of the service file makes.
 import type { Schema } from '../contract/contract.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import type { Components } from './components.ts';
 
-/** The components of each document, unless the service has an error format of its own. */
+/** The schemas of the standard error body. They are in each document, unless the service file has `formatError`. */
 export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {
   Error: {
     type: 'object',
@@ -62,7 +62,7 @@ export function writeRefusals(
   }
   const { schema = {}, defs } = service.errorBody;
   // The name has a dot, so it cannot be the name of a group.
-  const published = components.publish({ page: 'service.error', defs }, schema);
+  const published = components.publish({ groupInUrl: 'service.error', defs }, schema);
   return { schemas: {}, responses: responsesOf(OWN_DESCRIPTIONS, mediaTypeOf(service.formatError), published) };
 }
 
@@ -71,7 +71,7 @@ function responsesOf(descriptions: typeof DESCRIPTIONS, type: string, schema: Sc
   return Object.fromEntries(Object.entries(descriptions).map(describe)) as Refusals['responses'];
 }
 
-/** The media type that the function writes as a literal. The document is made without a call of the function. */
+/** Reads the media type from the source text of `formatError`, because the document is made without calling it. */
 function mediaTypeOf(format: NonNullable<LoadedService['formatError']>): string {
   const [, type] = /content-type['"`]?\s*:\s*['"`]([\w.+-]+\/[\w.+-]+)/i.exec(String(format)) ?? [];
   return type?.toLowerCase() ?? 'application/json';

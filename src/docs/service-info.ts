@@ -3,7 +3,7 @@ import { basename, dirname } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
 import type { DocumentInfo } from './openapi.ts';
 
-/** @param dir the controllers folder, absolute */
+/** @param dir the absolute path of the controllers folder */
 export function readServiceInfo(dir: string): DocumentInfo {
   const { name, version, description } = nearestManifest(dirname(dir))?.fields ?? {};
   return {

@@ -1,5 +1,4 @@
-// Writes JSON Schema as a type of TypeScript, for a client. A constraint that no type expresses is left out. This file
-// does not know operations.
+// Writes JSON Schema as a type of TypeScript, for a client. A constraint that no type can express is left out.
 import type { Schema } from '../contract/contract.ts';
 import { IS_DATE, IS_FILE } from '../contract/schema/schema.ts';
 
@@ -51,7 +50,7 @@ function writeKind(kind: string, schema: Schema, nameOf: NameOf, indent: string)
 }
 
 function writeArray({ prefixItems, items, minItems = 0, type }: Schema, nameOf: NameOf, indent: string): string {
-  // The type `object` includes lists.
+  // A schema with `type: ['object', 'array']` is the TypeScript type `object`, which includes lists.
   if (Array.isArray(type) && type.includes('object')) return 'object';
   if (!Array.isArray(prefixItems)) {
     if (items === false) return '[]';
@@ -70,7 +69,7 @@ function writeObject(schema: Schema, nameOf: NameOf, indent: string): string {
   const fields = Object.entries(properties).map(([name, property]) => {
     const mark = required.includes(name) ? '' : '?';
     const text = typeText(property, nameOf, `${indent}  `);
-    return `${comment(property, indent)}${indent}${quoted(name)}${mark}: ${text};\n`;
+    return `${docComment(property, indent)}${indent}${propertyName(name)}${mark}: ${text};\n`;
   });
   const others = Object.values(patternProperties ?? {});
   const index = [
@@ -79,15 +78,15 @@ function writeObject(schema: Schema, nameOf: NameOf, indent: string): string {
       : [`{ [name: string]: ${typeText(additionalProperties, nameOf, indent)} }`]),
     ...others.map((other) => `{ [name: number]: ${typeText(other, nameOf, indent)} }`),
   ];
-  const own = fields.length === 0 ? [] : [`{\n${fields.join('')}${indent.slice(2)}}`];
-  const parts = [...own, ...index];
+  const declaredFields = fields.length === 0 ? [] : [`{\n${fields.join('')}${indent.slice(2)}}`];
+  const parts = [...declaredFields, ...index];
   if (parts.length > 0) return parts.join(' & ');
-  // `{}` takes any fields. A type without any field takes none.
+  // In TypeScript, `{}` would accept any fields. A schema with an empty `properties` declares that there are none.
   return schema.properties === undefined ? 'object' : 'Record<never, never>';
 }
 
-/** Returns the name of a field or of an operation as an interface has it. */
-export function quoted(name: string): string {
+/** Returns a name as an interface has it: in quotes when it is not an identifier. */
+export function propertyName(name: string): string {
   return PLAIN_NAME.test(name) ? name : literal(name);
 }
 
@@ -101,7 +100,7 @@ interface Described {
 }
 
 /** Returns the doc comment of a field, a type or an operation. The comment is empty when there is nothing to say. */
-export function comment({ summary, description, deprecated }: Described, indent: string): string {
+export function docComment({ summary, description, deprecated }: Described, indent: string): string {
   const texts = [summary, description].filter((text) => typeof text === 'string' && text !== '');
   const lines = [...texts.join('\n\n').split('\n'), ...(deprecated === true ? ['@deprecated'] : [])]
     .map((line) => line.replaceAll('*/', '*\\/').trimEnd())

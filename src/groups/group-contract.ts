@@ -19,7 +19,7 @@ export function withContract(
   source: ControllerSource,
   onMismatch: ReportMismatch | undefined,
 ): Group {
-  const { contract, checks: requestChecks, resultCheckOf } = source.contract(runTimeOperations(group));
+  const { contract, requestChecks, resultCheckOf } = source.contract(runTimeOperations(group));
   const operations = new Map(
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
       const resultCheck = onMismatch === undefined ? undefined : resultCheckOf(name);
@@ -63,6 +63,6 @@ function withResultCheck(
 function runTimeOperations({ operations }: Pick<Group, 'operations'>): RunTimeOperation[] {
   return Array.from(operations.values(), ({ name, method, depth, settings }) => {
     const route = splitRouteName(name);
-    return { name, method, depth, pathNames: route && namesOf(segmentsOf(route)), given: settings };
+    return { name, method, depth, pathNames: route && namesOf(segmentsOf(route)), settings };
   });
 }

@@ -26,9 +26,9 @@ export function hintsOf(
 
 /** Returns the operations that nothing checks, because their source was not found. `unchecked: true` allows that. */
 function uncheckedOperations({ operations, contract }: Pick<Group, 'operations' | 'contract'>): string[] {
-  return Array.from(contract.operations.values()).flatMap(({ name, at, unchecked }) => {
+  return Array.from(contract.operations.values()).flatMap(({ name, at, uncheckedReason }) => {
     const isExpected = operations.get(name)?.settings.unchecked === true;
-    return at !== undefined || unchecked === undefined || isExpected ? [] : [`${name}: ${unchecked}`];
+    return at !== undefined || uncheckedReason === undefined || isExpected ? [] : [`${name}: ${uncheckedReason}`];
   });
 }
 

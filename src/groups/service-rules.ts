@@ -67,7 +67,7 @@ const BODILESS = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)
 
 function problemOfTypes({ name }: Operation, contract: OperationContract | undefined): string | undefined {
   const cure = `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`;
-  const isUnchecked = contract?.data === undefined && contract?.unchecked !== undefined;
+  const isUnchecked = contract?.data === undefined && contract?.uncheckedReason !== undefined;
   if (isUnchecked && !BODILESS.test(name))
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
   const typed = Object.keys((contract?.path?.properties ?? {}) as object);

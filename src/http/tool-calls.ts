@@ -40,7 +40,7 @@ export interface Conversation {
 
 export interface ListedTool {
   readonly group: string;
-  readonly page: string;
+  readonly groupInUrl: string;
   readonly operation: string;
   readonly verb: string;
   readonly access: Access;
@@ -128,7 +128,7 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
     if (caller !== undefined) {
       checkVerb(caller, tool.verb);
       checkOperation(caller, tool.operation);
-      if (caller.handler === undefined) checkGroup(caller, tool.page);
+      if (caller.handler === undefined) checkGroup(caller, tool.groupInUrl);
       else if (groupNameOf(caller.handler) !== tool.group) return false;
     }
     for (const rule of rulesOf(tool.access)) {

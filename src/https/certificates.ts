@@ -32,14 +32,14 @@ export interface CertificateStatus {
 
 export interface Certificates {
   /**
-   * Resolves when there is a certificate. A first order can take any time. The challenge of this order may need PORT,
+   * Resolves when there is a certificate. A first order can take any time. The challenge of this order can need PORT,
    * so nothing else may listen on PORT until the certificate is there.
    *
    * @throws Error one line, when the files of TLS_CERT and TLS_KEY cannot be used, or HTTP_PORT is taken
    */
   start(): Promise<void>;
-  /** Leaves PORT to the workers. @param onChange is called whenever `state` returns something new for them */
-  handOverPort(port: number, onChange: () => void): void;
+  /** Leaves PORT to the workers. @param listener called whenever `state` returns something new for the workers */
+  handOverPort(port: number, listener: () => void): void;
   /** Returns the certificate, its key and the ticket keys, for a worker. @throws Error before `start` has resolved */
   state(): SecureState;
   status(): CertificateStatus | undefined;
@@ -86,9 +86,10 @@ export function createCertificates({
   let live: LivePair | undefined;
   let renewals: Renewals | undefined;
   let ticketKeys: readonly string[] = [newTicketKey()];
+  /** The answer to the challenge that the directory, the ACME server, checks at the moment. */
   let challenge: SecureChallenge | undefined;
   let onChange: (() => void) | undefined;
-  let resolveFirst: (() => void) | undefined;
+  let resolveFirstPair: (() => void) | undefined;
   let httpsPort = settings.port;
   let warnedAt = 0;
   const isServed = (host: string) => (usesAcme ? domains.includes(host) : live?.current()?.isFor(host) === true);
@@ -109,24 +110,25 @@ export function createCertificates({
       if (usesAcme) renewals = startRenewals();
       timers.push(setInterval(checkDue, CHECK_INTERVAL), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
       if (live.current() === undefined) {
-        const challenge =
+        const challengeAndPort =
           settings.httpPort === undefined
             ? `tls-alpn-01 on port ${settings.port}`
             : `http-01 on port ${settings.httpPort}`;
         log.warn('certificate-awaited', {
           domains,
           directory: settings.acmeDirectory,
-          challenge,
+          challenge: challengeAndPort,
           effect: 'no request is served until there is a certificate',
         });
       }
-      const first = live.current() === undefined ? new Promise<void>((resolve) => (resolveFirst = resolve)) : undefined;
+      const firstPair =
+        live.current() === undefined ? new Promise<void>((resolve) => (resolveFirstPair = resolve)) : undefined;
       checkDue();
-      await first;
+      await firstPair;
     },
-    handOverPort(port, changed) {
+    handOverPort(port, listener) {
       httpsPort = port;
-      onChange = changed;
+      onChange = listener;
     },
     state() {
       const pair = live?.current();
@@ -181,8 +183,8 @@ export function createCertificates({
     warnedAt = 0;
     warnOfExpiry(pair.facts);
     onChange?.();
-    resolveFirst?.();
-    resolveFirst = undefined;
+    resolveFirstPair?.();
+    resolveFirstPair = undefined;
   }
 
   function checkDue(): void {

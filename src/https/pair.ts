@@ -30,9 +30,7 @@ export interface CertificatePair {
   /** The private key of the certificate, in PEM form. */
   readonly key: string;
   readonly facts: CertificateFacts;
-  /**
-   * Returns whether clients accept the certificate for this host. The host is a name, or an address as URLs write it.
-   */
+  /** Whether clients accept the certificate for this host: a name, or an address as URLs write it. */
   isFor(host: string): boolean;
 }
 

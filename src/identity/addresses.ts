@@ -3,9 +3,7 @@
 
 const LOOPBACK = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])$/;
 
-/**
- * Returns the URL; `undefined` when no keys may be fetched from it. The host is compared after `URL` has normalised it.
- */
+/** Returns the URL as `URL` normalises it; `undefined` when no keys may be fetched from it. */
 export function parseAddress(text: unknown): URL | undefined {
   if (typeof text !== 'string' || text.length > 2048 || !URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -22,10 +20,7 @@ export function isIssuer(text: unknown): text is string {
   return url !== undefined && !String(text).includes('?') && !String(text).includes('#');
 }
 
-/**
- * Returns whether the text can be a `jwks_uri`. If the issuer is an https URL, an http address is refused, even on
- * loopback.
- */
+/** Whether the text can be a `jwks_uri`. With an https issuer, an http address is refused, even on loopback. */
 export function isKeyAddress(text: unknown, issuer: string): text is string {
   const url = parseAddress(text);
   return url !== undefined && (url.protocol === 'https:' || issuer.startsWith('http:'));

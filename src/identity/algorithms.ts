@@ -40,10 +40,7 @@ const ALGORITHM_ROWS: readonly Algorithm[] = [
   { name: 'EdDSA', kty: 'OKP', crv: 'Ed25519', coordinateBytes: 32, hash: null, signatureBytes: 64, options: {} },
 ];
 
-/**
- * The algorithms by name. A Map is used because names come from tokens: an object would also have the name
- * `constructor`.
- */
+/** The algorithms by name. A Map, because names come from tokens: an object would also have `constructor`. */
 export const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map(ALGORITHM_ROWS.map((row) => [row.name, row]));
 
 /** The algorithms that are allowed when a provider row names none. */

@@ -5,9 +5,7 @@ import { type Fields, parseObject } from '../base/values.ts';
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 
-/**
- * Returns the bytes; `undefined` when the text is not their only valid spelling. An empty text gives an empty buffer.
- */
+/** Returns the bytes, none for an empty text; `undefined` when the text is not their only valid spelling. */
 export function decodeBase64url(text: unknown): Buffer | undefined {
   if (typeof text !== 'string' || !ALPHABET.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');

@@ -14,9 +14,7 @@ const MAX_SUBJECT_LENGTH = 255;
  * the account and may change.
  */
 export interface VerifiedIdentity {
-  /**
-   * The issuer as the provider row spells it. Even when a provider uses two spellings, a person has only one account.
-   */
+  /** The issuer as the provider row spells it: with two spellings, a person still has only one account. */
   readonly issuer: string;
   readonly subject: string;
   readonly email?: string;
@@ -54,8 +52,8 @@ export function issuerSpellings(issuer: string): readonly string[] {
 function checkAudience({ aud, azp }: Readonly<Record<string, unknown>>, clientIds: readonly string[]): void {
   const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((audience) => typeof audience === 'string')) throw new InvalidToken('aud-malformed');
-  // If the list has a foreign audience, that party also has the token and could sign in here. So every audience must be
-  // known.
+  // An audience that is not in `clientIds` is a foreign party, which also has the token and could sign in here. So
+  // every audience must be in `clientIds`.
   if (audiences.length === 0 || !audiences.every((audience) => clientIds.includes(audience)))
     throw new InvalidToken('aud-mismatch');
   if (azp === undefined && audiences.length === 1) return;
@@ -77,13 +75,13 @@ function isFiniteNumber(value: unknown): value is number {
   return Number.isFinite(value);
 }
 
-function checkNonce(claim: unknown, given: string | undefined): void {
+function checkNonce(claim: unknown, sentNonce: string | undefined): void {
   if (claim !== undefined && typeof claim !== 'string') throw new InvalidToken('nonce-malformed');
-  if (given !== undefined && (claim === undefined || !isSameSecret(claim, given)))
+  if (sentNonce !== undefined && (claim === undefined || !isSameSecret(claim, sentNonce)))
     throw new InvalidToken('nonce-mismatch');
 }
 
-/** Compares the digests of two texts. So the time does not depend on the texts or their lengths (CVE-2022-31142). */
+/** Compares the digests of two texts, in a time that does not depend on the texts or their lengths (CVE-2022-31142). */
 export function isSameSecret(left: string, right: string): boolean {
   const digest = (text: string) => crypto().createHash('sha256').update(text).digest();
   return crypto().timingSafeEqual(digest(left), digest(right));

@@ -29,10 +29,7 @@ export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIM
   return { value: parseJson(text), maxAge: parseMaxAge(response.headers.get('cache-control')) };
 }
 
-/**
- * Reads a body up to the limit of its size. The bytes are counted after decompression, because an announced length may
- * be wrong.
- */
+/** Reads a body up to MAX_DOCUMENT_BYTES, counted after decompression: an announced length may be wrong. */
 async function readCapped(response: Response): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

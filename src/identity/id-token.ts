@@ -9,9 +9,7 @@ import type { VerificationKey, WantedKey } from './keys.ts';
 import type { Provider } from './provider-rows.ts';
 
 export interface KeySource {
-  /**
-   * Returns the key that the token names; `undefined` when the provider does not have the key, even after a refresh.
-   */
+  /** Returns the key that the token names; `undefined` when the provider lacks it, even after a refresh. */
   find(provider: Provider, wanted: WantedKey): Promise<VerificationKey | undefined>;
 }
 
@@ -30,10 +28,7 @@ export interface VerifiedToken {
   readonly identity: VerifiedIdentity;
 }
 
-/**
- * The accepted values of the claim `typ`. A token may have this claim because RFC 7519 section 5.3 allows the header's
- * fields among the claims.
- */
+/** The accepted values of the claim `typ`, a header field that may also be a claim (RFC 7519 section 5.3). */
 const ID_TOKEN_TYPES: readonly unknown[] = [undefined, 'ID', 'JWT'];
 
 /**

@@ -92,7 +92,7 @@ function checkDoubleSubmit(fields: Fields, { request }: ControllerParams): void 
   if (!isForm(request.headers['content-type'])) return;
   const cookies = readCookies(request.headers.cookie, 'g_csrf_token');
   const token = fields.g_csrf_token;
-  // Two cookies with this name are refused, because a neighbouring subdomain may have set one of them.
+  // Two cookies with this name are refused, because another subdomain can have set one of them.
   const [cookie] = cookies;
   const isSame = typeof token === 'string' && token !== '' && cookie !== undefined && isSameSecret(cookie, token);
   if (!isSame || cookies.length > 1) throw refusal('CSRF_TOKEN_MISMATCH');

@@ -3,8 +3,8 @@
 // - when its Cache-Control lifetime is over
 // - when a token names an unknown key id (`kid`)
 //
-// While a provider does not answer, its stale keys are used. Tokens with made-up kids cause at most one fetch in 30 s,
-// and the keys in memory stay.
+// While a provider does not answer, its stale keys are used for a day. Tokens with made-up kids cause at most one fetch
+// in 30 s for each provider, and the keys in memory stay.
 
 import { describeError, type Log } from '../base/log.ts';
 import { isObject } from '../base/values.ts';
@@ -46,7 +46,7 @@ interface KeySet {
   /** The earliest time of the next fetch after a failed one. */
   nextAttempt: number;
   discovered: { readonly uri: string; readonly until: number } | undefined;
-  /** The fetch that is running. There is at most one at a time. Never rejects. */
+  /** The fetch of this set that is running. There is at most one at a time. Never rejects. */
   pending: Promise<void> | undefined;
 }
 
@@ -79,8 +79,8 @@ export function createKeySets({
     if (isStale) await refresh(provider, set);
     const key = selectKey(usableKeys(provider, set), wanted);
     if (key !== undefined) return key;
-    // Either the provider has a new key, or the kid is made up. One fetch in a cool-down is enough to find out. If a
-    // stale set was refreshed just now, that refresh was such a fetch.
+    // Either the provider has a new key, or the kid is made up. One fetch in each cool-down finds out. The refresh of a
+    // stale set counts as such a fetch.
     if (set.pending === undefined) {
       const mayFetch = !isStale && now() >= set.nextKidFetch;
       if (mayFetch || isStale) set.nextKidFetch = now() + KEY_TIMES.coolDown;
@@ -128,7 +128,7 @@ export function createKeySets({
   async function load(provider: Provider, set: KeySet): Promise<void> {
     try {
       const uri = provider.jwksUri ?? (await discover(provider, set));
-      const { value, maxAge } = await get(uri);
+      const { value, maxAge } = await fetchDocument(uri);
       const keys = parseKeySet(value);
       for (const key of keys)
         if ('unusable' in key) log.debug('identity-key-unusable', { provider: provider.name, reason: key.unusable });
@@ -154,7 +154,7 @@ export function createKeySets({
   /** Reads the `jwks_uri` from the provider's discovery document (OpenID Connect Discovery 1.0 section 4). */
   async function discover(provider: Provider, set: KeySet): Promise<string> {
     if (set.discovered !== undefined && now() < set.discovered.until) return set.discovered.uri;
-    const { value } = await get(`${provider.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
+    const { value } = await fetchDocument(`${provider.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
     const { issuer, jwks_uri: uri } = isObject(value) ? value : {};
     if (issuer !== provider.issuer) throw new Error('the discovery document names another issuer');
     if (!isKeyAddress(uri, provider.issuer))
@@ -163,7 +163,7 @@ export function createKeySets({
     return uri;
   }
 
-  function get(url: string) {
+  function fetchDocument(url: string) {
     counters.fetches++;
     return fetchJson(fetch, url);
   }
@@ -174,9 +174,7 @@ export function createKeySets({
   }
 }
 
-/**
- * Returns the key of a set in the cache. A row with a new `jwks_uri` has a new cache key, and so starts without keys.
- */
+/** Returns the key of a set in the cache. A row with a new `jwks_uri` has another key, and so starts anew. */
 function cacheKey({ issuer, jwksUri }: Provider): string {
   return JSON.stringify([issuer, jwksUri]);
 }

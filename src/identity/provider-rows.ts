@@ -7,9 +7,7 @@ import { isIssuer, isKeyAddress } from './addresses.ts';
 import { ALGORITHMS, DEFAULT_ALGORITHMS } from './algorithms.ts';
 import { issuerSpellings, type VerifiedIdentity } from './claims.ts';
 
-/**
- * The identities that may register. The default is `closed`, because anybody can get an account at a public provider.
- */
+/** The people who may register. The default is `closed`, because anybody can get an account at a public provider. */
 export type Registration = 'open' | 'closed' | RegistrationRules;
 
 /**
@@ -90,9 +88,10 @@ function parseRow(row: unknown): Provider {
   if (!isObject(row)) throw new Error('it is not an object');
   const name = readName(row);
   if (name === undefined) throw new Error('its name is not a text of 1 to 100 printable characters');
-  const unknown = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
+  const unknownField = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
   // A misspelled field could be a rule that the author relies on, so the row is refused.
-  if (unknown !== undefined) throw new Error(`it has an unknown field: ${JSON.stringify(unknown.slice(0, 100))}`);
+  if (unknownField !== undefined)
+    throw new Error(`it has an unknown field: ${JSON.stringify(unknownField.slice(0, 100))}`);
   const { issuer, jwks_uri: jwksUri } = row;
   if (!isIssuer(issuer))
     throw new Error('its issuer is not an https address (http: on loopback alone) without query or fragment');
@@ -125,8 +124,8 @@ function parseStrings(value: unknown, label: string): string[] {
 function parseAlgorithms(value: unknown): readonly string[] {
   if (value === undefined) return DEFAULT_ALGORITHMS;
   const names = parseStrings(value, 'its algorithms');
-  const unknown = names.find((name) => !ALGORITHMS.has(name));
-  if (unknown !== undefined)
+  const unsupported = names.find((name) => !ALGORITHMS.has(name));
+  if (unsupported !== undefined)
     throw new Error(`its algorithms have an unsupported one: choose from ${[...ALGORITHMS.keys()].join(', ')}`);
   return names;
 }
@@ -158,10 +157,7 @@ function checkUnique(provider: Provider, others: readonly Provider[]): void {
   if (sameIssuer !== undefined) throw new Error(`a row above, ${JSON.stringify(sameIssuer.name)}, has the same issuer`);
 }
 
-/**
- * Changes only ASCII letters to lower case. Unicode would change the Kelvin sign to k, so two different addresses could
- * become equal.
- */
+/** Changes only ASCII letters: Unicode would change the Kelvin sign to k, and make two addresses equal. */
 function lowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

@@ -24,15 +24,15 @@ export interface Providers {
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /**
- * @throws Error one line, when the file exists and is not a list of rows. Otherwise a mistake in the file would
- *   silently disable sign-in.
+ * @throws Error one line, when the file exists and is not a list of rows. An empty list instead would silently disable
+ *   sign-in.
  */
 export function createProviders({ path, log, pollMs = 300, onChange = () => {} }: ProvidersOptions): Providers {
   let rows: ProviderRows = { providers: [], refused: [] };
   let byIssuer: ReadonlyMap<string, Provider> = new Map();
-  const first = readContent([path], MAX_FILE_BYTES);
+  const firstContent = readContent([path], MAX_FILE_BYTES);
   try {
-    apply(parseContent(first));
+    apply(parseContent(firstContent));
   } catch (error) {
     throw new Error(`Cannot read the identity providers: ${path}: ${(error as Error).message}`);
   }
@@ -41,7 +41,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
     maxBytes: MAX_FILE_BYTES,
     pollMs,
     confirmations: 2,
-    liveKey: first.key,
+    liveKey: firstContent.key,
     parse: parseContent,
     onLive(next) {
       apply(next);

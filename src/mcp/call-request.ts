@@ -11,26 +11,28 @@ export type CallRequest =
   | { readonly target: string; readonly body: string | undefined }
   | { readonly problems: readonly ErrorDetail[] };
 
-/** Maximum characters of a path with its query: the limit of the head of a request. */
+/** The most characters of a path with its query. The head of an HTTP request has the same limit. */
 const MAX_TARGET_LENGTH = 16 * 1024;
-/** The largest number of mistakes, or of names of fields, that a refusal lists. */
+/** The most mistakes that a refusal lists, and the most field names that one mistake lists. */
 const MAX_PROBLEMS = 20;
 
 /** @param basePath the base path of the service; empty for the root */
-export function createCallRequest(tool: Tool, given: unknown, basePath: string): CallRequest {
+export function createCallRequest(tool: Tool, toolArguments: unknown, basePath: string): CallRequest {
   const problems: ErrorDetail[] = [];
   const report = (pointer: string, message: string): void => {
     if (problems.length < MAX_PROBLEMS) problems.push({ pointer, message });
   };
   const parts = tool.definition.inputSchema.properties as Readonly<Record<string, Part>>;
-  const fields = fieldsOf(given ?? {}, '', report);
-  for (const name of Object.keys(fields)) if (!Object.hasOwn(parts, name)) report(stepOf(name), adviseOn(name, parts));
-  for (const [name, part] of Object.entries(parts)) reportUnknown(name, part, own(fields, name), report);
-  const path = tool.segments.map((segment) => pathOf(segment, fieldsOf(own(fields, 'path'), '/path', report), report));
-  const query = queryOf(fieldsOf(own(fields, 'query'), '/query', report), report);
-  const target = [basePath, tool.page, ...path].join('/') + (query === '' ? '' : `?${query}`);
+  const fields = fieldsOf(toolArguments ?? {}, '', report);
+  for (const name of Object.keys(fields)) if (!Object.hasOwn(parts, name)) report(stepOf(name), adviceOn(name, parts));
+  for (const [name, part] of Object.entries(parts)) reportUnknown(name, part, ownField(fields, name), report);
+  const path = tool.segments.map((segment) =>
+    pathPartOf(segment, fieldsOf(ownField(fields, 'path'), '/path', report), report),
+  );
+  const query = queryOf(fieldsOf(ownField(fields, 'query'), '/query', report), report);
+  const target = [basePath, tool.groupInUrl, ...path].join('/') + (query === '' ? '' : `?${query}`);
   if (target.length > MAX_TARGET_LENGTH) report('', `path and query have more than ${MAX_TARGET_LENGTH} characters`);
-  const body = bodyOf(own(fields, 'body'), report);
+  const body = bodyOf(ownField(fields, 'body'), report);
   return problems.length > 0 ? { problems } : { target: target.startsWith('/') ? target : `/${target}`, body };
 }
 
@@ -40,23 +42,17 @@ interface Part {
   readonly additionalProperties?: unknown;
 }
 
-/**
- * Returns advice about a field that was sent beside `path`, `query` and `body`. If one of these parts has such a field,
- * the advice names the part.
- */
-function adviseOn(name: string, parts: Readonly<Record<string, Part>>): string {
+/** Returns advice about a field beside `path`, `query` and `body`. Names the part that declares such a field. */
+function adviceOn(name: string, parts: Readonly<Record<string, Part>>): string {
   const names = Object.keys(parts);
-  const [home] = names.filter((part) => Object.hasOwn(parts[part]?.properties ?? {}, name));
-  if (home !== undefined) return `belongs to ${home}: write { "${home}": { "${name}": … } }`;
+  const [rightPart] = names.filter((part) => Object.hasOwn(parts[part]?.properties ?? {}, name));
+  if (rightPart !== undefined) return `belongs to ${rightPart}: write { "${rightPart}": { "${name}": … } }`;
   return names.length === 0
     ? 'is unknown: the tool takes no arguments'
     : `is unknown: the arguments are ${names.join(', ')}`;
 }
 
-/**
- * Reports each unknown field of a part. A request would drop an unknown field silently, for example a filter with a
- * wrong name.
- */
+/** Reports each unknown field of a part. A request would drop such a field silently, for example a misspelt filter. */
 function reportUnknown(
   part: string,
   { properties = {}, additionalProperties }: Part,
@@ -64,15 +60,15 @@ function reportUnknown(
   report: Report,
 ): void {
   if (additionalProperties !== false || typeof value !== 'object' || value === null || Array.isArray(value)) return;
-  const known = Object.keys(properties);
+  const knownNames = Object.keys(properties);
   for (const name of Object.keys(value))
-    if (!known.includes(name))
-      report(`/${part}${stepOf(name)}`, `is unknown: ${part} takes ${known.slice(0, MAX_PROBLEMS).join(', ')}`);
+    if (!knownNames.includes(name))
+      report(`/${part}${stepOf(name)}`, `is unknown: ${part} takes ${knownNames.slice(0, MAX_PROBLEMS).join(', ')}`);
 }
 
 type Report = (pointer: string, message: string) => void;
 
-function own(fields: Fields, name: string): unknown {
+function ownField(fields: Fields, name: string): unknown {
   return Object.hasOwn(fields, name) ? fields[name] : undefined;
 }
 
@@ -83,12 +79,12 @@ function fieldsOf(value: unknown, pointer: string, report: Report): Fields {
   return {};
 }
 
-function pathOf(segment: Segment, fields: Fields, report: Report): string {
+function pathPartOf(segment: Segment, fields: Fields, report: Report): string {
   if (segment.literal !== undefined) return encodeURIComponent(segment.literal);
   const pointer = `/path${stepOf(segment.name)}`;
-  const text = textOf(own(fields, segment.name));
+  const text = textOf(ownField(fields, segment.name));
   if (text === undefined || text === '') {
-    report(pointer, own(fields, segment.name) === undefined ? 'is missing' : 'must be a text or a number');
+    report(pointer, ownField(fields, segment.name) === undefined ? 'is missing' : 'must be a text or a number');
     return '';
   }
   return segment.isRest
@@ -99,7 +95,7 @@ function pathOf(segment: Segment, fields: Fields, report: Report): string {
     : encode(text, pointer, report);
 }
 
-/** Returns the query string. A list becomes a repeated name. A field that is null counts as left out. */
+/** Returns the query string. A list becomes a repeated name. A field with the value null is left out. */
 function queryOf(fields: Fields, report: Report): string {
   const pairs: string[] = [];
   for (const [name, value] of Object.entries(fields)) {

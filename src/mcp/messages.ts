@@ -1,8 +1,8 @@
-// Answers the messages of the Model Context Protocol over streamable HTTP. Each request has one message, and there are
-// no sessions. Two revisions of the protocol are supported:
+// Answers the messages of the Model Context Protocol (MCP) over streamable HTTP. Each request has one message, and
+// there are no sessions. Two revisions of the protocol are supported:
 // - 2026-07-28: each request names its revision in `_meta`.
 // - 2025-11-25: a client begins with the message `initialize`.
-// The files in http/ do the routing, the check of rights and the call itself.
+// The files in http/ do the routing, check the rights of the caller, and call the operation.
 import type { HttpError } from '../base/errors.ts';
 import type { DocumentInfo } from '../docs/openapi.ts';
 import type { Group } from '../groups/operations.ts';
@@ -14,14 +14,14 @@ import { RpcError, type RpcMessage, readMessage, SUPPORTED } from './rpc.ts';
 import { describeTools, type Tool } from './tool-list.ts';
 
 export interface ToolServerParts {
-  /** Returns all groups that serve now, by name. */
+  /** Returns all groups that answer requests now. */
   readonly groups: () => Promise<readonly Group[]>;
   readonly info: () => DocumentInfo;
   readonly basePath: string;
 }
 
-/** Milliseconds for which a client may cache a list of tools. */
-const LIST_TTL = 60_000;
+/** Milliseconds for which a client may cache a list of tools, or what the server says about itself. */
+const CACHE_TTL = 60_000;
 const CAPABILITIES = { tools: {} };
 
 export function createToolServer({ groups, info, basePath }: ToolServerParts): ToolServer {
@@ -47,19 +47,19 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
     return createResult(await conversation.call({ name, group, operation, verb, ...request }));
   }
 
-  /** Returns the result of a request. `answer` then adds the fields that every result of the revision has. */
+  /** Returns the result of a message. In the revision 2026-07-28, `answer` adds the fields that every result has. */
   async function perform(message: RpcMessage, conversation: Conversation): Promise<object> {
     const { method, isStateless, params } = message;
     const { title: name, version, description: instructions } = info();
     if (method === 'tools/list') {
       const list = await listTools(message, conversation);
-      return isStateless ? { ...list, ttlMs: LIST_TTL, cacheScope: 'private' } : list;
+      return isStateless ? { ...list, ttlMs: CACHE_TTL, cacheScope: 'private' } : list;
     }
     if (method === 'tools/call') return callTool(message, conversation);
     if (method === 'server/discover' && isStateless)
       return {
         ...{ supportedVersions: SUPPORTED, capabilities: CAPABILITIES, instructions },
-        ...{ ttlMs: LIST_TTL, cacheScope: 'private' },
+        ...{ ttlMs: CACHE_TTL, cacheScope: 'private' },
       };
     if (method === 'initialize' && !isStateless) {
       if (typeof params.protocolVersion !== 'string')
@@ -78,8 +78,15 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
       if (message.id === undefined) return { status: 202, body: undefined };
       const result = await perform(message, conversation);
       const { title: name, version } = info();
-      const own = { resultType: 'complete', _meta: { 'io.modelcontextprotocol/serverInfo': { name, version } } };
-      const body = { jsonrpc: '2.0', id: message.id, result: message.isStateless ? { ...result, ...own } : result };
+      const commonFields = {
+        resultType: 'complete',
+        _meta: { 'io.modelcontextprotocol/serverInfo': { name, version } },
+      };
+      const body = {
+        jsonrpc: '2.0',
+        id: message.id,
+        result: message.isStateless ? { ...result, ...commonFields } : result,
+      };
       return { status: 200, body };
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
@@ -94,16 +101,13 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
  * Returns the answer to a message that is refused. The status is 400 when the message cannot be read. For an unknown
  * method, the status is 404 in the revision 2026-07-28. In all other cases, the status is 200.
  */
-function refuse({ kind, code, message, data, id }: RpcError, read: RpcMessage | undefined): MessageAnswer {
-  const status = read === undefined ? 400 : read.isStateless && kind === 'METHOD_NOT_FOUND' ? 404 : 200;
+function refuse({ kind, code, message, data, id }: RpcError, parsed: RpcMessage | undefined): MessageAnswer {
+  const status = parsed === undefined ? 400 : parsed.isStateless && kind === 'METHOD_NOT_FOUND' ? 404 : 200;
   const error = { code, message, ...(data !== undefined && { data }) };
-  return { status, body: { jsonrpc: '2.0', id: read?.id ?? id ?? null, error } };
+  return { status, body: { jsonrpc: '2.0', id: parsed?.id ?? id ?? null, error } };
 }
 
-/**
- * Returns the body of the answer to a message that is refused before it is read. The id of the message is not known, so
- * `id` is null.
- */
+/** Returns the answer's body for a message that is refused before it is read. Its id is unknown, so `id` is null. */
 function refuseMessage({ status, code, message, details }: HttpError, requestId: string): string {
   const rpcCode = code === 'MALFORMED_JSON' ? -32_700 : status >= 500 ? -32_603 : -32_600;
   const data = { error_code: code, request_id: requestId, ...(details !== undefined && { errors: details }) };

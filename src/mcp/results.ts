@@ -1,5 +1,5 @@
-// Turns the answer to a call into the result of a tool. Turns a refusal into a text that says how to correct the call.
-// A model reads both, so the texts name the arguments as the tool has them. This file knows no protocol revisions.
+// Turns the answer of an operation into the result of a tool. Turns a refusal into a text that says how to correct the
+// call. A language model reads both, so the texts name the arguments as the tool has them.
 import type { ErrorDetail, HttpError } from '../base/errors.ts';
 import { MAX_TOOL_BYTES } from '../http/answer/collector.ts';
 import type { CapturedAnswer } from '../http/exchange.ts';
@@ -76,8 +76,8 @@ export function describeDetail({ in: part, pointer, message }: ErrorDetail): str
 }
 
 function headerOf(wanted: string, headers: readonly string[]): string | undefined {
-  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === wanted);
-  return at < 0 ? undefined : headers[at + 1];
+  const index = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === wanted);
+  return index < 0 ? undefined : headers[index + 1];
 }
 
 function textOf(body: string | Uint8Array): string {

@@ -1,5 +1,5 @@
-// Reads a message of JSON-RPC 2.0 as the Model Context Protocol defines it, and decides which revision of the protocol
-// applies. Each field is checked before it is used. This file knows no tools.
+// Reads a message of JSON-RPC 2.0 as the Model Context Protocol (MCP) defines it, and finds out which revision of the
+// protocol it has. Each field is checked before it is used.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Fields, isObject } from '../base/values.ts';
@@ -40,8 +40,9 @@ export class RpcError extends Error {
   }
 }
 
+/** The most characters of a message's id, and of an unsupported version in an error. */
 const MAX_ID_LENGTH = 256;
-const PREFIX = 'io.modelcontextprotocol/';
+const META_PREFIX = 'io.modelcontextprotocol/';
 
 /** Reads a message and checks its fields. @throws RpcError when a field or a header is wrong */
 export function readMessage(sent: unknown, headers: IncomingHttpHeaders): RpcMessage {
@@ -75,15 +76,15 @@ function readRequest(
   if (id === undefined && !method.startsWith('notifications/'))
     throw new RpcError('INVALID_REQUEST', 'id is missing: only notifications have none');
   if (!isObject(params)) throw new RpcError('INVALID_PARAMS', 'params must be an object');
-  const isStateless = readRevision(method, params, headers);
+  const isStateless = needsNoHandshake(method, params, headers);
   if (isStateless && id !== undefined) checkStateless(method, params, headers);
   return { method, params, isStateless };
 }
 
-/** Returns whether the message has the revision without a handshake. */
-function readRevision(method: string, params: Fields, headers: IncomingHttpHeaders): boolean {
+/** Returns whether the message has the revision without a handshake (2026-07-28). */
+function needsNoHandshake(method: string, params: Fields, headers: IncomingHttpHeaders): boolean {
   const header = headers['mcp-protocol-version'];
-  const meta = metaOf(params)[`${PREFIX}protocolVersion`];
+  const meta = metaOf(params)[`${META_PREFIX}protocolVersion`];
   if (method === 'initialize' && meta === undefined && header !== STATELESS) return false;
   if (header === undefined) throw new RpcError('HEADER_MISMATCH', 'The header MCP-Protocol-Version is missing');
   if (meta !== undefined && meta !== header)
@@ -95,13 +96,13 @@ function readRevision(method: string, params: Fields, headers: IncomingHttpHeade
 }
 
 /**
- * Checks that the headers and the body agree. They must agree because proxies decide by the headers, and the service
- * decides by the body.
+ * Checks that the headers and the body agree. A proxy can decide by the headers whether a call may pass, but the
+ * service reads the call from the body.
  */
 function checkStateless(method: string, params: Fields, headers: IncomingHttpHeaders): void {
   const meta = metaOf(params);
-  if (meta[`${PREFIX}protocolVersion`] === undefined || !isObject(meta[`${PREFIX}clientCapabilities`]))
-    throw new RpcError('INVALID_PARAMS', `params._meta must have ${PREFIX}protocolVersion and clientCapabilities`);
+  if (meta[`${META_PREFIX}protocolVersion`] === undefined || !isObject(meta[`${META_PREFIX}clientCapabilities`]))
+    throw new RpcError('INVALID_PARAMS', `params._meta must have ${META_PREFIX}protocolVersion and clientCapabilities`);
   if (headers['mcp-method'] !== method)
     throw new RpcError('HEADER_MISMATCH', 'The header Mcp-Method must be the method of the message');
   if (method === 'tools/call' && decodeHeader(headers['mcp-name']) !== params.name)

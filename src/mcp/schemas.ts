@@ -1,6 +1,6 @@
 // The JSON Schemas of a tool, made from the contract of its operation. One schema describes the arguments `{ path,
 // query, body }`. The other schema describes the result, which is always an object. Each schema contains the named
-// schemas that it uses. This file knows no messages.
+// schemas that it uses.
 import { namesOf, type Segment } from '../base/route-name.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from '../contract/contract.ts';
@@ -11,7 +11,7 @@ type Defs = Readonly<Record<string, Schema>>;
 export interface InputParts {
   readonly operation: Pick<Operation, 'method' | 'settings'>;
   readonly contract: OperationContract | undefined;
-  readonly place: { readonly verb: string; readonly segments: readonly Segment[] };
+  readonly endpoint: { readonly verb: string; readonly segments: readonly Segment[] };
   readonly defs: Defs;
 }
 
@@ -22,25 +22,25 @@ interface ObjectSchema {
 
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'DELETE']);
 /** Keywords that allow an object to have more fields than its `properties`. */
-const OPENING = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 'oneOf'];
+const OPENING_KEYWORDS = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 'oneOf'];
 
-export function inputSchema({ operation, contract, place, defs }: InputParts): ObjectSchema {
-  const dataIsQuery = BODILESS.has(place.verb);
+export function inputSchema({ operation, contract, endpoint, defs }: InputParts): ObjectSchema {
+  const dataIsQuery = BODILESS.has(endpoint.verb);
   const data = dataSchema(operation, contract, dataIsQuery);
   const queries = [dataIsQuery ? data : undefined, contract?.query].filter((part) => part !== undefined);
-  const path = pathSchema(contract?.path, namesOf(place.segments), defs);
+  const path = pathSchema(contract?.path, namesOf(endpoint.segments), defs);
   const query = queries.length === 0 ? undefined : closeSchema(joinSchemas(queries, defs), defs);
   const body = dataIsQuery || data === undefined ? undefined : closeSchema(data, defs);
-  const isRequired = (schema: Schema | undefined) => requiredOf(resolveReference(schema, defs)).length > 0;
+  const hasRequiredField = (schema: Schema | undefined) => requiredOf(resolveReference(schema, defs)).length > 0;
   const isBodyRequired =
     body !== undefined &&
     contract?.data !== undefined &&
-    !contract.optional &&
-    (resolveReference(body, defs).type !== 'object' || isRequired(body));
+    !contract.dataIsOptional &&
+    (resolveReference(body, defs).type !== 'object' || hasRequiredField(body));
   const properties = { ...(path && { path }), ...(query && { query }), ...(body && { body }) };
   const required = [
     ...(path ? ['path'] : []),
-    ...(query && isRequired(query) && !(dataIsQuery && contract?.optional) ? ['query'] : []),
+    ...(query && hasRequiredField(query) && !(dataIsQuery && contract?.dataIsOptional) ? ['query'] : []),
     ...(isBodyRequired ? ['body'] : []),
   ];
   const schema = {
@@ -54,8 +54,8 @@ export function inputSchema({ operation, contract, place, defs }: InputParts): O
 
 function pathSchema(schema: Schema | undefined, names: readonly string[], defs: Defs): Schema | undefined {
   if (names.length === 0) return undefined;
-  const typed = resolveReference(schema, defs).properties ?? {};
-  const properties = Object.fromEntries(names.map((name) => [name, typed[name] ?? { type: 'string' }]));
+  const typedProperties = resolveReference(schema, defs).properties ?? {};
+  const properties = Object.fromEntries(names.map((name) => [name, typedProperties[name] ?? { type: 'string' }]));
   return { type: 'object', properties, required: names, additionalProperties: false };
 }
 
@@ -78,8 +78,8 @@ function requiredOf(schema: Schema): readonly string[] {
 }
 
 /**
- * Returns the schema of the data of an operation. If the type of the data is not known, the schema accepts any data. A
- * GET route with `_: unknown` takes no query that a model could send, so the function returns undefined.
+ * Returns the schema of the data of an operation. If the data has no type, the schema accepts any data. If the data is
+ * a query of the type `unknown`, returns undefined, because a model could not choose any parameter.
  */
 function dataSchema(
   { method }: InputParts['operation'],
@@ -87,8 +87,8 @@ function dataSchema(
   isQuery: boolean,
 ): Schema | undefined {
   if (contract?.data !== undefined) return contract.data;
-  const takesNone = method.length === 0 || (contract !== undefined && contract.unchecked === undefined);
-  if (takesNone || (isQuery && contract?.unchecked === TYPE_IS_UNKNOWN)) return undefined;
+  const takesNoData = method.length === 0 || (contract !== undefined && contract.uncheckedReason === undefined);
+  if (takesNoData || (isQuery && contract?.uncheckedReason === TYPE_IS_UNKNOWN)) return undefined;
   return isQuery ? { type: 'object' } : {};
 }
 
@@ -98,13 +98,13 @@ function dataSchema(
  */
 function closeSchema(schema: Schema, defs: Defs): Schema {
   const target = resolveReference(schema, defs);
-  const isOpen = OPENING.some((keyword) => keyword in target);
+  const isOpen = OPENING_KEYWORDS.some((keyword) => keyword in target);
   return target.properties === undefined || isOpen ? schema : { ...target, additionalProperties: false };
 }
 
 /**
  * Returns the schema of the results. Clients refuse a result that does not match its schema. So the function returns
- * undefined when an answer may have no JSON body, or only the plain success message of the service.
+ * undefined when the body of an answer can be something else, such as the success message of the service.
  */
 export function outputSchema(contract: OperationContract | undefined, defs: Defs): object | undefined {
   const results = contract?.results ?? [];
@@ -129,29 +129,25 @@ function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   return areObjects ? { type: 'object', ...target } : undefined;
 }
 
-/**
- * Adds the named schemas that a schema uses directly or through other schemas. Also adds the type to each `enum` of
- * texts.
- */
+/** Adds all named schemas that a schema uses, also through other schemas. Adds the type to each `enum` of texts. */
 function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   const used = new Map<string, Schema>();
   const pending: Schema[] = [schema];
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    for (const [, name = ''] of JSON.stringify(next).matchAll(/"\$ref":"#\/\$defs\/([\w.-]+)"/g)) {
+  for (let current = pending.pop(); current !== undefined; current = pending.pop()) {
+    for (const [, name = ''] of JSON.stringify(current).matchAll(/"\$ref":"#\/\$defs\/([\w.-]+)"/g)) {
       const target = defs[name];
       if (used.has(name) || target === undefined) continue;
       used.set(name, target);
       pending.push(target);
     }
   }
-  const whole = used.size === 0 ? schema : { ...schema, $defs: Object.fromEntries(used) };
-  return JSON.parse(JSON.stringify(whole), (_, value) => (isEnumOfTexts(value) ? { type: 'string', ...value } : value));
+  const complete = used.size === 0 ? schema : { ...schema, $defs: Object.fromEntries(used) };
+  return JSON.parse(JSON.stringify(complete), (_, value) =>
+    isEnumOfTexts(value) ? { type: 'string', ...value } : value,
+  );
 }
 
-/**
- * Returns whether a value is an `enum` that has only texts. Such an `enum` gets a type, because some providers of
- * models refuse an `enum` without a type.
- */
+/** Returns whether an `enum` has only texts. Some providers of models refuse such an `enum` without a type. */
 function isEnumOfTexts(value: unknown): boolean {
   const { enum: literals } = Object(value) as { readonly enum?: unknown };
   return Array.isArray(literals) && literals.every((literal) => typeof literal === 'string');

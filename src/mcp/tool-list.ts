@@ -1,5 +1,5 @@
 // Describes the operations that are tools: the name, the description, the JSON Schemas, and hints that depend on the
-// method. The texts come from doc comments. No code interprets these texts. This file knows no messages.
+// method. The texts come from doc comments, and no code interprets them.
 import { pageOf } from '../base/page-name.ts';
 import { methodOf, type Segment } from '../base/route-name.ts';
 import type { OperationContract } from '../contract/contract.ts';
@@ -11,7 +11,8 @@ import { inputSchema, outputSchema } from './schemas.ts';
 export interface Tool {
   readonly name: string;
   readonly group: string;
-  readonly page: string;
+  /** The name of the group as the URL spells it, such as `order` for `Order`. */
+  readonly groupInUrl: string;
   readonly operation: string;
   readonly verb: string;
   /** The segments of the path after the group. */
@@ -30,35 +31,32 @@ export interface ToolDefinition {
   readonly annotations: object;
 }
 
-/**
- * The cache of the described tools, by group. After each change, the group is a new object, so its tools are described
- * again.
- */
-const described = new WeakMap<Group, readonly Tool[]>();
+/** The cache of the tools, by group. A changed group is a new object, so its tools are described again. */
+const toolsByGroup = new WeakMap<Group, readonly Tool[]>();
 
 /** Returns the tools of a group, in the order of its source. */
 export function describeTools(group: Group): readonly Tool[] {
-  const before = described.get(group);
-  if (before !== undefined) return before;
+  const cached = toolsByGroup.get(group);
+  if (cached !== undefined) return cached;
   const order = [...group.contract.operations.keys()];
   const tools = Array.from(toolsOf(group), ([name, operation]) => describeTool(name, operation, group)).sort(
     (a, b) => order.indexOf(a.operation) - order.indexOf(b.operation),
   );
-  described.set(group, tools);
+  toolsByGroup.set(group, tools);
   return tools;
 }
 
 function describeTool(name: string, operation: Operation, group: Group): Tool {
   const contract = group.contract.operations.get(operation.name);
-  const page = pageOf(group.name);
-  const place = placeOf(operation.name, group);
+  const groupInUrl = pageOf(group.name);
+  const endpoint = endpointOf(operation.name, group);
   const { access = 'anyone', summary = contract?.summary } = operation.settings;
   return {
     name,
     group: group.name,
-    page,
+    groupInUrl,
     operation: operation.name,
-    ...place,
+    ...endpoint,
     access,
     definition: {
       name,
@@ -66,49 +64,46 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
       description: descriptionOf(
         summary,
         contract,
-        [`${place.verb} /${page}`, ...place.segments.map(textOf)].join('/'),
+        [`${endpoint.verb} /${groupInUrl}`, ...endpoint.segments.map(segmentText)].join('/'),
       ),
-      inputSchema: inputSchema({ operation, contract, place, defs: group.contract.defs }),
+      inputSchema: inputSchema({ operation, contract, endpoint, defs: group.contract.defs }),
       outputSchema: outputSchema(contract, group.contract.defs),
-      annotations: hintsOf(operation.name, place.verb),
+      annotations: hintsOf(operation.name, endpoint.verb),
     },
   };
 }
 
 /**
- * Returns the method and the segments that reach an operation. POST reaches an operation by its name in every group. In
- * a group that is not strict, any other method also reaches the operation.
+ * Returns the method and the path segments that call an operation. An operation that is neither a route nor in the verb
+ * table is called by POST and its name. `updated` is an exception in a group that is not strict: there it is called by
+ * PUT, because a credential needs the permission for PUT.
  */
-function placeOf(name: string, { routes, strictRoutes }: Group): Pick<Tool, 'verb' | 'segments'> {
-  const route = routes.find((one) => one.name === name);
+function endpointOf(name: string, { routes, strictRoutes }: Group): Pick<Tool, 'verb' | 'segments'> {
+  const route = routes.find((candidate) => candidate.name === name);
   if (route !== undefined) return { verb: route.verb, segments: route.segments };
   const verb = methodOf(name);
   if (verb !== undefined) return { verb, segments: [] };
   return { verb: name === 'updated' && strictRoutes === undefined ? 'PUT' : 'POST', segments: [{ literal: name }] };
 }
 
-function descriptionOf(
-  summary: string | undefined,
-  contract: OperationContract | undefined,
-  otherwise: string,
-): string {
+function descriptionOf(summary: string | undefined, contract: OperationContract | undefined, fallback: string): string {
   const texts = [summary, contract?.description, contract?.deprecated ? 'Deprecated.' : undefined];
-  return texts.filter((text) => text !== undefined).join('\n\n') || otherwise;
+  return texts.filter((text) => text !== undefined).join('\n\n') || fallback;
 }
 
-function textOf(segment: Segment): string {
+function segmentText(segment: Segment): string {
   return segment.literal ?? `{${segment.name}}`;
 }
 
 /**
- * Returns the hints for clients. The effect of an operation with a name of its own is not known. So a client has to
- * assume that the operation destroys data.
+ * Returns the hints for clients. An operation that is neither a route nor in the verb table (`publish`) has no method
+ * that shows its effect. So the hint says that it can destroy data.
  */
 function hintsOf(name: string, verb: string): object {
-  const isNamed = !/^[A-Z]+(?: |$)/.test(name) && methodOf(name) === undefined;
+  const isCustom = !/^[A-Z]+(?: |$)/.test(name) && methodOf(name) === undefined;
   return {
     readOnlyHint: verb === 'GET',
-    destructiveHint: isNamed || (verb !== 'GET' && verb !== 'POST'),
-    idempotentHint: !isNamed && (verb === 'GET' || verb === 'PUT' || verb === 'DELETE'),
+    destructiveHint: isCustom || (verb !== 'GET' && verb !== 'POST'),
+    idempotentHint: !isCustom && (verb === 'GET' || verb === 'PUT' || verb === 'DELETE'),
   };
 }

@@ -3,7 +3,7 @@
 // same id, so that it takes effect only once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
-import { type EditableTable, recordEdits } from '../credentials/write/editable-table.ts';
+import { createEditableTable, type EditableTable } from '../credentials/write/editable-table.ts';
 import { createRowNames } from './entries.ts';
 import { type Change, type Store, StoreAway } from './store.ts';
 
@@ -41,7 +41,9 @@ export async function updateRows<T>(
   for (;;) {
     const { entries } = await retryWhileAway(() => store.read('keys', names), patience);
     const present = [...entries].filter(([, { value }]) => value !== undefined);
-    const { table, edited } = recordEdits(present.map(([, { value }]) => JSON.parse(value as string) as unknown));
+    const { table, edited } = createEditableTable(
+      present.map(([, { value }]) => JSON.parse(value as string) as unknown),
+    );
     const result = edit(table);
     const nameOf = createRowNames();
     const changes = edited.flatMap((row, index): Change[] => {

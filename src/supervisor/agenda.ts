@@ -1,6 +1,6 @@
 // The agenda decides which step the supervisor runs next, and when. A generation is one load of the whole folder by a
-// new set of workers. Between two steps, only the agenda remembers which generation is wanted, which generation was
-// rejected, and when to retry.
+// new set of workers. A probe is one worker that loads the folder and serves nothing. Between two steps, only the
+// agenda remembers which generation is wanted, which generation was rejected, and when to retry.
 import { type GroupLoad, loadFacts } from '../groups/group-load.ts';
 import { hasMoreGroups } from './group-table.ts';
 import { createRetries } from './retries.ts';
@@ -9,8 +9,8 @@ import type { Rejection, Tally } from './status.ts';
 
 export type Step =
   /**
-   * New workers load the whole folder and replace the workers that serve. `expected` are the groups that the probe
-   * before this step has loaded.
+   * New workers load the whole folder and replace the workers that serve. If a probe led to this step, `expected` are
+   * the groups that the probe has loaded.
    */
   | { readonly kind: 'generation'; readonly cause: string; readonly expected?: readonly GroupLoad[] }
   /** `count` new workers load the groups that serve now, and then serve beside the other workers. */
@@ -33,7 +33,7 @@ export interface Agenda {
   readonly tally: Readonly<Tally>;
   /** Makes a generation the next step. */
   requestGeneration(cause: string): void;
-  /** Plans the replacement of a serving worker that died or is faulty. The replacement may begin only after a pause. */
+  /** Plans the replacement of a serving worker that died or is faulty, after a pause if many were lost. */
   planReplacement(): void;
   countDeath(): void;
   /** Returns the step that is due, and removes it from the agenda. */
@@ -167,7 +167,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     const isRepeated =
       cause === RETRY && JSON.stringify(rejection?.failures) === JSON.stringify(failures) && rejection?.error === error;
     const generation = table.newest;
-    const effect = `generation ${table.current.number} serves on`;
+    const effect = `generation ${table.current.generation} serves on`;
     for (const facts of isRepeated ? [] : error === undefined ? failures.map(loadFacts) : [{ error }]) {
       log.error('generation-rejected', { generation, cause, ...facts, effect });
     }
@@ -176,8 +176,8 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
   }
 
   function holdReplacement({ difference, groups }: Extract<StepResult, { kind: 'differs' }>, took: number): void {
-    // Both differences end soon, so the pause is short. The next replacement loads an added group. A removed group is a
-    // change of the folder, which also makes a new generation due.
+    // An added or a removed group is a difference that ends soon, so the pause is short: the next replacement loads an
+    // added group, and a removed group is a change of the folder, which makes a new generation due.
     if (difference === 'group-added' || difference === 'group-removed') retries.recordFailure('lostWorker');
     // The cause may be a database that is down. No event reports that the database is back, so the pauses between
     // retries grow.
@@ -186,7 +186,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     if (isReplacementRejectionLogged || difference === 'group-added') return;
     isReplacementRejectionLogged = true;
     const effect = 'fewer workers serve until the folder loads again';
-    log.warn('replacement-rejected', { generation: table.current.number, groups: groups.map(loadFacts), effect });
+    log.warn('replacement-rejected', { generation: table.current.generation, groups: groups.map(loadFacts), effect });
   }
 }
 

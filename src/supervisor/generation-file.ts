@@ -1,5 +1,6 @@
-// The generation file is `DATA_DIR/generation.json`. A deployment reads in it whether the release that it made serves.
-// The file is replaced as a whole, so a reader never sees half of it. A missing data folder is not created.
+// Writes the file `DATA_DIR/generation.json`, in which a deployment reads whether its new release serves. The file is
+// replaced as a whole, so a reader never sees half of it. A missing data folder is not created. A generation is one
+// load of the controllers folder by a new set of workers.
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
@@ -36,7 +37,7 @@ export interface LoadFailure {
 }
 
 export interface GenerationFile {
-  /** Called when a step has ended. */
+  /** Called when a step of the supervisor has ended, such as a new generation. */
   addResult(result: StepResult, status: SupervisorStatus): void;
   /** Called when workers came or went, or when a new group was loaded. */
   update(status: SupervisorStatus): void;
@@ -54,31 +55,29 @@ export interface GenerationFileOptions {
 
 /** Milliseconds until the next attempt after the file could not be written. The disk may have space by then. */
 const RETRY_DELAY = 1000;
-/**
- * System errors after which the file is left out without a warning: the data folder is missing or cannot be written to.
- */
-const ABSENT: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EROFS', 'EACCES', 'EPERM']);
+/** System errors that are not logged: the data folder is missing or cannot be written to. */
+const SILENT_ERRORS: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EROFS', 'EACCES', 'EPERM']);
 
 export function createGenerationFile({ dataDir, folder, runtime, log }: GenerationFileOptions): GenerationFile {
   const path = join(dataDir, 'generation.json');
   /** Number of a generation → the controllers folder that the generation has loaded. */
   const releases = new Map<number, string>();
-  let attempted = folder;
-  let written = '';
-  let lastReason = '';
+  let attemptedRelease = folder;
+  let writtenText = '';
+  let loggedReason = '';
   let timer: NodeJS.Timeout | undefined;
 
   return {
     addResult(result, status) {
       if (!('release' in result) || result.release === undefined) return update(status);
-      attempted = result.release;
-      if (result.kind === 'serving') releases.set(status.generation, attempted);
+      attemptedRelease = result.release;
+      if (result.kind === 'serving') releases.set(status.generation, attemptedRelease);
       update(status);
     },
     update,
     stop(error) {
       write({
-        release: attempted,
+        release: attemptedRelease,
         state: error === undefined ? 'stopped' : 'rejected',
         generation: 0,
         errors: error === undefined ? [] : [{ error }],
@@ -91,12 +90,12 @@ export function createGenerationFile({ dataDir, folder, runtime, log }: Generati
   function update({ generation, workers, rejected, notLoadable }: SupervisorStatus): void {
     if (generation === 0) return;
     const inUse = new Set(workers.map((worker) => worker.generation));
-    for (const number of releases.keys()) if (number !== generation && !inUse.has(number)) releases.delete(number);
+    for (const other of releases.keys()) if (other !== generation && !inUse.has(other)) releases.delete(other);
     const serving = releases.get(generation);
     const failures = rejected === undefined ? notLoadable : rejected.failures;
     const errors = failures.map(({ file, at, error }) => ({ file, at, error }));
     write({
-      release: attempted,
+      release: attemptedRelease,
       state: rejected === undefined ? 'serving' : 'rejected',
       generation,
       errors: rejected?.error === undefined ? errors : [{ error: rejected.error }],
@@ -109,19 +108,19 @@ export function createGenerationFile({ dataDir, folder, runtime, log }: Generati
     const record: GenerationRecord = { pid: process.pid, runtime, folder, ...state };
     const text = `${JSON.stringify(record, null, 2)}\n`;
     clearTimeout(timer);
-    if (text === written) return;
+    if (text === writtenText) return;
     const draft = join(dataDir, `.generation.json.${process.pid}.tmp`);
     try {
       writeFileSync(draft, text, { mode: 0o644 });
       replaceFile(draft, path);
-      written = text;
-      lastReason = '';
+      writtenText = text;
+      loggedReason = '';
     } catch (error) {
-      if (ABSENT.has(errorCode(error))) return;
+      if (SILENT_ERRORS.has(errorCode(error))) return;
       rmSync(draft, { force: true });
       const reason = describeFailure(error);
-      if (reason !== lastReason) log.warn('generation-file-not-written', { file: path, reason });
-      lastReason = reason;
+      if (reason !== loggedReason) log.warn('generation-file-not-written', { file: path, reason });
+      loggedReason = reason;
       timer = setTimeout(write, RETRY_DELAY, state).unref();
     }
   }

@@ -1,6 +1,6 @@
 // The group table has the groups of the generation that serves, and the groups of the generation that is about to
-// replace it. The functions below compare the groups that a load found with the groups that serve. The callers decide
-// what follows from a difference.
+// replace it. A generation is one load of the whole folder by a new set of workers. The functions below compare the
+// groups that a load found with the groups that serve. The callers decide what follows from a difference.
 import { readdirSync } from 'node:fs';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
@@ -11,7 +11,7 @@ export type Groups = ReadonlyMap<string, GroupLoad>;
 
 export interface Serving {
   /** The number of the generation, or 0 when no generation serves yet. */
-  readonly number: number;
+  readonly generation: number;
   readonly groups: Groups;
   readonly since: Date | undefined;
 }
@@ -34,10 +34,10 @@ export interface GroupTable {
   conclude(isServing: boolean): void;
 }
 
-/** @param isPending whether some worker has not yet reported its import of a new group */
+/** @param isPending whether the requests for a new group still wait until all workers have imported it */
 export function createGroupTable(isPending: (group: string) => boolean): GroupTable {
   let serving = new Map<string, GroupLoad>();
-  let current: Serving = { number: 0, groups: serving, since: undefined };
+  let current: Serving = { generation: 0, groups: serving, since: undefined };
   let newest = 0;
   let announced: Map<string, GroupLoad> | undefined;
   let hasMissedGroup = false;
@@ -55,9 +55,9 @@ export function createGroupTable(isPending: (group: string) => boolean): GroupTa
     },
     addGroup(generation, load) {
       // A failed import in a worker of the next generation says nothing about the workers that serve.
-      if (load.ok || generation === current.number) add(serving, load);
+      if (load.ok || generation === current.generation) add(serving, load);
       if (announced !== undefined) add(announced, load);
-      else if (generation > current.number) hasMissedGroup = true;
+      else if (generation > current.generation) hasMissedGroup = true;
     },
     hasMissedGroup: () => hasMissedGroup,
     announce(groups) {
@@ -66,16 +66,13 @@ export function createGroupTable(isPending: (group: string) => boolean): GroupTa
     conclude(isServing) {
       if (isServing && announced !== undefined) {
         serving = announced;
-        current = { number: newest, groups: serving, since: new Date() };
+        current = { generation: newest, groups: serving, since: new Date() };
       }
       announced = undefined;
     },
   };
 
-  /**
-   * Adds a load. A group that has already answered requests stays as it is, even if its import fails in one more
-   * worker.
-   */
+  /** Adds a load. A group that has answered requests stays as it is, even if its import fails in one more worker. */
   function add(groups: Map<string, GroupLoad>, load: GroupLoad): void {
     const hasAnswered = !isPending(load.group);
     if (groups.get(load.group)?.ok === true && (load.ok || hasAnswered)) return;
@@ -95,10 +92,7 @@ export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boo
   );
 }
 
-/**
- * Returns the groups that serve but are missing in these loads, because the folder did not list them when it was
- * loaded.
- */
+/** Returns the groups that serve but that the folder did not list when these loads were made. */
 export function findUnseenGroups(serving: Groups, loads: readonly GroupLoad[]): GroupLoad[] {
   const seen = new Set(loads.map(({ group }) => group));
   return Array.from(serving.values()).filter(({ group, ok }) => ok && !seen.has(group));
@@ -119,7 +113,7 @@ export function isAnyInFolder(groups: readonly GroupLoad[], dir: string, loads: 
 export type Difference =
   /** A group that serves did not load. */
   | 'group-lost'
-  /** A file that both the replacement and the workers read has changed in between. */
+  /** A file has changed between its import by the workers that serve and its import by the replacement. */
   | 'other-code'
   /** The workers that serve imported a new group while the replacement loaded. */
   | 'group-added'

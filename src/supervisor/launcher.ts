@@ -17,10 +17,7 @@ type Describe = (pid: number) => Promise<Ancestor | undefined> | Ancestor | unde
 
 /** Milliseconds between two checks whether the launchers are alive. */
 const CHECK_INTERVAL = 500;
-/**
- * Maximum number of ancestor processes that are examined. npm may run npm, which runs npx, and each of them has a
- * shell.
- */
+/** Maximum number of ancestor processes to examine. npm can run npm, which runs npx, each in a shell. */
 const MAX_LAUNCHERS = 12;
 const IS_NPM = /(?:^|[\s\\/])(?:npm|npx|pnpm|yarn)(?:-cli)?(?:\.c?js)?(?:\s|$)/;
 const IS_SCRIPT_SHELL = /^(?:\S*\/)?(?:ba|da|k|z)?sh -c /;
@@ -44,17 +41,17 @@ export async function watchLaunchers(onExit: (pid: number) => void, env = proces
 /** Returns the processes from the parent up to the outermost npm, with the shells of scripts between them. */
 export async function findLaunchers(parent: number, describe: Describe): Promise<number[]> {
   const chain: number[] = [];
-  let length = 0;
+  let lengthToNpm = 0;
   for (let pid = parent; pid > 0 && chain.length < MAX_LAUNCHERS; ) {
     const ancestor = await describe(pid);
     if (ancestor === undefined) break;
     const isNpm = IS_NPM.test(ancestor.command) && !IS_SCRIPT_SHELL.test(ancestor.command);
     if (!isNpm && !IS_SCRIPT_SHELL.test(ancestor.command)) break;
     chain.push(pid);
-    if (isNpm) length = chain.length;
+    if (isNpm) lengthToNpm = chain.length;
     pid = ancestor.parent;
   }
-  return chain.slice(0, length);
+  return chain.slice(0, lengthToNpm);
 }
 
 /**

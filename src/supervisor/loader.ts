@@ -1,6 +1,6 @@
-// The loader makes a set of workers load the folder, and returns the result. Either all of these workers load the
-// folder, or all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its process
-// is put into the quarantine, a list of files that are not imported. The next try skips that controller.
+// The loader makes a set of workers, a generation, load the folder, and returns the result. Either all of these workers
+// load the folder, or all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its
+// process is put into the quarantine, a list of files that are not imported. The next try skips that controller.
 
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
@@ -8,12 +8,12 @@ import type { Snapshot } from './folder/snapshot.ts';
 import { listGroups } from './group-table.ts';
 import type { Quarantine } from './quarantine.ts';
 import type { Pool } from './workers/pool.ts';
-import type { FileSelection, WorkerProcess, WorkerState } from './workers/worker-handle.ts';
+import type { FileSelection, WorkerHandle, WorkerState } from './workers/worker-handle.ts';
 
 export type LoaderResult =
   | {
       readonly kind: 'loaded';
-      readonly workers: readonly WorkerProcess[];
+      readonly workers: readonly WorkerHandle[];
       readonly groups: readonly GroupLoad[];
       readonly files: readonly LoadedFile[];
     }
@@ -49,9 +49,7 @@ export interface LoaderOptions {
   readonly takeSnapshot: () => Snapshot | undefined;
 }
 
-/**
- * Milliseconds after which a worker seems to hang: `loading` is the limit for one file, `booting` for the whole boot.
- */
+/** Milliseconds after which a worker seems to hang: in `loading` with one file, in `booting` with its boot. */
 const STUCK_AFTER: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
 
 export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOptions): Loader {
@@ -74,8 +72,8 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
 
   return {
     async load(generation, count, snapshot, files = allFiles) {
-      // The quarantine retries a file when the folder no longer equals this snapshot. So a change that comes during the
-      // load, and may correct the file, leads to a retry.
+      // A quarantined file is tried again when the folder no longer equals this snapshot. So a change that comes during
+      // the load, and can correct the file, leads to another try.
       const onHarm = (file: string, reason: string) => quarantine.add(file, reason, snapshot);
       const skip = quarantine.releaseChanged();
       const outcome = await runLoad({ generation, count, files, takeWorker: pool.take, skip, onHarm });
@@ -104,7 +102,7 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
     },
     isLoading: () => running !== undefined,
     abortIfStuck() {
-      const isStuck = ({ state, stepAge }: WorkerProcess) => stepAge > (STUCK_AFTER[state] ?? Number.POSITIVE_INFINITY);
+      const isStuck = ({ state, stepAge }: WorkerHandle) => stepAge > (STUCK_AFTER[state] ?? Number.POSITIVE_INFINITY);
       if (wasLastAborted || !pool.all().some(isStuck)) return;
       wasLastAborted = true;
       running?.abort();
@@ -116,12 +114,10 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
 interface GenerationOptions {
   readonly generation: number;
   readonly count: number;
-  /**
-   * Returns the names of the files to load. Each try calls this function once, so that all workers load the same files.
-   */
+  /** Returns the names of the files to load. Called once in each try, so that all workers load the same files. */
   readonly files: () => readonly string[];
   /** Returns a worker that has loaded nothing yet. @throws Error when no process can be forked */
-  readonly takeWorker: () => WorkerProcess;
+  readonly takeWorker: () => WorkerHandle;
   /** The files that no worker may import: file name → reason. */
   readonly skip: ReadonlyMap<string, string>;
   /** Called with a file that ended or hung a worker. The next try skips the file. */
@@ -131,7 +127,7 @@ interface GenerationOptions {
 
 /** The groups and files that one worker has loaded. */
 interface WorkerReport {
-  readonly worker: WorkerProcess;
+  readonly worker: WorkerHandle;
   readonly groups: readonly GroupLoad[];
   readonly files: readonly LoadedFile[];
 }
@@ -142,10 +138,7 @@ type TryOutcome =
   | { readonly kind: 'failed'; readonly reason: string; readonly harmful: ReadonlyMap<string, string> }
   | { readonly kind: 'aborted' };
 
-/**
- * Maximum number of failed tries for which no controller is to blame: the machine may be out of memory, or the
- * installation broken.
- */
+/** Maximum failed tries without a controller to blame: memory may be short, or the installation broken. */
 const MAX_BLAMELESS_TRIES = 3;
 
 async function loadGeneration(options: GenerationOptions): Promise<LoaderResult> {
@@ -170,7 +163,7 @@ async function loadGeneration(options: GenerationOptions): Promise<LoaderResult>
 }
 
 /**
- * Loads the folder in all workers. A group may load in one worker and fail in another, for example because the first
+ * Loads the folder in all workers. A group can load in one worker and fail in another, for example because the first
  * worker held a lock. So the worker in which the group failed is ended, and a new worker loads the folder alone. If the
  * group also fails in the new worker, the group counts as failed.
  */
@@ -204,7 +197,7 @@ async function loadTogether(
   selection: FileSelection,
   { generation, takeWorker, signal }: GenerationOptions,
 ): Promise<TryOutcome> {
-  const workers: WorkerProcess[] = [];
+  const workers: WorkerHandle[] = [];
   const reports: WorkerReport[] = [];
   const harmful = new Map<string, string>();
   let reason: string | undefined;
@@ -233,8 +226,8 @@ async function loadTogether(
     }
   });
   if (isComplete) return { kind: 'loaded', reports };
-  // `quit` may end a worker while the worker imports a harmless file. That file is then added to `harmful`. So the
-  // harmful files are copied before.
+  // `quit` can end a worker while the worker imports a harmless file, which is then added to `harmful`. So `harmful` is
+  // copied before.
   const blamed = new Map(harmful);
   for (const worker of workers) worker.quit();
   return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason: reason ?? '', harmful: blamed };

@@ -1,21 +1,18 @@
 // A new group is a group that is added while workers serve. The worker that gets the first request for the group
-// imports it, and then all other workers import it. No worker answers requests for the group before every worker has
-// imported it. Otherwise its file could break between the first answer and the last import, and a group that has
-// answered would fail.
-import type { WorkerProcess } from './workers/worker-handle.ts';
+// imports it, and then all other workers import it. The requests for the group wait until every worker has imported it,
+// has failed to, or has taken too long. Otherwise the file could break between the first answer and the last import,
+// and a group that has answered would fail.
+import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface NewGroups {
-  /**
-   * Called when a worker has imported the group. That worker holds the group's requests until the others have imported
-   * it.
-   */
-  imported(worker: WorkerProcess, group: string): void;
-  /** Whether some worker has not yet reported its import. Until then the group has answered no request. */
+  /** Called when a worker has imported the group. The worker holds the group's requests until all have done so. */
+  imported(worker: WorkerHandle, group: string): void;
+  /** Whether the requests for the group still wait for the imports, so that the group has answered no request. */
   isPending(group: string): boolean;
 }
 
-/** @param workers returns all workers that may hold requests */
-export function createNewGroups(workers: () => readonly WorkerProcess[]): NewGroups {
+/** @param workers returns all workers that can hold requests */
+export function createNewGroups(workers: () => readonly WorkerHandle[]): NewGroups {
   const pending = new Set<string>();
   return {
     imported(first, group) {

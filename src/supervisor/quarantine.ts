@@ -1,5 +1,6 @@
 // The quarantine has the controller files that ended or hung the process which imported them. The next load skips these
-// files, so that one such file cannot take the service down. A file leaves the quarantine when its fingerprint changes.
+// files, so that one such file cannot take the service down. A file leaves the quarantine when its fingerprint changes,
+// or when the supervisor releases it.
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';
 import { firstDifference, type Snapshot } from './folder/snapshot.ts';
@@ -34,9 +35,9 @@ export function createQuarantine(dir: string): Quarantine {
       for (const [file, entry] of entries) if (fingerprint(join(dir, file)) !== entry.fingerprint) entries.delete(file);
       return new Map(Array.from(entries, ([file, { reason }]) => [file, reason]));
     },
-    hasRetryable: (now) =>
+    hasRetryable: (current) =>
       Array.from(entries.values()).some(
-        ({ snapshot }) => snapshot !== undefined && firstDifference(snapshot, now, true) !== undefined,
+        ({ snapshot }) => snapshot !== undefined && firstDifference(snapshot, current, true) !== undefined,
       ),
   };
 }

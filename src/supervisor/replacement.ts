@@ -1,16 +1,16 @@
-// One step of the supervisor: replacements. New workers take the place of those that died or are faulty. They may serve
-// only if they loaded the same code and the same groups as the workers that serve.
+// One step of the supervisor: new workers replace workers that died or are faulty. The new workers serve only if they
+// loaded the same code and the same groups as the workers that serve.
 import { compareWithServing } from './group-table.ts';
 import { listen, quitAll, type Service, type StepResult } from './service.ts';
 
 export async function replace(service: Service, count: number): Promise<StepResult> {
   const { dir, log, pool, loader, table, quarantine, watch, stopping } = service;
-  const quarantined = quarantine.releaseChanged().size;
-  const { number, groups } = table.current;
-  // A replacement loads only the groups that serve. Any other group is imported by all workers together, when its first
-  // request comes.
-  const filesThatServe = () => Array.from(groups.values(), ({ file }) => file);
-  const outcome = await loader.load(number, count, watch.takeSnapshot(), filesThatServe);
+  const quarantinedBefore = quarantine.releaseChanged().size;
+  const { generation, groups } = table.current;
+  // A replacement loads only the groups that its generation has. Any other group is imported by all workers together,
+  // when its first request comes.
+  const filesOfGeneration = () => Array.from(groups.values(), ({ file }) => file);
+  const outcome = await loader.load(generation, count, watch.takeSnapshot(), filesOfGeneration);
   if (stopping.aborted || outcome.kind === 'aborted') return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
   const { workers } = outcome;
@@ -26,7 +26,7 @@ export async function replace(service: Service, count: number): Promise<StepResu
   if (stopping.aborted) return { kind: 'interrupted' };
   if (error !== undefined) return { kind: 'failed', error };
   for (const worker of serving.filter(({ isFaulty }) => isFaulty).slice(0, count)) worker.drain(service.drainTimeout);
-  log.info('worker-replaced', { generation: number, workers: workers.map(({ pid }) => pid) });
-  const hasNewQuarantine = quarantine.releaseChanged().size > quarantined;
+  log.info('worker-replaced', { generation, workers: workers.map(({ pid }) => pid) });
+  const hasNewQuarantine = quarantine.releaseChanged().size > quarantinedBefore;
   return { kind: 'replaced', count: workers.length, hasNewQuarantine };
 }

@@ -5,14 +5,11 @@
 export type RetryKind = keyof typeof RULES;
 
 interface Rule {
-  /** Milliseconds of the pause after the first failure. The pause doubles after each further failure. */
+  /** Milliseconds of the first pause. Each further failure doubles the pause. */
   readonly first: number;
   /** Maximum of the pause, in milliseconds. */
   readonly longest: number;
-  /**
-   * The pause is at least this many times as long as the attempt, because code that hangs its process keeps a core
-   * busy.
-   */
+  /** The pause is at least this many times as long as the attempt: code that hangs keeps a core busy. */
   readonly pausePerAttempt: number;
   /** Milliseconds without a failure after which earlier failures no longer count. */
   readonly forgetAfter: number;
@@ -64,7 +61,7 @@ interface State {
 }
 
 /**
- * @param freeDeaths the number of lost workers that are replaced without a pause: all workers may die together, as
+ * @param freeDeaths the number of lost workers that are replaced without a pause: all workers can die together, as
  *   when the kernel is out of memory
  */
 export function createRetries(freeDeaths: number, now: () => number = () => performance.now()): Retries {

@@ -1,4 +1,4 @@
-// Two steps of the supervisor:
+// Two steps of the supervisor (agenda.ts decides when each is due):
 // - A new generation: new workers load the whole folder. The groups that they have loaded are compared with the groups
 //   that serve. Then all new workers replace the old workers, or none of them does.
 // - A probe: one new worker loads the whole folder, reports the result, and ends.
@@ -15,14 +15,14 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   const isServing = () => pool.serving().length > 0;
   const begun = now();
   const begunAt = Date.now();
-  const before = watch.takeSnapshot() ?? new Map<string, string>();
-  const release = before.get('folder') ?? dir;
+  const snapshot = watch.takeSnapshot() ?? new Map<string, string>();
+  const release = snapshot.get('folder') ?? dir;
   // The folder is missing, so there is nothing to load. When the folder returns, the watch reports a change, and the
   // change starts the next generation.
-  if (before.size === 0 && isServing()) return { kind: 'no-change' };
+  if (snapshot.size === 0 && isServing()) return { kind: 'no-change' };
   if (isServing()) releaseServing(service);
-  watch.beginAttempt(before);
-  const outcome = await loader.load(table.beginGeneration(), count, before);
+  watch.beginAttempt(snapshot);
+  const outcome = await loader.load(table.beginGeneration(), count, snapshot);
   if (stopping.aborted) return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason, release };
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
@@ -35,7 +35,7 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
     return { kind: 'no-change' };
   }
   const failures = findLostGroups(table.current.groups, groups);
-  watch.endAttempt({ before, begunAt, groups, files, broken: before.size === 0 || groups.some(({ ok }) => !ok) });
+  watch.endAttempt({ snapshot, begunAt, groups, files, broken: snapshot.size === 0 || groups.some(({ ok }) => !ok) });
   if (failures.length > 0 && isServing()) {
     quitAll(workers);
     pool.keepReserve(count);
@@ -58,36 +58,36 @@ async function takeOver(
   { cause, begun, release }: { readonly cause: string; readonly begun: number; readonly release: string },
 ): Promise<StepResult> {
   const { log, pool, table, stopping } = service;
-  const old = pool.serving();
-  const before = table.current.groups;
+  const oldWorkers = pool.serving();
+  const oldGroups = table.current.groups;
   table.announce(groups);
   const error = await listen(service, workers);
   if (stopping.aborted) return { kind: 'interrupted' };
   table.conclude(error === undefined);
   if (error !== undefined) return { kind: 'failed', error, release };
-  for (const worker of old) worker.drain(service.drainTimeout);
-  const generation = table.current.number;
+  for (const worker of oldWorkers) worker.drain(service.drainTimeout);
+  const generation = table.current.generation;
   for (const load of groups) {
-    if (load.ok || before.get(load.group)?.error === load.error) continue;
+    if (load.ok || oldGroups.get(load.group)?.error === load.error) continue;
     logNotLoadable(log, load);
   }
-  const lost = findLostGroups(before, groups).map(({ group }) => group);
+  const lost = findLostGroups(oldGroups, groups).map(({ group }) => group);
   if (lost.length > 0) log.error('generation-degraded', { generation, groups: lost });
-  const isServiceThere = groups.some(({ group }) => group === SERVICE);
-  if (before.has(SERVICE) && !isServiceThere)
+  const hasServiceFile = groups.some(({ group }) => group === SERVICE);
+  if (oldGroups.has(SERVICE) && !hasServiceFile)
     log.warn('service-file-removed', { generation, effect: 'its access, authenticate, strict and cors hold no more' });
   const took_ms = Math.round(service.now() - begun);
-  const count = groups.length - Number(isServiceThere);
+  const count = groups.length - Number(hasServiceFile);
   log.info('generation-serving', { generation, cause, groups: count, took_ms });
   service.onGroups?.(table.current.groups.values());
-  if (generation > 1 && old.length > 0) pool.keepReserve(service.workers);
+  if (generation > 1 && oldWorkers.length > 0) pool.keepReserve(service.workers);
   return { kind: 'serving', release };
 }
 
 /** Finds out whether broken groups would load now: a database may be back, or an imported file may be corrected. */
 export async function probe(service: Service): Promise<StepResult> {
   const { loader, table, stopping } = service;
-  const outcome = await loader.probe(table.current.number).finally(() => releaseServing(service));
+  const outcome = await loader.probe(table.current.generation).finally(() => releaseServing(service));
   if (stopping.aborted || outcome.kind === 'aborted') return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
   const { groups } = outcome;

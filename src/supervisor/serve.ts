@@ -23,7 +23,7 @@ import { createSupervisor, type Supervisor } from './supervisor.ts';
 import { createPool } from './workers/pool.ts';
 import { describeListenError, hostAndPort, openPort, StartError } from './workers/port.ts';
 import type { EarlyWorker } from './workers/prefork.ts';
-import type { WorkerProcess } from './workers/worker-handle.ts';
+import type { WorkerHandle } from './workers/worker-handle.ts';
 import type { WorkerOutput } from './workers/worker-output.ts';
 
 export interface ServeOptions {
@@ -71,7 +71,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     log.info('launcher-exited', { launcher: pid });
     stop('SIGTERM');
   });
-  // An exception in this process must not end the workers, nor must a reader of its output that is gone.
+  // The workers must keep serving when this process throws an exception, or when nobody reads its output any more.
   process.on('uncaughtException', (error) => log.error('supervisor-exception', describeError(error)));
   process.stdout.on('error', () => {});
 
@@ -81,7 +81,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     // When this machine has no replica of the store's credentials table, this waits for the table. A worker with an
     // empty table would refuse all keys.
     await store?.start().catch(failStart);
-    // The port of the service is bound after the certificate has come. An order of the first certificate may need its
+    // The port of the service is bound after the certificate has come. The order of a first certificate can need its
     // own listener on that port.
     await certificates?.start().catch(failStart);
     if (isStopping()) return;
@@ -91,9 +91,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     const acceptFor = operations === undefined ? SOCKET_CLOSE_TIME : BALANCER_TIME;
     const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
       operations?.addReport(worker.pid ?? 0, metrics);
-    const ledger = await createRates();
+    const ledger = await openLedger();
     const hints = createHints(dir, log, settings.mcp !== 'off');
-    const onSpent = (worker: WorkerProcess, spendings: readonly Spending[]) =>
+    const onSpent = (worker: WorkerHandle, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = createSupervisor({
       ...{ workers, dir, port, drainTimeout, acceptFor, log, onMetrics, onSpent },
@@ -108,7 +108,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       createPool: (events) => createPool({ early, drainTimeout, events }),
       createWatch: (onChange) => createFolderWatch({ dir, log, onChange }),
     });
-    certificates?.handOverPort(port.number, supervisor.secure);
+    certificates?.handOverPort(port.number, supervisor.sendSecureState);
     await supervisor.start();
     isServing = true;
     if (isStopping()) return;
@@ -127,11 +127,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     // after the one line of the error.
     await killEarlyWorkers();
     await output?.drained();
-    const isKnown = error instanceof StartError;
+    const isStartError = error instanceof StartError;
     generationFile.stop(String(error instanceof Error ? error.message : error));
-    if (!isKnown) log.error('supervisor-exception', describeError(error));
+    if (!isStartError) log.error('supervisor-exception', describeError(error));
     flush();
-    process.stderr.write(`gatefold: ${isKnown ? error.message : `Cannot start: ${String(error)}`}\n`, () =>
+    process.stderr.write(`gatefold: ${isStartError ? error.message : `Cannot start: ${String(error)}`}\n`, () =>
       process.exit(1),
     );
   }
@@ -162,7 +162,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     throw new StartError(message);
   }
 
-  async function createRates(): Promise<Pick<Ledger, 'spend'>> {
+  /** Opens the ledger, which counts the calls of each caller with a rate limit, over all workers. */
+  async function openLedger(): Promise<Pick<Ledger, 'spend'>> {
     if (store === undefined) return createLedger();
     const { createSharedLedger } = await import('../limits/shared-rates.ts');
     return createSharedLedger(store);
@@ -191,10 +192,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/**
- * Logs that the documentation is served, although no controller asks for it. The line names the setting that turns the
- * documentation off.
- */
+/** Logs that the documentation is served, with the setting that turns it off: nobody wrote a controller for it. */
 function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
   if (docs === 'off') return;
   const access = docs === 'on' ? 'anyone' : 'application';

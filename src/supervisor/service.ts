@@ -9,7 +9,7 @@ import type { Loader } from './loader.ts';
 import type { Quarantine } from './quarantine.ts';
 import type { Pool } from './workers/pool.ts';
 import type { Port } from './workers/port.ts';
-import type { WorkerProcess } from './workers/worker-handle.ts';
+import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface Service {
   /** The controllers folder. */
@@ -20,14 +20,9 @@ export interface Service {
   readonly drainTimeout: number;
   /** Every worker of every generation shares the socket of this port. */
   readonly port: Port;
-  /**
-   * Returns the certificates and keys that a worker needs for HTTPS. `secureState` is undefined for HTTP without TLS.
-   */
+  /** Returns the certificates and keys that a worker needs for HTTPS; undefined for HTTP without TLS. */
   readonly secureState: (() => SecureState) | undefined;
-  /**
-   * Receives the groups that serve from now on. Called when a generation begins to serve, and after each import of a
-   * new group.
-   */
+  /** Called with all groups that serve, when a generation begins to serve, and after an import of a new group. */
   readonly onGroups: ((groups: Iterable<GroupLoad>) => void) | undefined;
   readonly log: Log;
   readonly pool: Pool;
@@ -41,14 +36,11 @@ export interface Service {
   readonly now: () => number;
 }
 
-/** The result of a step. `release` is the real path of the controllers folder that a generation has loaded. */
+/** The result of a step. `release` is the real path of the controllers folder that a generation has tried to load. */
 export type StepResult =
   /** A new generation serves. */
   | { readonly kind: 'serving'; readonly release: string }
-  /**
-   * Replacements serve. `hasNewQuarantine` is true when a file that the other workers still serve has ended a
-   * replacement.
-   */
+  /** Replacements serve. `hasNewQuarantine`: a file that the other workers still serve has ended a replacement. */
   | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }
   /** The new generation would lose groups that serve, so the old one stays. */
   | { readonly kind: 'groups-lost'; readonly failures: readonly GroupLoad[]; readonly release: string }
@@ -56,7 +48,10 @@ export type StepResult =
   | { readonly kind: 'failed'; readonly error: string; readonly release?: string }
   /** A replacement differs from the workers that serve, so the replacement was ended. */
   | { readonly kind: 'differs'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
-  /** The step was not completed, mostly because the folder changed. So a generation is due again. */
+  /**
+   * The step was not completed: it threw an exception, or the folder changed during a generation. An outdated
+   * generation is due again.
+   */
   | { readonly kind: 'outdated' }
   /** A probe loaded these groups. At least one of them failed to load in the generation that serves. */
   | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
@@ -64,11 +59,8 @@ export type StepResult =
   /** The service stops, or another step is due first. */
   | { readonly kind: 'interrupted' };
 
-/**
- * Sends certificates and keys to workers. Called before the workers listen, and whenever the certificates or keys
- * change.
- */
-export function secure({ secureState }: Pick<Service, 'secureState'>, workers: readonly WorkerProcess[]): void {
+/** Sends certificates and keys to workers: before the workers listen, and after each change. */
+export function sendSecureState({ secureState }: Pick<Service, 'secureState'>, workers: readonly WorkerHandle[]): void {
   if (secureState === undefined) return;
   const state = secureState();
   for (const worker of workers) worker.send({ kind: 'secure', state });
@@ -78,9 +70,9 @@ export function secure({ secureState }: Pick<Service, 'secureState'>, workers: r
  * Lets loaded workers accept connections, and ends the workers that cannot. Resolves to the text of the error when no
  * worker can accept, and otherwise to undefined.
  */
-export async function listen(service: Service, workers: readonly WorkerProcess[]): Promise<string | undefined> {
+export async function listen(service: Service, workers: readonly WorkerHandle[]): Promise<string | undefined> {
   const { port } = service;
-  secure(service, workers);
+  sendSecureState(service, workers);
   const outcomes = await Promise.all(workers.map((worker) => worker.listen(port.socket)));
   for (const worker of workers) if (worker.state === 'loaded') worker.quit();
   const failures = outcomes.filter((outcome) => outcome !== 'listening');
@@ -88,7 +80,7 @@ export async function listen(service: Service, workers: readonly WorkerProcess[]
   return first === undefined || failures.length < workers.length ? undefined : port.describeError(first.code);
 }
 
-export function quitAll(workers: readonly WorkerProcess[]): void {
+export function quitAll(workers: readonly WorkerHandle[]): void {
   for (const worker of workers) worker.quit();
 }
 

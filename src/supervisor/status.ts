@@ -18,7 +18,7 @@ export interface SupervisorStatus extends Readonly<Tally> {
 
 export interface WorkerStatus {
   readonly pid: number | undefined;
-  /** The number of the worker's generation, or 0 when the worker has loaded nothing yet. */
+  /** The number of the worker's generation, or 0 before the worker got the order to load. */
   readonly generation: number;
   /** The state of the worker. A `faulty` worker serves until its replacement serves. */
   readonly state: WorkerState | 'faulty';
@@ -42,7 +42,7 @@ export interface Tally {
   /** Generations that began to serve. */
   generationsServed: number;
   generationsRejected: number;
-  /** Workers that ended without an order. */
+  /** Workers that ended unexpectedly. */
   died: number;
   /** Workers that replaced other workers. */
   replaced: number;
@@ -54,7 +54,7 @@ export function describeService(
   { rejection, tally }: Pick<Agenda, 'rejection' | 'tally'>,
 ): SupervisorStatus {
   return {
-    generation: current.number,
+    generation: current.generation,
     servingSince: current.since,
     workers: pool.all().map(({ pid, generation, state, isFaulty }) => {
       return { pid, generation, state: isFaulty && state === 'serving' ? 'faulty' : state };

@@ -1,6 +1,6 @@
 // The supervisor receives the events of the controllers folder and of the workers, and runs one step at a time. A step
-// is a new generation (new workers that load the whole folder), a replacement of workers, or a probe. agenda.ts chooses
-// the step. The steps are in rollout.ts and replacement.ts.
+// is a new generation (new workers load the whole folder), a replacement of workers, or a probe (one worker tries to
+// load the folder, and serves nothing). agenda.ts chooses the step. The steps are in rollout.ts and replacement.ts.
 import { type GroupLoad, logNotLoadable } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { parseFileName } from '../groups/naming.ts';
@@ -13,11 +13,11 @@ import { createNewGroups } from './new-groups.ts';
 import { createQuarantine } from './quarantine.ts';
 import { replace } from './replacement.ts';
 import { probe, rollOut } from './rollout.ts';
-import { type Service, type StepResult, secure } from './service.ts';
+import { type Service, type StepResult, sendSecureState } from './service.ts';
 import { describeService, type SupervisorStatus } from './status.ts';
 import type { Pool } from './workers/pool.ts';
 import { StartError } from './workers/port.ts';
-import type { Death, WorkerEvents, WorkerProcess } from './workers/worker-handle.ts';
+import type { Death, WorkerEvents, WorkerHandle } from './workers/worker-handle.ts';
 
 type Shared = Pick<Service, 'dir' | 'workers' | 'port' | 'drainTimeout' | 'log'>;
 
@@ -28,16 +28,14 @@ export interface SupervisorOptions extends Shared, Partial<Pick<Service, 'secure
   readonly onResult?: ((result: StepResult) => void) | undefined;
   /** Called when a worker is gone, or has imported a new group. */
   readonly onWorkers?: (() => void) | undefined;
-  /**
-   * Called when callers with a rate limit have called a worker. `spendings` are the tokens that the callers have spent.
-   */
-  readonly onSpent?: (worker: WorkerProcess, spendings: readonly Spending[]) => void;
+  /** Called when callers with a rate limit have called a worker, with the part of the limit that each has used. */
+  readonly onSpent?: (worker: WorkerHandle, spendings: readonly Spending[]) => void;
   /** Called when a worker reports its counters. */
-  readonly onMetrics?: (worker: WorkerProcess, metrics: unknown) => void;
+  readonly onMetrics?: (worker: WorkerHandle, metrics: unknown) => void;
   /** Creates the pool of worker processes. A test can pass a pool without processes. */
   readonly createPool: (events: WorkerEvents) => Pool;
   /** Creates the watch over the folder. A test can pass a watch that reads no folder. */
-  readonly createWatch: (onChange: (what: string) => void) => FolderWatch;
+  readonly createWatch: (onChange: (cause: string) => void) => FolderWatch;
   readonly now?: () => number;
 }
 
@@ -47,7 +45,7 @@ export interface Supervisor {
   /** Makes a new generation, whether or not the folder has changed. */
   renew(): void;
   /** Sends `secureState` to every worker. Called when the certificates or keys have changed. */
-  secure(): void;
+  sendSecureState(): void;
   /** Drains every worker. Resolves when the last worker has ended. */
   stop(): Promise<void>;
   /** Ends every worker at once. */
@@ -63,7 +61,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const stopping = new AbortController();
   const quarantine = createQuarantine(dir);
   const pool = options.createPool({
-    disconnected: onWorkerLost,
+    disconnected: replaceLostWorker,
     died: onDied,
     gone() {
       options.onWorkers?.();
@@ -71,8 +69,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     },
     faulty: onFaulty,
     imported: onImported,
-    // A worker of an older generation may have read files that are out of date.
-    filesRead: (worker, files) => isCurrent(worker) && watch.addFiles(files),
+    // The report of a worker of an older generation is ignored, because its files may be out of date.
+    importedOnCall: (worker, files) => isCurrentOrNewer(worker) && watch.addFiles(files),
     spent: (worker, spendings) => options.onSpent?.(worker, spendings),
     metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
   });
@@ -88,25 +86,25 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     onGroups: options.onGroups,
   };
   /** The step that is running. */
-  let current: Step | undefined;
-  /** The timer that runs the next step when that step is due. */
-  let timer: NodeJS.Timeout | undefined;
+  let runningStep: Step | undefined;
+  /** Starts the next step when that step is due. */
+  let nextStepTimer: NodeJS.Timeout | undefined;
 
   return {
     async start() {
       const step: Step = { kind: 'generation', cause: 'start' };
-      current = step;
+      runningStep = step;
       const result = await perform(step);
       if (result.kind === 'failed') throw new StartError(result.error);
       agenda.applyResult(step, result, 0);
       options.onResult?.(result);
-      current = undefined;
+      runningStep = undefined;
       if (stopping.signal.aborted) return;
       watch.start();
       runNextStep();
     },
     renew: () => requestGeneration('signal'),
-    secure: () => secure(service, pool.all()),
+    sendSecureState: () => sendSecureState(service, pool.all()),
     stop,
     kill() {
       for (const worker of pool.all()) worker.kill('the supervisor ends at once');
@@ -117,7 +115,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   async function stop(): Promise<void> {
     stopping.abort();
     watch.stop();
-    clearTimeout(timer);
+    clearTimeout(nextStepTimer);
     loader.abort();
     // The supervisor never accepts connections, so it closes its copy of the socket before the workers close theirs. If
     // its copy were the last one, the kernel would accept further clients and then reset their connections.
@@ -130,12 +128,12 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (remaining.length > 0) log.error('workers-still-running', { workers: remaining.map(({ pid }) => pid) });
   }
 
-  // Events. Each event changes the agenda, and starts the next step if no step is running.
+  // Events. If an event makes a step due and no step is running, the step begins at once.
 
-  function onChange(what: string): void {
+  function onChange(cause: string): void {
     // A change that comes during a load is not lost, because the watch reports the change again at each poll.
-    if (loader.isLoading() && current?.kind !== 'probe') loader.abortIfStuck();
-    else requestGeneration(what);
+    if (loader.isLoading() && runningStep?.kind !== 'probe') loader.abortIfStuck();
+    else requestGeneration(cause);
   }
 
   function requestGeneration(cause: string): void {
@@ -144,14 +142,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     runNextStep();
   }
 
-  function onWorkerLost(): void {
-    if (stopping.signal.aborted || table.current.number === 0) return;
+  function replaceLostWorker(): void {
+    // While the number is 0, the first generation does not serve yet, and no worker is replaced.
+    if (stopping.signal.aborted || table.current.generation === 0) return;
     agenda.planReplacement();
     abortProbe();
     runNextStep();
   }
 
-  function onDied(worker: WorkerProcess, { reason, during, importing }: Death): void {
+  function onDied(worker: WorkerHandle, { reason, during, importing }: Death): void {
     if (stopping.signal.aborted) return;
     const facts = {
       worker: worker.pid,
@@ -161,15 +160,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     };
     // A probe also loads quarantined files, which may end its worker. That worker serves no request. So its end is
     // neither logged as an error nor counted.
-    if (current?.kind === 'probe' && during === 'loading') return log.info('probe-worker-exited', facts);
+    if (runningStep?.kind === 'probe' && during === 'loading') return log.info('probe-worker-exited', facts);
     agenda.countDeath();
     log.error('worker-died', facts);
     for (const file of importing) quarantineNewFile(worker, file, reason);
-    if (during === 'serving') onWorkerLost();
+    if (during === 'serving') replaceLostWorker();
   }
 
   /** Called when a new file has ended a worker that served. Keeps the other workers from importing the file. */
-  function quarantineNewFile(worker: WorkerProcess, file: string, reason: string): void {
+  function quarantineNewFile(worker: WorkerHandle, file: string, reason: string): void {
     const group = parseFileName(file)?.group;
     if (group === undefined) return;
     quarantine.add(file, reason, watch.takeSnapshot());
@@ -179,7 +178,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     logNotLoadable(log, load);
   }
 
-  function onFaulty(worker: WorkerProcess): void {
+  function onFaulty(worker: WorkerHandle): void {
     agenda.planReplacement();
     if (worker.state === 'serving') {
       log.warn('worker-faulty', { worker: worker.pid, effect: 'it drains as soon as its replacement serves' });
@@ -188,10 +187,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     runNextStep();
   }
 
-  function onImported(worker: WorkerProcess, load: GroupLoad, files: readonly LoadedFile[]): void {
-    // A worker of an older generation imports new groups too, but its other files may be out of date. So its report is
-    // not used.
-    if (isCurrent(worker)) {
+  function onImported(worker: WorkerHandle, load: GroupLoad, files: readonly LoadedFile[]): void {
+    // A worker of an older generation imports new groups, too. Its report is ignored, because its other files may be
+    // out of date.
+    if (isCurrentOrNewer(worker)) {
       watch.addGroup(load, files);
       table.addGroup(worker.generation, load);
       options.onGroups?.(table.current.groups.values());
@@ -201,40 +200,42 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     else runNextStep();
   }
 
-  function isCurrent({ generation }: WorkerProcess): boolean {
-    return generation >= table.current.number;
+  /** Whether the worker is of the generation that serves, or of the one that loads. */
+  function isCurrentOrNewer({ generation }: WorkerHandle): boolean {
+    return generation >= table.current.generation;
   }
 
   function abortProbe(): void {
-    if (current?.kind === 'probe') loader.abort();
+    if (runningStep?.kind === 'probe') loader.abort();
   }
 
   // Steps. One step runs at a time. The next step is chosen when that step has ended, or when an event comes.
 
   function runNextStep(): void {
-    if (current !== undefined || stopping.signal.aborted || table.current.number === 0) return;
-    clearTimeout(timer);
+    if (runningStep !== undefined || stopping.signal.aborted || table.current.generation === 0) return;
+    clearTimeout(nextStepTimer);
     try {
       const step = agenda.takeNext();
       if (step.kind !== 'wait') void run(step);
-      else if (Number.isFinite(step.duration)) timer = setTimeout(runNextStep, step.duration);
+      else if (Number.isFinite(step.duration)) nextStepTimer = setTimeout(runNextStep, step.duration);
     } catch (error) {
-      retryAfter(error);
+      logAndRetry(error);
     }
   }
 
   async function run(step: Step): Promise<void> {
-    current = step;
+    runningStep = step;
     const begun = now();
     try {
       const result = await perform(step);
       agenda.applyResult(step, result, now() - begun);
       options.onResult?.(result);
     } catch (error) {
+      // Because of this result, a generation that threw is due again.
       agenda.applyResult(step, { kind: 'outdated' }, now() - begun);
-      return retryAfter(error);
+      return logAndRetry(error);
     } finally {
-      current = undefined;
+      runningStep = undefined;
     }
     runNextStep();
   }
@@ -244,8 +245,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     return step.kind === 'replacement' ? replace(service, step.count) : probe(service);
   }
 
-  function retryAfter(error: unknown): void {
+  function logAndRetry(error: unknown): void {
     log.error('supervisor-step-failed', { error: String(error) });
-    if (!stopping.signal.aborted) timer = setTimeout(runNextStep, STEP_RETRY_DELAY);
+    if (!stopping.signal.aborted) nextStepTimer = setTimeout(runNextStep, STEP_RETRY_DELAY);
   }
 }

@@ -14,13 +14,14 @@ export interface DrainOptions {
    * connections that are not accepted yet. `acceptFor` is null when other workers accept.
    */
   readonly acceptFor: number | null;
-  /** Called when no connection is left, or the time is over. */
+  /** Called when no connection and no work is left, or the time is over. */
   readonly onDrained: () => void;
 }
 
 /**
- * Milliseconds before idle connections are closed. A request may be on its way on a connection that looks idle. A
- * client that sends a request in this time gets an answer with `Connection: close`, so no request is lost.
+ * Milliseconds after the end of accepting until idle connections are closed. A request can be on its way on a
+ * connection that looks idle. A client that sends a request in this time gets an answer with `Connection: close`, so no
+ * request is lost.
  */
 const IDLE_GRACE = 1500;
 /** Milliseconds between two checks of the connections. */
@@ -39,14 +40,14 @@ export function drain(
   const startedAt = performance.now();
   let stoppedAt: number | undefined;
   // The port is closed first. A client that got `Connection: close` before that would reconnect to this worker.
-  const stop = () => {
-    // The close() of http.Server would also cut idle connections, on which a request may be on its way.
+  const stopAccepting = () => {
+    // The close() of http.Server would also cut idle connections, on which a request can be on its way.
     if (server.listening) stopListening(server);
     setDraining();
     stoppedAt = performance.now();
   };
-  if (acceptFor === null) stop();
-  else setTimeout(() => whenQuiet(server, stop), Math.min(acceptFor, timeout / 2));
+  if (acceptFor === null) stopAccepting();
+  else setTimeout(() => whenQuiet(server, stopAccepting), Math.min(acceptFor, timeout / 2));
   const sweep = setInterval(() => {
     const now = performance.now();
     const isLate = now - startedAt >= timeout;

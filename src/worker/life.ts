@@ -34,15 +34,12 @@ export interface WorkerOptions {
   readonly createParts: (events: WorkerPartsEvents) => RunningParts | Promise<RunningParts>;
   /** Does the work that does not need the folder, such as registering the TypeScript loader. */
   readonly prepare?: () => void | Promise<void>;
-  /** Called with the certificate before the worker listens, and whenever it changes. */
+  /** Called with the certificate and the keys for HTTPS, before the worker listens and whenever they change. */
   readonly onSecure?: (state: SecureState) => void;
   readonly log: Log;
   /** Writes the log lines that are still buffered. Called before the process ends. */
   readonly flush: () => void;
-  /**
-   * Milliseconds to drain when the connection to the supervisor breaks. In any other case, the `drain` message contains
-   * the time.
-   */
+  /** Milliseconds to drain when the supervisor is gone. Otherwise the message `drain` contains the time. */
   readonly drainTimeout: number;
 }
 
@@ -82,7 +79,7 @@ export async function runWorker({
     if (++faults <= MAX_FAULTS_LOGGED) {
       const described = describeError(error);
       const ids = parts?.app.currentRequestIds();
-      log.error('uncaught-exception', { ...ids, origin, ...placeIn(described.stack), ...described });
+      log.error('uncaught-exception', { ...ids, origin, ...authorsLineIn(described.stack), ...described });
     }
     send({ kind: 'faulty' });
     parts?.app.failCurrentRequest(error);
@@ -144,8 +141,8 @@ export async function runWorker({
   }
 
   function importGroup(group: string): void {
-    // A successful import has already sent `imported`, and a failed one has been logged. The reply is sent in each
-    // case. So the supervisor also gets it when the worker has the group already, or when the file has vanished.
+    // An import that took place has already sent `imported`. The reply is sent in each case, so the supervisor also
+    // gets an answer when the worker has the group already, or when the file has vanished.
     const reply = () => send({ kind: 'import-finished', group });
     let imported: unknown;
     try {
@@ -230,9 +227,7 @@ export async function runWorker({
   }
 }
 
-/**
- * Maximum number of connections that wait in the kernel while all workers are busy. The kernel may lower this number.
- */
+/** Maximum connections that wait in the kernel while all workers are busy. The kernel can lower this number. */
 const BACKLOG = 4096;
 
 function send(message: FromWorker, onSent: () => void = () => {}): void {
@@ -240,11 +235,8 @@ function send(message: FromWorker, onSent: () => void = () => {}): void {
   process.send?.(seal(message), undefined, {}, () => onSent());
 }
 
-/**
- * Finds the author's line in a stack. An exception in a timer belongs to no request, so the log can name only this
- * line.
- */
-function placeIn(stack: unknown): { at?: string } {
+/** Finds the author's line in a stack. An exception in a timer belongs to no request, so only this line helps. */
+function authorsLineIn(stack: unknown): { at?: string } {
   const frame = typeof stack === 'string' ? authorsFrame(stack) : undefined;
   return frame === undefined ? {} : { at: `${frame.file}:${frame.line}` };
 }

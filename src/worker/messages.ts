@@ -1,7 +1,7 @@
 // The messages between the supervisor and its workers over the IPC channel: one union for each direction. A controller
-// may send its own messages over the same channel. So these are in an envelope with the key `gatefold`.
+// can send its own messages over the same channel, so the messages of this file are in an envelope: `{gatefold: …}`.
 // A generation is a set of workers that have loaded the same state of the folder. A new group is one that was added
-// while workers serve.
+// while workers serve. A token pays for one request of a caller with a rate limit.
 
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
@@ -22,7 +22,7 @@ export type ToWorker =
     }
   /** Import this new group, which another worker has imported. All workers must serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
-  /** Answer the requests for this new group now: every worker has tried to import it. */
+  /** Answer the requests for this new group now: every worker has imported it, has failed to, or takes too long. */
   | { readonly kind: 'shared'; readonly group: string }
   /** Do not import this file until it changes, because another worker ended while importing it. */
   | { readonly kind: 'skip'; readonly file: string; readonly reason: string }
@@ -61,8 +61,8 @@ export type FromWorker =
   /** Files that an operation imported when it was called, after the load. */
   | { readonly kind: 'files-read'; readonly files: readonly LoadedFile[] }
   /**
-   * The reply to `import`, sent in every case. After `imported`, the supervisor ignores the reply. Otherwise the reply
-   * ends the supervisor's wait: the worker had the group already, or the file vanished.
+   * The reply to `import`, sent in every case. After `imported`, the supervisor ignores the reply. Without `imported`
+   * (the worker had the group already, or the file vanished), the reply ends the supervisor's wait.
    */
   | { readonly kind: 'import-finished'; readonly group: string }
   /** Something was thrown outside of any request, and has been logged. */

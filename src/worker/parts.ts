@@ -19,13 +19,13 @@ import { createRateLimiter, type RateLimiter, type Spending } from '../limits/ra
 import { readDocsPage } from '../own-files.ts';
 
 export interface WorkerPartsEvents {
-  /** Called before a group is imported that was added while the worker serves. */
+  /** Called before the import of a group that was added while the worker serves. */
   readonly onImporting: (file: string) => void;
   /** Called after such an import. The requests for the group wait for the returned promise. */
   readonly onImported: (load: GroupLoad) => void | Promise<void>;
-  /** Called for each file that an import reads. The import may be part of a load, or of an operation that is called. */
+  /** Called for each file that is imported, by the load of the folder or by a call of an operation. */
   readonly onFile: (file: LoadedFile) => void;
-  /** Called with the tokens that callers have spent. `onSpent` is undefined when this process is the only one. */
+  /** Called with the use of rate limits by callers. `onSpent` is undefined when this process is the only one. */
   readonly onSpent: (spendings: readonly Spending[]) => void;
 }
 

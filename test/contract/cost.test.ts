@@ -27,11 +27,11 @@ function problemsOf(source: string): (data: unknown) => readonly Problem[] {
   );
   const check = createRequestCheck({
     data,
-    optional: false,
+    dataIsOptional: false,
     query: undefined,
     path: undefined,
     compilers: createCompilers(writer.defs),
-    given: {},
+    librarySchemas: {},
   });
   return (value) =>
     (check?.({ data: value, query: undefined, path: undefined }, 'body', 'POST') ?? []) as readonly Problem[];
@@ -227,11 +227,11 @@ describe('a request that is made to be expensive', () => {
     );
     const check = createRequestCheck({
       data,
-      optional: false,
+      dataIsOptional: false,
       query: undefined,
       path: undefined,
       compilers: createCompilers(writer.defs),
-      given: {},
+      librarySchemas: {},
     });
     return (value) => {
       const parts = { data: value, query: undefined, path: undefined };

@@ -409,7 +409,7 @@ for (const kind of Object.keys(ROWS)) {
         if (isRefused) assert.match(at ?? '', /Controller\.m?[jt]s:\d+$/);
         // The commands and the start report this reason.
         if (expected === 'unchecked')
-          assert.match(group?.contract.operations.get('created')?.unchecked ?? '', /^(?:its|it|static) /);
+          assert.match(group?.contract.operations.get('created')?.uncheckedReason ?? '', /^(?:its|it|static) /);
       });
     }
   });

@@ -9,7 +9,7 @@ import { createParams } from '../../src/controller/create-params.ts';
 import { createGroups, type Groups } from '../../src/groups/registry.ts';
 
 const SOURCE = `
-import type { Reply } from 'gatefold';
+import type { EventStream, Reply } from 'gatefold';
 class Answer {
   status: number;
   body: unknown;
@@ -35,6 +35,7 @@ export default class UserController {
   done(): User { return true as never; }
   gone(): Reply<204, User> | Reply<201, number> { return undefined as never; }
   untyped() { return 1; }
+  news(): EventStream<{ a: string }> | EventStream<{ b: number }> { return undefined as never; }
 }`;
 
 const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
@@ -60,6 +61,17 @@ async function call(from: Groups, name: string): Promise<unknown> {
   const operation = (await from.find('user'))?.operations.get(name);
   return operation?.method.call(operation.controller, {}, PARAMS);
 }
+
+test('a union of event streams is a stream whose events are of any of the types', async () => {
+  const [result, ...others] = (await groups.find('user'))?.contract.operations.get('news')?.results ?? [];
+  assert.deepEqual(others, []);
+  assert.equal(result?.body, 'events');
+  const types = (result?.returned?.anyOf ?? []) as { required: string[] }[];
+  assert.deepEqual(
+    types.map(({ required }) => required),
+    [['a'], ['b']],
+  );
+});
 
 describe('a result is told of when it is not what its type says', () => {
   const rows: [name: string, expected: unknown[]][] = [

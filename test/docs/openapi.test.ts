@@ -18,14 +18,14 @@ const METHODS = [() => {}, (_: unknown) => {}, (_: unknown, __: unknown) => {}];
 const EMPTY = {
   summary: undefined,
   description: undefined,
-  optional: false,
+  dataIsOptional: false,
   deprecated: false,
   data: undefined,
   query: undefined,
   path: undefined,
   user: undefined,
 };
-const NOTHING = { ...EMPTY, unchecked: undefined, undocumented: undefined, at: undefined };
+const NOTHING = { ...EMPTY, uncheckedReason: undefined, undocumented: undefined, at: undefined };
 const ANY = [{ status: 200, body: 'json', schema: undefined }] as const;
 
 function group(name: string, rows: readonly Row[], defs: Record<string, Schema> = {}): DocumentedGroup {
@@ -167,7 +167,7 @@ describe('of its request it says', () => {
     assert.equal(only({ name: 'created', data: { type: 'object', properties: {} } }).requestBody?.required, false);
   });
   test('a body of any kind where the data is not checked, none where there is no parameter', () => {
-    assert.deepEqual(only({ name: 'created', unchecked: 'it has no annotation' }).requestBody?.content, {
+    assert.deepEqual(only({ name: 'created', uncheckedReason: 'it has no annotation' }).requestBody?.content, {
       'application/json': { schema: {} },
     });
     assert.equal(only({ name: 'created', takes: 0 }).requestBody, undefined);

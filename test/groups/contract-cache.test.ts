@@ -164,7 +164,7 @@ export default class { created(data: { m: number }) {} }`,
     const reader = createReader(createModuleLoader(), store);
     const path = join(dir, 'XController.ts');
     const read = (exportName: string, className: string) => {
-      const operation = { name: 'created', method() {}, depth: 0, pathNames: undefined, given: {} };
+      const operation = { name: 'created', method() {}, depth: 0, pathNames: undefined, settings: {} };
       const source = reader.group({ path, group: 'X', exportName, classNames: [className] });
       return Object.keys(source.contract([operation]).contract.operations.get('created')?.data?.properties as object);
     };

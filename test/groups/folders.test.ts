@@ -299,7 +299,7 @@ test('the watch of the supervisor sees an edit and a removal in a folder', async
     const snapshot = watch.takeSnapshot();
     const loads = await loadAll(groups);
     assert.ok(snapshot !== undefined);
-    watch.endAttempt({ before: snapshot, begunAt: Date.now(), groups: loads, files: groups.closure(), broken: false });
+    watch.endAttempt({ snapshot, begunAt: Date.now(), groups: loads, files: groups.closure(), broken: false });
     watch.start();
     t.after(() => watch.stop());
     change(dir);
@@ -319,7 +319,7 @@ test('a change in a folder counts as long as the service file says that folders 
     const before = look();
     const groups = createGroups({ dir, log });
     const loads = await loadAll(groups);
-    baseline.replace({ before, begunAt: 0, groups: loads, files: groups.closure(), broken: false });
+    baseline.replace({ snapshot: before, begunAt: 0, groups: loads, files: groups.closure(), broken: false });
     assert.equal(baseline.differenceFrom(look()), undefined);
     write(dir, 'v2/OrderController.mjs', `${group('index')}\n// edited`);
     assert.equal(baseline.differenceFrom(look()), difference && `file:${join(realpathSync(dir), difference)}`);

@@ -41,7 +41,7 @@ describe('a controller whose file is another one when its import ends', () => {
       if (NODE_TELLS) assert.deepEqual([...(group?.operations.keys() ?? [])], ['created', 'index']);
       if (NODE_TELLS || name !== 'without types')
         assert.equal(group?.operations.get('created')?.check === undefined, group === undefined);
-      else assert.equal(group?.contract.operations.get('created')?.unchecked, 'it has no annotation');
+      else assert.equal(group?.contract.operations.get('created')?.uncheckedReason, 'it has no annotation');
     });
   }
 });

@@ -6,7 +6,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { fingerprint } from '../../src/base/fingerprint.ts';
 import { createLog } from '../../src/base/log.ts';
 import { createFolderEvents } from '../../src/supervisor/folder/events.ts';
-import { placesOf, takeOutline } from '../../src/supervisor/folder/outline.ts';
+import { outlinePathsOf, takeOutline } from '../../src/supervisor/folder/outline.ts';
 import { takeSnapshot } from '../../src/supervisor/folder/snapshot.ts';
 import { createFolderWatch } from '../../src/supervisor/folder/watch.ts';
 import { createFolder, write } from '../support/folder.ts';
@@ -90,7 +90,7 @@ describe('takeOutline', () => {
         'deep',
       );
       const wanted = join(dir, '../wanted.js');
-      const places = placesOf(takeSnapshot({ dir, paths: [wanted], wholeTree: true }) ?? new Map());
+      const places = outlinePathsOf(takeSnapshot({ dir, paths: [wanted], wholeTree: true }) ?? new Map());
       const before = takeOutline(dir, places);
       change(dir);
       assert.equal(takeOutline(dir, places).text !== before.text, isSeen);
@@ -139,7 +139,7 @@ describe('createFolderWatch with events', { skip }, () => {
     }));
     const before = watch.takeSnapshot() ?? new Map();
     watch.endAttempt({
-      before,
+      snapshot: before,
       begunAt: Date.now(),
       groups: [{ group: 'A', file: 'AController.js', ok: true }],
       files,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createNewGroups } from '../../src/supervisor/new-groups.ts';
-import type { WorkerProcess, WorkerState } from '../../src/supervisor/workers/worker-handle.ts';
+import type { WorkerHandle, WorkerState } from '../../src/supervisor/workers/worker-handle.ts';
 
 function create(...states: WorkerState[]) {
   const told: string[] = [];
@@ -14,7 +14,7 @@ function create(...states: WorkerState[]) {
       told.push(`${id}: import ${group}`);
       return new Promise<void>((resolve) => (answers[id] = resolve));
     };
-    return { state, send, importGroup } as unknown as WorkerProcess;
+    return { state, send, importGroup } as unknown as WorkerHandle;
   });
   return { workers, told, answer: (id: number) => answers[id]?.(), groups: createNewGroups(() => workers) };
 }
@@ -22,7 +22,7 @@ function create(...states: WorkerState[]) {
 describe('createNewGroups', () => {
   it('has every other worker import, and lets all answer when the last has said how it fared', async () => {
     const { workers, told, answer, groups } = create('serving', 'serving', 'loaded', 'draining', 'standby');
-    const [first, second] = workers as [WorkerProcess, WorkerProcess];
+    const [first, second] = workers as [WorkerHandle, WorkerHandle];
     groups.imported(first, 'New');
     assert.deepEqual(told.splice(0), ['1: import New', '2: import New']);
     groups.imported(second, 'New');
@@ -42,7 +42,7 @@ describe('createNewGroups', () => {
 
   it('waits for nobody where there is no other', async () => {
     const { workers, told, groups } = create('serving');
-    groups.imported(workers[0] as WorkerProcess, 'New');
+    groups.imported(workers[0] as WorkerHandle, 'New');
     await turn();
     assert.deepEqual(told, ['0: shared New']);
   });

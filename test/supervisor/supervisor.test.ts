@@ -355,10 +355,10 @@ describe('a worker on its way out', () => {
     const [old, , current] = service.workers as [FakeWorker, FakeWorker, FakeWorker];
     const load = { group: 'New', file: 'NewController.js', ok: true };
     service.events().imported(old, load, []);
-    service.events().filesRead(old, [{ path: '/old.js', fingerprint: '1' }]);
+    service.events().importedOnCall(old, [{ path: '/old.js', fingerprint: '1' }]);
     assert.deepEqual(service.story, []);
     service.events().imported(current, load, []);
-    service.events().filesRead(current, []);
+    service.events().importedOnCall(current, []);
     assert.deepEqual(service.story, ['watch "NewController.js"', 'watch []']);
   });
 });

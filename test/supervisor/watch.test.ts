@@ -34,7 +34,7 @@ describe('createFolderWatch', () => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1', 'lib/a.js': '1', 'lib/other.js': '1' });
     const before = watch.takeSnapshot() ?? new Map();
     watch.endAttempt({
-      before,
+      snapshot: before,
       begunAt: Date.now(),
       groups: [group('A')],
       files: [file(dir, 'AController.js'), file(dir, 'lib/a.js')],
@@ -54,7 +54,7 @@ describe('createFolderWatch', () => {
     const read = file(dir, 'AController.js');
     write(dir, 'AController.js', '22');
     watch.endAttempt({
-      before,
+      snapshot: before,
       begunAt: Date.now(),
       groups: [group('A')],
       files: [read, file(dir, 'AController.js')],
@@ -71,7 +71,7 @@ describe('createFolderWatch', () => {
     const outside = join(dir, '..', 'outside.js');
     writeFileSync(outside, '1');
     const files = [file(dir, 'AController.js'), { path: outside, fingerprint: fingerprint(outside) }];
-    watch.endAttempt({ before, begunAt: Date.now() - 1000, groups: [group('A')], files, broken: false });
+    watch.endAttempt({ snapshot: before, begunAt: Date.now() - 1000, groups: [group('A')], files, broken: false });
     watch.start();
     assert.equal(await changed(), outside);
   });
@@ -80,7 +80,7 @@ describe('createFolderWatch', () => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     const look = () => watch.takeSnapshot() ?? new Map();
     watch.endAttempt({
-      before: look(),
+      snapshot: look(),
       begunAt: Date.now(),
       groups: [group('A')],
       files: [file(dir, 'AController.js')],
@@ -93,7 +93,7 @@ describe('createFolderWatch', () => {
     write(dir, 'BController.js', '22');
     assert.equal(await change, join(dir, 'BController.js'));
     watch.endAttempt({
-      before: look(),
+      snapshot: look(),
       begunAt: Date.now(),
       groups: [group('A'), group('B', false)],
       files: [],
@@ -108,7 +108,7 @@ describe('createFolderWatch', () => {
   it('reports a file that is never stable after a second', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     watch.endAttempt({
-      before: watch.takeSnapshot() ?? new Map(),
+      snapshot: watch.takeSnapshot() ?? new Map(),
       begunAt: Date.now(),
       groups: [group('A')],
       files: [file(dir, 'AController.js')],
@@ -125,7 +125,7 @@ describe('createFolderWatch', () => {
   it('a folder that goes is logged once, and is no change; one that comes back is', async (test) => {
     const { dir, watch, lines, changed, logged, polled } = watched(test, { 'AController.js': '1' });
     const attempt = {
-      before: watch.takeSnapshot() ?? new Map(),
+      snapshot: watch.takeSnapshot() ?? new Map(),
       begunAt: Date.now(),
       groups: [group('A')],
       files: [file(dir, 'AController.js')],

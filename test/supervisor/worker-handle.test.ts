@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
-import { createWorkerProcess, type WorkerEvents } from '../../src/supervisor/workers/worker-handle.ts';
+import { createWorkerHandle, type WorkerEvents } from '../../src/supervisor/workers/worker-handle.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../src/worker/messages.ts';
 
 const ORDER = { files: ['AController.js'], skip: new Map<string, string>() };
@@ -31,9 +31,9 @@ function create() {
     gone: note('gone'),
     faulty: note('faulty'),
     imported: (_worker, { file }) => void log.push(`imported ${file}`),
-    filesRead: note('filesRead'),
+    importedOnCall: note('importedOnCall'),
   };
-  const worker = createWorkerProcess(fake as never, events, 1000);
+  const worker = createWorkerHandle(fake as never, events, 1000);
   const say = (message: FromWorker) => fake.emit('message', seal(message));
   const die = () => {
     fake.emit('disconnect');
@@ -51,7 +51,7 @@ function create() {
   return { worker, process, say, die, serve, fake, killed, sent, log };
 }
 
-describe('createWorkerProcess', () => {
+describe('createWorkerHandle', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 

@@ -9,14 +9,14 @@ import type {
   FileSelection,
   LoadOutcome,
   WorkerEvents,
-  WorkerProcess,
+  WorkerHandle,
   WorkerState,
 } from '../../src/supervisor/workers/worker-handle.ts';
 import type { ToWorker } from '../../src/worker/messages.ts';
 import { controller, createFolder } from './folder.ts';
 import { createMemoryLog } from './memory-log.ts';
 
-export interface FakeWorker extends WorkerProcess {
+export interface FakeWorker extends WorkerHandle {
   state: WorkerState;
   generation: number;
   isFaulty: boolean;

@@ -1,4 +1,4 @@
-// Compiles a JSON Schema (the part of 2020-12 that schema.ts writes) into a check. A check collects all mistakes of a
+// Compiles a JSON Schema (the part of 2020-12 that schema.ts writes) into a check. A check collects the mistakes of a
 // value. The check also converts the value:
 // - the text of a query to a number
 // - the text of a date to a Date
@@ -15,7 +15,7 @@ import { compileArray, compileObject } from './structures.ts';
 import { compileUnion } from './unions.ts';
 import { compileLiterals, compileNumber, compileString } from './values.ts';
 
-/** Keywords for the document. The check ignores them. */
+/** Keywords that only the document uses. The check ignores them. */
 const ANNOTATIONS = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
 const CHECKED_KEYWORDS = new Set(
   `type enum const minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf items
@@ -24,9 +24,8 @@ const CHECKED_KEYWORDS = new Set(
 );
 
 /**
- * Creates a compiler for schemas that refer to `defs`.
- *
- * @throws Error from `compile` when no check implements a keyword, so that a constraint is never ignored
+ * Creates a compiler for schemas that refer to `defs`. Its method `compile` throws when no check implements a keyword,
+ * so that a constraint is never ignored.
  */
 export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText: boolean): Compiler {
   const compiled = new Map<unknown, Check>();

@@ -1,6 +1,6 @@
 // Schemas of validation libraries (zod, valibot, arktype, …) that `static operations` declares. All of them have the
-// interface of https://standardschema.dev. They replace the types of the source, in the check and in the document. This
-// file does not trust any value that a library returns.
+// interface of https://standardschema.dev. Such a schema replaces a type of the source, in the check and in the
+// document. This file does not trust any value that a library returns.
 
 import type { OperationContract, Problem, ResultContract, Schema } from '../contract.ts';
 import type { Bundle } from '../schema/bundle.ts';
@@ -20,7 +20,7 @@ export interface StandardSchema {
 }
 
 /** The settings of one operation in `static operations` that replace types of its source. */
-export interface GivenSchemas {
+export interface ContractSettings {
   /** Whether the types of the request are ignored. */
   readonly unchecked?: boolean | undefined;
   readonly body?: StandardSchema | 'stream' | undefined;
@@ -30,21 +30,21 @@ export interface GivenSchemas {
   readonly summary?: string | undefined;
 }
 
-/** Replaces the parts of a contract that `static operations` declares. */
-export function withGivenSchemas(
+/** Replaces the parts of a contract that `static operations` declares instead of the source. */
+export function applySettings(
   contract: OperationContract,
-  { body, query, result, status, summary }: GivenSchemas,
+  { body, query, result, status, summary }: ContractSettings,
   bundle: Bundle,
 ): OperationContract {
   const { name } = contract;
-  const document = (schema: StandardSchema, part: 'body' | 'query' | 'result'): Schema =>
+  const documentSchema = (schema: StandardSchema, part: 'body' | 'query' | 'result'): Schema =>
     bundle(jsonSchemaOf(schema, part === 'result' ? 'output' : 'input'), `${name}_${part}`);
   const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
-  const givenResult = {
+  const firstResult = {
     ...first,
     // `status` does not replace the status of a `Reply<201, …>`.
     status: first.status === 200 ? (status ?? 200) : first.status,
-    schema: result === undefined ? first.schema : document(result, 'result'),
+    schema: result === undefined ? first.schema : documentSchema(result, 'result'),
   };
   const hasBodySchema = body !== undefined && body !== 'stream';
   const dataIsQuery = queryAsData(name, { body, query }) === 'always';
@@ -52,13 +52,13 @@ export function withGivenSchemas(
     ...contract,
     summary: summary ?? contract.summary,
     data: hasBodySchema
-      ? document(body, 'body')
+      ? documentSchema(body, 'body')
       : query !== undefined && dataIsQuery
-        ? document(query, 'query')
+        ? documentSchema(query, 'query')
         : contract.data,
-    query: query === undefined ? contract.query : document(query, 'query'),
-    unchecked: isDataGiven(name, { body, query }) ? undefined : contract.unchecked,
-    results: [givenResult, ...others],
+    query: query === undefined ? contract.query : documentSchema(query, 'query'),
+    uncheckedReason: needsNoDataType(name, { body, query }) ? undefined : contract.uncheckedReason,
+    results: [firstResult, ...others],
     undocumented: result === undefined ? contract.undocumented : undefined,
   };
 }
@@ -72,21 +72,21 @@ export function withGivenSchemas(
  */
 export type QueryAsData = 'always' | 'without a body' | 'never';
 
-export function queryAsData(name: string, { body, query }: GivenSchemas): QueryAsData {
+export function queryAsData(name: string, { body, query }: ContractSettings): QueryAsData {
   if (query === undefined || body === 'stream') return 'never';
   if (/^(?:index|deleted)$|^(?:GET|HEAD|DELETE) /.test(name)) return body === undefined ? 'always' : 'without a body';
   return body !== undefined || /^(?:created|red|patch)$|^(?:POST|PUT|PATCH) /.test(name) ? 'never' : 'without a body';
 }
 
 /** Whether `data` needs no type in the source, because it has a library's schema or is a stream. */
-export function isDataGiven(name: string, given: GivenSchemas): boolean {
-  return given.body !== undefined || queryAsData(name, given) === 'always';
+export function needsNoDataType(name: string, settings: ContractSettings): boolean {
+  return settings.body !== undefined || queryAsData(name, settings) === 'always';
 }
 
 export type Validated = { readonly value: unknown } | { readonly problems: readonly Problem[] };
 
 /**
- * Runs a library's schema.
+ * Validates a value by a library's schema.
  *
  * @throws what the library throws, and TypeError when it returns neither a value nor a list of issues
  */
@@ -114,7 +114,7 @@ function problemOf(issue: unknown, part: Problem['in']): Problem {
   return { in: part, pointer, message: typeof message === 'string' ? message : MESSAGES.invalid };
 }
 
-/** Returns the JSON Schema of a library's schema, or `{}` (any value) when the library gives none. */
+/** Returns the JSON Schema of a library's schema, or `{}` (any value) when the library makes none. */
 function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output'): Schema {
   try {
     const jsonSchema = schema['~standard'].jsonSchema?.[side]?.({ target: 'draft-2020-12' });

@@ -1,5 +1,5 @@
-// Every text that a check sends to the caller of an API, such as `must be a number`. A text follows the name of a field
-// or part, and never holds a value that the caller sent. This file does not know schemas or requests.
+// Every text that a check sends to the caller of an API, such as `must be a number`. In an error, a text comes after
+// the name of a field, or of a part of the request such as `query`. A text never contains a value that the caller sent.
 
 import { LIMITS } from '../types/limits.ts';
 
@@ -20,7 +20,7 @@ export const MESSAGES = {
   tooAmbiguous: 'is too ambiguous to be checked',
   tooLongForPattern: 'is too long for its pattern',
   patternLimit: 'exceeds the limit of pattern matching for one request',
-  /** For an issue of a library's schema that has no text. */
+  /** Used when a validation library (such as zod) reports a problem without a message. */
   invalid: 'is not valid',
   mustBe: (description: string) => `must be ${description}`,
   mustMatch: (pattern: string) => `must match ${cut(pattern)}`,
@@ -35,8 +35,8 @@ export const MESSAGES = {
   notMultiple: (step: number) => `must be a multiple of ${step}`,
 } as const;
 
-/** The description of a string with a `format`, by the name of that format. */
-export const FORMAT_NAMES: Readonly<Record<string, string>> = {
+/** Descriptions of strings with a `format`, by the name of the format. */
+export const FORMAT_DESCRIPTIONS: Readonly<Record<string, string>> = {
   email: 'an email address',
   uuid: 'a UUID',
   date: 'a date like 2026-12-31',
@@ -47,8 +47,8 @@ export const FORMAT_NAMES: Readonly<Record<string, string>> = {
   hostname: 'a host name',
 };
 
-/** The description of a value by its kind, as in `must be a string or null`. */
-export const KIND_NAMES = {
+/** Descriptions of values by their kind, as in `must be a string or null`. */
+export const KIND_DESCRIPTIONS = {
   null: 'null',
   boolean: 'true or false',
   number: 'a number',
@@ -59,11 +59,12 @@ export const KIND_NAMES = {
   file: 'a file',
 } as const;
 
+/** The most literals, or kinds of values, that a message lists. */
 const MAX_ALTERNATIVES = 10;
 /** The most characters of one literal or pattern that a message shows. */
 const MAX_LITERAL_LENGTH = 100;
 
-/** Lists the literals of an enumeration, at most ten of them: `"a" or "b"`, `one of "a", "b", "c"`. */
+/** Lists the literals of an enumeration: `"a" or "b"`, `one of "a", "b", "c"`. */
 export function listLiterals(literals: readonly unknown[]): string {
   const shown = literals.slice(0, MAX_ALTERNATIVES).map((literal) => cut(JSON.stringify(literal)));
   if (literals.length > MAX_ALTERNATIVES) return `one of ${shown.join(', ')}, … (${literals.length} in all)`;

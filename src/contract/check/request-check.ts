@@ -1,5 +1,4 @@
-// The check of an operation's requests. Its schemas are compiled when the controller loads, so a schema that does not
-// compile never reaches a request. The check reports the mistakes of path, query and body together.
+// The check of an operation's requests. The check reports the mistakes of path, query and body together.
 
 import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/limits.ts';
@@ -7,7 +6,7 @@ import { createCompiler } from './compile.ts';
 import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
 import { type Check, type Compiler, cutPointer, Run } from './run.ts';
 
-/** The parts of a request that an operation receives. A check replaces the parts that it converts. */
+/** The parts of a request that an operation receives. A check replaces each part by the converted part. */
 export interface RequestParts {
   data: unknown;
   query: unknown;
@@ -16,20 +15,23 @@ export interface RequestParts {
 
 export interface RequestSchemas {
   readonly data: Schema | undefined;
-  /** Whether a request without data is valid: `data` is then undefined. */
-  readonly optional: boolean;
+  /** Whether a request without data is valid. The operation then receives undefined. */
+  readonly dataIsOptional: boolean;
   readonly query: Schema | undefined;
   readonly path: Schema | undefined;
   readonly compilers: Compilers;
-  /** The schemas of validation libraries. Each schema replaces the source's schema of the same part. */
-  readonly given: {
+  /**
+   * The schemas of validation libraries, such as zod. Each replaces the schema that was made from the TypeScript types
+   * of the same part. `queryAsData` is explained in library.ts.
+   */
+  readonly librarySchemas: {
     readonly body?: StandardSchema | undefined;
     readonly query?: StandardSchema | undefined;
     readonly queryAsData?: QueryAsData;
   };
 }
 
-/** The compilers of a group: one for JSON values, one for the texts of a query, a path or a form. */
+/** The compilers of a controller: one for JSON values, one for the texts of a query, a path or a form. */
 export interface Compilers {
   readonly values: Compiler;
   readonly texts: Compiler;
@@ -60,46 +62,46 @@ export type RequestCheck = (parts: RequestParts, dataSource: DataSource, verb: s
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
 /** Whether `createRequestCheck` returns a check. */
-export function declaresCheck({ data, query, path, given }: RequestSchemas): boolean {
-  return [data, query, path, given.body, given.query].some((schema) => schema !== undefined);
+export function declaresCheck({ data, query, path, librarySchemas }: RequestSchemas): boolean {
+  return [data, query, path, librarySchemas.body, librarySchemas.query].some((schema) => schema !== undefined);
 }
 
 /** Creates the check of an operation. Returns undefined when the operation declares nothing to check. */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const checkTypes = createTypeCheck(schemas);
-  const { body, query, queryAsData = 'never' } = schemas.given;
+  const { body, query, queryAsData = 'never' } = schemas.librarySchemas;
   if (body === undefined && query === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
+    // Whether `data` is the query as the library's schema of the query has converted it.
     const dataIsQuery =
       queryAsData === 'always' ||
       (queryAsData !== 'never' && (dataSource === 'query' || (body === undefined && BODILESS.has(verb))));
     const problems = [...(checkTypes?.(parts, dataIsQuery ? undefined : dataSource) ?? [])];
     const convert = async (part: keyof RequestParts, validation: Validated | Promise<Validated>) => {
-      const validated = await validation;
-      if ('problems' in validated) problems.push(...validated.problems);
-      else parts[part] = validated.value;
+      const outcome = await validation;
+      if ('problems' in outcome) problems.push(...outcome.problems);
+      else parts[part] = outcome.value;
     };
-    const sent = parts.data;
+    const sentData = parts.data;
     if (query !== undefined) await convert('query', validate(query, parts.query, 'query'));
     if (dataIsQuery) parts.data = parts.query;
-    else if (body !== undefined) await convert('data', validate(body, sent, dataSource === 'query' ? 'query' : 'body'));
+    else if (body !== undefined)
+      await convert('data', validate(body, sentData, dataSource === 'query' ? 'query' : 'body'));
     return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
   };
 }
 
-/**
- * Creates the check for the types that were read from the source. A call without a `dataSource` does not check `data`.
- */
+/** Creates the check of the types from the source. A call without a `dataSource` does not check `data`. */
 function createTypeCheck({
   data,
-  optional,
+  dataIsOptional,
   query,
   path,
   compilers,
 }: RequestSchemas): ((parts: RequestParts, dataSource?: DataSource) => Problems) | undefined {
   if (data === undefined && query === undefined && path === undefined) return undefined;
-  const checkBody = data && compilers.values.compile(data);
-  const checkTexts = data && compilers.texts.compile(data);
+  const checkDataAsValues = data && compilers.values.compile(data);
+  const checkDataAsTexts = data && compilers.texts.compile(data);
   const checkQuery = query && compilers.texts.compile(query);
   const checkPath = path && compilers.texts.compile(path);
 
@@ -107,14 +109,14 @@ function createTypeCheck({
     let problems: Problem[] | undefined;
     if (checkPath !== undefined) problems = checkPart(parts, 'path', 'path', checkPath, problems);
     if (checkQuery !== undefined) problems = checkPart(parts, 'query', 'query', checkQuery, problems);
-    if (optional && dataSource === 'nothing') parts.data = undefined;
-    else if (checkBody !== undefined && (dataSource === 'body' || dataSource === 'nothing'))
-      problems = checkPart(parts, 'data', 'body', checkBody, problems);
-    else if (checkTexts !== undefined && dataSource !== undefined) {
+    if (dataIsOptional && dataSource === 'nothing') parts.data = undefined;
+    else if (checkDataAsValues !== undefined && (dataSource === 'body' || dataSource === 'nothing'))
+      problems = checkPart(parts, 'data', 'body', checkDataAsValues, problems);
+    else if (checkDataAsTexts !== undefined && dataSource !== undefined) {
       const problemsBefore = problems;
-      problems = checkPart(parts, 'data', dataSource === 'query' ? 'query' : 'body', checkTexts, problems);
-      // An empty query is treated as data that was not sent.
-      if (optional && problems !== problemsBefore && dataSource === 'query' && isEmpty(parts.data))
+      problems = checkPart(parts, 'data', dataSource === 'query' ? 'query' : 'body', checkDataAsTexts, problems);
+      // Data is optional, and an empty query that fails the check counts as no data.
+      if (dataIsOptional && problems !== problemsBefore && dataSource === 'query' && isEmpty(parts.data))
         [parts.data, problems] = [undefined, problemsBefore];
     }
     return problems?.slice(0, LIMITS.mistakes);
@@ -123,7 +125,7 @@ function createTypeCheck({
 
 const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;
 
-/** @returns `problems` itself when the part has no mistakes, else a longer list */
+/** @returns `problems` itself (the same object) when the part has no mistakes, else a longer list */
 function checkPart(
   parts: RequestParts,
   part: keyof RequestParts,

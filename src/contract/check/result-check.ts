@@ -23,14 +23,14 @@ export function createResultCheck(
   const checks = new Map<number, Check | undefined>();
   for (const { status, body, schema } of results)
     checks.set(status, body === 'json' && schema !== undefined ? compiler.compile(schema) : undefined);
-  // A result that is no `Reply` has the status of the first result contract. `static operations` may set that status.
+  // A result that is no `Reply` has the status of the first result contract, which `static operations` can set.
   const plainStatus = results[0]?.status ?? 200;
   return (result) => {
     const { status, value } = isReply(result)
       ? { status: result.status, value: result.body }
       : { status: plainStatus, value: result };
     const check = checks.get(status);
-    // For these three values the service sends its plain success, whatever the type is.
+    // For these three values the service sends its success message, whatever the type is.
     if (check === undefined || value === undefined || value === null || value === true) return undefined;
     const text = JSON.stringify(typeof value === 'object' ? value : { data: value });
     if (text === undefined) return undefined;

@@ -12,8 +12,8 @@ import { MESSAGES } from './messages.ts';
 export type Check = (value: unknown, run: Run) => unknown;
 
 /**
- * One mistake. Its pointer is built only after the mistake is found: each enclosing check puts its own key in front of
- * the pointer. A value without mistakes therefore costs no work on pointers.
+ * One mistake. Its pointer is built only after the mistake is found: each enclosing check puts its own key in front. So
+ * the check of a value without mistakes builds no pointers.
  */
 export interface Mistake {
   pointer: string;
@@ -22,15 +22,16 @@ export interface Mistake {
 
 /** The most characters of one key that a pointer shows. */
 const MAX_KEY_LENGTH = 200;
-/** The most characters of its pointer that a problem shows. */
+/** The most characters of a pointer that an error shows. */
 const MAX_POINTER_LENGTH = 1000;
 
 /** The mistakes and the counted costs of checking one part of a request. */
 export class Run {
   mistakes: Mistake[] = [];
   depth = 0;
-  /** The number of union parts that were tried. */
+  /** The number of attempts to match a part of a union. */
   tries = 0;
+  /** The estimated steps of all regular expressions. */
   patternSteps = 0;
 
   report(message: string): undefined {
@@ -38,7 +39,7 @@ export class Run {
     return undefined;
   }
 
-  /** Puts a member's key in front of the pointers of the mistakes from index `from` on. */
+  /** Puts a key in front of the pointers of all mistakes from index `from` on. */
   prefixPointers(key: string | number, from: number): undefined {
     const step = typeof key === 'number' ? `/${key}` : stepOf(key);
     for (let i = from; i < this.mistakes.length; i++) {
@@ -52,7 +53,7 @@ export class Run {
     return this.prefixPointers(key, this.mistakes.length - 1);
   }
 
-  get isFull(): boolean {
+  get hasMaxMistakes(): boolean {
     return this.mistakes.length >= LIMITS.mistakes;
   }
 }
@@ -81,10 +82,7 @@ export interface Compiler {
   readonly readsText: boolean;
 }
 
-/**
- * Follows a reference, and references to references. Returns any other schema unchanged, and `{}` when there is no
- * schema.
- */
+/** Follows a reference, and references to references. Returns any other schema unchanged, and `{}` for undefined. */
 export function resolveReference(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>): Schema {
   let target = schema ?? {};
   for (let i = 0; typeof target.$ref === 'string' && i < 100; i++)

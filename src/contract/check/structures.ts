@@ -1,4 +1,4 @@
-// Compiles the schemas of objects and lists. Their checks copy a value only when something in it changes: a field is
+// Compiles the schemas of objects and lists. The checks copy a value only when something in it changes: a field is
 // dropped, or a text is converted to a Date.
 
 import type { Fields } from '../../base/values.ts';
@@ -8,7 +8,7 @@ import { LIMITS } from '../types/limits.ts';
 import { MESSAGES } from './messages.ts';
 import type { Check, Compiler, Run } from './run.ts';
 
-/** Whether a value is an object with fields. A Blob is no such object: it is a file of a form, or a body of bytes. */
+/** Whether a value is an object with fields. A Blob is not: it is a file of a form, or a body of bytes. */
 const hasFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Blob);
 
@@ -20,28 +20,28 @@ export function compileArray(schema: Schema, { compile, readsText }: Compiler): 
   return (value, run) => {
     let list: readonly unknown[];
     if (Array.isArray(value)) list = value;
-    // When a query has a key only once, its value is a list of one entry.
+    // A query that has the key of a list only once has a plain text. The text becomes a list of one entry.
     else if (readsText && value !== undefined) list = [value];
     else return run.report(MESSAGES.notList);
     if (list.length < minItems) return run.report(MESSAGES.tooFew(minItems));
     if (list.length > maxLength) return run.report(MESSAGES.tooMany(maxLength));
-    const mistakesBefore = run.mistakes.length;
+    const mistakeCountBefore = run.mistakes.length;
     let copy: unknown[] | undefined;
     for (let i = 0; i < list.length; i++) {
       const check = i < prefixChecks.length ? prefixChecks[i] : restCheck;
       if (check === undefined) continue;
-      const ownMistakesFrom = run.mistakes.length;
+      const firstOwnMistake = run.mistakes.length;
       const item = list[i];
       const converted = check(item, run);
-      if (run.mistakes.length > ownMistakesFrom) {
-        run.prefixPointers(i, ownMistakesFrom);
-        if (run.isFull) return undefined;
+      if (run.mistakes.length > firstOwnMistake) {
+        run.prefixPointers(i, firstOwnMistake);
+        if (run.hasMaxMistakes) return undefined;
       } else if (converted !== item) {
         copy ??= list.slice();
         copy[i] = converted;
       }
     }
-    if (uniqueItems && run.mistakes.length === mistakesBefore) reportDuplicates(copy ?? list, run);
+    if (uniqueItems && run.mistakes.length === mistakeCountBefore) reportDuplicates(copy ?? list, run);
     return copy ?? list;
   };
 }
@@ -52,10 +52,7 @@ function reportDuplicates(list: readonly unknown[], run: Run): void {
   else if (new Set(keys).size < list.length) run.report(MESSAGES.duplicate);
 }
 
-/**
- * Writes equal values as the same text, whatever the order of their fields. Returns undefined when the value is nested
- * too deep.
- */
+/** Writes equal values as the same text, in any order of fields. Returns undefined for a value nested too deep. */
 function canonicalText(value: unknown, depth: number): string | undefined {
   if (typeof value !== 'object' || value === null || value instanceof Date) return ` ${JSON.stringify(value)}`;
   if (depth > LIMITS.depth) return undefined;
@@ -70,9 +67,9 @@ function canonicalText(value: unknown, depth: number): string | undefined {
 
 export function compileObject(schema: Schema, { compile, readsText }: Compiler): Check {
   const { properties, additionalProperties, patternProperties } = schema;
-  // schema.ts writes one pattern only: an index by number, `{ [id: number]: T }`.
-  const [byNumber] = Object.values(patternProperties ?? {});
-  const othersSchema = byNumber ?? additionalProperties;
+  // schema.ts writes `patternProperties` only for an index signature by number, `{ [id: number]: T }`.
+  const [numberIndexSchema] = Object.values(patternProperties ?? {});
+  const othersSchema = numberIndexSchema ?? additionalProperties;
   const names = Object.keys(properties ?? {});
   const checks = Object.values(properties ?? {}).map(compile);
   const required = new Set(schema.required);
@@ -87,7 +84,7 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
 
   return (fields, run) => {
     if (!hasFields(fields)) return run.report(MESSAGES.notObject);
-    const mistakesBefore = run.mistakes.length;
+    const mistakeCountBefore = run.mistakes.length;
     // Nearly every field that comes from text is converted, so such an object is copied from the start. Its fields are
     // not counted here, because the parser of the query or the form has already limited their number.
     const copy: Record<string, unknown> | undefined = alwaysCopies ? Object.create(null) : undefined;
@@ -102,9 +99,9 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
         continue;
       }
       presentCount++;
-      const ownMistakesFrom = run.mistakes.length;
+      const firstOwnMistake = run.mistakes.length;
       const converted = (checks[i] as Check)(field, run);
-      if (run.mistakes.length > ownMistakesFrom) run.prefixPointers(name, ownMistakesFrom);
+      if (run.mistakes.length > firstOwnMistake) run.prefixPointers(name, firstOwnMistake);
       else if (copy !== undefined) copy[name] = converted;
       else if (converted !== field) {
         changed ??= [];
@@ -115,12 +112,13 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
     let sentCount = 0;
     for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(MESSAGES.tooManyFields);
     if (sentCount === presentCount && changed === undefined) return fields;
-    if (sentCount > presentCount && otherCheck !== undefined) return checkOthers(fields, changed, run, mistakesBefore);
+    if (sentCount > presentCount && otherCheck !== undefined)
+      return checkOthers(fields, changed, run, mistakeCountBefore);
     if (sentCount > presentCount && keepsOthers && changed === undefined) return fields;
-    return run.mistakes.length > mistakesBefore ? undefined : copyFields(fields, changed, keepsOthers);
+    return run.mistakes.length > mistakeCountBefore ? undefined : copyFields(fields, changed, keepsOthers);
   };
 
-  /** Copies the declared fields. With `includesOthers` the copy also has the other fields, as they were sent. */
+  /** Copies the declared fields. With `includesOthers`, also copies the other fields as they were sent. */
   function copyFields(
     fields: Fields,
     changed: readonly unknown[] | undefined,
@@ -143,25 +141,25 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
     fields: Fields,
     changed: readonly unknown[] | undefined,
     run: Run,
-    mistakesBefore: number,
+    mistakeCountBefore: number,
   ): unknown {
     const copy = copyFields(fields, changed, false);
     let differs = changed !== undefined;
     for (const name of Object.keys(fields)) {
       if (declared.has(name)) continue;
-      if (byNumber !== undefined && !isNumberName(name)) {
+      if (numberIndexSchema !== undefined && !isNumberName(name)) {
         differs = true;
         continue;
       }
-      const ownMistakesFrom = run.mistakes.length;
+      const firstOwnMistake = run.mistakes.length;
       const converted = (otherCheck as Check)(fields[name], run);
-      if (run.mistakes.length > ownMistakesFrom) {
-        run.prefixPointers(name, ownMistakesFrom);
-        if (run.isFull) return undefined;
+      if (run.mistakes.length > firstOwnMistake) {
+        run.prefixPointers(name, firstOwnMistake);
+        if (run.hasMaxMistakes) return undefined;
       } else setField(copy, name, converted);
       differs ||= converted !== fields[name];
     }
-    return run.mistakes.length > mistakesBefore ? undefined : differs ? copy : fields;
+    return run.mistakes.length > mistakeCountBefore ? undefined : differs ? copy : fields;
   }
 }
 
@@ -170,7 +168,7 @@ function emptyLike(fields: Fields): Record<string, unknown> {
   return Object.getPrototypeOf(fields) === null ? Object.setPrototypeOf({}, null) : {};
 }
 
-/** Sets a field with any name. A plain assignment to `__proto__` would set the prototype of an object that has one. */
+/** Sets a field with any name. An assignment to `__proto__` would replace the prototype of an object that has one. */
 function setField(target: Record<string, unknown>, name: string, value: unknown): void {
   if (name === '__proto__')
     Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });

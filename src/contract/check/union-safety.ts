@@ -1,6 +1,6 @@
-// Finds recursive unions whose check has to try every part, because no field distinguishes the parts. On each level of
-// a value all parts would be tried again, so the time would grow exponentially with the depth. Such a controller is
-// refused.
+// Finds recursive unions whose check has to try every part, because no field distinguishes the parts. At each depth of
+// a value, all parts would be tried again, so the time would grow exponentially with the depth. A controller with such
+// a union is refused.
 
 import type { Schema } from '../contract.ts';
 import { resolveReference } from './run.ts';
@@ -19,10 +19,7 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
   }
   return undefined;
 
-  /**
-   * Returns what to write instead of a union that is ambiguous and contains itself. Returns undefined when the union is
-   * safe.
-   */
+  /** Returns what to write instead of a union that is ambiguous and contains itself; undefined for a safe union. */
   function cureOf(union: Schema): string | undefined {
     const parts = flattenParts(union.anyOf ?? [], resolver);
     const objects = parts.filter((part) => kindsOf(part, resolver).has('object'));
@@ -35,7 +32,7 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
       : undefined;
   }
 
-  /** The schemas themselves, and all schemas inside of them and of those that they refer to. */
+  /** Returns the schemas, all schemas inside of them, and all schemas that these refer to. */
   function reachableFrom(from: readonly Schema[]): ReadonlySet<Schema> {
     const reached = new Set<Schema>();
     const stack = [...from];

@@ -1,14 +1,14 @@
 // Compiles unions. The check of a union finds the part for a value in up to three steps:
 // 1. The kind of the value (string, list, object) selects the parts that accept this kind.
-// 2. Among objects, the value of the tag selects the part. A tag is a required field whose literals differ in every
-//    part.
+// 2. Among objects, the value of the tag selects the part. A tag is a field that every part requires, with a different
+//    literal in each part (`kind: 'a'`, `kind: 'b'`).
 // 3. When several parts remain, the check tries each of them.
 // union-safety.ts refuses a recursive union that would need step 3.
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE, IS_FILE } from '../schema/schema.ts';
 import { LIMITS } from '../types/limits.ts';
-import { FORMAT_NAMES, joinAlternatives, KIND_NAMES, listLiterals, MESSAGES } from './messages.ts';
+import { FORMAT_DESCRIPTIONS, joinAlternatives, KIND_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
 import type { Check, Compiler, Mistake, Run } from './run.ts';
 
 interface Part {
@@ -64,11 +64,11 @@ export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>): Re
   if (type === undefined) return new Set(target.not === undefined ? KINDS : []);
   const stringKind: Kind = Object.hasOwn(target, IS_FILE) ? 'file' : 'string';
   return new Set(
-    [type].flat().map((one) => (one === 'integer' ? 'number' : one === 'string' ? stringKind : (one as Kind))),
+    [type].flat().map((name) => (name === 'integer' ? 'number' : name === 'string' ? stringKind : (name as Kind))),
   );
 }
 
-/** Compiles a union for a text of a query or form. Numbers and literals are tried first, then strings, then lists. */
+/** Compiles a union for a text of a query, a path or a form. Tries numbers and literals, then strings, then lists. */
 function compileText(parts: readonly Part[], compiler: Compiler, message: string): Check {
   const rank = ({ schema }: Part): number => {
     const kinds = kindsOf(schema, compiler);
@@ -90,12 +90,12 @@ function compileObjects(parts: readonly Part[], compiler: Compiler, message: str
     for (const value of tagValuesOf(schema, tag, compiler) ?? []) byTagValue.set(value, check);
   const wrongTag = MESSAGES.mustBe(listLiterals([...byTagValue.keys()]));
   return (value, run) => {
-    const sent = (value as Record<string, unknown>)[tag];
+    const tagValue = (value as Record<string, unknown>)[tag];
     const check =
-      byTagValue.get(sent) ??
-      (compiler.readsText && typeof sent === 'string' ? findByText(byTagValue, sent) : undefined);
+      byTagValue.get(tagValue) ??
+      (compiler.readsText && typeof tagValue === 'string' ? findByText(byTagValue, tagValue) : undefined);
     if (check !== undefined) return check(value, run);
-    if (sent === undefined) return run.reportMissing(tag);
+    if (tagValue === undefined) return run.reportMissing(tag);
     const from = run.mistakes.length;
     run.report(wrongTag);
     return run.prefixPointers(tag, from);
@@ -120,9 +120,7 @@ export function findTag(parts: readonly Schema[], compiler: Pick<Compiler, 'reso
   });
 }
 
-/**
- * Returns the literals of a part's required field. Returns undefined when the field is optional or has another type.
- */
+/** Returns the literals of a part's field, or undefined when the field is optional or has another type. */
 function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resolve'>): readonly unknown[] | undefined {
   const { required, properties } = compiler.resolve(part);
   if (!required?.includes(name) || properties === undefined) return undefined;
@@ -131,8 +129,8 @@ function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resol
 }
 
 /**
- * Compiles a check that tries every part. A single part is not tried: its own check is returned, so that the check's
- * own mistakes are reported.
+ * Compiles a check that tries every part. For a single part, the check of that part is returned, so that its mistakes
+ * are reported.
  */
 function compileTrial(parts: readonly Part[], message: string): Check {
   const [only] = parts;
@@ -140,30 +138,30 @@ function compileTrial(parts: readonly Part[], message: string): Check {
   return (value, run) => {
     let result: unknown;
     let fits = false;
-    let inexact: unknown;
+    let inexactNumber: unknown;
     for (const { check } of parts) {
       if (++run.tries > LIMITS.tries) return run.report(MESSAGES.tooAmbiguous);
       const converted = tryPart(check, value, run);
       if (converted === FAILED) continue;
       // As a number, `007` would lose its zeros. So the number is used only if no part accepts the text as a string.
       if (typeof converted === 'number' && typeof value === 'string' && String(converted) !== value) {
-        inexact ??= converted;
+        inexactNumber ??= converted;
         continue;
       }
-      if (inexact !== undefined && converted !== value) continue;
+      if (inexactNumber !== undefined && converted !== value) continue;
       // Each part drops the fields that it does not declare, so the results are merged: `{ a } | { a, b }` must keep
       // `b`.
       result = fits ? merge(result, converted) : converted;
       fits = true;
       if (typeof value !== 'object' || value === null) break;
     }
-    return fits ? result : (inexact ?? run.report(message));
+    return fits ? result : (inexactNumber ?? run.report(message));
   };
 }
 
 const FAILED = Symbol('failed');
 
-/** Runs a check and discards its mistakes. Returns FAILED when there was a mistake. */
+/** Runs the check of a part. When the check reports mistakes, discards them and returns FAILED. */
 function tryPart(check: Check, value: unknown, run: Run): unknown {
   const mistakesBefore: Mistake[] = run.mistakes;
   run.mistakes = [];
@@ -190,8 +188,8 @@ function isStructure(value: unknown): value is Record<string, unknown> {
 }
 
 function describeKind(kind: Kind, { type, [IS_DATE]: isDate }: Schema): string {
-  if (kind === 'string' && isDate) return FORMAT_NAMES['date-time'] as string;
-  return KIND_NAMES[kind === 'number' && type === 'integer' ? 'integer' : kind];
+  if (kind === 'string' && isDate) return FORMAT_DESCRIPTIONS['date-time'] as string;
+  return KIND_DESCRIPTIONS[kind === 'number' && type === 'integer' ? 'integer' : kind];
 }
 
 /** Describes the parts of a union in words, such as `a string or null`. Literals are listed by their values. */

@@ -5,7 +5,7 @@ import { IS_DATE } from '../schema/schema.ts';
 import { FORMATS } from '../types/formats.ts';
 import { LIMITS } from '../types/limits.ts';
 import { stepsOf, type Ways, waysOf } from '../types/pattern.ts';
-import { FORMAT_NAMES, listLiterals, MESSAGES } from './messages.ts';
+import { FORMAT_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
 import type { Check } from './run.ts';
 
 const DECIMAL = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
@@ -33,36 +33,37 @@ export function compileString(schema: Schema): Check {
   const matchPattern = schema.pattern === undefined ? undefined : compilePattern(schema.pattern);
   if (minLength === undefined && maxLength === undefined && matchPattern === undefined && matchesFormat === undefined)
     return checkString;
-  const notString = becomesDate ? MESSAGES.mustBe(FORMAT_NAMES['date-time'] as string) : MESSAGES.notString;
+  const notString = becomesDate ? MESSAGES.mustBe(FORMAT_DESCRIPTIONS['date-time'] as string) : MESSAGES.notString;
   return (value, run) => {
     if (typeof value !== 'string') return run.report(notString);
-    // Counting characters takes time, and `length` (in UTF-16 units) is never less than the number of characters. So
-    // characters are counted only when `length` does not decide.
+    // Characters are counted only when `length` does not decide, because counting takes time. `length` (in UTF-16
+    // units) is never less than the number of characters.
     if (maxLength !== undefined && value.length > maxLength && countCharacters(value) > maxLength)
       return run.report(MESSAGES.tooLong(maxLength));
     if (minLength !== undefined && (value.length < minLength || (minLength > 1 && countCharacters(value) < minLength)))
       return run.report(minLength === 1 ? MESSAGES.empty : MESSAGES.tooShort(minLength));
     if (matchesFormat !== undefined && !matchesFormat(value))
-      return run.report(MESSAGES.mustBe(FORMAT_NAMES[format as string] as string));
+      return run.report(MESSAGES.mustBe(FORMAT_DESCRIPTIONS[format as string] as string));
     if (matchPattern !== undefined && matchPattern(value, run) === undefined) return undefined;
     return becomesDate ? new Date(value) : value;
   };
 }
 
 /**
- * Compiles a pattern. With backtracking, the time may grow with a power of the text's length. The pattern therefore
- * runs after all other checks, and its estimated steps count against the limit of the request.
+ * Compiles a pattern. With backtracking, its time can grow with a power of the text's length. The pattern therefore
+ * runs after all other checks of the text, and its estimated steps count against a limit for each checked part of a
+ * request.
  */
 function compilePattern(source: string): Check {
   const regExp = new RegExp(source, 'u');
-  let ways: Ways | undefined;
+  let backtrackingWays: Ways | undefined;
   const message = MESSAGES.mustMatch(source);
   return (value, run) => {
     const text = value as string;
-    // `waysOf` throws for a pattern that may take exponentially long. A controller with such a pattern does not load.
-    ways ??= waysOf(source);
-    if (ways.length > 0) {
-      const steps = stepsOf(ways, text.length);
+    // `waysOf` cannot throw here. A controller with a pattern that can take exponentially long does not load.
+    backtrackingWays ??= waysOf(source);
+    if (backtrackingWays.length > 0) {
+      const steps = stepsOf(backtrackingWays, text.length);
       run.patternSteps += steps;
       if (steps > LIMITS.patternSteps) return run.report(MESSAGES.tooLongForPattern);
       if (run.patternSteps > LIMITS.patternSteps) return run.report(MESSAGES.patternLimit);
@@ -96,7 +97,7 @@ export function compileNumber(schema: Schema, readsText: boolean): Check {
 
 /** Parses a JSON number, and also the forms `.5`, `5.` and `07`. Returns undefined when the text is not a number. */
 function parseNumber(text: string): number | undefined {
-  // The fast way: nearly all numbers in a query have up to nine digits and nothing else.
+  // The fast path: nearly all numbers in a query have up to nine digits and nothing else.
   let value = 0;
   let i = 0;
   for (; i < text.length && i < 9; i++) {
@@ -108,10 +109,7 @@ function parseNumber(text: string): number | undefined {
   return text.length <= 50 && DECIMAL.test(text) ? Number(text) : undefined;
 }
 
-/**
- * Whether a number is a multiple of another one. The function compares decimal digits, because `0.3 / 0.1` is not 3 in
- * JavaScript.
- */
+/** Whether a number is a multiple of `step`. Compares decimal digits, because `0.3 / 0.1` is not 3 in JavaScript. */
 function isMultiple(value: number, step: number): boolean {
   if (Number.isSafeInteger(value) && Number.isSafeInteger(step)) return value % step === 0;
   const [digits, exponent] = decimalOf(value);

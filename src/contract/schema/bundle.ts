@@ -1,12 +1,12 @@
-// The JSON Schema of a library may have definitions, and references into itself. This file moves the definitions into
-// the definitions of the group, under names that are free there. When two schemas have the same definition under the
-// same name, they share one. The file knows JSON Schema, and does not know operations.
+// The JSON Schema that a validation library (such as zod) makes can have definitions, and references to these. This
+// file moves the definitions to the definitions of the group, under names that are free there. Two schemas that have
+// the same definition under the same name share one definition.
 import { isObject } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 import type { SchemaWriter } from './schema.ts';
 
 /**
- * Moves the definitions of a schema, and returns the schema with its references changed.
+ * Moves the definitions of a schema to the group, and returns the schema with the new references.
  *
  * @param label the name for a definition that has no name, such as `created_body`
  */
@@ -16,12 +16,12 @@ export type Bundle = (schema: Schema, label: string) => Schema;
 const SCHEMA_MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
 /** Keywords whose value is data and not a schema. The value may contain any key. */
 const DATA_KEYWORDS = new Set(['const', 'enum', 'default', 'example', 'examples']);
-/** Keywords that are dropped. Some only resolve references; the others hold the definitions, which are moved. */
+/** Keywords that are removed: they only resolve references, or hold the definitions, which are moved. */
 const DROPPED = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$defs', 'definitions']);
 const REF = /"\$ref":("(?:[^"\\]|\\.)*")/g;
 
 export function createBundle({ reserve, define }: Pick<SchemaWriter, 'reserve' | 'define'>): Bundle {
-  const namesByMeaning = new Map<string, string>();
+  const namesByFullText = new Map<string, string>();
 
   return (root, label) => {
     const namesByPointer = new Map<string, string | undefined>();
@@ -46,12 +46,12 @@ export function createBundle({ reserve, define }: Pick<SchemaWriter, 'reserve' |
     function moveTarget(pointer: string): string | undefined {
       if (namesByPointer.has(pointer)) return namesByPointer.get(pointer);
       const target = follow(root, pointer);
-      const meaning = target === undefined ? '' : meaningOf(root, pointer);
+      const fullText = target === undefined ? '' : fullTextOf(root, pointer);
       const name =
-        target === undefined ? undefined : (namesByMeaning.get(meaning) ?? reserve(definitionName(pointer) ?? label));
+        target === undefined ? undefined : (namesByFullText.get(fullText) ?? reserve(definitionName(pointer) ?? label));
       namesByPointer.set(pointer, name);
-      if (name === undefined || namesByMeaning.has(meaning)) return name;
-      namesByMeaning.set(meaning, name);
+      if (name === undefined || namesByFullText.has(fullText)) return name;
+      namesByFullText.set(fullText, name);
       define(name, rewrite(target) as Schema);
       return name;
     }
@@ -105,7 +105,7 @@ function unescapeStep(step: string): string {
  * text contains the definition's own pointer, so equal definitions under two names keep both names. The user of the
  * library chose these names.
  */
-function meaningOf(root: Schema, from: string): string {
+function fullTextOf(root: Schema, from: string): string {
   const textByPointer = new Map<string, string>();
   const queue = [from];
   for (let pointer = queue.pop(); pointer !== undefined; pointer = queue.pop()) {

@@ -1,5 +1,5 @@
-// Writes a shape (types/shape.ts) as JSON Schema 2020-12. A named type becomes an entry of `$defs`, so a recursive type
-// has a finite schema.
+// Writes a shape (a type whose names have been looked up, types/shape.ts) as JSON Schema 2020-12. A named type becomes
+// an entry of `$defs`, so a recursive type has a finite schema.
 
 import type { Schema } from '../contract.ts';
 import { Unsupported } from '../source/source-error.ts';
@@ -29,21 +29,18 @@ export interface SchemaWriter {
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-/**
- * The most named types that may be nested in each other. Without this limit `interface G<T> { a?: G<T[]> }` would never
- * end.
- */
-const MAX_NESTED = 200;
+/** How many named types can be nested in each other. Without the limit, `interface G<T> { a?: G<T[]> }` never ends. */
+const MAX_NESTING = 200;
 
 /**
- * The pattern of field names for an index signature by number, for the document. The check drops fields with other
- * names, like `07`.
+ * The pattern of the field names that `{ [id: number]: T }` declares. Only the document uses the pattern. The check
+ * uses `isNumberName` instead, and drops fields with other names, like `07`.
  */
 const NUMBER_NAMES = '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?$';
 
 export function createSchemaWriter(): SchemaWriter {
   const defs: Record<string, Schema> = Object.create(null);
-  const names = new Map<string, string>();
+  const namesById = new Map<string, string>();
   let depth = 0;
 
   function write(shape: Shape): Schema {
@@ -149,11 +146,11 @@ export function createSchemaWriter(): SchemaWriter {
 
   /** Writes a named type into `defs` at its first use, and returns its name there. */
   function defineNamed(shape: NamedShape): string {
-    const definedName = names.get(shape.id);
+    const definedName = namesById.get(shape.id);
     if (definedName !== undefined) return definedName;
     const name = reserve(shape.name);
-    names.set(shape.id, name);
-    if (++depth > MAX_NESTED) throw new Unsupported('this type grows without end', '', 0);
+    namesById.set(shape.id, name);
+    if (++depth > MAX_NESTING) throw new Unsupported('this type grows without end', '', 0);
     const target = shape.target();
     // A schema cannot express undefined. Instead, the property with this named type becomes optional.
     defs[name] = addNotes(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
@@ -179,7 +176,7 @@ export function createSchemaWriter(): SchemaWriter {
   };
 }
 
-/** The shapes that only a result may have, with their descriptions for an error. */
+/** The kinds of shapes that only a result can have, with their descriptions for an error. */
 const RESULT_KINDS = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', reply: 'a Reply' };
 
 function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {
@@ -193,7 +190,7 @@ function addNotes(schema: Schema, notes: Notes): Schema {
   return Object.keys(notes).length === 0 ? schema : { ...schema, ...notes };
 }
 
-/** Removes undefined from a type. A named type keeps its name if it does not contain undefined. */
+/** Removes undefined from a type. A named type that does not include undefined keeps its name. */
 function withoutUndefined(shape: Shape): Shape {
   return mayBeAbsent(shape) ? excludeKinds(resolve(shape), 'undefined') : shape;
 }

@@ -198,6 +198,8 @@ export function idOf(shape: Shape): string {
     }
     case 'reply':
       return `reply<${shape.status},${idOf(shape.body)}>`;
+    case 'events':
+      return `events<${idOf(shape.data)}>`;
     default:
       return shape.kind;
   }

@@ -4,10 +4,7 @@ import { TIME_UNITS } from '../../base/time.ts';
 
 const ISO_UTC = /^\d{4}-\d{2}-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z)?$/;
 
-/**
- * Returns the Unix milliseconds of `2030-01-31T12:00:00Z` or `2030-01-31` (midnight UTC); `undefined` for any other
- * text.
- */
+/** Returns the Unix milliseconds of `2030-01-31T12:00:00Z` or `2030-01-31` (midnight UTC); else `undefined`. */
 export function parseTime(text: string): number | undefined {
   const match = ISO_UTC.exec(text);
   const time = match === null ? Number.NaN : Date.parse(text);
@@ -18,10 +15,7 @@ export function parseTime(text: string): number | undefined {
 
 const CENTURY = 36_525 * 86_400_000;
 
-/**
- * Returns the milliseconds of `45s`, `30m`, `12h`, `90d` or `2w`, at most a hundred years; `undefined` for any other
- * text.
- */
+/** Returns the milliseconds of `45s`, `30m`, `12h`, `90d` or `2w`, at most a hundred years; else `undefined`. */
 export function parseSpan(text: string): number | undefined {
   const match = /^([1-9]\d{0,7})([smhdw])$/.exec(text);
   const span = match === null ? Number.NaN : Number(match[1]) * (TIME_UNITS[match[2] as string] as number);

@@ -7,7 +7,7 @@ import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
 import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type Quarantined } from './table.ts';
 
 /**
- * The largest size of the file, enough for about 250,000 rows. Larger files are neither read nor written, because each
+ * Maximum bytes of the file, enough for about 250,000 rows. Larger files are neither read nor written, because each
  * worker keeps the table in memory.
  */
 export const MAX_BYTES = 64 * 1024 * 1024;
@@ -16,7 +16,10 @@ export const MAX_BYTES = 64 * 1024 * 1024;
  * find the same content, and the content must be read.
  */
 const POLL_MS = 250;
-/** The most quarantined rows that get a log line each. One further line counts the other rows. */
+/**
+ * Maximum number of quarantined rows (rows with a mistake, which the table leaves out) with their own log line. One
+ * further line counts the others.
+ */
 const MAX_NAMED_ROWS = 20;
 
 export interface TableStatus extends LiveFileStatus {
@@ -33,14 +36,14 @@ export interface LiveTable extends Pick<LiveFile, 'look' | 'lookNow' | 'close'> 
 export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS): Promise<LiveTable> {
   let table = EMPTY_TABLE;
   let reported: ReadonlySet<string> = new Set();
-  const first = readContent([path], MAX_BYTES);
-  onLive(await parse(first), 0);
+  const firstContent = readContent([path], MAX_BYTES);
+  onLive(await parse(firstContent), 0);
   const file = createLiveFile({
     paths: [path],
     maxBytes: MAX_BYTES,
     pollMs,
     confirmations: 2,
-    liveKey: first.key,
+    liveKey: firstContent.key,
     parse,
     onLive,
     onFailure: (error) => log.error('credentials-reload-failed', { error, rows_still_live: table.rows.size }),

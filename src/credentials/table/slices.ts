@@ -16,11 +16,11 @@ const SLICE_MS = 8;
 
 export async function runInSlices<T>(work: Sliced<T>, sliceMs = SLICE_MS): Promise<T> {
   for (;;) {
-    const end = performance.now() + sliceMs;
+    const sliceEnd = performance.now() + sliceMs;
     do {
       const step = work.next();
       if (step.done) return step.value;
-    } while (performance.now() < end);
+    } while (performance.now() < sliceEnd);
     await new Promise((resume) => setImmediate(resume));
   }
 }

@@ -17,10 +17,7 @@ export interface CredentialRow {
   readonly name: string;
   /** The handler group for all requests of the row, whatever their URL; `undefined` when the row has `groups`. */
   readonly handler: string | undefined;
-  /**
-   * The names of the groups that the row may call by URL, such as `Orders`, or '*' for all; `undefined` without
-   * `groups`.
-   */
+  /** The groups that the row may call by URL, such as `Orders`, or '*' for all; `undefined` without `groups`. */
   readonly groups: ReadonlySet<string> | '*' | undefined;
   /** The allowed methods in upper case; `undefined` when all are allowed. */
   readonly methods: ReadonlySet<string> | undefined;
@@ -166,10 +163,7 @@ function nameRow(raw: unknown, index: number): string {
   return name?.slice(0, 100) ?? `row ${index + 1}`;
 }
 
-/**
- * Returns the key of `literals` for the bytes of a header value. The key is a digest, so that no look-up compares
- * secrets.
- */
+/** Returns the key of `literals` for a header value: a digest, so that no look-up compares secrets. */
 export function literalKey(bytes: Buffer): string {
   return sha256(bytes).toString('latin1');
 }

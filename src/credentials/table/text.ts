@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { type RepeatedKey, repeatedKeys } from '../../base/json-keys.ts';
 
 export interface TableText {
-  /** The complete object. Its author may have added other members. */
+  /** All members of the object: `production`, and any that the author of the file has added. */
   readonly members: Readonly<Record<string, unknown>>;
   /** The member `production`. */
   readonly rows: readonly unknown[];

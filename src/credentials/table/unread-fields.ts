@@ -65,10 +65,7 @@ function isTypo(letters: string, field: string): boolean {
   return field !== '' && isNear(letters, field, field.length > 6 ? 2 : 1);
 }
 
-/**
- * Returns whether the value restricts nothing.
- * Examples are `revoked: false`, `expires: null`, `enabled: true` and `state: "live"`.
- */
+/** Returns whether the value restricts nothing, such as `revoked: false`, `expires: null` or `enabled: true`. */
 function restrictsNothing(letters: string, field: string, value: unknown): boolean {
   if (value === null || value === '') return true;
   if (/^(?:active|enabled|state|status)$/.test(letters)) return !INACTIVE.test(String(value));

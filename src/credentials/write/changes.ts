@@ -1,5 +1,6 @@
-// The changes to the credentials table: issues, rotates and revokes rows. A row in this file has the field names of the
-// table's file. A new token is returned once, and only its hash is stored. store.ts reads and writes the file.
+// The changes to the credentials table: issues, rotates and revokes rows. The rows have the field names of the table's
+// file. A quarantined row is a row with a mistake, which is not used. A new token is returned once, and only its hash
+// is stored. store.ts reads and writes the file.
 import { isObject } from '../../base/values.ts';
 import { type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type RandomBytes, type Token } from '../token.ts';
@@ -61,10 +62,7 @@ export interface Rotation {
   readonly previousUntil: number | undefined;
 }
 
-/**
- * Makes a new secret for a row. Without an overlap, all earlier secrets expire now, including those of earlier
- * rotations.
- */
+/** Makes a new secret for a row. Without an overlap, the secrets of all earlier rotations expire now, too. */
 export function rotateRow(
   table: EditableTable,
   id: string,
@@ -95,9 +93,7 @@ export function rotateRow(
   return { token, name: row.name, previousUntil };
 }
 
-/**
- * Returns the unexpired entries of a row's `previous`. Each entry is valid, because the row has been compiled before.
- */
+/** Returns the unexpired entries of `previous`. Each is valid, because the row has been compiled before. */
 function selectUnexpired(previous: unknown, now: number): { expires_at: string }[] {
   return ((previous ?? []) as { expires_at: string }[]).filter((entry) => Date.parse(entry.expires_at) > now);
 }
@@ -129,7 +125,7 @@ function findIndexes(table: EditableTable, id: string): number[] {
   return indexes;
 }
 
-/** The most live applications that one identity may register. */
+/** Maximum number of live applications that one identity can register. Live: neither revoked nor expired. */
 export const MAX_APPLICATIONS = 100;
 
 /** @returns the code of the refusal; undefined when the identity may register an application of this name */

@@ -15,11 +15,11 @@ import { BUSY, FOLDER_EXISTS, isAlive } from '../../base/system.ts';
 import { sha256 } from '../token.ts';
 
 export interface LockOptions {
-  /** The longest wait for a living holder. */
+  /** Maximum milliseconds to wait for a living holder. */
   readonly waitMs?: number;
   /**
-   * The time after which a holder on another machine or in another container counts as dead. This process cannot check
-   * whether such a holder is alive. A write takes only milliseconds.
+   * Milliseconds after which a holder on another machine or in another container counts as dead. This process cannot
+   * check whether such a holder is alive. A write takes only milliseconds.
    */
   readonly unseenHolderMs?: number;
 }
@@ -27,10 +27,7 @@ export interface LockOptions {
 export interface Lock {
   /** The holder's name: unique to this acquisition, and fit for a file name. */
   readonly holder: string;
-  /**
-   * Returns whether this process still holds the lock. While this process was paused, another one may have broken the
-   * lock.
-   */
+  /** Whether this process still holds the lock. If it was paused, another process may have broken the lock. */
   isHeld(): Promise<boolean>;
   release(): Promise<void>;
 }
@@ -77,7 +74,7 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
       holder = current;
       holderSince = now;
     }
-    // A process may have ended between the two steps of its release. Then the folder is empty, and is removed here.
+    // A process can have ended between the two steps of its release. Then the folder is empty, and is removed here.
     if (holder === undefined) await ignore([...FOLDER_EXISTS, 'ENOENT'], rmdir(path));
     if (holder !== undefined && isDead(holder, now - holderSince > unseenHolderMs)) {
       await ignore(['ENOENT'], unlink(join(path, holder)));
@@ -121,9 +118,7 @@ async function ignore(codes: readonly string[], work: Promise<unknown>): Promise
   }
 }
 
-/**
- * Returns whether the process with a holder's name has ended. For a process on another machine, returns `isOverdue`.
- */
+/** Whether the process with this holder's name has ended. For another machine, the result is `isOverdue`. */
 export function isDead(name: string, isOverdue: boolean): boolean {
   const [pid, started, machine] = name.split('-');
   if (machine !== machineName()) return isOverdue;

@@ -11,7 +11,7 @@ export function revokedHerePath(dataDir: string): string {
 }
 
 /**
- * Reads the times of the revocations by id.
+ * Returns the revocations: the id of a row → the time of its revocation.
  *
  * @throws Error one line, when the file exists and is not such a list: ignoring the mistake would lose revocations
  */

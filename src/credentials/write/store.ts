@@ -1,4 +1,5 @@
-// The only writer of the credentials table. Each change is made under a lock. The new text is first written to a draft,
+// Changes the file of the credentials table. (With a store of several machines, src/store changes the rows, and writes
+// this file as a copy.) Each change is made under a lock. The new text is first written to a draft,
 // a temporary file in the same folder. The draft is synced to disk and renamed over the table. So a reader sees the old
 // or the new table, never a part, even if a process is killed or the disk is full. changes.ts contains the changes.
 import { chownSync, rmSync, statSync } from 'node:fs';
@@ -15,8 +16,8 @@ import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 /** The text that is used in place of a missing file: a table without rows. */
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
 /**
- * The age after which the draft of a lock is treated as abandoned: a process waits for a lock only for seconds. The age
- * is used only for drafts of other machines, because their processes cannot be checked.
+ * The age in milliseconds after which the draft of a lock (lock.ts) is treated as abandoned: a process waits for a lock
+ * only for seconds. The age is used only for drafts of other machines, because their processes cannot be checked.
  */
 const DRAFT_LIFETIME_MS = 10 * 60_000;
 
@@ -61,10 +62,7 @@ export async function updateTable<T>(
   }
 }
 
-/**
- * Follows symbolic links, also a link to a file that does not exist yet. So the rename replaces the table and not the
- * link.
- */
+/** Follows symbolic links, also to a missing file, so that the rename replaces the table and not the link. */
 async function resolveTable(path: string): Promise<string> {
   try {
     return await realpath(path);

@@ -1,5 +1,5 @@
-// The fields in which a user says who calls. There is one field for each place of a request in which a security scheme
-// of the document looks. A browser sends cookies by itself, so a scheme in a cookie has no field.
+// The fields for credentials. There is one field for each header or query parameter that a security scheme of the
+// document names. A browser sends cookies by itself, so a scheme in a cookie has no field.
 import { h } from './element.js';
 
 /** The element that contains the fields. Events of the fields arrive at this element. */
@@ -21,11 +21,11 @@ export function showFields(schemes) {
     const isKeyElsewhere = name === 'application' && keyHeader !== '';
     if (place !== undefined && !isKeyElsewhere) places.set(place, [...(places.get(place) ?? []), [name, scheme]]);
   }
-  for (const [place, found] of places) {
+  for (const [place, entries] of places) {
     const input = fieldOf(place) ?? addField(place);
-    const own = found.filter(([name]) => name !== 'application' && name !== 'applicationKey');
-    input.previousSibling.textContent = own.length === 0 ? place : found.map(([name]) => name).join(' or ');
-    if (own.length > 0) input.placeholder = own.map(([, scheme]) => exampleOf(scheme)).join(', or ');
+    const userSchemes = entries.filter(([name]) => name !== 'application' && name !== 'applicationKey');
+    input.previousSibling.textContent = userSchemes.length === 0 ? place : entries.map(([name]) => name).join(' or ');
+    if (userSchemes.length > 0) input.placeholder = userSchemes.map(([, scheme]) => exampleOf(scheme)).join(', or ');
   }
 }
 
@@ -47,7 +47,7 @@ function addField(place) {
   return input;
 }
 
-/** Returns the headers and the query that identify the caller in a request. @param show changes each value */
+/** Returns the headers and the query that identify the caller. @param show changes each value, such as for display */
 export function credentials(show = (value) => value) {
   const filled = inputs().filter((input) => input.value.trim() !== '');
   const entries = filled.map((input) => [input.dataset.place, show(input.value.trim())]);

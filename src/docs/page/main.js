@@ -30,7 +30,7 @@ async function load() {
   show();
 }
 
-/** Sorts the operations of the document by group. */
+/** Returns the groups of the document, each with its operations. */
 function groupOperations({ paths, servers: [server], tags = [], security: defaultSecurity = [] }) {
   // The paths of the document begin with the default base path. Any other base path is in `servers`.
   const prefix = Object.keys(paths).every((path) => path.startsWith('/api/')) ? '/api' : '';
@@ -60,10 +60,7 @@ function groupOperations({ paths, servers: [server], tags = [], security: defaul
   return byName;
 }
 
-/**
- * The number of operations that the list shows at once. If there are more, a user types another word to find an
- * operation.
- */
+/** The most operations that the list shows. To find an operation among more, a user types another word. */
 const MAX_LISTED = 200;
 
 function list() {
@@ -94,7 +91,7 @@ const jsonOf = (answer) => answer.json().catch(() => undefined);
 const linkTo = ({ group, id = '' }) => `#/${group}/${id}`;
 const shortPath = ({ pathBelow, group }) => pathBelow.replace(`/${group}`, '') || '/';
 
-/** The group and the operation of the URL. The name of a group may have a slash; the id of an operation has none. */
+/** The group and the operation of the URL. The name of a group can have a slash; the id of an operation has none. */
 function currentPlace() {
   const [, group, id] = /^#\/(.*?)(?:\/([^/]*))?$/.exec(location.hash) ?? [];
   return { group: groups.has(group) ? group : (main.dataset.group ?? groups.keys().next().value), id };

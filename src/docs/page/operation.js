@@ -59,7 +59,7 @@ function createContent(operation) {
       canSwap && isJson ? createJsonInput(schema, where, initial) : createControl(schema, true, where, initial);
     return h('section', { 'data-key': where }, h('h3', where, swap), control);
   }
-  /** The line shows the beginning of each credential only. The button copies the complete line. */
+  /** Updates the curl line. The line shows only the beginning of each credential; the button copies all of it. */
   function updateCurl() {
     line.dataset.complete = curlOf(request());
     line.textContent = curlOf(request((value) => `${value.slice(0, 11)}…`));
@@ -71,7 +71,7 @@ function createContent(operation) {
     form.classList.add('running');
     for (const element of [answer, otherMistakes, ...form.querySelectorAll('.wrong')]) element.replaceChildren();
     const body = await send(request(), answer, running.signal);
-    // Only entries with a message are shown, because a controller may return a field "errors" with any content.
+    // Only entries with a message are shown, because a controller can return a field "errors" with any content.
     const errors = Array.isArray(body?.errors) ? body.errors.filter((one) => typeof one?.message === 'string') : [];
     for (const { in: where = 'body', pointer = '', message } of errors) {
       if (!showMistake(form, where, String(pointer), message))
@@ -94,10 +94,7 @@ function createContent(operation) {
   return h('div.content', leftColumn, h('div.right', h('div.curl', line, copy), answer, h('h3', 'Answers'), answers));
 }
 
-/**
- * Joins the path's or the query's parameters into one object schema. Returns undefined when the operation has no such
- * parameters.
- */
+/** Joins the parameters of the path or of the query into one object schema; undefined when there are none. */
 function parametersOf({ parameters }, where) {
   const ofPart = parameters.filter((one) => one.in === where);
   const properties = Object.fromEntries(ofPart.map(({ name, schema, ...about }) => [name, { ...schema, ...about }]));
@@ -114,8 +111,8 @@ function needsCaller({ security, responses }) {
 }
 
 /**
- * Returns who may call: `credential`, or the schemes of users, such as `token and credential`. A key in a header of its
- * own is also a credential.
+ * Returns who may call: `credential`, or the schemes of users, such as `token and credential`. `credential` stands for
+ * both schemes of Gatefold, `application` and `applicationKey`.
  */
 function callersOf({ security }) {
   if (security.some((one) => Object.keys(one).length === 0)) return 'user';
@@ -139,10 +136,7 @@ function describeAnswer([status, response]) {
   return h('details.response', { open: status[0] === '2' }, h('summary', title), h('pre', shape));
 }
 
-/**
- * Copies the line. When the page is not served by HTTPS, the browser has no clipboard for it, so the line is selected
- * instead.
- */
+/** Copies the line. Without HTTPS, a page has no access to the clipboard, so the line is selected instead. */
 async function copyText(line, button) {
   await navigator.clipboard?.writeText(line.dataset.complete);
   button.textContent = navigator.clipboard ? 'Copied' : 'Press Ctrl C';

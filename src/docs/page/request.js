@@ -1,7 +1,7 @@
 // Sends the values of a form, writes the same request as a curl line, and shows the answer.
 import { h } from './element.js';
 
-/** The URL of the base path. A proxy may serve the page and the API below a path of its own. */
+/** The URL of the base path. It comes from the page's URL, because a proxy can add a path in front of both. */
 export const base = location.origin + location.pathname.replace(/\/docs\/?$/, '');
 
 /** Returns the options for `fetch`, and the `url`. */
@@ -94,7 +94,7 @@ async function showEvents(response, body, measure) {
   }
 }
 
-/** Number of characters that the page shows of a body. A longer body also has no colours. */
+/** The most characters of a body that the page shows. A longer body also has no colours. */
 const MAX_SHOWN = 200_000;
 const TOKENS = /("(?:[^"\\]|\\.)*":?|\b(?:true|false|null)\b|-?\d[\d.e+-]*)/;
 

@@ -3,10 +3,7 @@
 /** The OpenAPI document. main.js fills it. */
 export const root = {};
 
-/**
- * Follows the `$ref` of a part of the document. Keys beside the `$ref` win. A part without a `$ref` is returned as it
- * is.
- */
+/** Follows the `$ref` of a part of the document, if it has one. Keys beside the `$ref` replace those of its target. */
 export function follow(part = {}) {
   const [, ...path] = part.$ref?.split('/') ?? [];
   return path.length === 0
@@ -15,7 +12,7 @@ export function follow(part = {}) {
 }
 
 /**
- * Follows a schema and adds three fields:
+ * Follows the `$ref` of a schema and adds three fields:
  * - `kinds`: the alternatives of the schema, without null.
  * - `values`: all possible values, for an enumeration.
  * - `isNullable`: whether null is an alternative.
@@ -40,10 +37,7 @@ export function read(schema) {
 export const isFile = ({ format, contentMediaType }) => format === 'binary' || contentMediaType !== undefined;
 const listTypeOf = (type) => (/^[^{]* \| /.test(type) ? `(${type})[]` : `${type}[]`);
 
-/**
- * Writes a type as TypeScript does. A type with a name is written as its name. With `describe`, the content of the type
- * is written instead.
- */
+/** Writes a type as TypeScript does: a named type as its name, or, with another `describe`, as its content. */
 export function typeOf(schema, describe = typeOf) {
   const { name, kinds, isNullable, values, type = 'any', items, properties, ...own } = read(schema);
   if (name !== undefined && describe === typeOf) return name;
@@ -73,7 +67,7 @@ export function outline(schema, indent = '', ancestors = []) {
   return `{\n${lines.join('')}${indent}}`;
 }
 
-/** Removes a bound that every whole number has. Libraries write it into the schema of an integer. */
+/** Removes the largest safe integer as a bound. Libraries write it into the schema of every integer. */
 const boundOf = (bound) => (Math.abs(bound) === Number.MAX_SAFE_INTEGER ? undefined : bound);
 
 /** Lists the bounds, the format and similar keywords of a schema, in a few words each. */
@@ -116,8 +110,8 @@ const requiredCount = (kind) => read(kind).required?.length ?? 0;
 /** Creates an example that should be valid. A string without a format is the name of its field. */
 export function sample(schema, depth = 0, name = 'text') {
   const { kinds, values, isNullable, type, properties = {}, required = [], items, ...own } = read(schema);
-  const given = own.examples?.[0] ?? own.default ?? values?.[0];
-  if (given !== undefined || isFile(own)) return given;
+  const declaredExample = own.examples?.[0] ?? own.default ?? values?.[0];
+  if (declaredExample !== undefined || isFile(own)) return declaredExample;
   // The limit ends the example of a recursive type.
   if (depth > (isNullable ? 2 : 12)) return isNullable ? null : undefined;
   if (kinds.length > 1 || isNullable)

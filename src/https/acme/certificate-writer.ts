@@ -37,8 +37,8 @@ export function createKeyPair(): KeyPair {
 }
 
 /**
- * Creates a certificate request, in DER form. The subject is empty, because a directory reads only the names in the
- * extension.
+ * Creates a certificate request, in DER form. The subject is empty, because a directory (an ACME server) reads only the
+ * names in the extension.
  */
 export function createCertificateRequest(domains: readonly string[], { privateKey, publicKey }: KeyPair): Buffer {
   const extensions = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));

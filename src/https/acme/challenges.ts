@@ -1,5 +1,5 @@
-// Publishes the answers to the challenges of the directory, which is the ACME server. By a challenge, the directory
-// checks who controls a name. HTTP_PORT serves the answer to http-01, and PORT serves the answer to tls-alpn-01.
+// Publishes the answers to the challenges of the directory, which is the ACME server. A challenge shows the directory
+// that this service controls a name. HTTP_PORT serves the answer to http-01, and PORT serves the answer to tls-alpn-01.
 // Usually the workers serve PORT. Before the first certificate no worker runs, so this process listens on PORT itself.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../../base/builtins.ts';
@@ -30,7 +30,7 @@ export interface ChallengesOptions {
 
 /** Milliseconds in which even a busy worker receives the published answer. */
 const PUBLISH_MS = 500;
-/** Maximum connections on PORT before the first certificate. A directory checks from a handful of places. */
+/** Maximum connections on PORT before the first certificate. A directory checks from only a few machines. */
 const MAX_CONNECTIONS = 100;
 
 export function createChallenges({ httpPort, port, host, isServing, publish }: ChallengesOptions): Challenges {

@@ -1,6 +1,7 @@
 // Gets a certificate by the ACME protocol (RFC 8555). The steps are: directory, nonces, account, order, challenges,
-// finalization and download. Also reads renewal information (RFC 9773). tls-folder.ts reads and writes the files, and
-// renewals.ts decides when to order.
+// finalization and download. The directory is a list of the server's addresses, and also the name for the server
+// itself. Also reads renewal information (RFC 9773). tls-folder.ts reads and writes the files, and renewals.ts decides
+// when to order.
 
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,9 +32,7 @@ export interface CertificateOrder {
 }
 
 export interface RenewalInfo {
-  /**
-   * The start of the advised period, in Unix milliseconds. The server advises to renew between `start` and `end`.
-   */
+  /** The server advises to renew between `start` and `end`, both in Unix milliseconds. */
   readonly start: number;
   readonly end: number;
   /** Milliseconds until the next request for advice, when the server asks for a certain time. */
@@ -49,10 +48,7 @@ export interface AcmeClient {
    * @throws AcmeError
    */
   renewalInfo(renewalId: string): Promise<RenewalInfo | undefined>;
-  /**
-   * Returns by how many milliseconds the directory's clock was ahead of this machine's clock at the directory's last
-   * answer.
-   */
+  /** Milliseconds by which the directory's clock was ahead of this machine's clock, by its last answer. */
   clockSkew(): number;
 }
 
@@ -60,10 +56,7 @@ export interface AcmeClientOptions {
   readonly directory: string;
   /** The contacts of the account, as `mailto:` addresses. */
   readonly contact: readonly string[];
-  /**
-   * Returns the account's key. With `renew`, creates a new key. A new key is needed when the directory has closed the
-   * account.
-   */
+  /** Returns the account's key. With `renew`, creates a new key, because the directory has closed the account. */
   readonly accountKey: (renew: boolean) => KeyObject | Promise<KeyObject>;
   readonly send: Send;
   readonly now?: () => number;
@@ -71,12 +64,11 @@ export interface AcmeClientOptions {
   readonly pollInterval?: number;
 }
 
-/**
- * The most attempts to send one message. A server that consists of several machines may refuse many good nonces in a
- * row.
- */
+/** Maximum attempts to send one message. A server of several machines can refuse many good nonces in a row. */
 const NONCE_ATTEMPTS = 40;
+/** Milliseconds between two requests for the state of an order, when the server asks for no interval. */
 const POLL_INTERVAL = 1000;
+/** Maximum milliseconds between two such requests, whatever the server asks for. */
 const MAX_POLL_INTERVAL = 15_000;
 /** Maximum milliseconds to wait for a validation, or for the certificate to be issued. */
 const MAX_WAIT = 180_000;
@@ -95,7 +87,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       try {
         account = await openAccount(false);
       } catch (error) {
-        if (!isClosedAccount(error)) throw error;
+        if (!isOfClosedAccount(error)) throw error;
         account = await openAccount(true);
       }
       return fulfil(order);
@@ -241,10 +233,10 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       if (response.status >= 400) throw readError(response, url);
       recordHeaders(response);
     }
-    const current = nonce;
+    const taken = nonce;
     nonce = undefined;
-    if (current === undefined) throw new AcmeError('the directory sent no nonce');
-    return current;
+    if (taken === undefined) throw new AcmeError('the directory sent no nonce');
+    return taken;
   }
 
   function recordHeaders({ headers }: AcmeResponse): void {
@@ -276,14 +268,14 @@ const REPLACES_REFUSED: ReadonlySet<string> = new Set([
   'unauthorized',
 ]);
 
-/** Returns whether the server no longer accepts the account or its key. Only a new account helps then. */
-function isClosedAccount(error: unknown): boolean {
+/** Whether the error means that the server no longer accepts the account or its key, so that a new one is due. */
+function isOfClosedAccount(error: unknown): boolean {
   return error instanceof AcmeError && (error.type === 'unauthorized' || error.type === 'accountDoesNotExist');
 }
 
 /** Returns the error in an order, an authorization or a challenge that failed. */
-function readRefusal(object: Fields, otherwise: string, domain?: string): AcmeError {
-  const error = readProblem(object.error as Fields | undefined) ?? new AcmeError(otherwise);
+function readRefusal(object: Fields, fallbackMessage: string, domain?: string): AcmeError {
+  const error = readProblem(object.error as Fields | undefined) ?? new AcmeError(fallbackMessage);
   return domain === undefined ? error : new AcmeError(`${domain}: ${error.message}`, error);
 }
 

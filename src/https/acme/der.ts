@@ -74,13 +74,13 @@ export function time(date: Date): Buffer {
 }
 
 /** Encodes `[n] EXPLICIT`: a tag around whole elements. */
-export function explicit(number: number, ...items: readonly Uint8Array[]): Buffer {
-  return element(0xa0 | number, ...items);
+export function explicit(tagNumber: number, ...items: readonly Uint8Array[]): Buffer {
+  return element(0xa0 | tagNumber, ...items);
 }
 
-/** Encodes `[n] IMPLICIT`: a tag that replaces the own tag of a primitive type, such as that of a string. */
-export function implicit(number: number, bytes: Uint8Array): Buffer {
-  return element(0x80 | number, bytes);
+/** Encodes `[n] IMPLICIT`: a tag in place of the usual tag of a primitive type, such as a string. */
+export function implicit(tagNumber: number, bytes: Uint8Array): Buffer {
+  return element(0x80 | tagNumber, bytes);
 }
 
 export interface Element {

@@ -6,9 +6,7 @@ import { crypto } from '../../base/builtins.ts';
 export interface JwsHeader {
   readonly url: string;
   readonly nonce: string;
-  /**
-   * The account's URL. Before there is an account, `kid` is undefined, and the message contains the public key instead.
-   */
+  /** The account's URL. Without an account, `kid` is undefined, and the message contains the public key instead. */
   readonly kid?: string | undefined;
 }
 

@@ -1,6 +1,6 @@
 // Lets only one supervisor at a time order a certificate, when several supervisors share a DATA_DIR. The caller passes
-// the function that takes the lock. This file decides when to break the lock of an unseen holder. An unseen holder is a
-// process in another container or on another machine. Nobody here can find out whether such a process is still alive.
+// the function that takes the lock. This file decides when to break the lock of an unseen holder: a process in another
+// container or on another machine, which this process cannot check.
 import { errorCode } from '../../base/failure.ts';
 
 export type AcquireLock = (
@@ -12,8 +12,8 @@ export type AcquireLock = (
 export type TryLock = (path: string) => Promise<(() => Promise<void>) | undefined>;
 
 /**
- * Milliseconds after which an unseen holder is treated as dead, because an order takes only seconds. When a container
- * was killed during an order, it finds its own old lock after its restart. It then waits for the same time.
+ * Milliseconds after which an unseen holder is treated as dead, because an order takes only seconds. A container that
+ * was killed during an order finds its own old lock after its restart, and also waits for this time.
  */
 const MAX_ORDER_TIME = 5 * 60_000;
 const SECOND = 1000;

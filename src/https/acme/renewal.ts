@@ -7,9 +7,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/**
- * Returns when to renew without the directory's advice: after two thirds of the lifetime, however long the lifetime is.
- */
+/** Returns when to renew without the directory's advice: after two thirds of the lifetime. */
 export function renewalTime({ notBefore, notAfter }: Pick<CertificateFacts, 'notBefore' | 'notAfter'>): number {
   return notBefore + ((notAfter - notBefore) * 2) / 3;
 }
@@ -24,10 +22,7 @@ export function adviceTime({ start, end }: RenewalInfo, share: number): number {
   return start + (end - start) * share;
 }
 
-/**
- * Returns the milliseconds until the next request for advice. The server may ask for a time, within limits (RFC 9773,
- * section 4.3.2).
- */
+/** Returns the milliseconds until the next request for advice (RFC 9773, section 4.3.2). */
 export function adviceInterval(retryAfter: number | undefined): number {
   return clamp(retryAfter ?? 6 * HOUR, MINUTE, DAY);
 }

@@ -1,6 +1,6 @@
-// Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new one is due, and orders it.
-// After a failed order the last certificate stays in use. The directory is the ACME server of the certificate
-// authority. Its "advice" is the renewal information of RFC 9773, which suggests when to renew.
+// Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new certificate is due, and
+// orders it. After a failed order the last certificate stays in use. The directory is the ACME server of the
+// certificate authority. The directory's "advice" is the renewal information of RFC 9773, which suggests when to renew.
 import type { Log } from '../../base/log.ts';
 import { type CertificateFacts, readPair } from '../pair.ts';
 import { adviceFor } from './advice.ts';
@@ -69,7 +69,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   let failuresInARow = 0;
   let lastFailure: string | undefined;
   let nextAttempt = 0;
-  let types = challenges.types;
+  let challengeTypes = challenges.types;
   /**
    * The directory's advice for the certificate with this fingerprint. The directory advises a period of time, and
    * `share` (from 0 to 1) is the chosen point in this period.
@@ -118,7 +118,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   }
 
   async function order(reason: string, stored: StoredFacts | undefined): Promise<void> {
-    const [challengeType = 'http-01'] = types;
+    const [challengeType = 'http-01'] = challengeTypes;
     log.info('certificate-ordered', { domains, directory, challenge: challengeType, reason });
     const keys = createKeyPair();
     const replaces = stored?.directory === directory ? stored.facts.renewalId : undefined;
@@ -163,9 +163,8 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   }
 
   /**
-   * Returns when the directory advises to renew, in Unix milliseconds, or `Infinity` without advice. By this advice, a
-   * certificate authority also announces that it will revoke a certificate. The certificate can then be replaced in
-   * time.
+   * Returns when the directory advises to renew, in Unix milliseconds, or `Infinity` without advice. A certificate
+   * authority that is going to revoke a certificate also announces this by its advice.
    */
   async function advisedTime({ fingerprint, renewalId }: CertificateFacts): Promise<number> {
     if (renewalId === undefined) return Number.POSITIVE_INFINITY;
@@ -192,8 +191,9 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     const type = error instanceof AcmeError ? error.type : undefined;
     const pause = retryPause(failuresInARow, error instanceof AcmeError ? error.retryAfter : undefined, random());
     nextAttempt = clock() + pause;
-    const [challenge] = types;
-    if (type !== undefined && CHALLENGE_FAILED.has(type)) types = [...types.slice(1), ...types.slice(0, 1)];
+    const [challenge] = challengeTypes;
+    if (type !== undefined && CHALLENGE_FAILED.has(type))
+      challengeTypes = [...challengeTypes.slice(1), ...challengeTypes.slice(0, 1)];
     log.error('certificate-order-failed', {
       domains,
       directory,

@@ -32,7 +32,7 @@ export interface SendOptions {
 }
 
 const TIMEOUT_MS = 30_000;
-/** The most bytes of an answer. A long certificate chain has 20 KiB. */
+/** Maximum bytes of an answer. A long certificate chain has 20 KiB. */
 const MAX_BYTES = 512 * 1024;
 
 /** A failure of the network (`type` is undefined), or a refusal by the server (RFC 8555, section 6.7). */
@@ -53,8 +53,8 @@ export class AcmeError extends Error {
 }
 
 /**
- * Creates the function that sends requests. `https.request` follows no redirects. None are needed, because a directory
- * lists its own addresses.
+ * Creates the function that sends requests. `https.request` follows no redirects, and needs none, because an ACME
+ * directory lists its own addresses.
  */
 export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOptions): Send {
   return ({ method, url, body, accept }) => {
@@ -128,9 +128,9 @@ export function readProblem(
     .join('; ')
     .replaceAll(/[\s\p{C}]+/gu, ' ')
     .slice(0, 600);
-  const first = subproblems.find(({ type }) => typeof type === 'string')?.type as string | undefined;
+  const firstSubtype = subproblems.find(({ type }) => typeof type === 'string')?.type as string | undefined;
   return new AcmeError(message === '' ? `the directory reports ${type}` : message, {
-    type: type === 'compound' ? first?.split(':').at(-1) : type,
+    type: type === 'compound' ? firstSubtype?.split(':').at(-1) : type,
     retryAfter,
   });
 }

@@ -1,6 +1,6 @@
 // Reads and writes the files of DATA_DIR/tls: the account's key, and the certificate. The certificate and its key share
-// a file, so that one rename replaces both. A file is written as a draft of mode 0600, synced to disk, and renamed.
-// order-lock.ts keeps other supervisors from writing at the same time.
+// a file, so that one rename replaces both. A file is written as a temporary file of mode 0600, synced to disk, and
+// renamed. order-lock.ts keeps other supervisors from writing at the same time.
 import type { KeyObject } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -57,9 +57,9 @@ export function createTlsFolder(dataDir: string): TlsFolder {
     },
     writeCertificate: (directory, chain, key) => write(certificatePath, `Directory: ${directory}\n${key}${chain}`),
     checkWritable() {
-      const probe = join(path, '.probe');
-      write(probe, 'x'.repeat(16_384));
-      rmSync(probe, { force: true });
+      const testFile = join(path, '.probe');
+      write(testFile, 'x'.repeat(16_384));
+      rmSync(testFile, { force: true });
     },
   };
 

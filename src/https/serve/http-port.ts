@@ -1,5 +1,6 @@
-// HTTP_PORT: answers the directory's http-01 challenges, and redirects all other requests to HTTPS. The supervisor runs
-// this server and must stay responsive. So a connection gets one answer, and its time and bytes are bounded.
+// The server of HTTP_PORT: answers the http-01 challenges of the directory (the ACME server), and redirects all other
+// requests to HTTPS. The supervisor runs this server and must stay responsive. So a connection gets one answer, and the
+// time and bytes of a connection are bounded.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../../base/builtins.ts';
@@ -21,9 +22,7 @@ export interface HttpPortOptions {
   readonly host: string | undefined;
   /** The port of HTTPS, for redirects. */
   readonly httpsPort: () => number;
-  /**
-   * Returns whether HTTPS is served for this host. The host is a name, or an address as URLs write it, in lower case.
-   */
+  /** Whether HTTPS is served for this host: a name, or an address as URLs write it, in lower case. */
   readonly isServed: (host: string) => boolean;
   /** Milliseconds in which a request must arrive. */
   readonly timeoutMs?: number;

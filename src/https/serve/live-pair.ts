@@ -39,9 +39,9 @@ export function createLivePair({
 }: LivePairOptions): LivePair {
   let pair: CertificatePair | undefined;
   const paths = [...new Set([certPath, keyPath])];
-  const first = readContent(paths, MAX_BYTES);
+  const firstContent = readContent(paths, MAX_BYTES);
   try {
-    onLive(parse(first), 0);
+    onLive(parse(firstContent), 0);
   } catch (error) {
     if (!mayComeLater) throw error;
   }
@@ -50,7 +50,7 @@ export function createLivePair({
     maxBytes: MAX_BYTES,
     pollMs,
     confirmations: CONFIRMATIONS,
-    liveKey: pair && first.key,
+    liveKey: pair && firstContent.key,
     parse,
     onLive,
     onFailure(error) {

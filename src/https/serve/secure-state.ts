@@ -11,7 +11,7 @@ export interface SecureState {
    * can resume the sessions of the others.
    */
   readonly ticketKeys: readonly string[];
-  /** The answer to serve while the directory checks a name by tls-alpn-01. */
+  /** The answer to serve while the directory, the ACME server, checks a name by tls-alpn-01. */
   readonly challenge: SecureChallenge | undefined;
 }
 

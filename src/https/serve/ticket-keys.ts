@@ -8,8 +8,8 @@ import { crypto } from '../../base/builtins.ts';
 import { setTicketCallback } from '../../base/node-internals.ts';
 
 /** Bytes of each part of a key: its name, its HMAC key and its AES key, as in Node's option `ticketKeys`. */
-const PART = 16;
-export const TICKET_KEY_BYTES = 3 * PART;
+const PART_BYTES = 16;
+export const TICKET_KEY_BYTES = 3 * PART_BYTES;
 
 /**
  * Sets the keys for the server's current context. Each `setSecureContext` creates a new context, so call this function
@@ -19,13 +19,13 @@ export function setTicketKeys(server: Server, keys: readonly Buffer[]): void {
   const [newest] = keys;
   if (newest === undefined) return;
   setTicketCallback(server, (name, _iv, isNew) => {
-    if (isNew) return [1, ...secretParts(newest), newest.subarray(0, PART), crypto().randomBytes(PART)];
-    const key = keys.find((candidate) => candidate.subarray(0, PART).equals(name));
-    // With 0, Node ignores the keys but checks their length.
+    if (isNew) return [1, ...secretParts(newest), newest.subarray(0, PART_BYTES), crypto().randomBytes(PART_BYTES)];
+    const key = keys.find((candidate) => candidate.subarray(0, PART_BYTES).equals(name));
+    // 2: decrypt, and send a new ticket. 0: full handshake; Node ignores the keys but checks their length.
     return key === undefined ? [0, ...secretParts(newest)] : [2, ...secretParts(key)];
   });
 }
 
 function secretParts(key: Buffer): [hmacKey: Buffer, aesKey: Buffer] {
-  return [key.subarray(PART, 2 * PART), key.subarray(2 * PART)];
+  return [key.subarray(PART_BYTES, 2 * PART_BYTES), key.subarray(2 * PART_BYTES)];
 }

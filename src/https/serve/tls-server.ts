@@ -102,12 +102,12 @@ function offerChallenge(server: SecureServer, challenge: SecureChallenge | undef
   });
 }
 
-function limitHandshakes(server: SecureServer, most: number): void {
-  const underWay = createRecentConnections(most);
+function limitHandshakes(server: SecureServer, max: number): void {
+  const handshakes = createRecentConnections(max);
   // A handshake may fail at once in Node's own listener. The listener here runs first, so that the `close` of such a
   // connection is not missed.
-  server.prependListener('connection', underWay.add);
-  server.on('secureConnection', (socket) => underWay.release(tcpSocketOf(socket)));
+  server.prependListener('connection', handshakes.add);
+  server.on('secureConnection', (socket) => handshakes.release(tcpSocketOf(socket)));
 }
 
 /** Closes a connection whose handshake failed or took too long. Only a client that sent plain HTTP gets an answer. */

@@ -10,25 +10,22 @@ import { ABSENT, firstDifference, type Snapshot } from './snapshot.ts';
 /** One attempt to load the folder, successful or not. */
 export interface Attempt {
   /** The folder before the first file was read. */
-  readonly before: Snapshot;
-  /** The time at which `before` was taken, in milliseconds of the wall clock. */
+  readonly snapshot: Snapshot;
+  /** The time at which `snapshot` was taken, in milliseconds of the wall clock. */
   readonly begunAt: number;
   readonly groups: readonly GroupLoad[];
   /** The files that each worker read. A file that is listed with two fingerprints changed during the attempt. */
   readonly files: readonly LoadedFile[];
-  /** Whether a group did not load. Any change of the tree may then correct the group, so every change counts. */
+  /** Whether a group did not load. Any change of the tree can then correct the group, so every change counts. */
   readonly broken: boolean;
 }
 
 /**
  * Resolution of file times, in milliseconds. File times advance with the kernel's tick, so two writes within this time
- * may leave the same file time.
+ * can leave the same file time.
  */
 const TIME_RESOLUTION = 12;
-/**
- * The fingerprint for a file that was read in two states. No real file has this fingerprint, so the file counts as
- * changed.
- */
+/** The fingerprint of a file that was read in two states. It equals no real one, so the file counts as changed. */
 const MIXED = 'mixed';
 
 export function createBaseline(dir: string) {
@@ -54,29 +51,28 @@ export function createBaseline(dir: string) {
     },
   };
 
-  function replace({ before, begunAt, groups, files, broken }: Attempt): void {
+  function replace({ snapshot, begunAt, groups, files, broken }: Attempt): void {
     entries = new Map();
     isWholeTree = broken;
-    for (const [key, value] of before) {
-      // A group that nobody has loaded, or a file that nobody has imported, may appear or disappear. Neither is a
-      // change.
+    for (const [key, value] of snapshot) {
+      // The arrival or loss of a group that nobody has loaded, or of a file that nobody has imported, is no change.
       if (broken || key === 'folder' || key.startsWith('link:')) entries.set(key, value);
     }
-    // A new service file changes the rules of every group. So its arrival counts as a change, and no worker imports it
-    // while it serves.
-    entries.set(`group:${SERVICE}`, before.get(`group:${SERVICE}`) ?? ABSENT);
-    const folder = before.get('folder') ?? dir;
+    // A new service file changes the rules of every group. So the arrival of this file counts as a change, and a worker
+    // that already serves never imports it.
+    entries.set(`group:${SERVICE}`, snapshot.get(`group:${SERVICE}`) ?? ABSENT);
+    const folder = snapshot.get('folder') ?? dir;
     for (const load of groups) {
       entries.set(`group:${load.group}`, load.file);
       const key = `file:${join(folder, load.file)}`;
-      entries.set(key, before.get(key) ?? ABSENT);
+      entries.set(key, snapshot.get(key) ?? ABSENT);
     }
     for (const file of files) {
       const key = `file:${file.path}`;
-      const fingerprint = before.get(key);
+      const fingerprint = snapshot.get(key);
       if (fingerprint !== undefined) entries.set(key, fingerprint === file.fingerprint ? fingerprint : MIXED);
       // The snapshot does not have this file, so only its time can show a write during the attempt.
-      else if (isYoungerThan(file, begunAt - TIME_RESOLUTION)) entries.set(key, MIXED);
+      else if (isWrittenSince(file, begunAt - TIME_RESOLUTION)) entries.set(key, MIXED);
       else addFile(file);
     }
   }
@@ -87,7 +83,7 @@ export function createBaseline(dir: string) {
   }
 }
 
-function isYoungerThan({ path, fingerprint }: LoadedFile, time: number): boolean {
+function isWrittenSince({ path, fingerprint }: LoadedFile, time: number): boolean {
   if (fingerprint === ABSENT) return false;
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat !== undefined && Math.max(stat.mtimeMs, stat.ctimeMs) >= time;

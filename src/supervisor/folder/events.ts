@@ -8,7 +8,7 @@ export interface FolderEvents {
    * Watches exactly these folders from now on.
    *
    * @param folders path → identity; a new folder at the same path has another identity
-   * @returns whether a folder is new, because a change in it before this call may be unseen
+   * @returns whether a folder is new, so that no event has reported the changes in this folder before the call
    */
   follow(folders: ReadonlyMap<string, string>): boolean;
   /** Whether every change in these folders causes an event. */
@@ -32,7 +32,7 @@ const LOCAL_FILE_SYSTEMS = new Set([
   0x858458f6, // ramfs
   0x794c7630, // overlayfs
 ]);
-/** Maximum number of folders to watch. Each folder takes one of the 8,192 watches that a user may have. */
+/** Maximum number of folders to watch. By default, Linux allows each user at least 8,192 watches. */
 const MAX_FOLDERS = 1000;
 
 interface Followed {
@@ -41,7 +41,7 @@ interface Followed {
   readonly watcher: FSWatcher | undefined;
 }
 
-/** @param onEvent called when a code file may have changed, or when events were lost */
+/** @param onEvent called when a code file, or a file that the event does not name, may have changed */
 export function createFolderEvents(onEvent: () => void): FolderEvents {
   const followed = new Map<string, Followed>();
 

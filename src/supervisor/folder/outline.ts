@@ -1,12 +1,12 @@
 // The outline is a short text about the controllers folder. The text is cheap to make, because no file is examined. The
 // outline has the real path of the folder and of its links, and the times of every folder with code. A file that is
-// created, removed or renamed changes the outline. A file that is written in place does not.
+// created, removed or renamed changes the outline. A write to an existing file does not.
 import { dirname } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
 import { ABSENT, realPathOf, type Snapshot } from './snapshot.ts';
 
-/** The places that an outline covers, as found in the last snapshot. */
-export interface Places {
+/** The paths that an outline covers, from the last snapshot (snapshot.ts), which examines the files, too. */
+export interface OutlinePaths {
   readonly folders: readonly string[];
   readonly links: readonly string[];
   /**
@@ -23,7 +23,7 @@ export interface Outline {
   readonly folders: ReadonlyMap<string, string>;
 }
 
-export function placesOf(snapshot: Snapshot): Places {
+export function outlinePathsOf(snapshot: Snapshot): OutlinePaths {
   const folders = new Set<string>();
   const links: string[] = [];
   const missing: string[] = [];
@@ -38,7 +38,7 @@ export function placesOf(snapshot: Snapshot): Places {
 }
 
 /** @param dir the folder as it was configured, which may be a symbolic link */
-export function takeOutline(dir: string, { folders, links, missing }: Places): Outline {
+export function takeOutline(dir: string, { folders, links, missing }: OutlinePaths): Outline {
   let text = realPathOf(dir);
   for (const link of links) text += `\n${realPathOf(link)}`;
   for (const path of missing) if (statOf(path) !== undefined) text += `\n${path}`;

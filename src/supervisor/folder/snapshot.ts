@@ -51,21 +51,16 @@ export function takeSnapshot({ dir, paths, wholeTree }: SnapshotOptions): Snapsh
   return snapshot;
 }
 
-/** Returns the first key whose value differs from `before`. @param includeAdded also finds a key that is new */
-export function firstDifference(before: Snapshot, now: Snapshot, includeAdded: boolean): string | undefined {
-  for (const [key, value] of before) if ((now.get(key) ?? ABSENT) !== value) return key;
-  if (includeAdded) for (const [key, value] of now) if (value !== ABSENT && !before.has(key)) return key;
+/** Returns the first key with another value in `later`. @param includeAdded also finds a key that only `later` has */
+export function firstDifference(earlier: Snapshot, later: Snapshot, includeAdded: boolean): string | undefined {
+  for (const [key, value] of earlier) if ((later.get(key) ?? ABSENT) !== value) return key;
+  if (includeAdded) for (const [key, value] of later) if (value !== ABSENT && !earlier.has(key)) return key;
   return undefined;
 }
 
-/**
- * Names of files that an import can read. Other files are left out, because a controller that writes data must not
- * cause a reload.
- */
+/** Files that an import can read. A controller that writes other files, its data, must not cause a reload. */
 export const CODE_FILE = /\.(?:[cm]?[jt]sx?|json|node|wasm)$/;
-/**
- * Maximum depth of the subfolders that are read. A mounted tree may be endless, and nobody keeps controllers so deep.
- */
+/** Maximum depth of subfolders. A mounted tree can be endless, and nobody keeps controllers so deep. */
 const MAX_DEPTH = 16;
 
 function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {

@@ -1,20 +1,20 @@
-// The watch reports when the folder on disk differs from the state that was last tried, and no longer changes. The
-// watch repeats this report until the supervisor tries the new state. The watch polls the folder, because file events
-// are lost on swapped links, mounted volumes and network disks. Where events can be trusted, they bring the next poll
-// forward and make polls cheap.
+// The watch reports when the folder on disk differs from the state that the supervisor last tried to load, and no
+// longer changes. The watch repeats this report until the supervisor tries the new state. The watch polls the folder,
+// because file events are lost on swapped links, mounted volumes and network disks. Where events can be trusted, they
+// bring the next poll forward, and most polls read only the outline, the cheap summary of outline.ts.
 import type { Log } from '../../base/log.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
 import { type Attempt, createBaseline } from './baseline.ts';
 import { createFolderEvents } from './events.ts';
-import { type Places, placesOf, takeOutline } from './outline.ts';
+import { type OutlinePaths, outlinePathsOf, takeOutline } from './outline.ts';
 import { firstDifference, type Snapshot, takeSnapshot } from './snapshot.ts';
 
 export interface FolderWatch {
   /** Returns a snapshot of the whole tree, or undefined while the folder cannot be read. */
   takeSnapshot(): Snapshot | undefined;
   /** Called when an attempt to load the folder begins. From now on, a difference from this snapshot is a change. */
-  beginAttempt(before: Snapshot): void;
+  beginAttempt(snapshot: Snapshot): void;
   /** Called when an attempt has ended. From now on, a difference from the files that the attempt read is a change. */
   endAttempt(attempt: Attempt): void;
   /** Adds a new group that a worker imported, and its files, to the baseline. So their arrival is not a change. */
@@ -30,15 +30,18 @@ export interface FolderWatch {
 export interface FolderWatchOptions {
   readonly dir: string;
   readonly log: Log;
-  /** Called when the folder has changed: at each poll, until an attempt begins. */
-  readonly onChange: (what: string) => void;
+  /** Called when the folder has changed: at each poll, until an attempt begins. `cause` is a path or a group name. */
+  readonly onChange: (cause: string) => void;
   /** Milliseconds on a clock that never goes back. */
   readonly now?: () => number;
 }
 
 /** The state of the folder in the last snapshot. docs/LIVE.md shows how one state leads to the next. */
 type State =
-  /** The folder equals the baseline. Polls compare only the outline (folder/outline.ts) until `snapshotDue`. */
+  /**
+   * The folder equals the baseline (baseline.ts). The next snapshot is taken at `snapshotDue`, or earlier when the
+   * outline changes, a folder is new, or the events of a folder are not trusted.
+   */
   | { readonly kind: 'unchanged'; readonly snapshotDue: number }
   /** The folder differs from the baseline, and something may still be writing to it. */
   | ({ readonly kind: 'changing' } & Difference)
@@ -48,8 +51,8 @@ type State =
   | { readonly kind: 'missing'; readonly polls: number };
 
 interface Difference {
-  /** The first difference from the baseline, for the log. */
-  readonly what: string;
+  /** The path or group with the first difference from the baseline, for the log. */
+  readonly cause: string;
   readonly snapshot: Snapshot;
   /** The time at which the first difference from the baseline was seen. */
   readonly since: number;
@@ -72,7 +75,7 @@ const NOT_CHECKED: State = { kind: 'unchanged', snapshotDue: 0 };
 const SHORTEST_INTERVAL = 100;
 /** Milliseconds between two polls of a large folder, and of a folder whose events are trusted. */
 const MAX_INTERVAL = 400;
-/** Ratio of the interval to the duration of the last poll, without trusted events. Polls then take 1/30 of a core. */
+/** Ratio of the interval to the duration of the last poll, so that cheap polls take at most 1/30 of a core. */
 const COST_FACTOR = 30;
 /**
  * Ratio of the interval between snapshots to the duration of the last snapshot, with trusted events. Snapshots and the
@@ -83,10 +86,7 @@ const SNAPSHOT_COST_FACTOR = 400;
 const EVENT_DELAY = 20;
 /** Minimum ratio of the delay after an event to the duration of a snapshot. The delay lets further events arrive. */
 const EVENT_COST_FACTOR = 3;
-/**
- * Milliseconds without a change after which the folder is stable. A file that is still being copied grows within this
- * time.
- */
+/** Milliseconds without a change until the folder is stable. A file that is being copied grows within this time. */
 const STABLE_TIME = 40;
 /** Milliseconds by which a timer may fire too early. */
 const TIMER_TOLERANCE = 2;
@@ -104,7 +104,7 @@ export function createFolderWatch({
   let state = NOT_CHECKED;
   let schedule: Schedule = 'stopped';
   let timer: NodeJS.Timeout | undefined;
-  let places: Places = { folders: [], links: [], missing: [] };
+  let outlinePaths: OutlinePaths = { folders: [], links: [], missing: [] };
   /** The text of the outline at the last poll. */
   let outline = '';
   /** Milliseconds that the last snapshot took. */
@@ -112,7 +112,7 @@ export function createFolderWatch({
 
   return {
     takeSnapshot: () => takeSnapshot({ dir, paths: baseline.paths(), wholeTree: true }),
-    beginAttempt: (before) => endAttempt({ before, begunAt: 0, groups: [], files: [], broken: true }),
+    beginAttempt: (snapshot) => endAttempt({ snapshot, begunAt: 0, groups: [], files: [], broken: true }),
     endAttempt,
     addGroup(group, files) {
       baseline.addGroup(group);
@@ -151,7 +151,7 @@ export function createFolderWatch({
   function poll(): void {
     schedule = 'polling';
     const begun = now();
-    const current = takeOutline(dir, places);
+    const current = takeOutline(dir, outlinePaths);
     const hasNewFolder = events.follow(current.folders);
     const isSnapshotDue =
       hasNewFolder ||
@@ -175,7 +175,7 @@ export function createFolderWatch({
 
   function compareSnapshot(begun: number): void {
     const snapshot = takeSnapshot({ dir, paths: baseline.paths(), wholeTree: baseline.isWholeTree() });
-    if (snapshot !== undefined) places = placesOf(snapshot);
+    if (snapshot !== undefined) outlinePaths = outlinePathsOf(snapshot);
     const previous = state;
     state = nextState(previous, snapshot, begun);
     snapshotCost = now() - begun;
@@ -184,7 +184,7 @@ export function createFolderWatch({
       log.error('folder-missing', { folder: dir, effect: 'the last generation serves on' });
     if (state.kind !== 'missing' && previous.kind === 'missing' && previous.polls > 1)
       log.warn('folder-restored', { folder: dir });
-    if (state.kind === 'changed') onChange(state.what);
+    if (state.kind === 'changed') onChange(state.cause);
     // If `onChange` has begun an attempt, the attempt has taken a snapshot of its own. So the next snapshot can wait.
     postponeSnapshot(begun + snapshotCost * SNAPSHOT_COST_FACTOR);
   }
@@ -193,17 +193,17 @@ export function createFolderWatch({
     if (state.kind === 'unchanged') state = { kind: 'unchanged', snapshotDue };
   }
 
-  function nextState(previous: State, snapshot: Snapshot | undefined, at: number): State {
+  function nextState(previous: State, snapshot: Snapshot | undefined, pollTime: number): State {
     if (snapshot === undefined) return { kind: 'missing', polls: previous.kind === 'missing' ? previous.polls + 1 : 1 };
     const key = baseline.differenceFrom(snapshot);
     if (key === undefined) return NOT_CHECKED;
-    const what = key.slice(key.indexOf(':') + 1);
+    const cause = key.slice(key.indexOf(':') + 1);
     if (previous.kind !== 'changing' && previous.kind !== 'changed')
-      return { kind: 'changing', what, snapshot, since: at, stableSince: at };
+      return { kind: 'changing', cause, snapshot, since: pollTime, stableSince: pollTime };
     const { since } = previous;
     const isSame = firstDifference(previous.snapshot, snapshot, true) === undefined;
-    const stableSince = isSame ? previous.stableSince : at;
-    const isStable = at - stableSince >= STABLE_TIME - TIMER_TOLERANCE || at - since >= MAX_CHANGE_TIME;
-    return { kind: isStable ? 'changed' : 'changing', what, snapshot, since, stableSince };
+    const stableSince = isSame ? previous.stableSince : pollTime;
+    const isStable = pollTime - stableSince >= STABLE_TIME - TIMER_TOLERANCE || pollTime - since >= MAX_CHANGE_TIME;
+    return { kind: isStable ? 'changed' : 'changing', cause, snapshot, since, stableSince };
   }
 }

@@ -2,23 +2,23 @@
 // while somebody works on the folder. The supervisor decides what the workers load, and when they serve and drain.
 import cluster, { type Worker } from 'node:cluster';
 import type { EarlyWorker } from './prefork.ts';
-import { createWorkerProcess, type WorkerEvents, type WorkerProcess } from './worker-handle.ts';
+import { createWorkerHandle, type WorkerEvents, type WorkerHandle } from './worker-handle.ts';
 
 export interface Pool {
   /** Returns a worker that has loaded nothing: one of the reserve, or a new process. @throws Error of the system */
-  take(): WorkerProcess;
+  take(): WorkerHandle;
   /** Returns a new process, and leaves the reserve as it is. @throws Error of the system */
-  fork(): WorkerProcess;
-  all(): readonly WorkerProcess[];
+  fork(): WorkerHandle;
+  all(): readonly WorkerHandle[];
   /** Returns the workers that accept connections, faulty ones included. */
-  serving(): readonly WorkerProcess[];
+  serving(): readonly WorkerHandle[];
   /** Keeps `count` booted workers ready, eight at most, for five minutes after the last call. */
   keepReserve(count: number): void;
   /**
-   * Ends the reserve, and waits until all processes are gone or their time is over. Resolves to the workers that are
-   * still there.
+   * Ends the reserve, and waits until all processes are gone or their time to drain is over. Resolves to the workers
+   * that are still there.
    */
-  close(): Promise<readonly WorkerProcess[]>;
+  close(): Promise<readonly WorkerHandle[]>;
 }
 
 export interface PoolOptions {
@@ -29,10 +29,11 @@ export interface PoolOptions {
   readonly drainTimeout: number;
 }
 
+/** Milliseconds between two pings to each worker. */
 const PING_INTERVAL = 1000;
 /**
- * Milliseconds until the reserve is filled. Workers that boot at once would delay the first requests of a new
- * generation.
+ * Milliseconds until the reserve is filled. Workers that boot at once would delay the first requests to workers that
+ * have just begun to serve.
  */
 const RESERVE_DELAY = 250;
 /** Maximum number of workers in the reserve. Each worker takes memory, and only makes the next reload faster. */
@@ -46,8 +47,8 @@ const KILL_GRACE = 8000;
 const RESERVE_LIFETIME = 5 * 60_000;
 
 export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
-  const workers = new Set<WorkerProcess>();
-  const reserve = new Set<WorkerProcess>();
+  const workers = new Set<WorkerHandle>();
+  const reserve = new Set<WorkerHandle>();
   let fillTimer: NodeJS.Timeout | undefined;
   let releaseTimer: NodeJS.Timeout | undefined;
   let onEmpty: (() => void) | undefined;
@@ -71,17 +72,17 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
     close,
   };
 
-  function fork(): WorkerProcess {
+  function fork(): WorkerHandle {
     return addWorker(cluster.fork());
   }
 
-  function addWorker(process: Worker): WorkerProcess {
-    const worker = createWorkerProcess(process, { ...events, gone: removeWorker }, drainTimeout);
+  function addWorker(process: Worker): WorkerHandle {
+    const worker = createWorkerHandle(process, { ...events, gone: removeWorker }, drainTimeout);
     workers.add(worker);
     return worker;
   }
 
-  function removeWorker(worker: WorkerProcess): void {
+  function removeWorker(worker: WorkerHandle): void {
     workers.delete(worker);
     reserve.delete(worker);
     events.gone(worker);
@@ -107,7 +108,7 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
     reserve.clear();
   }
 
-  async function close(): Promise<readonly WorkerProcess[]> {
+  async function close(): Promise<readonly WorkerHandle[]> {
     clearTimeout(fillTimer);
     clearTimeout(releaseTimer);
     releaseReserve();

@@ -32,18 +32,18 @@ export async function openPort(port: number, host: string | undefined): Promise<
   });
   const bound = bindSocket(address, port, family);
   if (typeof bound === 'number') throw fail(getSystemErrorName(bound));
-  const { socket, port: number } = bound;
-  if (number === undefined || (port !== 0 && number !== port)) {
+  const { socket, port: boundPort } = bound;
+  if (boundPort === undefined || (port !== 0 && boundPort !== port)) {
     socket.close();
     throw fail('EADDRINUSE');
   }
   return {
-    number,
+    number: boundPort,
     socket,
     // The port was free when it was bound. So EADDRINUSE means that another program has begun to listen on it since
     // then.
     describeError: (code) =>
-      describeListenError(number, host, code).replace(REASONS.EADDRINUSE ?? '', PORT_TAKEN_LATER),
+      describeListenError(boundPort, host, code).replace(REASONS.EADDRINUSE ?? '', PORT_TAKEN_LATER),
     close: () => socket.close(),
   };
 }
@@ -62,8 +62,8 @@ const REASONS: Readonly<Record<string, string>> = {
 const PORT_TAKEN_LATER = 'a controller or another process has begun to listen on it';
 
 export function describeListenError(port: number, host: string | undefined, code: string, cure = ''): string {
-  const place = host === undefined ? `port ${port}` : hostAndPort(host, port);
-  return `Cannot listen on ${place}: ${REASONS[code] ?? 'the system refuses'} (${code})${cure}`;
+  const endpoint = host === undefined ? `port ${port}` : hostAndPort(host, port);
+  return `Cannot listen on ${endpoint}: ${REASONS[code] ?? 'the system refuses'} (${code})${cure}`;
 }
 
 /**

@@ -8,10 +8,7 @@ export interface EarlyWorker {
   isAlive(): boolean;
   /** Hands the worker over to `owner`, whose listeners then receive the messages that came before. */
   adopt<T>(owner: (worker: Worker) => T): T;
-  /**
-   * Kills the process, and resolves when it is gone. A worker that outlives its supervisor would log that the
-   * supervisor is gone.
-   */
+  /** Kills the process, and resolves when it is gone. Otherwise it would log that its supervisor is gone. */
   kill(): Promise<void>;
 }
 

@@ -1,5 +1,6 @@
 // One worker as the supervisor sees it: its states from fork to exit, the orders it gets, and the pings that show
-// whether its event loop still turns. Every order has a time limit, after which the worker is killed.
+// whether its event loop still turns. A worker that takes too long for an order is killed. Only the import of a new
+// group is given up without a kill.
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import type { BoundSocket } from '../../base/node-internals.ts';
@@ -29,44 +30,44 @@ export type LoadOutcome =
 
 export type ListenOutcome = 'listening' | { readonly code: string };
 
-/** The end of a worker that had no order to end. */
+/** An unexpected end of a worker. */
 export interface Death {
   readonly reason: string;
   /** The last state of the worker. */
   readonly during: WorkerState;
-  /** Files of new groups that the worker was importing while it served. */
+  /** Controller files that the worker was importing while it served, one for each new group. */
   readonly importing: readonly string[];
 }
 
 export interface WorkerEvents {
-  /** The worker closed its channel without an order. So the worker no longer serves, but it has not died. */
-  disconnected(worker: WorkerProcess): void;
-  /** The worker ended without an order. */
-  died(worker: WorkerProcess, death: Death): void;
+  /** The worker closed its channel without an order. So the worker drains, and another one must replace it. */
+  disconnected(worker: WorkerHandle): void;
+  /** The worker ended without an order, ended with an error while it drained, or was killed. */
+  died(worker: WorkerHandle, death: Death): void;
   /** The worker is gone, for any reason. This event comes last. */
-  gone(worker: WorkerProcess): void;
+  gone(worker: WorkerHandle): void;
   /** Something was thrown in the worker outside any request. */
-  faulty(worker: WorkerProcess): void;
+  faulty(worker: WorkerHandle): void;
   /** The worker imported a new group while it served, or failed to import it. */
-  imported(worker: WorkerProcess, group: GroupLoad, files: readonly LoadedFile[]): void;
-  /** An operation of the worker imported these files when it was called. */
-  filesRead(worker: WorkerProcess, files: readonly LoadedFile[]): void;
-  /** Callers with a rate limit have called the worker. */
-  spent?(worker: WorkerProcess, spendings: readonly Spending[]): void;
+  imported(worker: WorkerHandle, group: GroupLoad, files: readonly LoadedFile[]): void;
+  /** A call of an API operation made the worker import these files. */
+  importedOnCall(worker: WorkerHandle, files: readonly LoadedFile[]): void;
+  /** Callers with a rate limit have called the worker. `spendings` says how much of its limit each has used. */
+  spent?(worker: WorkerHandle, spendings: readonly Spending[]): void;
   /** The worker reports its counters: now and then, and when it ends. */
-  metrics?(worker: WorkerProcess, metrics: unknown): void;
+  metrics?(worker: WorkerHandle, metrics: unknown): void;
 }
 
-export interface WorkerProcess {
+export interface WorkerHandle {
   /** The id of the process, or undefined when the system refused to start it. */
   readonly pid: number | undefined;
   readonly state: WorkerState;
-  /** The number of the worker's generation, or 0 when the worker has loaded nothing yet. */
+  /** The number of the worker's generation (a set of workers that load together), or 0 before the call of `load`. */
   readonly generation: number;
   readonly isFaulty: boolean;
   /** The file name of the controller that the worker is importing. */
   readonly loadingFile: string | undefined;
-  /** Milliseconds since the worker began to boot, or to import `loadingFile`. */
+  /** Milliseconds since the worker began to boot, got the order to load, or began to import `loadingFile`. */
   readonly stepAge: number;
   /** Loads the folder; called once in the life of a worker. */
   load(generation: number, selection: FileSelection): Promise<LoadOutcome>;
@@ -76,10 +77,10 @@ export interface WorkerProcess {
    * Imports a new group. Resolves when the worker has imported the group, when the import has failed or took too long,
    * or when the worker is gone.
    */
-  importGroup(group: string): Promise<void>;
+  importGroup(groupName: string): Promise<void>;
   /**
-   * Ends a worker that serves, after its open requests. A worker whose requests, controllers or exit take too long is
-   * killed.
+   * Ends a worker that serves, after its open requests. The worker is killed when its open requests, the disposal of
+   * its controllers, or its exit take too long.
    *
    * @param timeout milliseconds for the open requests
    * @param acceptFor milliseconds for which the worker still accepts connections, because no other worker replaces it;
@@ -94,8 +95,8 @@ export interface WorkerProcess {
   ping(): void;
 }
 
-/** @param drainTimeout milliseconds that a worker takes to drain when it has lost its channel */
-export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainTimeout: number): WorkerProcess {
+/** @param drainTimeout milliseconds in which a worker that has lost its channel must drain */
+export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTimeout: number): WorkerHandle {
   let stepBegan = performance.now();
   const importing = new Set<string>();
   let unansweredPings = 0;
@@ -104,9 +105,9 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
   let pendingLoad: { selection: FileSelection; resolve: (outcome: LoadOutcome) => void } | undefined;
   let pendingListen: ((outcome: ListenOutcome) => void) | undefined;
   const pendingImports = new Map<string, () => void>();
-  /** Kills the worker when its time limit is over. */
+  /** Kills the worker when the time limit of its order is over. */
   let limitTimer: NodeJS.Timeout | undefined;
-  /** Ends the wait for the last messages. */
+  /** Treats the worker as ended when its channel stays open after its exit. Until then, last messages can arrive. */
   let lastMessagesTimer: NodeJS.Timeout | undefined;
   /** Reports that the worker disconnected, unless its exit comes first. */
   let disconnectTimer: NodeJS.Timeout | undefined;
@@ -121,13 +122,13 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     delete cluster.workers?.[worker.id];
     handleEnd(`the system refused to start it (${error.code ?? error.message})`);
   });
-  // The last message, which names the file that the worker was loading, may arrive after its exit. So the worker has
-  // ended when both the exit and the end of the channel have come.
+  // The last message of the worker, which names the file that it was loading, can arrive after the exit. So the worker
+  // has ended when both the exit and the end of the channel have come.
   let endEvents = 0;
   worker.on('disconnect', () => {
     if (++endEvents === 2) return handleEnd();
-    // After this event, either the exit follows and gives the reason, or the worker drains. A worker also drains when
-    // its supervisor is gone.
+    // After this event, either the exit follows and gives the reason, or the worker drains: it takes the loss of its
+    // channel for the end of its supervisor.
     if (self.state === 'gone' || endOrder !== undefined) return;
     const drainTime = self.state === 'serving' ? drainTimeout + LIMITS.dispose : 0;
     killAfter(drainTime + LIMITS.end, 'it closed its channel and did not end');
@@ -145,7 +146,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
   });
   killAfter(LIMITS.step, 'it did not start');
 
-  const self: { -readonly [key in keyof WorkerProcess]: WorkerProcess[key] } = {
+  const self: { -readonly [key in keyof WorkerHandle]: WorkerHandle[key] } = {
     pid: worker.process.pid,
     state: 'booting',
     generation: 0,
@@ -154,8 +155,8 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     get stepAge() {
       return performance.now() - stepBegan;
     },
-    load(number, selection) {
-      self.generation = number;
+    load(generation, selection) {
+      self.generation = generation;
       return new Promise((resolve) => {
         pendingLoad = { selection, resolve };
         if (self.state === 'standby') startLoading(selection);
@@ -170,15 +171,15 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         send({ kind: 'listen' }, socket);
       });
     },
-    importGroup(group) {
+    importGroup(groupName) {
       return new Promise((resolve) => {
         if (self.state === 'gone') return resolve();
         const timer = setTimeout(done, LIMITS.importGroup);
-        pendingImports.set(group, done);
-        send({ kind: 'import', group });
+        pendingImports.set(groupName, done);
+        send({ kind: 'import', group: groupName });
         function done(): void {
           clearTimeout(timer);
-          pendingImports.delete(group);
+          pendingImports.delete(groupName);
           resolve();
         }
       });
@@ -192,12 +193,12 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     },
     quit() {
       if (self.state === 'gone' || endOrder !== undefined) return;
-      const time = self.state === 'loading' ? LIMITS.endWhileLoading : LIMITS.end;
+      const limit = self.state === 'loading' ? LIMITS.endWhileLoading : LIMITS.end;
       self.state = 'draining';
       endOrder = 'quit';
       send({ kind: 'quit' });
       clearTimeout(limitTimer);
-      limitTimer = setTimeout(() => worker.process.kill('SIGKILL'), time);
+      limitTimer = setTimeout(() => worker.process.kill('SIGKILL'), limit);
     },
     kill,
     send,
@@ -218,9 +219,9 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
     worker.send(seal(message), socket as unknown as SendHandle, {}, () => {});
   }
 
-  function killAfter(time: number, failure: string): void {
+  function killAfter(limit: number, failure: string): void {
     clearTimeout(limitTimer);
-    limitTimer = setTimeout(kill, time, `${failure} within ${time / 1000} s`);
+    limitTimer = setTimeout(kill, limit, `${failure} within ${limit / 1000} s`);
   }
 
   function startLoading({ files, skip }: FileSelection): void {
@@ -231,7 +232,8 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
   }
 
   function receive(message: FromWorker): void {
-    // A worker that loads may answer no ping between two files. But each message shows that the worker is alive.
+    // Any message shows that the worker is alive. While it loads, it often starts the next file before it answers a
+    // ping.
     unansweredPings = 0;
     switch (message.kind) {
       case 'booted':
@@ -267,7 +269,7 @@ export function createWorkerProcess(worker: Worker, events: WorkerEvents, drainT
         events.imported(self, message.group, message.files);
         return pendingImports.get(message.group.group)?.();
       case 'files-read':
-        return events.filesRead(self, message.files);
+        return events.importedOnCall(self, message.files);
       // After a successful import there is nothing to resolve here: `imported` has already resolved the promise.
       case 'import-finished':
         return pendingImports.get(message.group)?.();

@@ -1,21 +1,18 @@
-// How long a worker may take for each order. Every wait of the supervisor ends with one of these limits.
+// How long the supervisor waits for a worker in each case.
 
 /**
  * Number of pings, one a second, after which a worker that sends no message is killed. The limit is a count and not a
  * time, so that no worker is killed after the machine was suspended.
  */
 export const MAX_UNANSWERED_PINGS = 5;
-/**
- * The same limit while a worker boots or loads. The limit is higher, because compiling controllers may block the event
- * loop for longer.
- */
+/** The same limit while a worker boots or loads: compiling controllers can block the event loop for longer. */
 export const MAX_UNANSWERED_WHILE_LOADING = 10;
 
 /** Time limits in milliseconds. */
 export const LIMITS = {
   /**
    * Time for one step: to boot, to begin to load, or to load one file of the folder. A worker stops waiting for a file
-   * after 10 s, and may need 5 s more to find the mistake in the file.
+   * after 10 s, and can need 5 s more to find the mistake in the file.
    */
   step: 30_000,
   /** Time until a worker listens. */

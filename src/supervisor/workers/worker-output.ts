@@ -7,18 +7,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { LogWriter } from '../../base/log-writer.ts';
 
 export interface WorkerOutput {
-  /** Resolves when the output of workers that have ended is relayed. */
+  /** Resolves when all output of the workers is relayed and they have ended, after 200 ms at the latest. */
   drained(): Promise<void>;
 }
 
 /** Maximum length of an unfinished line, in UTF-16 code units. A longer line is relayed in parts. */
 const MAX_LINE_LENGTH = 65_536;
 /** Maximum bytes that wait for a slow reader of standard output. Further output is dropped. */
-const MAX_WAITING = 1024 * 1024;
-/**
- * Maximum wait for output when the service ends, in milliseconds. A process that a controller started may hold the
- * output open.
- */
+const MAX_WAITING_BYTES = 1024 * 1024;
+/** Milliseconds to wait for output at the end. A process that a controller started can hold the output open. */
 const MAX_END_WAIT = 200;
 
 /** Makes workers write to this process. Call it before the first fork. */
@@ -38,9 +35,9 @@ export function relayOutput({ pass }: Pick<LogWriter, 'pass'>): WorkerOutput {
     open.add(stream);
     stream.setEncoding('utf8').on('data', (text: string) => {
       rest += text;
-      const end = rest.length > MAX_LINE_LENGTH ? rest.length : rest.lastIndexOf('\n') + 1;
-      if (end > 0) write(rest.slice(0, end));
-      rest = rest.slice(end);
+      const length = rest.length > MAX_LINE_LENGTH ? rest.length : rest.lastIndexOf('\n') + 1;
+      if (length > 0) write(rest.slice(0, length));
+      rest = rest.slice(length);
     });
     stream.on('error', () => {});
     stream.on('close', () => {
@@ -51,11 +48,12 @@ export function relayOutput({ pass }: Pick<LogWriter, 'pass'>): WorkerOutput {
 
   return {
     async drained() {
-      for (const end = performance.now() + MAX_END_WAIT; open.size > 0 && performance.now() < end; ) await sleep(5);
+      const deadline = performance.now() + MAX_END_WAIT;
+      while (open.size > 0 && performance.now() < deadline) await sleep(5);
     },
   };
 }
 
 function print(lines: string): void {
-  if (process.stdout.writableLength < MAX_WAITING) process.stdout.write(lines);
+  if (process.stdout.writableLength < MAX_WAITING_BYTES) process.stdout.write(lines);
 }

@@ -2,7 +2,7 @@
 // in one of them is easily missed.
 import { asksForTraces } from '../base/trace-switch.ts';
 import { version } from '../own-files.ts';
-import { readTraceState } from '../trace/tracing.ts';
+import { readTracingState } from '../trace/tracing.ts';
 import type { Installation, Report } from './doctor.ts';
 
 /** The variables that have an effect only when another one names a collector. */
@@ -15,9 +15,9 @@ export function checkTraces({ io: { env } }: Installation, report: Report): void
     report('warning', `${names.join(', ')}: no request is traced, because OTEL_EXPORTER_OTLP_ENDPOINT is not set`);
     return;
   }
-  const state = readTraceState(env, version());
+  const state = readTracingState(env, version());
   if (state.kind === 'off') {
-    report(state.isWanted ? 'note' : 'wrong', `no request is traced: ${state.reason}`);
+    report(state.isDeliberate ? 'note' : 'wrong', `no request is traced: ${state.reason}`);
     return;
   }
   const { endpoint, samplerName } = state.settings;

@@ -145,7 +145,7 @@ async function importFolder(call: Call): Promise<Answer> {
     if (entries.size > 0 && !flags.has('merge'))
       throw new Refused(`The store has ${entries.size} rows; --merge adds the ones that it lacks`);
     const changes = [...rows].flatMap(([name, { value }]): Change[] =>
-      value === undefined || entries.has(name) ? [] : [{ name, is: '', value }],
+      value === undefined || entries.has(name) ? [] : [{ name, expectedVersion: '', value }],
     );
     const different = [...rows].filter(([name, { value }]) => entries.has(name) && entries.get(name)?.value !== value);
     if (changes.length > 0 && !(await store.write('keys', changes, crypto().randomUUID(), version)))
@@ -171,13 +171,13 @@ async function exportFolder(call: Call): Promise<Answer> {
     const { entries } = await store.read('keys');
     makeFolder(folder, 0o700);
     const file = createFileStore(folder);
-    const changes = Array.from(entries, ([name, { value }]) => ({ name, is: '', value: value as string }));
+    const changes = Array.from(entries, ([name, { value }]) => ({ name, expectedVersion: '', value: value as string }));
     if (!(await file.write('keys', changes, ''))) throw new Refused(`${tablePath(folder)} was made at the same time`);
     const sealed = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY)?.value;
     const hasKey = sealed !== undefined && settings.storeKey.length > 0;
     if (hasKey) {
       const { text } = createSeal(settings.storeKey).open(SESSION_KEY, sealed);
-      await file.write('secrets', [{ name: SESSION_KEY, is: '', value: text }], '');
+      await file.write('secrets', [{ name: SESSION_KEY, expectedVersion: '', value: text }], '');
     }
     return {
       json: { folder, rows: changes.length, session_key: hasKey },

@@ -1,6 +1,6 @@
 // One connection to PostgreSQL. It uses the package `postgres`, which the user's project installs. Each query has a
-// time limit. When the server does not answer in time, the connection is destroyed. Otherwise a dropped packet could
-// look like a slow server for minutes.
+// time limit. When the server does not answer in time, the connection is destroyed. Without the limit, a query could
+// wait for minutes on a connection that the network has lost.
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -54,7 +54,7 @@ export interface ConnectionOptions {
   readonly load: () => Promise<PostgresPackage>;
   readonly address: StoreAddress;
   /** The index of the host in `address.hosts`. */
-  readonly host: number;
+  readonly hostIndex: number;
   /** The name of the connection in `pg_stat_activity`. */
   readonly name: string;
   readonly onNotify: (payload: string) => void;
@@ -65,11 +65,11 @@ export interface ConnectionOptions {
 /** @throws StoreAway when the host does not answer, refuses the connection, or is a standby */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
   const { address, name, onNotify, timeout } = options;
-  const { host, port } = address.hosts[options.host] as StoreAddress['hosts'][number];
-  const place = `${host}:${port}`;
+  const { host, port } = address.hosts[options.hostIndex] as StoreAddress['hosts'][number];
+  const server = `${host}:${port}`;
   let socket: Socket | undefined;
   let isOpen = true;
-  let lateness: StoreAway | undefined;
+  let timeoutError: StoreAway | undefined;
   const sql = (await options.load())({
     host,
     port,
@@ -86,12 +86,12 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     onnotice() {},
     onnotify: (_channel: string, payload: string) => onNotify(payload),
     onclose: close,
-    // The package would open a closed connection again by itself. The error here prevents this.
+    // The package tries to open a closed connection again. The error prevents this.
     socket: async () => {
       if (socket !== undefined || !isOpen) throw new Error('the connection was closed');
       const onSocket = (next: Socket) => {
         socket = next;
-        // An error after the package has removed its own listeners must not end the process.
+        // The package removes its own listeners early. Without this one, a later error would end the process.
         next.on('error', () => {});
       };
       return Object.assign(await openSocket({ address, host, port, onSocket }), { host, port });
@@ -110,32 +110,32 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     parameters: readonly (string | number | null)[] = [],
     limit = QUERY_TIMEOUT,
   ): Promise<readonly Row[]> {
-    if (!isOpen) throw new StoreAway(`${place}: the connection was closed`);
+    if (!isOpen) throw new StoreAway(`${server}: the connection was closed`);
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
+    const timedOut = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        lateness ??= new StoreAway(`${place} has not answered in time`);
-        reject(lateness);
+        timeoutError ??= new StoreAway(`${server} has not answered in time`);
+        reject(timeoutError);
         close();
       }, limit);
     });
     try {
-      return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), late]);
+      return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), timedOut]);
     } catch (error) {
-      // The other queries of a connection that was closed for one late answer fail for the same reason.
-      const away = lateness ?? toAway(error, place);
-      // An error that does not concern one statement closes the connection. For example, a server that shuts down, or
-      // that became a standby, would also refuse each further query.
-      if (!isStatement(error)) close();
-      throw away;
+      // After one late answer, all queries that wait on this connection fail with the same error.
+      const failure = timeoutError ?? toStoreAway(error, server);
+      // If the error does not concern the statement alone, the connection is closed. For example, a server that shuts
+      // down would also refuse each further query.
+      if (!isStatementError(error)) close();
+      throw failure;
     } finally {
       clearTimeout(timer);
     }
   }
 
   try {
-    const [server] = await query('select pg_is_in_recovery() as standby', [], timeout);
-    if (server?.standby !== false) throw new StoreAway(`${place} is a standby`);
+    const [row] = await query('select pg_is_in_recovery() as standby', [], timeout);
+    if (row?.standby !== false) throw new StoreAway(`${server} is a standby`);
   } catch (error) {
     close();
     throw error;
@@ -149,10 +149,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   };
 }
 
-/**
- * The reasons that an operator can act on, by SQLSTATE. `true` means that a retry is useless until somebody changes
- * something.
- */
+/** By SQLSTATE: the reason in words for the operator, and whether a retry is useless until somebody acts. */
 const REASONS: Readonly<Record<string, readonly [reason: string, isFinal: boolean]>> = {
   '28P01': ['it refuses the user or the password', true],
   '28000': ['it refuses the user', true],
@@ -168,12 +165,10 @@ const REASONS: Readonly<Record<string, readonly [reason: string, isFinal: boolea
   '57P03': ['it starts or shuts down', false],
 };
 
-/**
- * The classes of SQLSTATE that concern a single statement. After any other error, the connection is of no further use.
- */
+/** The SQLSTATE codes, and classes of codes, after which the connection can still be used for other statements. */
 const STATEMENT_ERROR = /^(?:0A|2[1-3]|25006|3F|40|42|53100|55)/;
 
-function isStatement(error: unknown): boolean {
+function isStatementError(error: unknown): boolean {
   return STATEMENT_ERROR.test(sqlState(error) ?? '');
 }
 
@@ -182,12 +177,12 @@ export function sqlState(error: unknown): string | undefined {
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-function toAway(error: unknown, place: string): StoreAway {
+function toStoreAway(error: unknown, server: string): StoreAway {
   if (error instanceof StoreAway) return error;
   const code = errorCode(error) ?? '';
-  const known = REASONS[code];
-  if (known !== undefined) return new StoreAway(`${place}: ${known[0]}`, { isFinal: known[1], cause: error });
+  const reason = REASONS[code];
+  if (reason !== undefined) return new StoreAway(`${server}: ${reason[0]}`, { isFinal: reason[1], cause: error });
   const [message = ''] = String((error as Error)?.message ?? error).split('\n', 1);
-  const isNamed = code === '' || message.includes(code);
-  return new StoreAway(`${place}: ${message.slice(0, 200)}${isNamed ? '' : ` (${code})`}`, { cause: error });
+  const hasCode = code === '' || message.includes(code);
+  return new StoreAway(`${server}: ${message.slice(0, 200)}${hasCode ? '' : ` (${code})`}`, { cause: error });
 }

@@ -29,7 +29,7 @@ export function createFileStore(dataDir: string): Store {
     async since(space, version) {
       return (await read(space)).version === version ? { version, changes: [], isComplete: true } : undefined;
     },
-    async write(space, changes, _id, at) {
+    async write(space, changes, _id, spaceVersion) {
       if (space === 'secrets') {
         for (const { value } of changes) writeSessionKey(dataDir, value);
         return true;
@@ -38,8 +38,10 @@ export function createFileStore(dataDir: string): Store {
         const entries = rowEntries(rows);
         const indexes = new Map([...entries.keys()].map((name, index) => [name, index]));
         const version = digest([...entries].map(([name, entry]) => `${name} ${entry.version}`).join());
-        const fits = changes.every(({ name, is }) => (entries.get(name)?.version ?? '') === is);
-        if (!fits || (at !== undefined && at !== version)) return false;
+        const areExpected = changes.every(
+          ({ name, expectedVersion }) => (entries.get(name)?.version ?? '') === expectedVersion,
+        );
+        if (!areExpected || (spaceVersion !== undefined && spaceVersion !== version)) return false;
         for (const { name, value } of changes) {
           const index = indexes.get(name);
           if (index === undefined) append(JSON.parse(value) as object);

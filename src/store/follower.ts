@@ -1,6 +1,6 @@
-// Keeps the replica, this machine's copy of the table, equal to the store. A look is a query for changes, made once a
-// second. Its answer proves that the replica is complete. The bell, a notification from the store, only makes the next
-// look begin sooner.
+// Keeps the replica, which is this machine's copy of the credentials table, equal to the store. About once a second it
+// makes a look: a query for changes, whose answer proves that the replica is complete. The bell, a notification from
+// the store, only makes the next look begin sooner. The store is away when it cannot be used.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import type { Log } from '../base/log.ts';
@@ -8,7 +8,7 @@ import { isRevoked, type Replica, revokeAs } from './replica.ts';
 import { type Store, StoreAway } from './store.ts';
 
 export interface FollowerStatus {
-  /** The reason why the store is away, so that it cannot be used; undefined when the last look succeeded. */
+  /** The reason why the store cannot be used; undefined when the last look succeeded. */
   readonly away: string | undefined;
   /** Whether a retry is useless until somebody changes something. */
   readonly isFinal: boolean;
@@ -18,7 +18,7 @@ export interface FollowerStatus {
 }
 
 export interface Follower {
-  /** Looks for changes now. Calls share the next look as long as that look has not begun. @throws StoreAway */
+  /** Makes a look after the one that is running. All calls until then share this look. @throws StoreAway */
   look(): Promise<void>;
   status(): FollowerStatus;
   close(): void;
@@ -34,68 +34,67 @@ export interface FollowerOptions {
   readonly onLook: () => void;
 }
 
-/** Milliseconds between two looks while the bell works. */
+/** Milliseconds from the end of a look to the next one while the bell works. */
 const INTERVAL = 1000;
-/** Milliseconds between two looks after the bell has missed a change. */
+/** The same after a change that no bell announced. */
 const INTERVAL_WITHOUT_BELL = 250;
-/** Milliseconds until the next look while the store is away. */
+/** The same while the store is away. */
 const RETRY = 250;
 /**
  * The pause after a write of the file, as a multiple of the processor time of that write. So at most a fifth of the
- * time is spent on writing, however many changes come. The time on the clock would be the wrong measure: on a busy
- * machine it contains the time of other processes, and would delay the next change.
+ * processor is spent on writing, however many changes come. Elapsed time would include the time of other processes on a
+ * busy machine, and would delay the next change.
  */
 const PUBLISH_PAUSE = 4;
-/** The most lost revocations that are written to the store at once. */
-const RESTORED_AT_ONCE = 1000;
+/** At most this many lost revocations are written back to the store in one write. */
+const MAX_RESTORED = 1000;
 
 export function createFollower({ store, replica, log, onPublished, onLook }: FollowerOptions): Follower {
   let status: FollowerStatus = { away: undefined, isFinal: false, fullReads: 0, missedBells: 0 };
   let bells = 0;
   /** Whether the bell has rung since the last look began. */
-  let isRung = false;
-  /** Whether the bell has missed a change and has not rung since. Then looks are more frequent. */
-  let isDeaf = false;
+  let hasRung = false;
+  /** Whether the bell has not rung since a change that it did not announce. Looks are then more frequent. */
+  let missesBells = false;
   let awaySince: number | undefined;
   let isClosed = false;
-  let running: Promise<void> = Promise.resolve();
-  let next: Promise<void> | undefined;
+  let lastLook: Promise<void> = Promise.resolve();
+  let nextLook: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let publishPause = 0;
   let publishedAt = Number.NEGATIVE_INFINITY;
 
-  const stopBell = store.bell?.(() => {
+  const stopBell = store.onBell?.(() => {
     bells++;
-    isRung = true;
-    isDeaf = false;
+    hasRung = true;
+    missesBells = false;
     look().catch(() => {});
   });
   schedule(0);
 
   function look(): Promise<void> {
-    next ??= running
+    nextLook ??= lastLook
       .catch(() => {})
       .then(() => {
-        next = undefined;
+        nextLook = undefined;
         return lookNow();
       });
-    running = next;
-    return next;
+    lastLook = nextLook;
+    return nextLook;
   }
 
   async function lookNow(): Promise<void> {
     try {
-      const begun = performance.now();
+      const beganAt = performance.now();
       const isChanged = await update();
       if (isChanged) await sleep(Math.max(0, publishedAt + publishPause - performance.now()));
-      // Publishes even without a change in the store, because the list of `revoke --here` may have changed.
+      // The file also includes the revocations by `revoke --here`, which can change without a change in the store.
       publish();
-      replica.prove();
-      if (awaySince !== undefined) log.info('store-back', { away_seconds: Math.round((begun - awaySince) / 1000) });
+      replica.markComplete();
+      if (awaySince !== undefined) log.info('store-back', { away_seconds: Math.round((beganAt - awaySince) / 1000) });
       awaySince = undefined;
       status = { ...status, away: undefined, isFinal: false };
-      // A failure here does not make the store away, because the store may only be read-only for now. The next look
-      // tries again.
+      // A failed restore does not count as away: the store can be readable but not writable. The next look tries again.
       await restoreRevocations().catch(() => {});
     } catch (error) {
       const reason = (error as Error).message;
@@ -105,7 +104,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
       throw error instanceof StoreAway ? error : new StoreAway(reason, { cause: error });
     } finally {
       onLook();
-      if (!isClosed) schedule(status.away === undefined ? (isDeaf ? INTERVAL_WITHOUT_BELL : INTERVAL) : RETRY);
+      if (!isClosed) schedule(status.away === undefined ? (missesBells ? INTERVAL_WITHOUT_BELL : INTERVAL) : RETRY);
     }
   }
 
@@ -116,18 +115,16 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
 
   function schedule(pause: number): void {
     clearTimeout(timer);
-    // The pause is partly random. Otherwise all machines that lost the store at the same moment would return at the
-    // same moment.
+    // The pause is partly random, so that machines that lost the store at the same moment do not all return together.
     timer = setTimeout(() => void look().catch(() => {}), pause * (0.8 + 0.4 * Math.random()));
   }
 
   /** Fetches all changes from the store. @returns whether the replica has changed */
   async function update(): Promise<boolean> {
     let isChanged = false;
-    // While the connection is lost, no bell can be heard. So the changes of that time do not count as missed by the
-    // bell.
-    const isAnnounced = isRung || status.away !== undefined;
-    isRung = false;
+    // While the store is away, no bell arrives. So the changes of that time do not count as missed.
+    const isAnnounced = hasRung || status.away !== undefined;
+    hasRung = false;
     for (;;) {
       const version = replica.version();
       const changes = version === undefined ? undefined : await store.since('keys', version);
@@ -140,7 +137,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
         continue;
       }
       if (changes.changes.length > 0) {
-        if (!isAnnounced && !isRung && !isChanged) void countMissedBell(bells);
+        if (!isAnnounced && !hasRung && !isChanged) void countMissedBell(bells);
         isChanged = true;
       }
       replica.apply(changes);
@@ -149,32 +146,35 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   }
 
   /**
-   * Counts a change that no bell has announced. The bell of a change may also come after the look that found the
-   * change. If no bell comes within the interval of a look, the bell is missed.
+   * Counts a missed bell, unless the bell still rings within a second after the look that found the change.
+   *
+   * @param bellsBefore how often the bell had rung when the look found the change
    */
-  async function countMissedBell(before: number): Promise<void> {
-    if (store.bell === undefined || status.away !== undefined) return;
+  async function countMissedBell(bellsBefore: number): Promise<void> {
+    if (store.onBell === undefined || status.away !== undefined) return;
     await sleep(INTERVAL, undefined, { ref: false });
-    if (bells !== before || status.away !== undefined) return;
+    if (bells !== bellsBefore || status.away !== undefined) return;
     status = { ...status, missedBells: status.missedBells + 1 };
-    if (!isDeaf) log.warn('store-bell-missing', { effect: 'changes are found four times a second' });
-    isDeaf = true;
+    if (!missesBells) log.warn('store-bell-missing', { effect: 'changes are found four times a second' });
+    missesBells = true;
   }
 
   /**
-   * Writes the revocations that the store has lost, all in one write. If another machine was faster, this write does
-   * nothing, and the update after it fetches the rows of that machine.
+   * Writes revocations that the store has lost back to it, in one write. If another machine was faster, nothing is
+   * written, and the update afterwards fetches the rows of that machine.
    */
   async function restoreRevocations(): Promise<void> {
-    const lost = [...replica.lostRevocations()].slice(0, RESTORED_AT_ONCE);
+    const lost = [...replica.lostRevocations()].slice(0, MAX_RESTORED);
     if (lost.length === 0) return;
     const { entries } = await store.read(
       'keys',
       lost.map(([name]) => name),
     );
     const changes = lost.flatMap(([name, revoked]) => {
-      const { version: is = '', value } = entries.get(name) ?? {};
-      return value === undefined || isRevoked(value) ? [] : [{ name, is, value: revokeAs(revoked, value) }];
+      const { version: expectedVersion = '', value } = entries.get(name) ?? {};
+      return value === undefined || isRevoked(value)
+        ? []
+        : [{ name, expectedVersion, value: revokeAs(revoked, value) }];
     });
     if (changes.length > 0 && (await store.write('keys', changes, crypto().randomUUID())))
       for (const { name } of changes) log.warn('store-revocation-restored', { id: name });
@@ -182,9 +182,9 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   }
 
   function publish(): void {
-    const before = process.cpuUsage();
+    const cpuBefore = process.cpuUsage();
     if (!replica.publish()) return;
-    const { user, system } = process.cpuUsage(before);
+    const { user, system } = process.cpuUsage(cpuBefore);
     publishedAt = performance.now();
     publishPause = (PUBLISH_PAUSE * (user + system)) / 1000;
     onPublished();

@@ -1,6 +1,6 @@
-// The store-host: the process that talks to the store for the supervisor of one machine. When this process ends, the
-// store is away for the machine until the next store-host has started. The process owns the replica, the machine's copy
-// of the table. Workers read the replica, so a request with a known credential never waits for this process.
+// The store-host: the process that talks to the store for the supervisor of one machine. While it does not run, the
+// machine cannot use the store. It writes the replica, which is the machine's copy of the credentials table. Workers
+// read the replica, so a request with a known credential never waits for this process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { createLog } from '../base/log.ts';
@@ -30,30 +30,29 @@ export interface Host {
 /** Milliseconds between two reports that this machine is alive. */
 const REPORT_INTERVAL = 5000;
 /** Milliseconds between two reads of the session key from the store. */
-const KEY_INTERVAL = 30_000;
-/** Milliseconds between two sweeps of the rates, which remove full buckets. */
+const SESSION_KEY_INTERVAL = 30_000;
+/** Milliseconds between two removals of the rates that have all their tokens again. */
 const SWEEP_INTERVAL = 60_000;
-/** Milliseconds for which a registration is tried. The limit is short because the client waits for the answer. */
+/** Milliseconds for which a registration is retried. The limit is short because the client waits for the answer. */
 const REGISTRATION_PATIENCE = 5000;
 
 export async function startHost({ settings, send }: HostOptions): Promise<Host> {
   const { dataDir, controllersDir, store: address, storeKey } = settings;
-  // The supervisor writes the lines of this log, so that no further process writes to its output.
+  // The supervisor writes the lines of this log, so that only one process writes to the output.
   const log = createLog({
     level: settings.logLevel,
     sink: { write: (line) => send({ kind: 'log', line }), flush() {} },
   });
   const load = () => loadPostgres([controllersDir, process.cwd()]);
-  // A package that is not installed is a mistake of the installation. So the start fails here, even when there is a
-  // replica.
+  // A missing package is a mistake of the installation. So the start fails here, even when a replica exists.
   await load();
   const store = createPostgresStore({ address, load, name: 'gatefold' });
   const replica = openReplica(dataDir, log);
   const seal = storeKey.length === 0 ? undefined : createSeal(storeKey);
-  const due = { report: 0, key: 0, sweep: performance.now() + SWEEP_INTERVAL };
+  const dueAt = { report: 0, sessionKey: 0, sweep: performance.now() + SWEEP_INTERVAL };
   let machines = 1;
   let looks = 0;
-  let keyFailure = '';
+  let lastChoreFailure = '';
   const follower = createFollower({
     store,
     replica,
@@ -84,30 +83,34 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
   }
 
   /**
-   * Does the periodic work that is due but not urgent. The work begins after a look, and only if the look has shown
-   * that the store answers.
+   * Does the periodic work that is due, after each look (a query for changes). If the look has failed, only the next
+   * read of the session key becomes due.
    */
   async function doChores(): Promise<void> {
     if (follower.status().away !== undefined) {
-      due.key = 0;
+      dueAt.sessionKey = 0;
       return;
     }
     const now = performance.now();
-    const isDue = (name: keyof typeof due, interval: number) => {
-      if (now < due[name]) return false;
-      due[name] = now + interval;
+    const isDue = (name: keyof typeof dueAt, interval: number) => {
+      if (now < dueAt[name]) return false;
+      dueAt[name] = now + interval;
       return true;
     };
     try {
       if (isDue('report', REPORT_INTERVAL)) machines = await store.reportMachine();
       if (isDue('sweep', SWEEP_INTERVAL)) await store.sweepRates();
-      if (seal !== undefined && isDue('key', KEY_INTERVAL) && (await syncSessionKey(store, seal, dataDir)))
+      if (
+        seal !== undefined &&
+        isDue('sessionKey', SESSION_KEY_INTERVAL) &&
+        (await syncSessionKey(store, seal, dataDir))
+      )
         send({ kind: 'published' });
-      keyFailure = '';
+      lastChoreFailure = '';
     } catch (error) {
       const { message } = error as Error;
-      if (message !== keyFailure) log.warn('store-refused', { reason: message });
-      keyFailure = message;
+      if (message !== lastChoreFailure) log.warn('store-refused', { reason: message });
+      lastChoreFailure = message;
     }
   }
 
@@ -140,8 +143,8 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
 type Registration = Extract<Request, { kind: 'register' }>;
 
 /**
- * Registers an application. The check and the write are based on the same version of all rows. If another write comes
- * between them, both are repeated.
+ * Registers an application. The write succeeds only if no row has changed since the check of the limits. Otherwise both
+ * are repeated.
  */
 async function register(
   store: Store,
@@ -152,13 +155,13 @@ async function register(
   const id = crypto().randomUUID();
   const subject = JSON.stringify(owner.subject);
   const { id: rowName } = row as { readonly id: string };
-  const change = { name: rowName, is: '', value: JSON.stringify(row) };
+  const change = { name: rowName, expectedVersion: '', value: JSON.stringify(row) };
   const attempt = async (): Promise<Answer | undefined> => {
     await look();
     if (replica.rows().has(rowName)) return {};
-    const own = [...replica.rows().values()].filter((text) => text.includes(subject));
+    const candidates = [...replica.rows().values()].filter((text) => text.includes(subject));
     const code = refuseRegistration(
-      own.map((text) => JSON.parse(text) as unknown),
+      candidates.map((text) => JSON.parse(text) as unknown),
       owner,
       name,
       Date.now(),
@@ -168,10 +171,10 @@ async function register(
     await look().catch(() => {});
     return {};
   };
-  for (const end = performance.now() + REGISTRATION_PATIENCE; ; ) {
-    const result = await retryWhileAway(attempt, end - performance.now());
+  for (const deadline = performance.now() + REGISTRATION_PATIENCE; ; ) {
+    const result = await retryWhileAway(attempt, deadline - performance.now());
     if (result !== undefined) return result;
-    if (performance.now() > end) throw new StoreAway('other machines write all the time');
+    if (performance.now() > deadline) throw new StoreAway('other machines write all the time');
     await sleep(10 * Math.random());
   }
 }

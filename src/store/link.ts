@@ -10,21 +10,22 @@ import type { Spending } from './store.ts';
 
 export interface StoreStatus {
   readonly state: HostState;
-  /** Seconds since the table was last proven to be complete; null when it never was. */
+  /** Seconds since the store last confirmed that the table is complete; null when it never did. */
   readonly ageSeconds: number | null;
+  /** Whether that is longer ago than STORE_MAX_AGE allows. */
   readonly isTooOld: boolean;
   readonly hostRestarts: number;
 }
 
 export interface SharedStore {
   /**
-   * Resolves when workers can have a table.
+   * Resolves when workers have a table to read.
    *
    * @throws Error one line, when the store cannot work until somebody changes something
    */
   start(): Promise<void>;
   status(): StoreStatus;
-  /** Spends tokens of rate limits. @returns the tokens that are left; undefined while the store is away */
+  /** Spends tokens of rate limits. @returns the tokens that are left; undefined when the store cannot be used */
   spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined>;
   /** Returns the number of machines that share the rate limits. */
   machines(): number;
@@ -43,43 +44,41 @@ export interface SharedStoreOptions {
   readonly writeLine: (line: string) => void;
 }
 
-/**
- * The time limit of a look, in milliseconds. A look asks the store for changes, and a request with an unknown key waits
- * for it.
- */
+/** The time limit of a look (a query for changes), in milliseconds. A request with an unknown key waits for it. */
 const LOOK_TIMEOUT = 1000;
-/** The shortest time between two of those looks, in milliseconds. */
+/** Milliseconds between the beginnings of two looks for unknown keys, at least. */
 const LOOK_INTERVAL = 100;
-/** The time limit of any other call, in milliseconds. The store-host itself has shorter limits. */
+/** The time limit of any other call of a worker, in milliseconds. The store-host itself gives up earlier. */
 const CALL_TIMEOUT = 15_000;
 /**
- * The number of milliseconds without a message after which the store-host is treated as away. Normally the store-host
- * sends a message after each look, so about every second.
+ * After this many milliseconds without a message, the store-host is treated as one that does not answer. Normally it
+ * sends a message after each of its own looks, so about every second.
  */
-const SILENCE = 5000;
+const MAX_SILENCE = 5000;
 /** Milliseconds before the store-host is started again. */
 const RESTART_PAUSE = 500;
-/** Milliseconds before the store-host is started again when the store cannot work until somebody changes something. */
+/** The same when the store cannot work until somebody changes something. */
 const FINAL_PAUSE = 10_000;
+/** At most this many characters from the end of the standard error of the store-host are logged. */
 const MAX_ERROR_TEXT = 2000;
 
-const UNKNOWN: HostState = {
+const INITIAL_STATE: HostState = {
   ...{ away: 'the store-host starts', isFinal: false, hasTable: false, age: null, rows: 0 },
   ...{ machines: 1, looks: 0, fullReads: 0, missedBells: 0 },
 };
 
 export function createSharedStore({ exec, args, maxAge, log, writeLine }: SharedStoreOptions): SharedStore {
   let host: ChildProcess | undefined;
-  let state = UNKNOWN;
+  let state = INITIAL_STATE;
   let stateAt = performance.now();
   let wasTooOld = false;
   let hostRestarts = 0;
   let isClosed = false;
   let nextCall = 0;
   const calls = new Map<number, (answer: Answer) => void>();
-  let started: { resolve: () => void; reject: (error: Error) => void } | undefined;
-  let look: Promise<unknown> | undefined;
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let starting: { resolve: () => void; reject: (error: Error) => void } | undefined;
+  let nextLook: Promise<unknown> | undefined;
+  let lookBeganAt = Number.NEGATIVE_INFINITY;
   let ageTimer: NodeJS.Timeout | undefined;
 
   function startHost(): void {
@@ -95,7 +94,7 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
       if (host !== child || isClosed) return;
       host = undefined;
       hostRestarts++;
-      setState({ ...state, age: age(), away: 'the store-host has ended' });
+      setState({ ...state, age: tableAge(), away: 'the store-host has ended' });
       for (const resolve of [...calls.values()]) resolve({ error: 'the store-host has ended' });
       log.error('store-host-exited', { code, signal, error: errors.trim() });
       setTimeout(startHost, state.isFinal ? FINAL_PAUSE : RESTART_PAUSE);
@@ -114,7 +113,7 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
         return setState(message.state);
       case 'failed':
         log.error('store-unusable', { reason: message.reason });
-        started?.reject(new Error(message.reason));
+        starting?.reject(new Error(message.reason));
         return setState({ ...state, away: message.reason, isFinal: true });
     }
   }
@@ -123,16 +122,16 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
     state = next;
     stateAt = performance.now();
     if (isTooOld() !== wasTooOld) checkAge();
-    if (state.hasTable) started?.resolve();
-    else if (state.isFinal) started?.reject(new Error(`STORE: ${state.away}`));
+    if (state.hasTable) starting?.resolve();
+    else if (state.isFinal) starting?.reject(new Error(`STORE: ${state.away}`));
   }
 
-  function age(): number | null {
+  function tableAge(): number | null {
     return state.age === null ? null : state.age + performance.now() - stateAt;
   }
 
   function isTooOld(): boolean {
-    return (age() ?? Number.POSITIVE_INFINITY) > maxAge && maxAge !== Number.POSITIVE_INFINITY;
+    return (tableAge() ?? Number.POSITIVE_INFINITY) > maxAge && maxAge !== Number.POSITIVE_INFINITY;
   }
 
   function checkAge(): void {
@@ -145,39 +144,39 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
   }
 
   function isAway(): boolean {
-    return host === undefined || state.away !== null || performance.now() - stateAt > SILENCE;
+    return host === undefined || state.away !== null || performance.now() - stateAt > MAX_SILENCE;
   }
 
   function call(request: Request, timeout: number): Promise<Answer> {
     if (host === undefined) return Promise.resolve({ error: 'the store-host has ended' });
-    const number = ++nextCall;
+    const callNumber = ++nextCall;
     return new Promise((resolve) => {
-      const timer = setTimeout(done, timeout, { error: 'the store has not answered in time' });
-      calls.set(number, done);
-      host?.send({ call: number, request }, () => {});
-      function done(answer: Answer): void {
+      const timer = setTimeout(finish, timeout, { error: 'the store has not answered in time' });
+      calls.set(callNumber, finish);
+      host?.send({ call: callNumber, request }, () => {});
+      function finish(answer: Answer): void {
         clearTimeout(timer);
-        calls.delete(number);
+        calls.delete(callNumber);
         resolve(answer);
       }
     });
   }
 
   /**
-   * Makes a look (a query for changes) for the unknown keys of all workers, at most ten times a second. Calls share the
-   * next look as long as that look has not begun.
+   * Makes a look for the unknown keys of all workers, at most ten times a second. All calls until the next look begins
+   * share it.
    */
   function lookForKeys(): Promise<unknown> {
-    if (look !== undefined) return look;
-    const pause = Math.max(0, lookedAt + LOOK_INTERVAL - performance.now());
-    lookedAt = performance.now() + pause;
+    if (nextLook !== undefined) return nextLook;
+    const pause = Math.max(0, lookBeganAt + LOOK_INTERVAL - performance.now());
+    lookBeganAt = performance.now() + pause;
     const begin = () => {
-      look = undefined;
+      nextLook = undefined;
       return call({ kind: 'look' }, LOOK_TIMEOUT);
     };
     if (pause === 0) return begin();
-    look = new Promise<void>((resolve) => setTimeout(resolve, pause)).then(begin);
-    return look;
+    nextLook = new Promise<void>((resolve) => setTimeout(resolve, pause)).then(begin);
+    return nextLook;
   }
 
   async function answerWorker(request: Request): Promise<Answer> {
@@ -188,10 +187,12 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
   }
 
   function onMessage(worker: Worker, message: unknown): void {
-    const ours = (message as { gatefold?: WorkerCall } | null)?.gatefold;
-    if (ours?.kind !== 'store') return;
+    const workerCall = (message as { gatefold?: WorkerCall } | null)?.gatefold;
+    if (workerCall?.kind !== 'store') return;
     send(worker, { kind: 'store', isTooOld: isTooOld() });
-    void answerWorker(ours.request).then((answer) => send(worker, { kind: 'store', call: ours.call, answer }));
+    void answerWorker(workerCall.request).then((answer) =>
+      send(worker, { kind: 'store', call: workerCall.call, answer }),
+    );
   }
 
   function broadcast(): void {
@@ -205,14 +206,14 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
       ageTimer = setInterval(checkAge, 1000);
       ageTimer.unref();
       await new Promise<void>((resolve, reject) => {
-        started = { resolve, reject };
+        starting = { resolve, reject };
         startHost();
       }).finally(() => {
-        started = undefined;
+        starting = undefined;
       });
     },
     status() {
-      const milliseconds = age();
+      const milliseconds = tableAge();
       const away = state.away ?? (isAway() ? 'the store-host does not answer' : null);
       return {
         state: { ...state, away },

@@ -2,11 +2,11 @@
 // supervisor. Worker messages are in the envelope of worker/messages.ts, with the kind `store`.
 import type { Spending } from './store.ts';
 
-/** A request. Each call has a number and gets one answer. */
+/** A request to the store-host. The sender numbers its calls, and each call gets one answer with its number. */
 export type Request =
-  /** Makes the replica, this machine's copy of the table, equal to the store. */
+  /** Makes the replica, which is this machine's copy of the credentials table, equal to the store. */
   | { readonly kind: 'look' }
-  /** Adds a row for an identity. */
+  /** Adds the row of an application that a user registers. */
   | { readonly kind: 'register'; readonly row: object; readonly owner: Owner; readonly name: string }
   | { readonly kind: 'spend'; readonly spendings: readonly Spending[] };
 
@@ -33,14 +33,14 @@ export type FromHost =
   | { readonly kind: 'answer'; readonly call: number; readonly answer: Answer }
   /** A line of the log, with its line feed. */
   | { readonly kind: 'log'; readonly line: string }
-  /** Asks workers to read the files of the table and of the session key again. */
+  /** The file of the table or of the session key has changed, so workers must read it again. */
   | { readonly kind: 'published' }
   | { readonly kind: 'state'; readonly state: HostState }
-  /** Says that the store cannot work until somebody changes something. */
+  /** The store-host cannot start until somebody changes something. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 export interface HostState {
-  /** The reason why the store is away; null when the store can be used. */
+  /** The reason why the store cannot be used, as a text; null when the store can be used. */
   readonly away: string | null;
   /** Whether a retry is useless until somebody changes something. */
   readonly isFinal: boolean;
@@ -49,7 +49,7 @@ export interface HostState {
   /** Milliseconds since the replica was last proven to be complete; null when it never was. */
   readonly age: number | null;
   readonly rows: number;
-  /** The number of machines that have reported lately, including this one. */
+  /** The number of machines that have reported within 15 s, including this one. */
   readonly machines: number;
   readonly looks: number;
   readonly fullReads: number;

@@ -1,12 +1,12 @@
 // The store over PostgreSQL (schema.ts has the statements). There is one connection, which is opened when it is needed.
-// A write is a single statement, and so is a look (a query for changes). So a machine that stops in the middle leaves
-// no lock behind.
+// A write is a single statement, so a machine that stops in the middle of one leaves no lock behind.
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import type { StoreAddress } from '../base/store-address.ts';
 import { type Connection, openConnection, type PostgresPackage, type Row, sqlState } from './connection.ts';
 import {
+  COUNT_WRITTEN,
   MAX_CHANGES,
   READ,
   READ_NAMES,
@@ -16,19 +16,18 @@ import {
   SPEND,
   SWEEP_RATES,
   WRITE,
-  WRITTEN,
 } from './schema.ts';
 import { type Entry, type Snapshot, type Space, type Spending, type Store, StoreAway } from './store.ts';
 
 export interface PostgresStore extends Store {
-  bell(ring: () => void): () => void;
+  onBell(listener: () => void): () => void;
   spend(spendings: readonly Spending[]): Promise<{ tokens: number[] }>;
-  /** Reports that this machine is alive. @returns the number of machines that have reported lately */
+  /** Reports that this machine is alive. @returns the number of machines that have reported within 15 s */
   reportMachine(): Promise<number>;
   sweepRates(): Promise<void>;
   /** Creates the tables that do not exist yet. */
   init(): Promise<void>;
-  /** Runs a query about something that only PostgreSQL knows. */
+  /** Runs any query. */
   query(text: string): Promise<readonly Row[]>;
 }
 
@@ -39,29 +38,26 @@ export interface PostgresOptions {
   readonly name: string;
 }
 
-/**
- * The time limit of the first connection, in milliseconds. Later limits are four times the duration of the last
- * successful attempt.
- */
-const FIRST_CONNECT = 5000;
+/** The time limit of the first connection, in milliseconds. Later, it is four times as long as the last one took. */
+const FIRST_CONNECT_TIMEOUT = 5000;
 /** The shortest of the later limits, in milliseconds. */
-const MIN_CONNECT = 1500;
-/** The rounds of connection attempts within the time limit. */
+const MIN_CONNECT_TIMEOUT = 1500;
+/** How many rounds of attempts begin within the time limit. Each round tries all hosts. */
 const ROUNDS = 3;
 /** The time limit for reading the complete table or for writing all rows of an import, in milliseconds. */
-const LONG_QUERY = 60_000;
+const LONG_QUERY_TIMEOUT = 60_000;
 /** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
 const WRITE_TIMEOUT = 5000;
 
 export function createPostgresStore({ address, load, name }: PostgresOptions): PostgresStore {
-  const machine = crypto().randomUUID();
-  const rings = new Set<() => void>();
+  const machineId = crypto().randomUUID();
+  const bellListeners = new Set<() => void>();
   let connection: Connection | undefined;
   let opening: Promise<Connection> | undefined;
-  let connectTimeout = FIRST_CONNECT;
+  let connectTimeout = FIRST_CONNECT_TIMEOUT;
   let isClosed = false;
 
-  function connected(): Promise<Connection> | Connection {
+  function getConnection(): Promise<Connection> | Connection {
     if (connection?.isOpen) return connection;
     opening ??= openPrimary().finally(() => {
       opening = undefined;
@@ -70,23 +66,23 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
   }
 
   /**
-   * Connects to all hosts, and uses the host that is not a standby. A connection attempt during a network failure waits
-   * for packets that were lost, also after the failure has ended. So further rounds of attempts begin beside the first.
+   * Connects to all hosts, and uses the first that is not a standby. An attempt that begins during a network failure
+   * can still wait for a lost packet when the failure is over. So further rounds of attempts begin beside the first.
    */
   async function openPrimary(): Promise<Connection> {
-    const end = performance.now() + connectTimeout;
-    const isDone = new AbortController();
+    const deadline = performance.now() + connectTimeout;
+    const finished = new AbortController();
     const rounds = Array.from({ length: ROUNDS }, async (_, index) => {
-      if (index > 0) await sleep((index * connectTimeout) / ROUNDS, undefined, { signal: isDone.signal });
-      return connectToPrimary(Math.max(1, end - performance.now()), isDone.signal);
+      if (index > 0) await sleep((index * connectTimeout) / ROUNDS, undefined, { signal: finished.signal });
+      return connectToPrimary(Math.max(1, deadline - performance.now()), finished.signal);
     });
     try {
       const [primary, duration] = await Promise.race(rounds);
-      connectTimeout = Math.max(MIN_CONNECT, 4 * duration);
+      connectTimeout = Math.max(MIN_CONNECT_TIMEOUT, 4 * duration);
       connection = primary;
       return primary;
     } finally {
-      isDone.abort();
+      finished.abort();
       for (const round of rounds)
         round.then(
           ([other]) => other === connection || other.close(),
@@ -95,10 +91,10 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
     }
   }
 
-  async function connectToPrimary(timeout: number, isDone: AbortSignal): Promise<[Connection, duration: number]> {
+  async function connectToPrimary(timeout: number, finished: AbortSignal): Promise<[Connection, duration: number]> {
     const begun = performance.now();
-    const attempts = address.hosts.map((_, host) =>
-      openConnection({ load, address, host, name, timeout, onNotify: ring }),
+    const attempts = address.hosts.map((_, hostIndex) =>
+      openConnection({ load, address, hostIndex, name, timeout, onNotify: ringBell }),
     );
     const primary = await Promise.any(attempts).catch((error: AggregateError) => {
       throw summarize(error.errors as StoreAway[]);
@@ -108,22 +104,22 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
         (other) => other === primary || other.close(),
         () => {},
       );
-    if (isClosed || isDone.aborted) primary.close();
-    if (rings.size > 0) await primary.query('listen gatefold');
+    if (isClosed || finished.aborted) primary.close();
+    if (bellListeners.size > 0) await primary.query('listen gatefold');
     return [primary, performance.now() - begun];
   }
 
-  function ring(): void {
-    for (const each of rings) each();
+  function ringBell(): void {
+    for (const listener of bellListeners) listener();
   }
 
   async function run(text: string, parameters: readonly (string | number | null)[], timeout?: number) {
     if (isClosed) throw new StoreAway('the store was closed');
-    return (await connected()).query(text, parameters, timeout);
+    return (await getConnection()).query(text, parameters, timeout);
   }
 
   async function hasWritten(space: Space, names: readonly string[], id: string): Promise<boolean> {
-    const [row] = await run(WRITTEN, [space, JSON.stringify(names), id]);
+    const [row] = await run(COUNT_WRITTEN, [space, JSON.stringify(names), id]);
     return row?.written === names.length;
   }
 
@@ -131,7 +127,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
     async read(space, names) {
       const rows =
         names === undefined
-          ? await run(READ, [space], LONG_QUERY)
+          ? await run(READ, [space], LONG_QUERY_TIMEOUT)
           : await run(READ_NAMES, [space, JSON.stringify(names)]);
       return toSnapshot(rows);
     },
@@ -139,34 +135,40 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       const seen = parseVersion(version);
       if (seen === undefined) return undefined;
       const rows = await run(SINCE, [space, seen.number]);
-      const head = versionOf(rows);
-      const { origin, number } = parseVersion(head) as Version;
+      const current = versionOf(rows);
+      const { origin, number } = parseVersion(current) as Version;
       if (origin !== seen.origin || BigInt(number) < BigInt(seen.number)) return undefined;
       const changes = entriesOf(rows);
-      const last = changes.length === MAX_CHANGES ? changes.at(-1)?.[1].version : undefined;
-      return { version: last === undefined ? head : `${origin}/${last}`, changes, isComplete: last === undefined };
+      const lastNumber = changes.length === MAX_CHANGES ? changes.at(-1)?.[1].version : undefined;
+      return {
+        version: lastNumber === undefined ? current : `${origin}/${lastNumber}`,
+        changes,
+        isComplete: lastNumber === undefined,
+      };
     },
-    async write(space, changes, id, at) {
-      const list = changes.map(({ name, is, value }, index) => ({ name, k: index + 1, is: is || '0', value }));
-      const expected = at === undefined ? null : (parseVersion(at)?.number ?? '-1');
-      const timeout = changes.length > 100 ? LONG_QUERY : WRITE_TIMEOUT;
+    async write(space, changes, id, spaceVersion) {
+      const list = changes.map(({ name, expectedVersion, value }, index) => {
+        return { name, k: index + 1, is: expectedVersion || '0', value };
+      });
+      const expected = spaceVersion === undefined ? null : (parseVersion(spaceVersion)?.number ?? '-1');
+      const timeout = changes.length > 100 ? LONG_QUERY_TIMEOUT : WRITE_TIMEOUT;
       try {
         const [row] = await run(WRITE, [space, JSON.stringify(list), String(list.length), id, expected], timeout);
         if (row?.written === list.length) return true;
       } catch (error) {
         if (sqlState(error) !== DIVISION_BY_ZERO) throw error;
       }
-      // An earlier attempt may have written the changes, although its answer was lost. So the store is asked.
+      // Nothing was written now. But an earlier attempt, whose answer was lost, can have written the changes.
       return hasWritten(
         space,
         changes.map(({ name }) => name),
         id,
       );
     },
-    bell(each) {
-      rings.add(each);
+    onBell(listener) {
+      bellListeners.add(listener);
       if (connection?.isOpen) connection.query('listen gatefold').catch(() => {});
-      return () => void rings.delete(each);
+      return () => void bellListeners.delete(listener);
     },
     async spend(spendings) {
       const list = spendings.map(([caller, spent, count, seconds, burst]) => {
@@ -177,11 +179,11 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       return { tokens: spendings.map(([caller, , , , burst]) => tokens.get(caller) ?? burst) };
     },
     async reportMachine() {
-      const [row] = await run(REPORT_MACHINE, [machine, hostname()]);
+      const [row] = await run(REPORT_MACHINE, [machineId, hostname()]);
       return Number(row?.machines ?? 1);
     },
     async sweepRates() {
-      await run(SWEEP_RATES, [], LONG_QUERY);
+      await run(SWEEP_RATES, [], LONG_QUERY_TIMEOUT);
     },
     async init() {
       for (const statement of SCHEMA.split(/;\s*$/m).filter((text) => text.trim() !== '')) await run(statement, []);
@@ -207,8 +209,8 @@ function summarize(reasons: readonly StoreAway[]): StoreAway {
 
 interface Version {
   /**
-   * The history and the timeline of the database. Numbers can only be compared within the same origin, because the same
-   * number of another origin means another change.
+   * The history (the id of the tables) and the timeline of the database. Numbers of two origins cannot be compared,
+   * because the same number means another change there.
    */
   readonly origin: string;
   readonly number: string;

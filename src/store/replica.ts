@@ -1,7 +1,7 @@
-// The replica: this machine's copy of the store's table. Workers read it from the file `production.json`, where a
-// member `store` marks the copy. With the replica, a machine starts and serves while the store is away. A revocation
-// that this machine has seen stays. If a standby is promoted, the store may lack the revocation, but the replica does
-// not undo it. The list of `revoke --here` is applied here, too.
+// The replica: this machine's copy of the credentials table in the store. Workers read it from the file
+// `production.json`, where the member `store` marks it as a copy. With the replica, a machine starts and serves while
+// the store cannot be used. The promotion of a standby can lose revocations in the store. The replica keeps those that
+// this machine has seen. The file also includes the revocations by `revoke --here`, which the store does not have.
 import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,67 +28,68 @@ export interface Replica {
    */
   replaceAll(snapshot: Snapshot): void;
   apply(changes: Changes): void;
-  /** The rows whose revocation this machine has seen, but the store has lost, by their names. */
+  /** By name: the JSON of each row that this machine has seen as revoked, and whose revocation the store has lost. */
   lostRevocations(): ReadonlyMap<string, string>;
   /** Writes the file if its text has changed. @returns whether it was written @throws the error of a system call */
   publish(): boolean;
   /** Records that the rows are complete at this moment. */
-  prove(): void;
-  /**
-   * Milliseconds since the rows were last proven to be complete, also across a restart; infinite when they never were.
-   */
+  markComplete(): void;
+  /** Milliseconds since the rows were last known to be complete, also across a restart; infinite when never. */
   age(): number;
 }
 
-/** Milliseconds between two records on disk of the proof that the rows are complete. */
+/** Milliseconds between two touches of the file whose time says when the rows were last complete. */
 const PROOF_INTERVAL = 10_000;
 /** Milliseconds between a change of the file and its sync to disk. */
 const SYNC_DELAY = 1000;
-/** The most names of missing rows in one log line. */
+/** At most this many names of missing rows are in one log line. */
 const MAX_NAMES = 20;
 
 /** @throws Error one line, when the file exists and is not a table */
 export function openReplica(dataDir: string, log: Log): Replica {
   const path = tablePath(dataDir);
   const proofPath = join(dataDir, '.store-proof');
-  const found = readFile(path);
-  let rows = new Map(found?.rows ?? []);
-  // The file contains the revocations of `revoke --here`, which the store does not have. So these revocations are
-  // removed from the rows in memory. `publish` adds them to the file again.
-  for (const [name, time] of found?.mark === undefined ? [] : readRevokedHere(dataDir)) {
+  const fileTable = readFile(path);
+  let rows = new Map(fileTable?.rows ?? []);
+  // The revocations by `revoke --here` are removed from the rows in memory, so that the rows equal those in the store.
+  // `publish` adds these revocations to the file again.
+  for (const [name, time] of fileTable?.mark === undefined ? [] : readRevokedHere(dataDir)) {
     const row = rows.get(name);
     if (row !== undefined && isRevoked(row) && revocationOf(row) === time) rows.set(name, revoke(row, undefined));
   }
-  let version = found?.mark?.version;
-  let published = '';
-  /** Whether the text of the file may have to change. */
+  let version = fileTable?.mark?.version;
+  let publishedText = '';
+  /** Whether the rows can differ from those in the file. */
   let isDirty = true;
-  let listOfHere: number | undefined = 0;
+  /** The time of the list of `revoke --here` when `publish` last read it. */
+  let lastListTime: number | undefined = 0;
   let isSyncDue = false;
-  // For a table that was here before the store, the age is counted from now on.
-  let provenAt =
-    found === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
-  let recordedAt = Number.NEGATIVE_INFINITY;
-  const lost = new Map<string, string>();
-  /** The names of the rows in a table that was here before the store. */
-  const ownRows = found !== undefined && found.mark === undefined ? [...found.rows.keys()] : [];
+  // A table from the time before this machine used the store counts as complete at the start.
+  let completeAt =
+    fileTable === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
+  let touchedAt = Number.NEGATIVE_INFINITY;
+  const lostRevocations = new Map<string, string>();
+  /** The names of the rows in a table from the time before this machine used the store. */
+  const ownRowNames = fileTable !== undefined && fileTable.mark === undefined ? [...fileTable.rows.keys()] : [];
 
-  function remember(next: Snapshot['entries']): void {
-    const missing: string[] = [];
+  /** Logs the rows and revocations that a new snapshot lacks, and keeps these revocations. */
+  function keepLostRevocations(next: Snapshot['entries']): void {
+    const missingNames: string[] = [];
     for (const [name, row] of rows) {
       const current = next.get(name)?.value;
-      if (current === undefined) missing.push(name);
-      else if (isRevoked(row) && !isRevoked(current)) lost.set(name, revokeAs(row, current));
+      if (current === undefined) missingNames.push(name);
+      else if (isRevoked(row) && !isRevoked(current)) lostRevocations.set(name, revokeAs(row, current));
     }
-    if (missing.length > 0) {
-      log.warn('store-rows-missing', { count: missing.length, names: missing.slice(0, MAX_NAMES) });
+    if (missingNames.length > 0) {
+      log.warn('store-rows-missing', { count: missingNames.length, names: missingNames.slice(0, MAX_NAMES) });
     }
-    if (lost.size > 0) log.warn('store-revocations-lost', { count: lost.size, effect: 'they are written again' });
+    if (lostRevocations.size > 0)
+      log.warn('store-revocations-lost', { count: lostRevocations.size, effect: 'they are written again' });
   }
 
   /**
-   * Syncs the file to disk later, because a revocation must not wait for the disk. A power cut within the delay may
-   * lose the last state of the file, but that file is only a copy.
+   * Syncs the file to disk later, because a revocation must not wait for the disk. A power cut before the sync loses
+   * only changes that the store has.
    */
   function syncLater(): void {
     if (isSyncDue) return;
@@ -101,72 +102,72 @@ export function openReplica(dataDir: string, log: Log): Replica {
     }, SYNC_DELAY).unref();
   }
 
-  function set(name: string, row: string | undefined): void {
+  function setRow(name: string, row: string | undefined): void {
     if (row === undefined) rows.delete(name);
     else rows.set(name, row);
     // The revocation is no longer lost when the store has it again, or when the row is gone.
-    if (row === undefined || isRevoked(row)) lost.delete(name);
-    else if (lost.has(name)) lost.set(name, revokeAs(lost.get(name) as string, row));
+    if (row === undefined || isRevoked(row)) lostRevocations.delete(name);
+    else if (lostRevocations.has(name)) lostRevocations.set(name, revokeAs(lostRevocations.get(name) as string, row));
   }
 
   return {
     version: () => version,
-    hasTable: () => version !== undefined || found !== undefined,
+    hasTable: () => version !== undefined || fileTable !== undefined,
     rows: () => rows,
     replaceAll({ version: next, entries }) {
-      const lacking = version === undefined ? ownRows.filter((name) => !entries.has(name)) : [];
-      if (lacking.length > 0) {
+      const missingNames = version === undefined ? ownRowNames.filter((name) => !entries.has(name)) : [];
+      if (missingNames.length > 0) {
         throw new Error(
-          `${path} has ${lacking.length} rows of its own that the store lacks. Run: gatefold store import, or move the file away`,
+          `${path} has ${missingNames.length} rows of its own that the store lacks. Run: gatefold store import, or move the file away`,
         );
       }
-      if (version !== undefined) remember(entries);
+      if (version !== undefined) keepLostRevocations(entries);
       rows = new Map();
-      for (const [name, { value }] of entries) if (value !== undefined) set(name, value);
+      for (const [name, { value }] of entries) if (value !== undefined) setRow(name, value);
       version = next;
       isDirty = true;
     },
     apply(changes) {
       isDirty ||= changes.changes.length > 0;
-      for (const [name, { value }] of changes.changes) set(name, value);
+      for (const [name, { value }] of changes.changes) setRow(name, value);
       version = changes.version;
     },
-    lostRevocations: () => lost,
+    lostRevocations: () => lostRevocations,
     publish() {
       const listTime = statSync(revokedHerePath(dataDir), { throwIfNoEntry: false })?.mtimeMs;
-      if (!isDirty && listTime === listOfHere) return false;
+      if (!isDirty && listTime === lastListTime) return false;
       const revokedHere = readRevokedHere(dataDir);
       const text = tableText(
         Array.from(rows, ([name, row]) => {
           const time = revokedHere.get(name);
-          return lost.get(name) ?? (time === undefined || isRevoked(row) ? row : revoke(row, time));
+          return lostRevocations.get(name) ?? (time === undefined || isRevoked(row) ? row : revoke(row, time));
         }),
         { version: version as string },
       );
-      const isListNew = listTime !== listOfHere;
+      const isListNew = listTime !== lastListTime;
       isDirty = false;
-      listOfHere = listTime;
-      if (text === published && !isListNew) return false;
+      lastListTime = listTime;
+      if (text === publishedText && !isListNew) return false;
       isDirty = true;
-      const draft = join(dataDir, '.replica.tmp');
-      writeFileSync(draft, text, { mode: 0o600 });
-      replaceFile(draft, path);
+      const temporaryPath = join(dataDir, '.replica.tmp');
+      writeFileSync(temporaryPath, text, { mode: 0o600 });
+      replaceFile(temporaryPath, path);
       syncLater();
-      published = text;
+      publishedText = text;
       isDirty = false;
       return true;
     },
-    prove() {
-      provenAt = performance.now();
-      if (provenAt - recordedAt < PROOF_INTERVAL) return;
-      recordedAt = provenAt;
-      touch(proofPath);
+    markComplete() {
+      completeAt = performance.now();
+      if (completeAt - touchedAt < PROOF_INTERVAL) return;
+      touchedAt = completeAt;
+      touchFile(proofPath);
     },
-    age: () => (provenAt === undefined ? Number.POSITIVE_INFINITY : performance.now() - provenAt),
+    age: () => (completeAt === undefined ? Number.POSITIVE_INFINITY : performance.now() - completeAt),
   };
 }
 
-function touch(path: string): void {
+function touchFile(path: string): void {
   const now = new Date();
   try {
     utimesSync(path, now, now);
@@ -175,10 +176,7 @@ function touch(path: string): void {
   }
 }
 
-/**
- * Returns the milliseconds since the file was touched, by this machine's clock. If the clock was set back to an earlier
- * time, returns 0.
- */
+/** Returns the milliseconds since the file was touched; 0 if the clock of the machine was set back to before that. */
 function timeSince(path: string): number {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - stats.mtimeMs);
@@ -214,7 +212,7 @@ function revocationOf(row: string): unknown {
   return (JSON.parse(row) as { revoked_at?: unknown }).revoked_at ?? undefined;
 }
 
-/** Revokes `row` at the time at which `revoked`, another state of the same row, was revoked. */
+/** Revokes `row` with the time of revocation that `revoked`, another state of the same row, contains. */
 export function revokeAs(revoked: string, row: string): string {
   return revoke(row, revocationOf(revoked));
 }

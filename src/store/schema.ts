@@ -1,18 +1,18 @@
-// The tables in PostgreSQL. `gatefold store init` runs the statements of `SCHEMA`, which change nothing that exists
-// already. To serve requests, the database user needs the rights to select, insert, update and delete.
+// The tables in PostgreSQL, and the statements on them. `gatefold store init` runs `SCHEMA`, which changes no existing
+// table. To serve requests, the database user needs the rights to select, insert, update and delete.
 
 export const SCHEMA = `
 create schema if not exists gatefold;
 
--- One row a space. A writer locks it, so the numbers of changes are in the order of their commits.
+-- One row for each space (a part of the store). A writer locks the row, so later commits have larger numbers.
 create table if not exists gatefold.head (
   space text primary key,
   v bigint not null,
   history uuid not null default gen_random_uuid()
 );
 
--- "v" is the number of the last change of the entry, "was" that of the change before, and "first" that of its creation.
--- "change" identifies a write that is repeated because its answer was lost.
+-- "v" is the number of the latest change of the entry, "was" of the change before it, and "first" of its creation.
+-- "change" is the id of the write. A write that is repeated because its answer was lost has the same id.
 create table if not exists gatefold.entry (
   space text not null,
   name text not null,
@@ -26,7 +26,7 @@ create table if not exists gatefold.entry (
 );
 create unique index if not exists entry_v on gatefold.entry (space, v);
 
--- After a crash or a failover these two are empty: buckets are full again, and machines report within seconds.
+-- After a crash or a failover, these two tables are empty: tokens are full, and machines report again within seconds.
 create unlogged table if not exists gatefold.rate (
   caller text primary key,
   tokens float8 not null,
@@ -44,29 +44,29 @@ insert into gatefold.head (space, v) values ('keys', 0), ('secrets', 0) on confl
 `;
 
 /**
- * The columns for the version of a space. The timeline is one of them, because it changes when a standby is promoted.
- * The function `pg_walfile_name` shows the new timeline at once, while the control data shows it late.
+ * The columns for the version of a space. One of them is the timeline, which PostgreSQL changes when a standby is
+ * promoted. `pg_walfile_name` shows the new timeline at once; `pg_control_checkpoint` shows it late.
  */
-const POSITION = `h.v::text as head, h.history::text as history,
+const VERSION_COLUMNS = `h.v::text as head, h.history::text as history,
   substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`;
-const ENTRY = 'e.name, e.v::text as v, e.value';
+const ENTRY_COLUMNS = 'e.name, e.v::text as v, e.value';
 
 /** Reads all entries of a space. A single statement sees the data of one moment. Parameter: $1 is the space. */
-export const READ = `select ${POSITION}, ${ENTRY} from gatefold.head h
+export const READ = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.head h
   left join gatefold.entry e on e.space = h.space and e.value is not null
   where h.space = $1::text order by e.first`;
 
 /** Reads the named entries of a space. Parameters: $1 is the space, $2 the names as JSON. */
-export const READ_NAMES = `select ${POSITION}, ${ENTRY} from gatefold.head h
+export const READ_NAMES = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.head h
   left join gatefold.entry e on e.space = h.space and e.value is not null
     and e.name in (select json_array_elements_text($2::text::json))
   where h.space = $1::text order by e.first`;
 
-/** The most changes that one query for changes returns. */
+/** A query for changes returns at most this many changes. */
 export const MAX_CHANGES = 5000;
 
-/** Reads the changes since a number. Parameters: $1 is the space, $2 the last number that the reader has seen. */
-export const SINCE = `select ${POSITION}, ${ENTRY} from gatefold.head h
+/** Reads the changes since a number. Parameters: $1 is the space, $2 the number that the reader has. */
+export const SINCE = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.head h
   left join gatefold.entry e on e.space = h.space and e.v > $2::text::bigint
   where h.space = $1::text order by e.v limit ${MAX_CHANGES}`;
 
@@ -78,9 +78,9 @@ export const SINCE = `select ${POSITION}, ${ENTRY} from gatefold.head h
  * - $4 is the id of the write.
  * - $5 is the number that the space must have, or null when any number is accepted.
  *
- * The update waits for the lock of the row, and then checks its condition against the row as it is after the lock. A
- * single change that does not fit writes nothing. If one of several changes does not fit, the statement divides by
- * zero. The error of the division undoes the others.
+ * The update of `head` waits until no other write holds the row. Then each entry is checked: a change is made only if
+ * the entry has the expected version. If some of several changes are not made, the statement divides by zero, and this
+ * error undoes the other changes.
  */
 export const WRITE = `with h as (
     update gatefold.head set v = v + $3::text::bigint
@@ -103,16 +103,17 @@ export const WRITE = `with h as (
  * Counts the named entries whose last change has the id of a write. Parameters: $1 is the space, $2 the names as JSON,
  * $3 the id.
  */
-export const WRITTEN = `select count(*)::int as written from gatefold.entry
+export const COUNT_WRITTEN = `select count(*)::int as written from gatefold.entry
   where space = $1::text and name in (select json_array_elements_text($2::text::json)) and change = $3::text`;
 
 /**
  * Subtracts the spent tokens from the buckets of callers. Parameter: $1 is the list of spendings as JSON.
  * - The callers are sorted, so that two machines that report the same callers cannot deadlock.
- * - A debt is limited to two bursts, so that an error locks nobody out for long.
+ * - The tokens never fall below minus two bursts, so that a wrong report locks no caller out for long.
  * - The row to insert has "burst - spent" tokens. The update computes the spent tokens from it.
- * - The time of a bucket does not go back by the milliseconds for which a statement waits for another. It does go back
- *   when the clock of the database was set back. Otherwise no tokens would come until the old time is reached again.
+ * - A statement that waited for another one has a slightly older time, so the later time of both is kept. But when the
+ *   clock of the database was set back by more than 5 s, its time is used. Otherwise the bucket would get no tokens
+ *   until the clock reaches the old time again.
  */
 export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst, gain)
   select x.caller, greatest(-2 * x.burst, x.burst - x.spent), clock_timestamp(), x.burst, x.gain
@@ -126,14 +127,14 @@ export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst,
     burst = excluded.burst, gain = excluded.gain
   returning r.caller, r.tokens`;
 
-/** Removes full buckets, because a full bucket has the same effect as a missing one. */
+/** Removes the buckets that have all their tokens again, because such a bucket has the same effect as none. */
 export const SWEEP_RATES = `delete from gatefold.rate
   where tokens + extract(epoch from clock_timestamp() - at)::float8 * gain >= burst`;
 
 /**
- * Reports that a machine is alive, and returns how many machines have reported in the last 15 s. A report in the future
- * does not count, because the clock of the database was set back after it. Parameters: $1 is the id of the machine, $2
- * its name.
+ * Reports that a machine is alive, and returns how many machines have reported in the last 15 s. After the
+ * clock of the database was set back, reports can be in the future. They count only up to 15 s ahead. Parameters: $1 is
+ * the id of the machine, $2 its name.
  */
 export const REPORT_MACHINE = `with m as (
     insert into gatefold.machine (id, name, seen) values ($1::text, $2::text, clock_timestamp())

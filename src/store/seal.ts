@@ -1,6 +1,6 @@
 // Seals (encrypts) values for the store: AES-256-GCM with a key of the setting STORE_KEY. The name of the entry is a
-// part of the key and of the authenticated data. So a sealed value is of no use under another name. There is no default
-// key.
+// part of the key and of the authenticated data. So a sealed value cannot be opened under another name. There is no
+// default key.
 import { crypto } from '../base/builtins.ts';
 
 export interface Seal {
@@ -8,7 +8,7 @@ export interface Seal {
   /**
    * Opens (decrypts) a value.
    *
-   * @returns the text, and whether the first key sealed it
+   * @returns the text, and whether the first key, with which new values are sealed, opened it
    * @throws Error one line, when no key opens the value
    */
   open(name: string, sealed: string): { readonly text: string; readonly isCurrent: boolean };
@@ -18,7 +18,7 @@ const FORM = 'v1';
 const NONCE_LENGTH = 12;
 const TAG_LENGTH = 16;
 
-/** @param keys the texts of STORE_KEY: the first one seals values, and each of them can open values */
+/** @param keys the keys in STORE_KEY: the first one seals values, and every key is tried to open a value */
 export function createSeal(keys: readonly string[]): Seal {
   const { createCipheriv, createDecipheriv, hkdfSync, randomBytes } = crypto();
   const derive = (key: string, name: string) =>

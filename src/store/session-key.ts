@@ -1,6 +1,6 @@
-// Shares the session key between machines. The store has the key in sealed (encrypted) form. Each machine has the key
-// in the file session.key, which workers read. The first machine gives its own key to the store, so that its sessions
-// stay valid.
+// Shares the key that signs sessions between machines. The store has the key in sealed (encrypted) form. Each machine
+// has the key in the file session.key, which workers read. If the store has no key, the machine writes its own key to
+// the store, so that its sessions stay valid.
 import { crypto } from '../base/builtins.ts';
 import { readSessionKey, writeSessionKey } from '../credentials/session.ts';
 import type { Seal } from './seal.ts';
@@ -16,27 +16,27 @@ export const SESSION_KEY = 'session-key';
  * @throws StoreAway, also when STORE_KEY does not open the value
  */
 export async function syncSessionKey(store: Store, seal: Seal, dataDir: string): Promise<boolean> {
-  const own = readSessionKey(dataDir);
+  const localKey = readSessionKey(dataDir);
   const entry = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY);
   if (entry?.value === undefined) {
-    const text = own ?? crypto().randomBytes(32).toString('base64url');
-    const isWritten = await write(store, seal, text, entry?.version ?? '');
-    // Another machine has written its key first. So that key is read instead.
-    if (!isWritten) return syncSessionKey(store, seal, dataDir);
-    if (own === undefined) writeSessionKey(dataDir, text);
-    return own === undefined;
+    const text = localKey ?? crypto().randomBytes(32).toString('base64url');
+    const wasWritten = await write(store, seal, text, entry?.version ?? '');
+    // False means that another machine has written its key first. That key is read now.
+    if (!wasWritten) return syncSessionKey(store, seal, dataDir);
+    if (localKey === undefined) writeSessionKey(dataDir, text);
+    return localKey === undefined;
   }
   const { text, isCurrent } = open(seal, entry.value);
   if (!isCurrent) await write(store, seal, text, entry.version);
-  if (own === text) return false;
+  if (localKey === text) return false;
   writeSessionKey(dataDir, text);
   return true;
 }
 
-function write(store: Store, seal: Seal, text: string, is: string): Promise<boolean> {
+function write(store: Store, seal: Seal, text: string, expectedVersion: string): Promise<boolean> {
   return store.write(
     'secrets',
-    [{ name: SESSION_KEY, is, value: seal.seal(SESSION_KEY, text) }],
+    [{ name: SESSION_KEY, expectedVersion, value: seal.seal(SESSION_KEY, text) }],
     crypto().randomUUID(),
   );
 }

@@ -1,6 +1,6 @@
-// The socket of a connection to PostgreSQL. TLS begins here and not in the package `postgres`, for two reasons. The
-// package checks the certificate for an IP address as if it were for `localhost`. And when the package's TLS connection
-// is closed, a late write fails outside of any handler, which would end the process.
+// The socket of a connection to PostgreSQL. This file begins TLS, and not the package `postgres`, for two reasons. For
+// an IP address, the package checks the certificate as if the host were `localhost`. And a write on a TLS connection
+// that the package has closed throws an error that nothing catches, which would end the process.
 import { readFileSync } from 'node:fs';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -12,13 +12,13 @@ export interface SocketOptions {
   readonly address: Pick<StoreAddress, 'tls' | 'rootCertificate'>;
   readonly host: string;
   readonly port: number;
-  /** Called with each socket that must be destroyed to end the attempt. */
+  /** Called with the TCP socket, and then with the TLS socket over it. To end the attempt, destroy the last one. */
   readonly onSocket: (socket: Socket) => void;
 }
 
 /** Asks the server to begin TLS: the length of the message and the code 80877103, as the protocol has them. */
 const SSL_REQUEST = Buffer.from('0000000804d2162f', 'hex');
-/** The server's answer to it: `S`. */
+/** The letter `S`, with which the server accepts TLS. */
 const ACCEPTED = 0x53;
 
 /**
@@ -31,22 +31,22 @@ export async function openSocket({ address, host, port, onSocket }: SocketOption
   const authority = readAuthority(address);
   const socket = connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 10_000 });
   onSocket(socket);
-  await event(socket, 'connect');
+  await waitFor(socket, 'connect');
   if (address.tls === 'off') return socket;
   socket.write(SSL_REQUEST);
-  // More bytes than the answer could be messages that an attacker sent before TLS protects the connection
+  // Further bytes are refused, because an attacker could have added them before TLS protects the connection
   // (CVE-2021-23222).
-  const answer = await event(socket, 'data');
+  const answer = await waitFor(socket, 'data');
   if (answer.length !== 1 || answer[0] !== ACCEPTED) throw new Error('the server offers no TLS');
-  // Node checks the certificate for `host`, when there is no `servername`. RFC 6066 allows no address as `servername`.
-  const names = isIP(host) === 0 ? { host, servername: host } : { host };
-  const secured = connectTls({ socket, ...names, ...authority, rejectUnauthorized: true });
-  onSocket(secured);
-  await event(secured, 'secureConnect');
-  return secured;
+  // RFC 6066 forbids an IP address as `servername`. Without it, Node checks the certificate for `host`.
+  const hostNames = isIP(host) === 0 ? { host, servername: host } : { host };
+  const tlsSocket = connectTls({ socket, ...hostNames, ...authority, rejectUnauthorized: true });
+  onSocket(tlsSocket);
+  await waitFor(tlsSocket, 'secureConnect');
+  return tlsSocket;
 }
 
-function event(socket: Socket, name: string): Promise<Buffer> {
+function waitFor(socket: Socket, name: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const onClose = () => reject(new Error('the connection was closed'));
     socket.once('error', reject);

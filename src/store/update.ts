@@ -1,33 +1,34 @@
-// Changes rows in the store as a command changes them in the file. The rows are read, edited by a function, and written
-// if nobody else has changed them meanwhile. If the answer to a write is lost, the write is repeated with the same id.
-// So the write takes effect only once.
+// Changes rows in the store for a command. The rows are read, edited by a function, and written if nobody else has
+// changed them meanwhile; otherwise all is repeated. If the answer to a write is lost, the write is sent again with the
+// same id, so that it takes effect only once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { createEditableTable, type EditableTable } from '../credentials/write/editable-table.ts';
 import { createRowNames } from './entries.ts';
 import { type Change, type Store, StoreAway } from './store.ts';
 
-/** Milliseconds for which a change is tried. In this time, a standby may be promoted. */
+/** Milliseconds for which a failed call is retried. In this time, a standby can be promoted. */
 const PATIENCE = 10_000;
+/** Milliseconds between two attempts. */
 const PAUSE = 100;
 
 /**
- * Calls `work` again until it succeeds, the store refuses for good, or the time of `patience` is over.
+ * Calls `work` again until it succeeds, a retry is useless, or `patience` milliseconds have passed.
  *
  * @throws StoreAway
  */
 export async function retryWhileAway<T>(work: () => Promise<T>, patience = PATIENCE): Promise<T> {
-  for (const end = performance.now() + patience; ; await sleep(PAUSE)) {
+  for (const deadline = performance.now() + patience; ; await sleep(PAUSE)) {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof StoreAway) || error.isFinal || performance.now() > end) throw error;
+      if (!(error instanceof StoreAway) || error.isFinal || performance.now() > deadline) throw error;
     }
   }
 }
 
 /**
- * @param names the rows that `edit` needs. The store may have other rows, and `edit` may append new ones
+ * @param names the rows that `edit` gets. `edit` can also append new rows
  * @returns the value that `edit` returned
  * @throws StoreAway, or any error of `edit`
  */
@@ -48,7 +49,7 @@ export async function updateRows<T>(
     const changes = edited.flatMap((row, index): Change[] => {
       if (row === table.rows[index]) return [];
       const [name, entry] = present[index] ?? [nameOf(row), undefined];
-      return [{ name, is: entry?.version ?? '', value: JSON.stringify(row) }];
+      return [{ name, expectedVersion: entry?.version ?? '', value: JSON.stringify(row) }];
     });
     const id = crypto().randomUUID();
     if (changes.length === 0 || (await retryWhileAway(() => store.write('keys', changes, id), patience))) return result;

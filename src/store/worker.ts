@@ -1,5 +1,5 @@
 // A worker's side of the store. The worker asks the supervisor, which asks the store-host, the process that talks to
-// the store. Every answer comes within a time limit. Callers with the same question share one answer.
+// the store. Every call has a time limit. Requests that ask for changes at the same time share one call.
 
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { Registration, SharedTable } from '../credentials/credentials.ts';
@@ -10,11 +10,11 @@ export interface SharedTableOptions {
   readonly sharesSessionKey: boolean;
   /** Sends a message to the supervisor. */
   readonly send: (message: object) => void;
-  /** Calls back for each message of the supervisor. */
+  /** Passes each message of the supervisor to `receive`. */
   readonly onMessage: (receive: (message: unknown) => void) => void;
 }
 
-/** The time limit of a refresh, in milliseconds. The limit is needed because a blocked supervisor does not answer. */
+/** The time limit of a refresh, in milliseconds. Without it, requests would wait for a supervisor that is blocked. */
 const REFRESH_TIMEOUT = 1500;
 /** The time limit of a registration, in milliseconds. */
 const REGISTER_TIMEOUT = 15_000;
@@ -27,35 +27,34 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
   let onChange = () => {};
 
   onMessage((message) => {
-    const ours = (message as { gatefold?: ToWorkerStore } | null)?.gatefold;
-    if (ours?.kind !== 'store') return;
-    if (ours.call !== undefined) return calls.get(ours.call)?.(ours.answer);
-    isTooOld = ours.isTooOld;
+    const storeMessage = (message as { gatefold?: ToWorkerStore } | null)?.gatefold;
+    if (storeMessage?.kind !== 'store') return;
+    if (storeMessage.call !== undefined) return calls.get(storeMessage.call)?.(storeMessage.answer);
+    isTooOld = storeMessage.isTooOld;
     onChange();
   });
 
   function call(request: Request, timeout: number): Promise<Answer> {
-    const number = ++nextCall;
+    const callNumber = ++nextCall;
     return new Promise((resolve) => {
-      const timer = setTimeout(done, timeout, { error: 'The supervisor does not answer' });
+      const timer = setTimeout(finish, timeout, { error: 'The supervisor does not answer' });
       timer.unref();
-      calls.set(number, done);
-      send({ gatefold: { kind: 'store', call: number, request } });
-      function done(answer: Answer): void {
+      calls.set(callNumber, finish);
+      send({ gatefold: { kind: 'store', call: callNumber, request } });
+      function finish(answer: Answer): void {
         clearTimeout(timer);
-        calls.delete(number);
+        calls.delete(callNumber);
         resolve(answer);
       }
     });
   }
 
-  // With the answer to any call, the supervisor also sends whether the table is too old. So the worker makes a first
-  // call at once.
+  // For every call, the supervisor also sends whether the table is too old. So the worker makes a first call at once.
   void call({ kind: 'look' }, REFRESH_TIMEOUT);
   return {
     refresh() {
-      // All requests in one turn of the event loop share one look (a query for changes). A later request needs another
-      // look, which begins after that request.
+      // All requests in one turn of the event loop share one look, which is a query for changes. A later request needs
+      // a look of its own, because it asks for changes up to its own time.
       refreshing ??= Promise.resolve().then(() => {
         refreshing = undefined;
         return call({ kind: 'look' }, REFRESH_TIMEOUT).then(() => {});
@@ -69,8 +68,8 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
     },
     isTooOld: () => isTooOld,
     sharesSessionKey,
-    onChange(look) {
-      onChange = look;
+    onChange(listener) {
+      onChange = listener;
     },
   };
 }

@@ -1,36 +1,37 @@
-// Writes spans as the body of the request that brings them to the collector. All spans of a batch are written in one
-// go, because the code is fast then. Between two requests, other code would take its place in the caches of the
-// processor. The memory of the body is used again, because new memory would cost as much as the spans.
+// Writes spans as the body of the request that brings them to the collector. All spans of a batch are written together.
+// This is faster than to write each span when it ends, because the code then stays in the caches of the processor. The
+// memory of a body is used again for the next one, because new memory would cost as much time as the spans.
 
-/** A span that has ended, and is not written yet. */
+/** A span that has ended, and is not yet text. */
 export interface EndedSpan {
-  /** The characters of the text, nearly. */
+  /** About how many characters the JSON of the span has. */
   readonly size: number;
   /** Returns the span as JSON. */
   encode(): string;
 }
 
+/** Bytes of memory for the first body. */
 const FIRST_SIZE = 64 * 1024;
-/** The most bytes of memory that is used again. */
+/** Memory of more bytes than this is not used again. */
 const MAX_KEPT_SIZE = 2 * 1024 * 1024;
-/** The most bytes that one character of a text can take in UTF-8. */
-const MAX_CHARACTER = 3;
+/** In UTF-8, each character of a JavaScript string takes at most this many bytes. */
+const MAX_CHARACTER_BYTES = 3;
 const COMMA = 0x2c;
 
 /**
  * @param envelope the texts before and after the spans
- * @returns a function that writes spans. Its result is valid until the next call
+ * @returns a function that writes spans. The next call overwrites its result
  */
-export function createBatchWriter([before, behind]: readonly [before: string, behind: string]): (
+export function createBatchWriter([head, tail]: readonly [head: string, tail: string]): (
   spans: readonly EndedSpan[],
 ) => Buffer {
   let bytes = Buffer.allocUnsafeSlow(0);
   let length = 0;
 
   function write(text: string): void {
-    const end = length + MAX_CHARACTER * text.length;
-    if (end > bytes.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(end, 2 * bytes.length, FIRST_SIZE));
+    const neededSize = length + MAX_CHARACTER_BYTES * text.length;
+    if (neededSize > bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(neededSize, 2 * bytes.length, FIRST_SIZE));
       bytes.copy(larger, 0, 0, length);
       bytes = larger;
     }
@@ -40,13 +41,13 @@ export function createBatchWriter([before, behind]: readonly [before: string, be
   return (spans) => {
     if (bytes.length > MAX_KEPT_SIZE) bytes = Buffer.allocUnsafeSlow(0);
     length = 0;
-    write(before);
-    const start = length;
+    write(head);
+    const headLength = length;
     for (const span of spans) {
-      if (length > start) bytes[length++] = COMMA;
+      if (length > headLength) bytes[length++] = COMMA;
       write(span.encode());
     }
-    write(behind);
+    write(tail);
     return bytes.subarray(0, length);
   };
 }

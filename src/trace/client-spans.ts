@@ -1,17 +1,18 @@
 // Makes spans for the requests that a controller sends with `fetch` or node:http. Adds the headers that continue the
-// trace in the called service. Node publishes both kinds of requests on diagnostics channels, which this file follows.
-// A request gets a span only within the context of an incoming request. So the exporter's own requests get no span.
+// trace in the called service. Node publishes both kinds of requests on diagnostics channels, to which this file
+// subscribes. A request gets a span only if it is sent while an incoming request is handled. So the requests of the
+// exporter get none.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { flagAttribute, intAttribute, textAttribute } from './otlp.ts';
 import { visibleTarget } from './query.ts';
-import type { Span, SpanContext } from './span.ts';
+import type { Span, Tracer } from './span.ts';
 
 export interface ClientSpanOptions {
-  readonly context: SpanContext;
+  readonly tracer: Tracer;
   readonly knownMethods: ReadonlySet<string>;
-  /** Whether a host gets the headers of the trace. */
-  readonly mayPropagate: (host: string) => boolean;
+  /** Whether the headers of the trace are allowed to be sent to a host. */
+  readonly allowsHost: (host: string) => boolean;
   readonly capturesQuery: boolean;
 }
 
@@ -41,28 +42,26 @@ interface Outcome {
 }
 
 /** @returns a function that ends the subscriptions */
-export function traceClients({ context, knownMethods, mayPropagate, capturesQuery }: ClientSpanOptions): () => void {
-  const { storage } = context;
+export function traceClients({ tracer, knownMethods, allowsHost, capturesQuery }: ClientSpanOptions): () => void {
+  const { storage } = tracer;
   /** The spans of the requests that have no answer yet, with the attributes that were known when the request began. */
   const spans = new WeakMap<object, { readonly span: Span; readonly attributes: string[] }>();
-  /**
-   * The requests that have begun. Node publishes the beginning of a request twice, and the second message is ignored.
-   */
-  const begun = new WeakSet<object>();
+  /** The requests that have begun. Some versions of Node publish the beginning twice. The second message is ignored. */
+  const begunRequests = new WeakSet<object>();
 
   /**
    * Begins a span, and adds the headers of the trace to the request.
    *
    * @param setHeader sets a header; undefined when the headers can no longer be set
-   * @param isSet whether the author of the controller has set the header
+   * @param hasTraceparent whether the controller has set that header
    */
-  function begin(request: object, host: string, setHeader: SetHeader | undefined, isSet: boolean): void {
+  function begin(request: object, host: string, setHeader: SetHeader | undefined, hasTraceparent: boolean): void {
     const parent = storage.getStore();
-    if (parent === undefined || begun.has(request)) return;
-    begun.add(request);
+    if (parent === undefined || begunRequests.has(request)) return;
+    begunRequests.add(request);
     const span = parent.isSampled ? parent.child() : parent;
     const attributes: string[] = [];
-    if (!isSet && mayPropagate(host)) {
+    if (!hasTraceparent && allowsHost(host)) {
       setHeader?.('traceparent', span.traceparent);
       if (span.tracestate !== '') setHeader?.('tracestate', span.tracestate);
       if (setHeader === undefined) attributes.push(flagAttribute('gatefold.traceparent_sent', false));
@@ -71,21 +70,21 @@ export function traceClients({ context, knownMethods, mayPropagate, capturesQuer
   }
 
   /**
-   * Ends a span when the head of the answer has arrived. The span does not wait for the body, which may never be read.
+   * Ends a span when the status and headers of the answer have arrived, because the controller may never read the body.
    */
   function end(request: UndiciRequest | ClientRequest, origin: URL, { status, version, error }: Outcome): void {
     const { span, attributes } = spans.get(request) ?? {};
     if (span === undefined || attributes === undefined) return;
     spans.delete(request);
     const { method } = request;
-    const isKnown = knownMethods.has(method);
+    const isKnownMethod = knownMethods.has(method);
     attributes.push(
-      textAttribute('http.request.method', isKnown ? method : '_OTHER'),
+      textAttribute('http.request.method', isKnownMethod ? method : '_OTHER'),
       textAttribute('server.address', origin.hostname),
       intAttribute('server.port', Number(origin.port) || (origin.protocol === 'https:' ? 443 : 80)),
       textAttribute('url.full', origin.origin + visibleTarget(request.path, capturesQuery)),
     );
-    if (!isKnown) attributes.push(textAttribute('http.request.method_original', method));
+    if (!isKnownMethod) attributes.push(textAttribute('http.request.method_original', method));
     if (version !== undefined) attributes.push(textAttribute('network.protocol.version', version));
     if (status === undefined) attributes.push(span.fail(error));
     else {
@@ -93,24 +92,24 @@ export function traceClients({ context, knownMethods, mayPropagate, capturesQuer
       // For the span of a client, the conventions count each status from 400 on as an error.
       if (status >= 400) attributes.push(span.fail({ code: String(status) }));
     }
-    span.end(isKnown ? method : 'HTTP', 'client', attributes);
+    span.end(isKnownMethod ? method : 'HTTP', 'client', attributes);
   }
 
   const listeners: Readonly<Record<string, (message: never) => void>> = {
     'undici:request:create': ({ request }: Message<UndiciRequest>) => {
-      const isSet = hasName(request.headers, 'traceparent');
-      begin(request, new URL(request.origin).hostname, (name, value) => request.addHeader(name, value), isSet);
+      const hasTraceparent = hasHeader(request.headers, 'traceparent');
+      begin(request, new URL(request.origin).hostname, (name, value) => request.addHeader(name, value), hasTraceparent);
     },
     'undici:request:headers': ({ request, response }: Message<UndiciRequest>) =>
       end(request, new URL(request.origin), { status: response.statusCode }),
     'undici:request:error': ({ request, error }: Message<UndiciRequest>) =>
       end(request, new URL(request.origin), { error }),
     'http.client.request.created': ({ request }: Message<ClientRequest>) => {
-      const isLate = request.headersSent;
+      const areHeadersSent = request.headersSent;
       const setHeader: SetHeader = (name, value) => request.setHeader(name, value);
-      begin(request, request.host, isLate ? undefined : setHeader, request.hasHeader('traceparent'));
+      begin(request, request.host, areHeadersSent ? undefined : setHeader, request.hasHeader('traceparent'));
     },
-    // Node before 22.12 publishes no earlier message than this one. At this point the head has already been written.
+    // Node before 22.12 publishes the beginning only here, when the headers can no longer be changed.
     'http.client.request.start': ({ request }: Message<ClientRequest>) =>
       begin(request, request.host, undefined, request.hasHeader('traceparent')),
     'http.client.response.finish': ({ request, response }: Message<ClientRequest>) =>
@@ -118,29 +117,25 @@ export function traceClients({ context, knownMethods, mayPropagate, capturesQuer
     'http.client.request.error': ({ request, error }: Message<ClientRequest>) =>
       end(request, originOf(request), { error }),
   };
-  const subscribed = Object.entries(listeners).map(([name, listener]) => [name, withoutThrow(listener)] as const);
-  for (const [name, listener] of subscribed) subscribe(name, listener);
+  const subscriptions = Object.entries(listeners).map(([name, listener]) => [name, withoutThrow(listener)] as const);
+  for (const [name, listener] of subscriptions) subscribe(name, listener);
   return () => {
-    for (const [name, listener] of subscribed) unsubscribe(name, listener);
+    for (const [name, listener] of subscriptions) unsubscribe(name, listener);
   };
 }
 
-/**
- * Catches every error of a listener. Otherwise Node would treat the error as an uncaught exception, and the worker
- * would end.
- */
+/** Catches the errors of a listener. Node would treat such an error as uncaught, and the worker would end. */
 function withoutThrow(listener: (message: never) => void): (message: unknown) => void {
   return (message) => {
     try {
       listener(message as never);
     } catch {
-      // The request has something that no client of Node sends, such as an origin that is not a URL. The request gets
-      // no span.
+      // The request gets no span. No client of Node sends such a request, for example with an origin that is no URL.
     }
   };
 }
 
-function hasName(headers: unknown, name: string): boolean {
+function hasHeader(headers: unknown, name: string): boolean {
   return Array.isArray(headers) && headers.some((text, i) => i % 2 === 0 && String(text).toLowerCase() === name);
 }
 
@@ -150,8 +145,10 @@ function hasName(headers: unknown, name: string): boolean {
  */
 function originOf(request: ClientRequest): URL {
   const { protocol, host, socket } = request;
-  const name = host.includes(':') ? `[${host}]` : host;
-  const sent = String(request.getHeader('host') ?? '');
-  const port = sent.startsWith(`${name}:`) ? sent.slice(name.length + 1) : String(socket?.remotePort ?? '');
-  return new URL(`${protocol}//${name}${port === '' ? '' : `:${port}`}`);
+  const hostname = host.includes(':') ? `[${host}]` : host;
+  const hostHeader = String(request.getHeader('host') ?? '');
+  const port = hostHeader.startsWith(`${hostname}:`)
+    ? hostHeader.slice(hostname.length + 1)
+    : String(socket?.remotePort ?? '');
+  return new URL(`${protocol}//${hostname}${port === '' ? '' : `:${port}`}`);
 }

@@ -1,6 +1,6 @@
 // Reads the variables that configure OpenTelemetry, under the names of its specification. Other programs read the same
-// variables. So a value that makes no sense never stops a start. Instead, tracing is off or a default value is used,
-// and a log line says so.
+// variables, so a value that this service cannot use can be right for them. The service therefore starts anyway:
+// tracing is off or a default value is used, and a log line says so.
 import { createSampler, DEFAULT_SAMPLER, SAMPLER_NAMES, type Sampler } from './sampler.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -21,16 +21,16 @@ export interface TraceSettings {
   readonly sampler: Sampler;
   /** The attributes of the resource, which is this service. `service.name` is one of them when a variable sets it. */
   readonly resource: ReadonlyMap<string, string>;
-  /** Milliseconds between two batches of spans. */
+  /** The longest time in milliseconds that a span waits for its batch to fill. */
   readonly delay: number;
-  /** The most spans that wait for export. */
+  /** At most this many spans wait for export. */
   readonly queueSize: number;
-  /** The most spans in a batch. */
+  /** At most this many spans are in a batch. */
   readonly batchSize: number;
   readonly knownMethods: ReadonlySet<string>;
 }
 
-/** A variable whose value is ignored. */
+/** A variable whose value is ignored, and the reason. */
 export interface IgnoredValue {
   readonly variable: string;
   readonly reason: string;
@@ -38,18 +38,19 @@ export interface IgnoredValue {
 
 export type TraceReading =
   | { readonly kind: 'on'; readonly settings: TraceSettings; readonly ignored: readonly IgnoredValue[] }
-  /** `isWanted` is true when a variable turns tracing off. When it is false, something is wrong. */
-  | { readonly kind: 'off'; readonly reason: string; readonly isWanted: boolean };
+  /** `isDeliberate` is true when a variable turns tracing off, and false when a mistake does. */
+  | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
 
 const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
 
-class Unusable extends Error {}
+/** Thrown for a value without which traces cannot be sent. */
+class UnusableValue extends Error {}
 
 export function readTraceSettings(env: Environment): TraceReading {
   const ignored: IgnoredValue[] = [];
   const textOf = (name: string): string => (env[name] ?? '').trim();
-  /** Returns the name of the variable that is used. The variable for traces wins over the variable for all signals. */
-  const nameOf = (suffix: string): string =>
+  /** Returns the name of the variable for traces, or if it is not set, of the variable for all kinds of telemetry. */
+  const variableFor = (suffix: string): string =>
     textOf(`OTEL_EXPORTER_OTLP_TRACES_${suffix}`) === ''
       ? `OTEL_EXPORTER_OTLP_${suffix}`
       : `OTEL_EXPORTER_OTLP_TRACES_${suffix}`;
@@ -64,9 +65,9 @@ export function readTraceSettings(env: Environment): TraceReading {
   }
 
   function readSampler(): { samplerName: string; sampler: Sampler } {
-    const asked = textOf('OTEL_TRACES_SAMPLER').toLowerCase() || DEFAULT_SAMPLER;
-    const samplerName = SAMPLER_NAMES.includes(asked) ? asked : DEFAULT_SAMPLER;
-    if (samplerName !== asked)
+    const requestedName = textOf('OTEL_TRACES_SAMPLER').toLowerCase() || DEFAULT_SAMPLER;
+    const samplerName = SAMPLER_NAMES.includes(requestedName) ? requestedName : DEFAULT_SAMPLER;
+    if (samplerName !== requestedName)
       ignore('OTEL_TRACES_SAMPLER', `it is none of ${SAMPLER_NAMES.join(', ')}; ${DEFAULT_SAMPLER} holds`);
     return { samplerName, sampler: createSampler(samplerName, readRatio(samplerName)) };
   }
@@ -93,24 +94,24 @@ export function readTraceSettings(env: Environment): TraceReading {
     const exporters = textOf('OTEL_TRACES_EXPORTER');
     if (exporters === 'none') return off('OTEL_TRACES_EXPORTER is none', true);
     if (exporters !== '' && !listOf(exporters).includes('otlp')) return off('OTEL_TRACES_EXPORTER is not otlp');
-    const protocol = textOf(nameOf('PROTOCOL'));
+    const protocol = textOf(variableFor('PROTOCOL'));
     if (protocol !== '' && protocol !== 'http/json')
-      return off(`${nameOf('PROTOCOL')} is not http/json, the only protocol here`);
-    const endpoint = readEndpoint(nameOf('ENDPOINT'), textOf(nameOf('ENDPOINT')));
+      return off(`${variableFor('PROTOCOL')} is not http/json, the only protocol here`);
+    const endpoint = readEndpoint(variableFor('ENDPOINT'), textOf(variableFor('ENDPOINT')));
     if (endpoint.port === '4317' && protocol === '')
       return off(
-        `${nameOf('ENDPOINT')} has the port 4317, which is for gRPC: use 4318, or set ${nameOf('PROTOCOL')} to http/json`,
+        `${variableFor('ENDPOINT')} has the port 4317, which is for gRPC: use 4318, or set ${variableFor('PROTOCOL')} to http/json`,
       );
-    const compression = textOf(nameOf('COMPRESSION')).toLowerCase();
-    if (!['', 'none', 'gzip'].includes(compression)) ignore(nameOf('COMPRESSION'), 'it is neither gzip nor none');
+    const compression = textOf(variableFor('COMPRESSION')).toLowerCase();
+    if (!['', 'none', 'gzip'].includes(compression)) ignore(variableFor('COMPRESSION'), 'it is neither gzip nor none');
     const queueSize = numberOf('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 100_000);
     const settings: TraceSettings = {
       endpoint,
-      headers: readHeaders(nameOf('HEADERS'), textOf(nameOf('HEADERS'))),
-      timeout: numberOf(nameOf('TIMEOUT'), 10_000, 1),
-      certificate: textOf(nameOf('CERTIFICATE')) || undefined,
-      clientCertificate: textOf(nameOf('CLIENT_CERTIFICATE')) || undefined,
-      clientKey: textOf(nameOf('CLIENT_KEY')) || undefined,
+      headers: readHeaders(variableFor('HEADERS'), textOf(variableFor('HEADERS'))),
+      timeout: numberOf(variableFor('TIMEOUT'), 10_000, 1),
+      certificate: textOf(variableFor('CERTIFICATE')) || undefined,
+      clientCertificate: textOf(variableFor('CLIENT_CERTIFICATE')) || undefined,
+      clientKey: textOf(variableFor('CLIENT_KEY')) || undefined,
       compress: compression === 'gzip',
       ...readSampler(),
       resource: readResource(),
@@ -119,16 +120,16 @@ export function readTraceSettings(env: Environment): TraceReading {
       batchSize: Math.min(queueSize, numberOf('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 10_000)),
       knownMethods: new Set(listOf(textOf('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS') || METHODS.join())),
     };
-    if (hasTracer()) return off('another tracer of OpenTelemetry is registered in this process');
+    if (hasOtherTracer()) return off('another tracer of OpenTelemetry is registered in this process');
     return { kind: 'on', settings, ignored };
   } catch (error) {
-    if (error instanceof Unusable) return off(error.message);
+    if (error instanceof UnusableValue) return off(error.message);
     throw error;
   }
 }
 
-function off(reason: string, isWanted = false): TraceReading {
-  return { kind: 'off', reason, isWanted };
+function off(reason: string, isDeliberate = false): TraceReading {
+  return { kind: 'off', reason, isDeliberate };
 }
 
 function listOf(text: string): string[] {
@@ -141,19 +142,19 @@ function listOf(text: string): string[] {
 function readEndpoint(name: string, text: string): URL {
   const endpoint = URL.canParse(text) ? new URL(text) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol))
-    throw new Unusable(`${name} is not a URL that begins with http:// or https://`);
-  // An address for all signals still needs the path for traces. An address for traces alone is used as it is.
+    throw new UnusableValue(`${name} is not a URL that begins with http:// or https://`);
+  // An address for all kinds of telemetry still needs the path for traces. One for traces alone is used as it is.
   if (!name.includes('TRACES')) endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/v1/traces`;
   return endpoint;
 }
 
-/** Reads headers. The error message contains no value of a header, because most of these values are secret. */
+/** Reads headers. The error message contains no value of a header, because a header is often a secret. */
 function readHeaders(name: string, text: string): Readonly<Record<string, string>> {
   const pairs = readPairs(text);
   const isHeader = ([key, value]: readonly [string, string]): boolean =>
     /^[!#$%&'*+.^_`|~\w-]+$/.test(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
   if (pairs === undefined || ![...pairs].every(isHeader))
-    throw new Unusable(
+    throw new UnusableValue(
       `${name} is not a list of headers such as api-key=secret,x-tenant=7, with other characters as %20`,
     );
   return Object.fromEntries(pairs);
@@ -177,7 +178,7 @@ function readPairs(text: string): Map<string, string> | undefined {
 /**
  * Returns whether a tracer of OpenTelemetry is registered. Every copy of its API registers in the same global variable.
  */
-function hasTracer(): boolean {
+function hasOtherTracer(): boolean {
   const registered = (globalThis as Record<symbol, unknown>)[Symbol.for('opentelemetry.js.api.1')];
   return typeof registered === 'object' && registered !== null && 'trace' in registered;
 }

@@ -1,67 +1,65 @@
-// Makes the ids of traces and spans. Each id is a slice of one long text of random hexadecimal digits. When all digits
-// are used, a new text is made. One call of the random generator for each id would cost more than the rest of a span.
+// Makes the ids of traces and spans. Their digits are slices of a long text of random hexadecimal digits. When all are
+// used, a new text is made. A call of the random generator for each id would cost more than the rest of a span.
 import { crypto } from '../base/builtins.ts';
 
 /** The number of digits in a trace id. */
-const TRACE = 32;
+const TRACE_DIGITS = 32;
 /** The number of digits in a span id. */
-const SPAN = 16;
-/** The number of random bytes that one call of the generator makes. */
-const POOL = 8192;
+const SPAN_DIGITS = 16;
+/** The number of random bytes in one text. */
+const POOL_BYTES = 8192;
 
-/** The specification does not allow an id of zeros. So no id comes from a text with as many zeros in a row. */
-const ZEROS = '0'.repeat(SPAN);
+/** An id of zeros is invalid. So a text with this many zeros in a row is not used. */
+const ZEROS = '0'.repeat(SPAN_DIGITS);
 
 let digits = '';
-let at = 0;
+/** The index of the first unused digit. */
+let offset = 0;
 
-function take(length: number): string {
-  if (at + length > digits.length) {
-    do digits = crypto().randomBytes(POOL).toString('hex');
+function takeDigits(length: number): string {
+  if (offset + length > digits.length) {
+    do digits = crypto().randomBytes(POOL_BYTES).toString('hex');
     while (digits.includes(ZEROS));
-    at = 0;
+    offset = 0;
   }
-  const id = digits.slice(at, at + length);
-  at += length;
+  const id = digits.slice(offset, offset + length);
+  offset += length;
   return id;
 }
 
-/** The number of values that the last 13 digits of a trace id can have. */
-const RANGE = 2 ** 52;
-/** The number of values that the first seven of those 13 digits can have. */
-const HIGH_RANGE = 2 ** 28;
-/** The number of digits in a trace id that carry its randomness. */
+/** The number of digits at the end of a trace id by which samplers decide. */
 const RANDOM_DIGITS = 13;
-/**
- * The texts of all numbers with three hexadecimal digits. With them, no large number needs `toString(16)`, which would
- * be the most expensive part of a span.
- */
+/** The number of values of these 13 digits. */
+const RANGE = 2 ** 52;
+/** The number of values of the first seven of these digits. */
+const HIGH_RANGE = 2 ** 28;
+/** All texts of three hexadecimal digits. Without them, `toString(16)` would be the most expensive part of a span. */
 const TRIPLES = Array.from({ length: 4096 }, (_, i) => i.toString(16).padStart(3, '0'));
 
 /**
- * Makes a trace id. Its last digits are the randomness. All services with the same sampling ratio decide by these
+ * Makes a trace id that ends with the digits of `randomness`. All services with the same sampling ratio decide by these
  * digits, so they choose the same traces.
  *
- * @param randomness from 0 to 1
+ * @param randomness a number from 0 to 1, and less than 1
  */
 export function newTraceId(randomness: number): string {
   const shifted = randomness * HIGH_RANGE;
   const high = Math.floor(shifted);
   const low = Math.floor((shifted - high) * (RANGE / HIGH_RANGE));
-  const first = (high >>> 24).toString(16);
-  return take(TRACE - RANDOM_DIGITS) + first + triples(high & 0xffffff) + triples(low);
+  const firstDigit = (high >>> 24).toString(16);
+  return takeDigits(TRACE_DIGITS - RANDOM_DIGITS) + firstDigit + sixDigits(high & 0xffffff) + sixDigits(low);
 }
 
-/** Returns six hexadecimal digits. @param number of 24 bits */
-function triples(number: number): string {
-  return `${TRIPLES[number >>> 12]}${TRIPLES[number & 0xfff]}`;
+/** @param value a whole number of 24 bits */
+function sixDigits(value: number): string {
+  return `${TRIPLES[value >>> 12]}${TRIPLES[value & 0xfff]}`;
 }
 
-/** Returns the randomness from which `newTraceId` made the id. */
+/** Returns the number from 0 to 1 that the last digits of a trace id stand for. */
 export function randomnessOf(traceId: string): number {
-  return Number.parseInt(traceId.slice(TRACE - RANDOM_DIGITS), 16) / RANGE;
+  return Number.parseInt(traceId.slice(TRACE_DIGITS - RANDOM_DIGITS), 16) / RANGE;
 }
 
 export function newSpanId(): string {
-  return take(SPAN);
+  return takeDigits(SPAN_DIGITS);
 }

@@ -1,26 +1,23 @@
-// Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, but with ids in hexadecimal). The text is written by hand.
-// An object for each span and `JSON.stringify` would cost more than a traced request may cost as a whole.
+// Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, but with ids in hexadecimal). The text is joined
+// from parts, because an object for each span and `JSON.stringify` would alone exceed the goal for the cost of tracing.
 import { quote, quoteName } from '../base/json-text.ts';
 import type { SpanAttribute } from '../controller/trace.ts';
 
 export const KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const;
 export type Kind = keyof typeof KINDS;
 
-/** The most characters in the text of an attribute. Longer texts are cut. */
+/** The text of an attribute is cut to this many characters. */
 const MAX_TEXT_LENGTH = 4096;
-/** The most items in a list. */
+/** A list is cut to this many items. */
 const MAX_ITEMS = 100;
-/** The most attributes of a span, as in the specification. */
+/** At most this many of the given attributes are sent. The specification has the same limit for a span. */
 const MAX_ATTRIBUTES = 128;
-/**
- * The largest difference in milliseconds that is accepted between the clock of the machine and the times of spans. When
- * the difference is larger, the times of later spans follow the clock.
- */
+/** The times of spans are corrected when they differ from the clock of the machine by more milliseconds than this. */
 const MAX_DRIFT = 50;
 
-/** @param name constant, or chosen by the author of a controller */
+/** @param name a constant, or a name that the author of a controller chose */
 export function textAttribute(name: string, value: string): string {
-  return `{"key":${quoteName(name)},"value":{"stringValue":${quote(cut(value))}}}`;
+  return `{"key":${quoteName(name)},"value":{"stringValue":${quote(toValidText(value))}}}`;
 }
 
 /** Encodes a whole number. JSON carries it as text, because protobuf's whole numbers have 64 bits. */
@@ -37,14 +34,16 @@ export function listAttribute(name: string, values: readonly unknown[]): string 
   return `{"key":${quote(name)},"value":{"arrayValue":{"values":[${items}]}}}`;
 }
 
-/** Encodes the attributes that a controller gives. Values of other types are sent as text. */
-export function attributesOf(given: Readonly<Record<string, SpanAttribute>> | undefined): string[] {
-  if (given === undefined) return [];
-  return Object.entries(given)
+/** Encodes the attributes that a controller sets. Values of other types are sent as text. */
+export function attributesOf(attributes: Readonly<Record<string, SpanAttribute>> | undefined): string[] {
+  if (attributes === undefined) return [];
+  return Object.entries(attributes)
     .filter(([, value]) => value !== undefined && value !== null)
     .slice(0, MAX_ATTRIBUTES)
     .map(([name, value]) =>
-      Array.isArray(value) ? listAttribute(name, value) : `{"key":${quote(cut(name))},"value":${encodeValue(value)}}`,
+      Array.isArray(value)
+        ? listAttribute(name, value)
+        : `{"key":${quote(toValidText(name))},"value":${encodeValue(value)}}`,
     );
 }
 
@@ -52,7 +51,7 @@ function encodeValue(value: unknown): string {
   if (typeof value === 'boolean') return `{"boolValue":${value}}`;
   if (typeof value === 'number' && Number.isSafeInteger(value)) return `{"intValue":"${value}"}`;
   if (typeof value === 'number') return `{"doubleValue":${Number.isFinite(value) ? value : `"${value}"`}}`;
-  return `{"stringValue":${quote(cut(textOf(value)))}}`;
+  return `{"stringValue":${quote(toValidText(textOf(value)))}}`;
 }
 
 function textOf(value: unknown): string {
@@ -63,43 +62,45 @@ function textOf(value: unknown): string {
   }
 }
 
-const HALF = /\p{Surrogate}/gu;
+const LONE_SURROGATE = /\p{Surrogate}/gu;
 
 /**
- * Cuts a text to the longest length and replaces halves of surrogate pairs. Protobuf allows only well-formed texts, so
- * a reader may refuse the whole body because of one half character.
+ * Cuts a text to MAX_TEXT_LENGTH, and replaces lone surrogates (halves of a character). Protobuf allows only
+ * well-formed texts, so a collector can refuse the whole body because of a lone surrogate.
  */
-export function cut(text: string): string {
-  return (text.length > MAX_TEXT_LENGTH ? text.slice(0, MAX_TEXT_LENGTH) : text).replace(HALF, '\ufffd');
+export function toValidText(text: string): string {
+  return (text.length > MAX_TEXT_LENGTH ? text.slice(0, MAX_TEXT_LENGTH) : text).replace(LONE_SURROGATE, '\ufffd');
 }
 
-let anchor = performance.timeOrigin;
+/** The Unix time in milliseconds at which `performance.now()` is 0. */
+let clockOffset = performance.timeOrigin;
 
-/** Corrects the times of later spans after the clock of the machine has been set. */
-export function followClock(): void {
-  const now = Date.now() - performance.now();
-  if (Math.abs(now - anchor) > MAX_DRIFT) anchor = now;
+/** Corrects the times of spans that are encoded later, if the clock of the machine has been set. */
+export function updateClockOffset(): void {
+  const current = Date.now() - performance.now();
+  if (Math.abs(current - clockOffset) > MAX_DRIFT) clockOffset = current;
 }
 
+/** The last six digits of a time in nanoseconds, by its microsecond. */
 const MICROSECONDS = Array.from({ length: 1000 }, (_, i) => `${String(i).padStart(3, '0')}000`);
-let lastMillisecond = 0;
-let lastText = '';
+let cachedMillisecond = 0;
+let cachedText = '';
 
 /**
- * Formats a time. Most times have the same millisecond as the time before. So the text of that millisecond is cached,
- * because it is expensive to make the text of so large a number.
+ * Formats a time. The text of the last millisecond is cached, because most times have the same millisecond as the time
+ * before, and it is expensive to make the text of so large a number.
  *
  * @param moment a time of `performance.now()`
  * @returns nanoseconds of Unix time, exact to a microsecond
  */
-export function nanoseconds(moment: number): string {
-  const time = anchor + moment;
+export function formatNanoseconds(moment: number): string {
+  const time = clockOffset + moment;
   const millisecond = Math.floor(time);
-  if (millisecond !== lastMillisecond) {
-    lastMillisecond = millisecond;
-    lastText = String(millisecond);
+  if (millisecond !== cachedMillisecond) {
+    cachedMillisecond = millisecond;
+    cachedText = String(millisecond);
   }
-  return lastText + MICROSECONDS[Math.floor((time - millisecond) * 1000)];
+  return cachedText + MICROSECONDS[Math.floor((time - millisecond) * 1000)];
 }
 
 const ERROR_STATUS = ',"status":{"code":2}';
@@ -120,26 +121,26 @@ export interface SpanParts {
   /** The end of the span, as a time of `performance.now()`. */
   readonly endedAt: number;
   readonly hasFailed: boolean;
-  /** The text with the name and the kind, and with attributes that many spans share. */
+  /** JSON: the name, the kind, and attributes that many spans share. */
   readonly beginning: string;
-  /** The value of the attribute with which `beginning` ends; undefined when `beginning` ends with none. */
+  /** The path of the URL, when `beginning` ends with an attribute that lacks its value; otherwise undefined. */
   readonly path: string | undefined;
-  /** The text with the further attributes. */
+  /** JSON: the further attributes. */
   readonly rest: string;
 }
 
-/** Writes a span. Few pieces make the text, because each piece takes a part of the time. */
+/** Writes a span. The text is joined from few pieces, because each piece costs time. */
 export function encodeSpan(span: SpanParts): string {
   const { traceId, spanId, parentSpanId, isRemoteParent, flags, tracestate, startedAt, endedAt, hasFailed } = span;
   const parent = parentSpanId === undefined ? '' : `,"parentSpanId":"${parentSpanId}"`;
   const state = tracestate === '' ? '' : `,"traceState":${quote(tracestate)}`;
   const bits = flags + HAS_IS_REMOTE + (isRemoteParent ? IS_REMOTE : 0);
-  return `{"traceId":"${traceId}","spanId":"${spanId}"${parent}${state},"flags":${bits},"startTimeUnixNano":"${nanoseconds(startedAt)}","endTimeUnixNano":"${nanoseconds(endedAt)}"${hasFailed ? ERROR_STATUS : ''}${span.beginning}${span.path === undefined ? '' : quote(span.path)}${span.rest}]}`;
+  return `{"traceId":"${traceId}","spanId":"${spanId}"${parent}${state},"flags":${bits},"startTimeUnixNano":"${formatNanoseconds(startedAt)}","endTimeUnixNano":"${formatNanoseconds(endedAt)}"${hasFailed ? ERROR_STATUS : ''}${span.beginning}${span.path === undefined ? '' : quote(span.path)}${span.rest}]}`;
 }
 
-/** Returns the name and the kind, as the beginning of a span has them. The attributes follow, and no bracket. */
+/** Returns the name and the kind as JSON that ends where the first attribute begins. */
 export function encodeName(name: string, kind: Kind): string {
-  return `,"name":${quote(cut(name))},"kind":${KINDS[kind in KINDS ? kind : 'internal']},"attributes":[`;
+  return `,"name":${quote(toValidText(name))},"kind":${KINDS[kind in KINDS ? kind : 'internal']},"attributes":[`;
 }
 
 /** @returns the texts before and after the spans in the body of a request to the collector */
@@ -147,9 +148,9 @@ export function createEnvelope(resource: ReadonlyMap<string, string | number>, v
   const attributes = attributesOf(Object.fromEntries(resource)).join(',');
   return [
     `{"resourceSpans":[{"resource":{"attributes":[${attributes}]},"scopeSpans":[{"scope":{"name":"gatefold","version":${quote(version)}},"spans":[`,
-    `],"schemaUrl":"${SCHEMA}"}]}]}`,
+    `],"schemaUrl":"${SCHEMA_URL}"}]}]}`,
   ];
 }
 
 /** The address of the semantic conventions, in the version whose names the spans use. */
-const SCHEMA = 'https://opentelemetry.io/schemas/1.37.0';
+const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.37.0';

@@ -8,17 +8,17 @@ import type { TraceSettings } from './environment.ts';
 
 export type Outcome =
   | { readonly kind: 'sent'; readonly rejected: number; readonly reason: string | undefined }
-  /** The request may be retried. `after` is the number of milliseconds that the collector asks the sender to wait. */
-  | { readonly kind: 'failed'; readonly reason: string; readonly after: number | undefined }
+  /** The request may be retried. `retryAfter` is how many milliseconds the collector asks the sender to wait. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly retryAfter: number | undefined }
   /** The collector would refuse a retry, too. */
-  | { readonly kind: 'refused'; readonly reason: string; readonly after: undefined };
+  | { readonly kind: 'refused'; readonly reason: string; readonly retryAfter: undefined };
 
 /**
- * Sends one batch and never rejects. When the result is there, nothing reads the body any more.
+ * Sends one batch and never rejects. After the result, nothing reads the body, so its memory can be used again.
  *
- * @param time the time limit in milliseconds
+ * @param timeLimit milliseconds
  */
-export type SendBatch = (body: Buffer, time: number) => Promise<Outcome>;
+export type SendBatch = (body: Buffer, timeLimit: number) => Promise<Outcome>;
 
 type PostSettings = Pick<
   TraceSettings,
@@ -27,7 +27,7 @@ type PostSettings = Pick<
 
 /** The statuses after which the protocol allows a retry. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-/** Characters of an answer after which no more of it is stored. */
+/** About this many characters of an answer are stored at most. The rest is read and dropped. */
 const MAX_ANSWER_LENGTH = 64 * 1024;
 
 /** @throws Error when the file of a certificate cannot be read */
@@ -50,19 +50,22 @@ export function createPost(settings: PostSettings, userAgent: string): SendBatch
     },
   };
 
-  async function post(body: Buffer, time: number): Promise<Outcome> {
+  async function post(body: Buffer, timeLimit: number): Promise<Outcome> {
     const bytes = compress ? await promisify(zlib().gzip)(body) : body;
     return new Promise((resolve) => {
       const fail = (error: NodeJS.ErrnoException): void =>
-        resolve({ kind: 'failed', reason: error.code ?? error.message, after: undefined });
+        resolve({ kind: 'failed', reason: error.code ?? error.message, retryAfter: undefined });
       const request = send(endpoint, options, (response) => {
         response.on('error', fail);
-        // A collector may answer before it has read the whole body. The rest is then not sent.
+        // A collector can answer before it has read the whole body. The rest is then not sent.
         response.on('end', () => request.writableFinished || request.destroy());
         readAnswer(response).then(resolve, fail);
       });
       request.on('error', fail);
-      const timer = setTimeout(() => request.destroy(new Error('the collector did not answer in time')), time).unref();
+      const timer = setTimeout(
+        () => request.destroy(new Error('the collector did not answer in time')),
+        timeLimit,
+      ).unref();
       request.on('close', () => clearTimeout(timer));
       request.end(bytes);
     });
@@ -77,13 +80,11 @@ async function readAnswer(response: IncomingMessage): Promise<Outcome> {
   for await (const chunk of response.setEncoding('utf8')) if (text.length < MAX_ANSWER_LENGTH) text += chunk;
   if (status >= 200 && status < 300) return readPartialSuccess(text);
   const reason = `the collector answered ${status}`;
-  if (!RETRYABLE.has(status)) return { kind: 'refused', reason, after: undefined };
-  return { kind: 'failed', reason, after: readRetryAfter(response.headers['retry-after']) };
+  if (!RETRYABLE.has(status)) return { kind: 'refused', reason, retryAfter: undefined };
+  return { kind: 'failed', reason, retryAfter: readRetryAfter(response.headers['retry-after']) };
 }
 
-/**
- * Reads the answer to a batch that the collector has accepted, perhaps only in part. Such a batch is not sent again.
- */
+/** Reads the answer to a batch that the collector has accepted, at least in part. Such a batch is not sent again. */
 function readPartialSuccess(text: string): Outcome {
   const { rejectedSpans, errorMessage } = partialSuccessOf(text);
   const count = Number(rejectedSpans);
@@ -96,7 +97,7 @@ function partialSuccessOf(text: string): { readonly rejectedSpans?: unknown; rea
   try {
     return JSON.parse(text)?.partialSuccess ?? {};
   } catch {
-    // The body of the answer may be anything. The status has already shown that the collector has the spans.
+    // The body of an answer can be anything. The status has shown that the collector has the spans.
     return {};
   }
 }

@@ -1,19 +1,18 @@
-// Prepares queries for attributes. A query may contain personal data and keys, so it is left out unless TRACE_CAPTURE
-// asks for it.
+// Prepares the queries of URLs for attributes. A query can contain personal data and keys, so it is left out unless the
+// setting TRACE_CAPTURE names it.
 
-/**
- * The parameters for signatures, as the conventions name them. Anybody who has a query with such a signature can open
- * an object in a cloud.
- */
-const SECRETS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature)=[^&]*/g;
+/** Signatures, which the semantic conventions hide: a URL with a signature opens a file in cloud storage to anybody. */
+const SECRET_PARAMETERS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature)=[^&]*/g;
 
 export function redactQuery(query: string): string {
-  return query.replace(SECRETS, '$1$2=REDACTED');
+  return query.replace(SECRET_PARAMETERS, '$1$2=REDACTED');
 }
 
-/** @param target a path with its query @param isAsked whether the query stays in the result */
-export function visibleTarget(target: string, isAsked: boolean): string {
-  const at = target.indexOf('?');
-  if (at < 0) return target;
-  return isAsked ? `${target.slice(0, at + 1)}${redactQuery(target.slice(at + 1))}` : target.slice(0, at);
+/** @param target a path with its query @param keepsQuery whether the query stays in the result */
+export function visibleTarget(target: string, keepsQuery: boolean): string {
+  const queryStart = target.indexOf('?');
+  if (queryStart < 0) return target;
+  return keepsQuery
+    ? `${target.slice(0, queryStart + 1)}${redactQuery(target.slice(queryStart + 1))}`
+    : target.slice(0, queryStart);
 }

@@ -1,5 +1,5 @@
 // Makes the spans of incoming requests, by the semantic conventions for HTTP servers. The events come from public
-// channels, so any other tool can do the same as this file.
+// diagnostics channels, so any other tool can do the same as this file.
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { parseTraceparent } from '../base/traceparent.ts';
@@ -7,21 +7,21 @@ import type { BackgroundEvent, RequestEvent } from '../controller/trace.ts';
 import { encodeName, intAttribute, listAttribute, textAttribute } from './otlp.ts';
 import { redactQuery } from './query.ts';
 import type { Sampler } from './sampler.ts';
-import { beginSpan, errorType, Span, type SpanContext } from './span.ts';
+import { beginSpan, errorType, Span, type Tracer } from './span.ts';
 import { parseTracestate } from './tracestate.ts';
 
 export interface RequestSpanOptions {
-  readonly context: SpanContext;
+  readonly tracer: Tracer;
   readonly sampler: Sampler;
   readonly knownMethods: ReadonlySet<string>;
-  /** The values that TRACE_CAPTURE asks for: `query`, or the name of a header. */
+  /** The setting TRACE_CAPTURE: `query`, and names of headers whose values are sent. */
   readonly capture: readonly string[];
 }
 
-/** The most routes for each method whose texts are cached. */
+/** The texts of at most this many routes are cached for each method. */
 const MAX_ROUTES = 1000;
 
-/** The attributes of a connection, and of the last answer on it. The next answer usually has the same attributes. */
+/** Attributes of the last answer on a connection. They are cached because the next answer usually has the same. */
 interface ConnectionTexts {
   readonly peer: string;
   readonly address: string;
@@ -31,42 +31,42 @@ interface ConnectionTexts {
 }
 
 /** @returns a function that ends the subscription */
-export function traceRequests({ context, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
-  const { storage } = context;
-  /** The beginnings of spans, by method and route. */
-  const routes = new Map<string, Map<string, string>>();
+export function traceRequests({ tracer, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
+  const { storage } = tracer;
+  /** The beginnings of spans (see `SpanParts`), by method and route. */
+  const beginnings = new Map<string, Map<string, string>>();
   const connections = new WeakMap<object, ConnectionTexts>();
   const backgroundSpans = new WeakMap<object, Span>();
 
   /** Returns the beginning of the span, which all requests with the same method and route share. */
   function beginningOf({ verb, route, tool }: RequestEvent): string {
     const key = tool === undefined ? (route ?? '') : `${route ?? ''} ${tool}`;
-    const kept = routes.get(verb)?.get(key);
-    if (kept !== undefined) return kept;
-    const isKnown = knownMethods.has(verb);
-    const method = isKnown ? verb : 'HTTP';
+    const cached = beginnings.get(verb)?.get(key);
+    if (cached !== undefined) return cached;
+    const isKnownMethod = knownMethods.has(verb);
+    const method = isKnownMethod ? verb : 'HTTP';
     const attributes = [
-      textAttribute('http.request.method', isKnown ? verb : '_OTHER'),
-      ...(isKnown ? [] : [textAttribute('http.request.method_original', verb)]),
+      textAttribute('http.request.method', isKnownMethod ? verb : '_OTHER'),
+      ...(isKnownMethod ? [] : [textAttribute('http.request.method_original', verb)]),
       ...(route === undefined ? [] : [textAttribute('http.route', route)]),
       ...(tool === undefined ? [] : [textAttribute('gen_ai.tool.name', tool)]),
     ];
-    // The call of a tool arrives inside another request. Only that other request has been sent by a client, so the call
-    // is internal.
+    // A client calls a tool within another request. That request has a span of the kind `server`, so the call is
+    // internal.
     const kind = tool === undefined ? 'server' : 'internal';
     const name = route === undefined ? method : `${method} ${route}`;
     const text = `${encodeName(name, kind)}${attributes.join(',')},{"key":"url.path","value":{"stringValue":`;
-    const ofVerb = routes.get(verb) ?? new Map<string, string>();
-    if (isKnown && ofVerb.size < MAX_ROUTES) routes.set(verb, ofVerb.set(key, text));
+    const beginningsOfVerb = beginnings.get(verb) ?? new Map<string, string>();
+    if (isKnownMethod && beginningsOfVerb.size < MAX_ROUTES) beginnings.set(verb, beginningsOfVerb.set(key, text));
     return text;
   }
 
-  /** Returns the attributes behind the path. @param status the status that the client has; 0 when it has none */
+  /** Returns the attributes after the path. @param status the status that the client has received, or else 0 */
   function restOf({ request, address }: RequestEvent, status: number): string {
     const { socket, httpVersion: version } = request;
-    const kept = connections.get(socket);
-    if (kept?.status === status && kept.address === address && kept.version === version) return kept.rest;
-    const peer = kept?.peer ?? peerOf(socket);
+    const cached = connections.get(socket);
+    if (cached?.status === status && cached.address === address && cached.version === version) return cached.rest;
+    const peer = cached?.peer ?? peerOf(socket);
     const attributes = [
       peer,
       textAttribute('client.address', address),
@@ -80,9 +80,9 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
 
   function endSpan(event: RequestEvent, span: Span): void {
     const { status, bytes, response } = event;
-    // The client left before the last byte. If it has a part of the body, it has also received the status.
-    const sent = status !== 499 ? status : bytes > 0 ? response.statusCode : 0;
-    let rest = restOf(event, sent);
+    // 499 means that the client left before the last byte. If a part of the body was sent, so was the status.
+    const sentStatus = status !== 499 ? status : bytes > 0 ? response.statusCode : 0;
+    let rest = restOf(event, sentStatus);
     if (status >= 499) {
       span.hasFailed = true;
       rest += `,${textAttribute('error.type', failureOf(event))}`;
@@ -100,7 +100,7 @@ export function traceRequests({ context, sampler, knownMethods, capture }: Reque
       }
       const parent = event.trace?.traceparent === undefined ? undefined : parseTraceparent(event.trace.traceparent);
       const state = parent === undefined ? '' : tracestateOf(event.request.rawHeaders);
-      event.trace = beginSpan(context, sampler, parent, state);
+      event.trace = beginSpan(tracer, sampler, parent, state);
     },
     asyncEnd(message: unknown): void {
       const event = message as RequestEvent;
@@ -152,7 +152,7 @@ function peerOf(socket: Socket): string {
   ].join(',');
 }
 
-/** Returns the kind of a failure: 499 stands for a client that has left, and a 5xx for an error of the service. */
+/** Returns the value of `error.type`. 499 means that the client has left, and a 5xx that the service has failed. */
 function failureOf({ status, error }: RequestEvent): string {
   if (status === 499) return 'client_disconnected';
   const type = error === undefined ? '_OTHER' : errorType(error);
@@ -168,7 +168,7 @@ function tracestateOf(rawHeaders: readonly string[]): string {
   return lines.length === 0 ? '' : parseTracestate(lines);
 }
 
-/** Returns the values of the query and of headers that TRACE_CAPTURE asks for, with a comma before each. */
+/** Returns the attributes that TRACE_CAPTURE asks for, with a comma before each. */
 function capturedOf({ request }: RequestEvent, capture: readonly string[]): string {
   const attributes = capture.flatMap((name) => {
     if (name === 'query') {

@@ -1,5 +1,5 @@
-// A span that has begun: its ids, and the spans below it. A span that is not sampled is never exported. But it has ids,
-// too, for the log and for the services that are called.
+// A span from its beginning to its end. A span that is not sampled is never exported, but it has ids for the log and
+// for the services that are called.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../base/traceparent.ts';
 import type { SpanOptions, Trace } from '../controller/trace.ts';
@@ -9,18 +9,18 @@ import { attributesOf, encodeName, encodeSpan, type Kind, type SpanParts, textAt
 import type { Sampler } from './sampler.ts';
 
 /** The parts of the tracer that spans use. */
-export interface SpanContext {
-  /** The span in which the code of a controller runs. */
+export interface Tracer {
+  /** Stores the span in which the code of a controller runs. */
   readonly storage: AsyncLocalStorage<Span | undefined>;
   /** Receives each span that has ended. */
   readonly add: (span: EndedSpan) => void;
 }
 
-/** The form of an error's name that may be sent as an attribute: a code or a class. A message is never sent. */
+/** The form of a code or class of an error. Only texts of this form are sent, so an error message never is. */
 const ERROR_NAME = /^[\w.$-]{1,100}$/;
 
-/** The characters of a span beside its three texts, nearly. */
-const OWN_SIZE = 250;
+/** About how many characters the JSON of a span has without `beginning`, `path` and `rest`. */
+const FIXED_SIZE = 250;
 
 export class Span implements Trace, SpanParts, EndedSpan {
   readonly parentSpanId: string | undefined;
@@ -33,24 +33,24 @@ export class Span implements Trace, SpanParts, EndedSpan {
   beginning = '';
   path: string | undefined;
   rest = '';
-  readonly context: SpanContext;
+  readonly tracer: Tracer;
   /**
-   * The trace id, or the number from which the id is made when it is first read. Nobody reads the ids of most spans
-   * that are not sampled.
+   * The trace id, or the number from which the id is made when it is first read. Many ids of spans that are not sampled
+   * are never read.
    */
   #traceId: string | number;
   #spanId = '';
 
-  /** @param traceId the id, or the randomness from which a new id is made */
+  /** @param traceId the id, or the number from 0 to 1 from which a new id is made (ids.ts) */
   constructor(
-    context: SpanContext,
+    tracer: Tracer,
     traceId: string | number,
     parentSpanId: string | undefined,
     isRemoteParent: boolean,
     flags: number,
     tracestate: string,
   ) {
-    this.context = context;
+    this.tracer = tracer;
     this.#traceId = traceId;
     this.parentSpanId = parentSpanId;
     this.isRemoteParent = isRemoteParent;
@@ -77,21 +77,20 @@ export class Span implements Trace, SpanParts, EndedSpan {
     return formatTraceparent(this);
   }
 
-  /** Makes a span below this one, in the same process. */
   child(): Span {
-    return new Span(this.context, this.traceId, this.spanId, false, this.flags, this.tracestate);
+    return new Span(this.tracer, this.traceId, this.spanId, false, this.flags, this.tracestate);
   }
 
   span<T>(name: string, work: (trace: Trace) => T, { kind = 'internal', attributes }: SpanOptions = {}): T {
     if (!this.isSampled) return work(this);
     const child = this.child();
-    const given = attributesOf(attributes);
-    const end = (): void => child.end(name, kind, given);
+    const encoded = attributesOf(attributes);
+    const end = (): void => child.end(name, kind, encoded);
     const fail = (error: unknown): void => {
-      given.push(child.fail(error));
+      encoded.push(child.fail(error));
       end();
     };
-    return this.context.storage.run(child, () => {
+    return this.tracer.storage.run(child, () => {
       let result: T;
       try {
         result = work(child);
@@ -103,8 +102,8 @@ export class Span implements Trace, SpanParts, EndedSpan {
         end();
         return result;
       }
-      // For a promise of Node, the caller gets the chained promise, so a rejection without a handler is still reported.
-      // A thenable of a library, such as a query, is returned itself, because it has methods that a promise lacks.
+      // A thenable of a library, such as a query, is returned itself, because it can have methods that a promise lacks.
+      // For a native promise, the chained promise is returned, so that Node reports a rejection without a handler.
       if (Object.getPrototypeOf(result) !== Promise.prototype) {
         result.then(end, fail);
         return result;
@@ -133,17 +132,17 @@ export class Span implements Trace, SpanParts, EndedSpan {
     this.endAs(encodeName(String(name), kind), undefined, attributes.join(','));
   }
 
-  /** Ends the span. The texts are those that `SpanParts` describes. */
+  /** Ends the span with the texts that `SpanParts` describes. */
   endAs(beginning: string, path: string | undefined, rest: string): void {
     this.beginning = beginning;
     this.path = path;
     this.rest = rest;
     this.endedAt = performance.now();
-    this.context.add(this);
+    this.tracer.add(this);
   }
 
   get size(): number {
-    return OWN_SIZE + this.beginning.length + (this.path?.length ?? 0) + this.rest.length;
+    return FIXED_SIZE + this.beginning.length + (this.path?.length ?? 0) + this.rest.length;
   }
 
   encode(): string {
@@ -153,15 +152,15 @@ export class Span implements Trace, SpanParts, EndedSpan {
 
 /** Begins the span of a request. @param parent the span of the caller; undefined when the request begins a trace */
 export function beginSpan(
-  context: SpanContext,
+  tracer: Tracer,
   sampler: Sampler,
   parent: TraceContext | undefined,
   tracestate: string,
 ): Span {
   const randomness = parent === undefined ? Math.random() : randomnessOf(parent.traceId);
-  const isRandom = parent === undefined ? RANDOM_ID : parent.flags & RANDOM_ID;
-  const flags = isRandom | (sampler(randomness, parent) ? SAMPLED : 0);
-  return new Span(context, parent?.traceId ?? randomness, parent?.spanId, parent !== undefined, flags, tracestate);
+  const randomFlag = parent === undefined ? RANDOM_ID : parent.flags & RANDOM_ID;
+  const flags = randomFlag | (sampler(randomness, parent) ? SAMPLED : 0);
+  return new Span(tracer, parent?.traceId ?? randomness, parent?.spanId, parent !== undefined, flags, tracestate);
 }
 
 /** Returns the code of an error, or else the name of its class. */
@@ -170,7 +169,7 @@ export function errorType(error: unknown): string {
     const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
     for (const text of [code, name]) if (typeof text === 'string' && ERROR_NAME.test(text)) return text;
   } catch {
-    // A thrown value can be anything, and even reading its fields may throw.
+    // A thrown value can be anything, so even reading its fields can throw.
   }
   return '_OTHER';
 }

@@ -1,14 +1,14 @@
 // Reads the header `tracestate` of W3C Trace Context (3.3). This service adds no member of its own, so it only checks
 // the list and passes it on.
 
-/** The most members of a list that the standard allows (3.3.1.1). A longer list is dropped as a whole. */
+/** The standard allows at most this many members in a list (3.3.1.1). A longer list is dropped as a whole. */
 const MAX_MEMBERS = 32;
 /**
- * The length in characters to which a longer list is cut, by whole members. The standard requires a service to pass on
- * at least this many (3.3.1.5).
+ * A list with more characters than this loses whole members. The standard requires a service to pass on at least this
+ * many characters (3.3.1.5).
  */
 const MAX_LIST_LENGTH = 512;
-/** The length in characters above which a member is removed first (3.3.1.5). */
+/** Members with more characters than this are removed first (3.3.1.5). */
 const LONG_MEMBER = 128;
 
 /** The form of a key: a name, or a tenant and its system, such as `rojo` or `fw529a3039@dt` (3.3.1.3.1). */
@@ -29,9 +29,9 @@ export function parseTracestate(lines: readonly string[]): string {
   if (members.length > MAX_MEMBERS) return '';
   const keys = new Set<string>();
   for (const member of members) {
-    const at = member.indexOf('=');
-    const key = member.slice(0, at);
-    if (at < 0 || keys.has(key) || !KEY.test(key) || !VALUE.test(member.slice(at + 1))) return '';
+    const equalsSign = member.indexOf('=');
+    const key = member.slice(0, equalsSign);
+    if (equalsSign < 0 || keys.has(key) || !KEY.test(key) || !VALUE.test(member.slice(equalsSign + 1))) return '';
     keys.add(key);
   }
   return shorten(members).join(',');

@@ -1,5 +1,5 @@
 // The entry point of this folder: turns tracing on in a worker. No other part of the service imports any other file of
-// this folder. The folder receives its events only through public channels.
+// this folder. Events reach this folder only through public diagnostics channels.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hostname } from 'node:os';
 import { describeFailure } from '../base/failure.ts';
@@ -16,7 +16,7 @@ import type { Span } from './span.ts';
 export interface TracingOptions {
   readonly env: Environment;
   readonly settings: Pick<Settings, 'tracePropagate' | 'traceCapture'>;
-  /** The name and the version of the service, which are used when no variable sets them. */
+  /** The name and the version of the service. Variables can set others. */
   readonly service: { readonly title: string; readonly version: string };
   /** The version of Gatefold. */
   readonly version: string;
@@ -24,7 +24,7 @@ export interface TracingOptions {
 }
 
 export interface Tracing {
-  /** The number of spans that the collector has received, and the number of spans that were lost, since the start. */
+  /** The number of spans that the collector has accepted, and the number of spans that were lost, since the start. */
   status(): { readonly exported: number; readonly dropped: number };
   /** Ends all subscriptions, and sends the spans that still wait. */
   close(): Promise<void>;
@@ -36,36 +36,36 @@ export interface Tracing {
  */
 const PATIENCE = 3000;
 
-export type TraceState =
+export type TracingState =
   | {
       readonly kind: 'on';
       readonly settings: TraceSettings;
       readonly send: SendBatch;
       readonly ignored: readonly IgnoredValue[];
     }
-  | { readonly kind: 'off'; readonly reason: string; readonly isWanted: boolean };
+  | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
 
 /** Reads the variables, and the files that the variables name. */
-export function readTraceState(env: Environment, version: string): TraceState {
+export function readTracingState(env: Environment, version: string): TracingState {
   const reading = readTraceSettings(env);
   if (reading.kind === 'off') return reading;
   try {
     return { ...reading, send: createPost(reading.settings, `gatefold/${version}`) };
   } catch (error) {
-    return { kind: 'off', reason: `a certificate cannot be used: ${describeFailure(error)}`, isWanted: false };
+    return { kind: 'off', reason: `a certificate cannot be used: ${describeFailure(error)}`, isDeliberate: false };
   }
 }
 
 /** Logs whether requests are traced, and every value that is ignored. Called once for the whole service. */
 export function announceTracing(env: Environment, version: string, log: Log): void {
-  const state = readTraceState(env, version);
+  const state = readTracingState(env, version);
   if (state.kind === 'off') {
-    if (state.isWanted) return log.info('traces-disabled', { reason: state.reason });
+    if (state.isDeliberate) return log.info('traces-disabled', { reason: state.reason });
     return log.warn('traces-off', { reason: state.reason });
   }
   const { endpoint, samplerName: sampler } = state.settings;
   for (const value of state.ignored) log.warn('trace-variable-ignored', { ...value });
-  // The user or the query of a URL may contain a key, so neither is logged.
+  // The user name, password or query of a URL can contain a key, so none of them is logged.
   log.info('traces-on', { endpoint: endpoint.origin + endpoint.pathname, sampler });
 }
 
@@ -73,7 +73,7 @@ export function announceTracing(env: Environment, version: string, log: Log): vo
 export function startTracing(options: TracingOptions): Tracing | undefined {
   const { env, service, version, log } = options;
   const { tracePropagate, traceCapture: capture } = options.settings;
-  const state = readTraceState(env, version);
+  const state = readTracingState(env, version);
   if (state.kind === 'off') return undefined;
   const { settings, send } = state;
   const storage = new AsyncLocalStorage<Span | undefined>();
@@ -83,27 +83,27 @@ export function startTracing(options: TracingOptions): Tracing | undefined {
     envelope: createEnvelope(resourceOf(settings, service, version), version),
     log,
   });
-  const context = { storage, add: exporter.add };
+  const tracer = { storage, add: exporter.add };
   const { knownMethods, sampler } = settings;
-  const ends = [
-    traceRequests({ context, sampler, knownMethods, capture }),
+  const unsubscribers = [
+    traceRequests({ tracer, sampler, knownMethods, capture }),
     traceClients({
-      context,
+      tracer,
       knownMethods,
-      mayPropagate: matchHosts(tracePropagate),
+      allowsHost: matchHosts(tracePropagate),
       capturesQuery: capture.includes('query'),
     }),
   ];
   return {
     status: () => ({ exported: exporter.exported(), dropped: exporter.dropped() }),
     async close() {
-      for (const end of ends) end();
+      for (const unsubscribe of unsubscribers) unsubscribe();
       await exporter.close(PATIENCE);
     },
   };
 }
 
-/** Collects the attributes of the service. The variables win over the values that the service finds by itself. */
+/** Collects the attributes of the service. Values from variables replace those that the service finds by itself. */
 function resourceOf(
   { resource }: TraceSettings,
   service: TracingOptions['service'],
@@ -123,7 +123,7 @@ function resourceOf(
 
 /**
  * @param hosts the setting TRACE_PROPAGATE
- * @returns whether a host gets the headers of the trace; `*.internal` also matches `a.b.internal`
+ * @returns a function that says whether a host gets the headers of the trace; `*.internal` also matches `a.b.internal`
  */
 function matchHosts(hosts: readonly string[] | 'all'): (host: string) => boolean {
   if (hosts === 'all') return () => true;

@@ -93,7 +93,7 @@ describe('a store-host', { skip: noPostgres }, () => {
       const entry = (await store.read('keys', [id])).entries.get(id) ?? assert.fail();
       const { revoked_at: _, ...rest } = JSON.parse(String(entry.value)) as Record<string, unknown>;
       const value = JSON.stringify(revoked ? { ...rest, revoked_at: '2026-01-01T00:00:00Z' } : rest);
-      assert.ok(await store.write('keys', [{ name: id, is: entry.version, value }], `${id} ${revoked}`));
+      assert.ok(await store.write('keys', [{ name: id, expectedVersion: entry.version, value }], `${id} ${revoked}`));
     };
     await revoke(row.id, true);
     await host.call({ kind: 'look' });
@@ -121,7 +121,7 @@ describe('a store-host', { skip: noPostgres }, () => {
     await first.close();
     const { revoked_at: _, ...live } = row;
     const entry = (await store.read('keys', [row.id])).entries.get(row.id) ?? assert.fail();
-    await store.write('keys', [{ name: row.id, is: entry.version, value: JSON.stringify(live) }], 'lost');
+    await store.write('keys', [{ name: row.id, expectedVersion: entry.version, value: JSON.stringify(live) }], 'lost');
     await store.query('update gatefold.head set history = gen_random_uuid()');
     await store.query(
       "create function gatefold.refuse() returns trigger language plpgsql as $$ begin raise sqlstate '25006'; end $$",

@@ -23,7 +23,7 @@ const STORES: readonly { name: string; skip: string | false; open: (test: TestCo
 ];
 
 const row = (id: string, more: object = {}): string => JSON.stringify({ id, name: `row ${id}`, ...more });
-const add = (id: string): Change => ({ name: id, is: '', value: row(id) });
+const add = (id: string): Change => ({ name: id, expectedVersion: '', value: row(id) });
 const valuesOf = async (store: Store): Promise<string[]> =>
   Array.from((await store.read('keys')).entries.values(), ({ value }) => String(value));
 const versionOf = async (store: Store, name: string): Promise<string> =>
@@ -35,7 +35,7 @@ for (const { name, skip, open } of STORES) {
       const store = await open(test);
       assert.equal(await store.write('keys', [add('b'), add('a')], '1'), true);
       assert.equal(await store.write('keys', [add('c')], '2'), true);
-      const b = { name: 'b', is: await versionOf(store, 'b'), value: row('b', { limit: '1/s' }) };
+      const b = { name: 'b', expectedVersion: await versionOf(store, 'b'), value: row('b', { limit: '1/s' }) };
       assert.equal(await store.write('keys', [b], '3'), true);
       assert.deepEqual(await valuesOf(store), [row('b', { limit: '1/s' }), row('a'), row('c')]);
       assert.deepEqual([...(await store.read('keys', ['c', 'none'])).entries.keys()], ['c']);
@@ -47,8 +47,8 @@ for (const { name, skip, open } of STORES) {
       const is = await versionOf(store, 'a');
       const cases: readonly [name: string, changes: readonly Change[], at?: string][] = [
         ['an entry that must not exist', [add('a')]],
-        ['one of two', [{ name: 'a', is, value: row('a', { x: 1 }) }, add('b')]],
-        ['an old version', [{ name: 'a', is: `${is}0`, value: row('a', { x: 1 }) }]],
+        ['one of two', [{ name: 'a', expectedVersion: is, value: row('a', { x: 1 }) }, add('b')]],
+        ['an old version', [{ name: 'a', expectedVersion: `${is}0`, value: row('a', { x: 1 }) }]],
         ['another version of the space', [add('c')], 'never/seen/1'],
       ];
       const before = await store.read('keys');
@@ -90,7 +90,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
 
   it('loses no change of several writers of one row, and a reader misses none', async (test) => {
     const { store, url } = await startStore(test);
-    await store.write('keys', [{ name: 'sum', is: '', value: '0' }], 'first');
+    await store.write('keys', [{ name: 'sum', expectedVersion: '', value: '0' }], 'first');
     let { version } = await store.read('keys');
     const seen: number[] = [];
     let isDone = false;
@@ -106,7 +106,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
       const own = openStore(test, url);
       for (let count = 0; count < 25; ) {
         const entry = (await own.read('keys', ['sum'])).entries.get('sum') ?? assert.fail();
-        const change = { name: 'sum', is: entry.version, value: String(Number(entry.value) + 1) };
+        const change = { name: 'sum', expectedVersion: entry.version, value: String(Number(entry.value) + 1) };
         if (await own.write('keys', [change], `${writer} ${count} ${entry.version}`)) count++;
       }
     });
@@ -139,7 +139,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
   it('rings after a write of somebody else, on one connection', async (test) => {
     const { store, url } = await startStore(test);
     const rung = new EventTarget();
-    const stop = store.bell(() => rung.dispatchEvent(new Event('ring')));
+    const stop = store.onBell(() => rung.dispatchEvent(new Event('ring')));
     await store.read('keys');
     const ring = once(rung, 'ring');
     await openStore(test, url).write('keys', [add('a')], '1');

@@ -32,7 +32,7 @@ describe('readTraceSettings', () => {
   for (const [env, url] of endpoints)
     it(`${JSON.stringify(env)} sends to ${url}`, () => assert.equal(settingsOf(env).endpoint.href, url));
 
-  const off: readonly (readonly [env: Record<string, string>, reason: RegExp, isWanted: boolean])[] = [
+  const off: readonly (readonly [env: Record<string, string>, reason: RegExp, isDeliberate: boolean])[] = [
     [{ OTEL_SDK_DISABLED: 'true' }, /OTEL_SDK_DISABLED/, true],
     [{ OTEL_SDK_DISABLED: 'TRUE' }, /OTEL_SDK_DISABLED/, true],
     [{ OTEL_TRACES_EXPORTER: 'none' }, /OTEL_TRACES_EXPORTER/, true],
@@ -49,12 +49,12 @@ describe('readTraceSettings', () => {
     [{ OTEL_EXPORTER_OTLP_HEADERS: 'a=1%0d%0aB: 2' }, /not a list/, false],
     [{ OTEL_EXPORTER_OTLP_TRACES_HEADERS: '=secret' }, /TRACES_HEADERS/, false],
   ];
-  for (const [env, reason, isWanted] of off)
+  for (const [env, reason, isDeliberate] of off)
     it(`${JSON.stringify(env)} is off`, () => {
       const reading = readTraceSettings({ ...BASE, ...env });
       assert.equal(reading.kind, 'off');
       assert.match(reading.reason, reason);
-      assert.equal(reading.isWanted, isWanted);
+      assert.equal(reading.isDeliberate, isDeliberate);
       assert.doesNotMatch(reading.reason, /secret=|%zz|no-value/);
     });
 

@@ -10,7 +10,7 @@ export const SERVICE = 'service';
 const GROUP_IN_URL = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
 
 /** Returns the usual spelling of a group in URLs: `user` for `User`. */
-export function groupInUrl(group: string): string {
+export function urlNameOf(group: string): string {
   const nameStart = group.lastIndexOf('/') + 1;
   return group.slice(0, nameStart) + group.charAt(nameStart).toLowerCase() + group.slice(nameStart + 1);
 }
@@ -40,7 +40,7 @@ export function servingPage({
   if (group === '') return operation === '' ? '' : groupInUrl;
   let servedPage = pages.get(group);
   if (servedPage === undefined) {
-    servedPage = groupInUrl(group);
+    servedPage = urlNameOf(group);
     pages.set(group, servedPage);
   }
   return servedPage;

@@ -2,7 +2,7 @@
 // does. The server's own app decides (ask-app.ts). This file describes that verdict for people and as JSON.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
-import { groupInUrl, groupNameOf } from '../base/page-name.ts';
+import { groupNameOf, urlNameOf } from '../base/page-name.ts';
 import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import type { Route } from '../http/routes.ts';
@@ -185,7 +185,7 @@ function missingGroupReasons(page: string, groups: readonly LoadedGroup[], dir: 
   );
   return [
     `there is no ${name}Controller.ts, .mjs or .js in ${shortPlace(dir, cwd)}`,
-    ...(twin === undefined ? [] : [`letter case counts: the group ${twin} answers ${groupInUrl(twin)}`]),
+    ...(twin === undefined ? [] : [`letter case counts: the group ${twin} answers ${urlNameOf(twin)}`]),
     ...lookAlikes.map(({ file, reason }) => `${file} is not a controller: ${reason}`),
   ];
 }

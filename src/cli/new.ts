@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { plain, shortPlace } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
-import { groupInUrl, groupNameOf, SERVICE } from '../base/page-name.ts';
+import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 import { readSource } from '../base/source-file.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../groups/naming.ts';
@@ -79,7 +79,7 @@ function parseGroup(page: string): string {
   }
   const groupOfClass = /^(.+)Controller$/.exec(group)?.[1];
   if (groupOfClass !== undefined)
-    throw new UsageError(`${page} is the name of a class: the group is ${groupInUrl(groupOfClass)}`);
+    throw new UsageError(`${page} is the name of a class: the group is ${urlNameOf(groupOfClass)}`);
   return group;
 }
 
@@ -112,7 +112,7 @@ function mentionsFolders(dir: string): boolean {
 const USED_NAMES = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
 
 function sourceOf(group: string, basePath: string): string {
-  const page = groupInUrl(group);
+  const page = urlNameOf(group);
   const url = `${basePath}/${page}`;
   // The name of a class has neither a folder nor a dash.
   const className = group.slice(group.indexOf('/') + 1).replaceAll('-', '_');

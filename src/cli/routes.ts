@@ -1,7 +1,7 @@
 // `gatefold routes` lists every URL that leads to an operation: first the explicit routes, then the routes of each
 // group. The router of the server decides which route takes a request, so this file repeats no rule of the router.
 import { alignColumns, shortPlace } from '../base/ink.ts';
-import { groupInUrl } from '../base/page-name.ts';
+import { urlNameOf } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
 import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../groups/group-routes.ts';
@@ -153,7 +153,7 @@ interface Address {
 
 /** Returns the addresses of a group's operations. Those of the bare group, without a further segment, come first. */
 function addressesOf(group: LoadedGroup, { prefix, takesMore }: Prefix): Address[] {
-  const base = `${prefix}${groupInUrl(group.group)}`;
+  const base = `${prefix}${urlNameOf(group.group)}`;
   const routes = routesOf(group);
   const isStrict = group.strict !== undefined || routes.length > 0;
   const names = group.operations.map(({ name }) => name);

@@ -1,6 +1,6 @@
 // Writes the declarations of all operations for a front end: the text of one TypeScript file without any import.
 // `Client<Api>` makes the same client from this text as from the controllers. type-text.ts writes each type.
-import { groupInUrl } from '../base/page-name.ts';
+import { urlNameOf } from '../base/page-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { findContested } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './openapi.ts';
@@ -60,11 +60,11 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
     const members = Array.from(group.operations.values(), (operation) => {
       const contract = group.contract.operations.get(operation.name);
       const reason = whyResultUnknown(contract);
-      if (reason !== undefined) untypedOperations.push(`${groupInUrl(group.name)} ${operation.name}: ${reason}`);
+      if (reason !== undefined) untypedOperations.push(`${urlNameOf(group.name)} ${operation.name}: ${reason}`);
       return writeOperation(operation, contract, nameOf);
     });
     const doc = docComment({ ...group.contract }, '  ');
-    return `${doc}  ${propertyName(groupInUrl(group.name))}: {\n${members.join('')}  };\n`;
+    return `${doc}  ${propertyName(urlNameOf(group.name))}: {\n${members.join('')}  };\n`;
   });
   // Writing a type can add another type to the map. The loop also visits the added type.
   const types: string[] = [];

@@ -1,6 +1,6 @@
 // Creates the OpenAPI 3.1 document of all groups from their contracts and their `static operations`. The document can
 // contain undefined, which `JSON.stringify` leaves out. operation-object.ts describes each operation.
-import { groupInUrl } from '../base/page-name.ts';
+import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, namesOf, operationIdOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { GroupRoute } from '../groups/group-routes.ts';
@@ -54,7 +54,7 @@ export function createDocument(
 ): OpenApiDocument {
   const [server, prefix] = basePath === '/api' ? ['/', '/api'] : [basePath || '/', ''];
   const ordered = groups
-    .map((group) => ({ ...group, groupInUrl: groupInUrl(group.name) }))
+    .map((group) => ({ ...group, groupInUrl: urlNameOf(group.name) }))
     .sort((a, b) => (a.groupInUrl < b.groupInUrl ? -1 : 1));
   const components = createComponents(service?.formatError === undefined ? Object.keys(ENVELOPE_SCHEMAS) : []);
   const access = createAccessWriter(service);

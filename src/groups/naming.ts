@@ -3,7 +3,7 @@
 // `folders: true`. This file does not read the service file.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { groupInUrl, groupNameOf, SERVICE } from '../base/page-name.ts';
+import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 
 const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
@@ -88,7 +88,7 @@ export function hasFolders(loads: Iterable<{ readonly folders?: boolean }>): boo
  * @param listing every controller by its group
  */
 export function findTwin(group: string, listing: ReadonlyMap<string, string>): string | undefined {
-  return group.includes('/') ? listing.get(groupNameOf(groupInUrl(group).replace('/', '_')) ?? '') : undefined;
+  return group.includes('/') ? listing.get(groupNameOf(urlNameOf(group).replace('/', '_')) ?? '') : undefined;
 }
 
 /** Says whether an entry is a file, or a link to a file. Links count, because mounted volumes consist of links. */

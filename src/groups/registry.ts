@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import type { Log } from '../base/log.ts';
-import { groupInUrl, groupNameOf, SERVICE } from '../base/page-name.ts';
+import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 import { closeService, disposeOf } from './disposal.ts';
 import { createFileLoader } from './file-loader.ts';
 import { type ReportMismatch, withContract } from './group-contract.ts';
@@ -191,7 +191,7 @@ export function createGroups({
   function publish(group: Group): Group {
     for (const tool of toolsOf(group).keys()) toolOwners.set(tool, group.name);
     groupsByUrl.set(group.name, group);
-    groupsByUrl.set(groupInUrl(group.name), group);
+    groupsByUrl.set(urlNameOf(group.name), group);
     return group;
   }
 

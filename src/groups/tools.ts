@@ -1,6 +1,6 @@
 // The tools of a group: which operations agents can call (by MCP), and under which names. Two tools with the same name
 // are an error. Otherwise a call could reach another operation than the one whose description the model has read.
-import { groupInUrl } from '../base/page-name.ts';
+import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, operationIdOf, splitRouteName } from '../base/route-name.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import { TOOL_NAME } from './operation-settings.ts';
@@ -16,7 +16,7 @@ export function toolsOf({ name: group, operations }: ToolGroup): Map<string, Ope
   return new Map(
     tools.map((operation) => {
       const { tool } = operation.settings;
-      return [typeof tool === 'string' ? tool : `${groupInUrl(group)}_${operationIdOf(operation.name)}`, operation];
+      return [typeof tool === 'string' ? tool : `${urlNameOf(group)}_${operationIdOf(operation.name)}`, operation];
     }),
   );
 }

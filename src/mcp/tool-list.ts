@@ -1,6 +1,6 @@
 // Describes the operations that are tools: the name, the description, the JSON Schemas, and hints that depend on the
 // method. The texts come from doc comments, and no code interprets them.
-import { groupInUrl } from '../base/page-name.ts';
+import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, type Segment } from '../base/route-name.ts';
 import type { OperationContract } from '../contract/contract.ts';
 import type { Access } from '../controller/operations.ts';
@@ -48,7 +48,7 @@ export function describeTools(group: Group): readonly Tool[] {
 
 function describeTool(name: string, operation: Operation, group: Group): Tool {
   const contract = group.contract.operations.get(operation.name);
-  const urlName = groupInUrl(group.name);
+  const urlName = urlNameOf(group.name);
   const endpoint = endpointOf(operation.name, group);
   const { access = 'anyone', summary = contract?.summary } = operation.settings;
   return {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLog } from '../../src/base/log.ts';
-import { groupInUrl, groupNameOf } from '../../src/base/page-name.ts';
+import { groupNameOf, urlNameOf } from '../../src/base/page-name.ts';
 import { createClient } from '../../src/client.ts';
 import { parseTable } from '../../src/credentials/table/table.ts';
 import { createDocument } from '../../src/docs/openapi.ts';
@@ -46,7 +46,7 @@ describe('names', () => {
   ] as const)
     test(`${page} → ${name}`, () => {
       assert.equal(groupNameOf(page), name);
-      if (name !== undefined) assert.equal(groupInUrl(name), page.toLowerCase());
+      if (name !== undefined) assert.equal(urlNameOf(name), page.toLowerCase());
     });
 
   test('listControllers lists one level of folders, and follows no link to one', (t) => {

@@ -1,5 +1,5 @@
 // Limits on the cost of checking one request. A request that exceeds a limit is refused, and the limit is reported as a
-// mistake of the request. Only `mistakes` is no such limit: the check ends when it has found so many.
+// mistake of the request. Only `mistakes` is no such limit: the answer names at most so many mistakes.
 
 export const LIMITS = {
   mistakes: 50,
@@ -7,8 +7,8 @@ export const LIMITS = {
   depth: 100,
   /** The most fields of one object. */
   properties: 10_000,
-  /** The most attempts to match a part of a union, for one request. */
+  /** The most attempts to match a part of a union. The body, the query and the path are counted apart. */
   tries: 200_000,
-  /** The most estimated steps of regular expressions, for one request, and so also for one text. */
+  /** The most estimated steps of regular expressions. The body, the query and the path are counted apart. */
   patternSteps: 1e8,
 } as const;

@@ -64,7 +64,7 @@ function startCall(
   const release = () => abort.abort();
 
   async function send(lastEventId = ''): Promise<Response> {
-    const { url, verb, data } = buildRequest();
+    const { url, method, data } = buildRequest();
     const headers = new Headers({ ...client.headers, ...callHeaders });
     const authorization =
       typeof client.authorization === 'function' ? await client.authorization() : client.authorization;
@@ -73,7 +73,7 @@ function startCall(
     const body = encodeBody(data, headers);
     const { fetch: sendRequest = fetch } = client;
     // Node accepts a stream as a body only with `duplex`, which the type `RequestInit` lacks.
-    const init = { method: verb, headers, body, signal: abort.signal, duplex: 'half' };
+    const init = { method, headers, body, signal: abort.signal, duplex: 'half' };
     const response = await withTimeout(sendRequest(url, init as RequestInit));
     if (response.ok) return response;
     throw createError(response, await withTimeout(response.text()));
@@ -82,7 +82,7 @@ function startCall(
   async function read(response: Response): Promise<unknown> {
     const type = response.headers.get('content-type') ?? '';
     if (type.startsWith('text/event-stream'))
-      return readEvents(response, buildRequest().verb === 'GET' ? send : undefined, abort);
+      return readEvents(response, buildRequest().method === 'GET' ? send : undefined, abort);
     try {
       if (/[/+]json\b/.test(type))
         return await withTimeout(response.text().then((text) => (text ? JSON.parse(text) : undefined)));

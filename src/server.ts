@@ -55,7 +55,7 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
   if (!settings.development || ink === undefined) return undefined;
   const { createAnnouncer } = await import('./cli/announce.ts');
   return createAnnouncer({
-    dir: settings.controllersDir,
+    controllersDir: settings.controllersDir,
     cwd: process.cwd(),
     ink,
     write: sink.write,

@@ -27,11 +27,13 @@ export function crypto(): typeof Crypto {
 
 /** Hashes with `crypto.hash` (Node 20.12 and later), which takes a third of the time of a Hash object. */
 export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1' | 'base64url'): string {
-  const { hash, createHash } = crypto();
-  return hash === undefined ? createHash(algorithm).update(data).digest(encoding) : hash(algorithm, data, encoding);
+  const { hash: hashOnce, createHash } = crypto();
+  return hashOnce === undefined
+    ? createHash(algorithm).update(data).digest(encoding)
+    : hashOnce(algorithm, data, encoding);
 }
 
-/** Loads node:zlib. The first compressed body needs it. */
+/** Loads node:zlib. The first compressed body, or the first compressed batch of spans, needs it. */
 export function zlib(): typeof Zlib {
   return require('node:zlib');
 }
@@ -46,7 +48,7 @@ export function tls(): typeof Tls {
   return require('node:tls');
 }
 
-/** Loads node:https, for TLS_CERT or DOMAINS. */
+/** Loads node:https, for TLS_CERT, for DOMAINS, or for a collector of spans with an https URL. */
 export function https(): typeof Https {
   return require('node:https');
 }

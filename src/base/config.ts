@@ -29,7 +29,7 @@ export interface SettingReading {
  * Reads all settings and refuses invalid ones. A flag overrides the environment.
  *
  * @param argv the words after the script name: `--name value` or `--name=value`
- * @throws SettingsError one line with the setting, its value, and the form that it needs
+ * @throws SettingsError of one line with the setting, its value, and the form that it needs
  */
 export function parseSettings(
   env: Readonly<Record<string, string | undefined>>,

@@ -8,11 +8,11 @@ import { readFile, stat } from 'node:fs/promises';
 import { hash } from './builtins.ts';
 import { describeFailure, errorCode } from './failure.ts';
 
-/** The bytes of the files, or the reason why they cannot be read. Equal contents have the same `key`. */
+/** The bytes of the files, or the reason why they cannot be read. Equal contents have the same `fingerprint`. */
 export type Content =
-  | { readonly key: string; readonly files: readonly Buffer[] }
+  | { readonly fingerprint: string; readonly files: readonly Buffer[] }
   | {
-      readonly key: string;
+      readonly fingerprint: string;
       readonly files?: undefined;
       readonly path: string;
       readonly reason: string;
@@ -34,17 +34,19 @@ export function readContent(paths: readonly string[], maxBytes: number): Content
   }
 }
 
-/** Uses short texts as their own keys, so that a process with empty tables does not load node:crypto. */
+/** Uses short texts as their own fingerprints, so that a process with empty tables does not load node:crypto. */
 function contentOf(files: readonly Buffer[]): Content {
-  const keys = files.map((bytes) => (bytes.length < 32 ? bytes.toString('latin1') : hash('sha256', bytes, 'latin1')));
-  return { key: JSON.stringify(keys), files };
+  const fingerprints = files.map((bytes) =>
+    bytes.length < 32 ? bytes.toString('latin1') : hash('sha256', bytes, 'latin1'),
+  );
+  return { fingerprint: JSON.stringify(fingerprints), files };
 }
 
 function failureOf(error: unknown, paths: readonly string[]): Content {
   const isMissing = errorCode(error) === 'ENOENT';
   const path = String((error as { path?: unknown }).path ?? paths[0]);
   const reason = isMissing ? 'there is no such file' : describeFailure(error);
-  return { key: isMissing ? 'missing' : `${path}: ${reason}`, path, reason, isMissing };
+  return { fingerprint: isMissing ? 'missing' : `${path}: ${reason}`, path, reason, isMissing };
 }
 
 export interface LiveFileOptions<T> {
@@ -55,15 +57,15 @@ export interface LiveFileOptions<T> {
   /** The number of polls in a row that must find the same invalid content before it is reported. */
   readonly confirmations: number;
   /**
-   * The key of the content that is live at the start. `liveKey` is undefined when no content is live yet. In that case
-   * a missing file is not reported.
+   * The fingerprint of the content that is live at the start; undefined when no content is live yet. In that case a
+   * missing file is not reported.
    */
-  readonly liveKey: string | undefined;
+  readonly liveFingerprint: string | undefined;
   /**
    * Parses the content. Also called for unreadable files, and for files that are missing after content was live, when
    * `confirmations` polls have found them so.
    *
-   * @throws Error one line, when the content is invalid
+   * @throws Error of one line, when the content is invalid
    */
   readonly parse: (content: Content) => T | Promise<T>;
   readonly onLive: (value: T, reloads: number) => void;
@@ -121,9 +123,9 @@ const MIN_LOOK_INTERVAL = 50;
 /** Starts to poll. The polling does not keep the process alive. */
 export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   const { paths, maxBytes, pollMs, confirmations, parse, onLive, onFailure, clock = () => performance.now() } = options;
-  let { liveKey } = options;
-  let lastKey: string | undefined;
-  /** The number of looks in a row that have found the content of `lastKey`. */
+  let { liveFingerprint } = options;
+  let lastFingerprint: string | undefined;
+  /** The number of looks in a row that have found the content of `lastFingerprint`. */
   let timesSeen = 0;
   let status: LiveFileStatus = { reloads: 0, reloadFailures: 0 };
   let lastSignature = '';
@@ -212,15 +214,18 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
 
   async function applyContent(content: Content): Promise<void> {
     const { reloads, reloadFailures } = status;
-    timesSeen = content.key === lastKey ? timesSeen + 1 : 1;
-    lastKey = content.key;
-    if (content.key === liveKey) {
+    timesSeen = content.fingerprint === lastFingerprint ? timesSeen + 1 : 1;
+    lastFingerprint = content.fingerprint;
+    if (content.fingerprint === liveFingerprint) {
       status = { reloads, reloadFailures };
       return;
     }
     // This content has already been reported, and stays invalid until it changes.
     if (timesSeen > confirmations) return;
-    if (content.files === undefined && (timesSeen < confirmations || (content.isMissing && liveKey === undefined)))
+    if (
+      content.files === undefined &&
+      (timesSeen < confirmations || (content.isMissing && liveFingerprint === undefined))
+    )
       return;
     let value: T;
     try {
@@ -231,8 +236,8 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       status = { reloads, reloadFailures: reloadFailures + 1, lastFailure: message };
       return onFailure(message);
     }
-    status = { reloads: reloads + (liveKey === undefined ? 0 : 1), reloadFailures };
-    liveKey = content.key;
+    status = { reloads: reloads + (liveFingerprint === undefined ? 0 : 1), reloadFailures };
+    liveFingerprint = content.fingerprint;
     onLive(value, status.reloads);
   }
 

@@ -1,5 +1,6 @@
 // Prints the routes of `npm run dev` on a terminal: all routes at the start, and after each change only the added and
-// the removed ones. The supervisor passes the groups. The URLs are the same as in the list of `gatefold routes`.
+// the removed ones. The supervisor passes the groups (a group is the operations of one controller). The URLs are the
+// same as in the list of `gatefold routes`.
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
@@ -8,14 +9,18 @@ import { routesWith } from '../http/routes.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
 export interface Announcer {
-  /** Called with the groups that serve from now on, and their operations. Prints the difference after the start. */
-  updateGroups(loads: Iterable<GroupLoad>): void;
+  /**
+   * Called with the groups that serve from now on, and their operations. Once `announceService` was called, prints the
+   * routes that were added or removed.
+   */
+  updateGroups(loadedGroups: Iterable<GroupLoad>): void;
   /** Called when the service answers at the URL. Prints all routes. */
   announceService(url: string): void;
 }
 
 export interface AnnouncerOptions {
-  readonly dir: string;
+  /** The folder that contains the controllers. */
+  readonly controllersDir: string;
   readonly cwd: string;
   readonly ink: Ink;
   /** Prints whole lines, with their line feeds. */
@@ -25,7 +30,7 @@ export interface AnnouncerOptions {
   readonly basePath: string;
 }
 
-export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: AnnouncerOptions): Announcer {
+export function createAnnouncer({ controllersDir, cwd, ink, write, hasDocs, basePath }: AnnouncerOptions): Announcer {
   let routes = new Map<string, ListedRoute>();
   let isAnnounced = false;
 
@@ -45,9 +50,9 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: Ann
   }
 
   return {
-    updateGroups(loads) {
+    updateGroups(loadedGroups) {
       const newRoutes = new Map(
-        routesOf(loads, dir, basePath).map((route) => [`${verbsOf(route)} ${route.path}`, route]),
+        routesOf(loadedGroups, controllersDir, basePath).map((route) => [`${verbsOf(route)} ${route.path}`, route]),
       );
       const added = [...newRoutes].filter(([key]) => !routes.has(key)).map(([, route]) => route);
       const removed = [...routes].filter(([key]) => !newRoutes.has(key)).map(([, route]) => route);
@@ -62,7 +67,7 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: Ann
     announceService(url) {
       isAnnounced = true;
       const list = formatRoutes([...routes.values()], ink.green);
-      const advice = `  ${ink.yellow('Nothing answers yet:')} npx gatefold new hello makes a controller in ${shortPlace(dir, cwd)}\n`;
+      const advice = `  ${ink.yellow('Nothing answers yet:')} npx gatefold new hello makes a controller in ${shortPlace(controllersDir, cwd)}\n`;
       const docs = hasDocs ? `\n  ${ink.dim('Documents')}  ${url}${basePath}/docs\n` : '';
       write(`\n${list.length === 0 ? advice : list.join('')}${docs}\n`);
     },
@@ -73,10 +78,10 @@ export function createAnnouncer({ dir, cwd, ink, write, hasDocs, basePath }: Ann
  * Lists the routes of groups. An operation such as `created` answers `POST /user` and also `/user/created`. Only the
  * route with the verb is listed.
  */
-function routesOf(loads: Iterable<GroupLoad>, dir: string, basePath: string): ListedRoute[] {
-  const groups = Array.from(loads, (load) => ({
+function routesOf(loadedGroups: Iterable<GroupLoad>, controllersDir: string, basePath: string): ListedRoute[] {
+  const groups = Array.from(loadedGroups, (load) => ({
     ...load,
-    path: join(dir, load.file),
+    path: join(controllersDir, load.file),
     operations: (load.operationNames ?? []).map((name) => ({ name })),
     unexposed: [],
   }));

@@ -1,5 +1,5 @@
 // Builds the request of a call from the operation's name and arguments. The name is one of these:
-// - the name of an operation that only its HTTP method selects, such as `created` (POST)
+// - a name that stands for an HTTP method and is not part of the URL, such as `created` (POST)
 // - a quoted route, such as `PUT` or `GET {id}`
 // - any other name, which is a part of the URL and is called with POST
 import { methodOf, type Segment, segmentsOf, splitRouteName } from '../base/route-name.ts';
@@ -8,7 +8,10 @@ import type { CallOptions } from './types.ts';
 type Body = NonNullable<RequestInit['body']>;
 type Values = Readonly<Record<string, unknown>>;
 
-/** The parts of a request that a call gives: `path` for a quoted route, `slugs` and `method` for another operation. */
+/**
+ * The parts of a request that a call gives. Only a quoted route has `path`. Only another operation has `slugs` (the
+ * segments of the URL after its name) and `method` (the HTTP method).
+ */
 export interface RequestParts extends CallOptions {
   readonly body?: unknown;
   readonly query?: Values | undefined;
@@ -19,7 +22,7 @@ export interface RequestParts extends CallOptions {
 
 export interface WireRequest {
   readonly url: string;
-  readonly verb: string;
+  readonly method: string;
   /** The value to send as the body; undefined when the request has no body. */
   readonly data: unknown;
 }
@@ -31,20 +34,20 @@ export interface WireRequest {
 export function requestOf(groupUrl: string, name: string, parts: RequestParts = {}): WireRequest {
   const { body: data } = parts;
   const route = splitRouteName(name);
-  const method = methodOf(name);
-  const verb = parts.method ?? route?.verb ?? method ?? 'POST';
+  const methodFromName = methodOf(name);
+  const method = parts.method ?? route?.verb ?? methodFromName ?? 'POST';
   const path =
     route === undefined
-      ? [...(method === undefined ? [name] : []), ...(parts.slugs ?? []).map(encodeSegment)]
+      ? [...(methodFromName === undefined ? [name] : []), ...(parts.slugs ?? []).map(encodeSegment)]
       : segmentsOf(route).flatMap((segment) => fillSegment(segment, parts.path ?? {}));
   // A request with one of these methods has no body, so its data becomes the query.
-  const dataIsQuery = verb === 'GET' || verb === 'HEAD' || verb === 'DELETE';
+  const dataIsQuery = method === 'GET' || method === 'HEAD' || method === 'DELETE';
   const search = new URLSearchParams();
   addEntries({ ...(dataIsQuery ? (data as Values) : undefined), ...parts.query }, (key, value) =>
     search.append(key, toText(value)),
   );
   return {
-    verb,
+    method,
     url: [groupUrl, ...path].join('/') + (search.size > 0 ? `?${search}` : ''),
     data: dataIsQuery ? undefined : data,
   };

@@ -90,7 +90,7 @@ export interface CredentialsOptions {
   readonly now?: () => number;
 }
 
-/** @throws Error one line, when the file of the table or of the session key exists and cannot be used */
+/** @throws Error of one line, when the file of the table or of the session key exists and cannot be used */
 export async function createCredentials({
   dataDir,
   sessionKey,

@@ -77,7 +77,7 @@ const MIN_KEY_LENGTH = 32;
 /**
  * Returns the text of the key file; `undefined` when there is no such file.
  *
- * @throws Error one line, when the file cannot be read or is too short to be a key
+ * @throws Error of one line, when the file cannot be read or is too short to be a key
  */
 export function readSessionKey(dataDir: string): string | undefined {
   const path = join(dataDir, 'session.key');
@@ -109,7 +109,7 @@ export function writeSessionKey(dataDir: string, text: string): void {
  * Returns the text of the key file. When there is no file, makes it with a new key. Processes that do this at the same
  * time get the same key. Each of them writes a draft, and `link` gives the final name to exactly one draft.
  *
- * @throws Error one line
+ * @throws Error of one line
  */
 export function makeSessionKey(dataDir: string): string {
   const path = join(dataDir, 'session.key');

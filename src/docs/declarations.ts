@@ -1,5 +1,6 @@
 // Writes the declarations of all operations for a front end: the text of one TypeScript file without any import.
-// `Client<Api>` makes the same client from this text as from the controllers. type-text.ts writes each type.
+// The type `Client` of gatefold/client gives the same result for this `Api` as for the types of the controllers.
+// type-text.ts writes each type.
 import { urlNameOf } from '../base/page-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { findContested } from './components.ts';
@@ -56,7 +57,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
   const used = new Map<string, NamedType>();
   const untypedOperations: string[] = [];
   const interfaces = ordered.map((group) => {
-    const nameOf = createNames(group, names, used);
+    const nameOf = createNameOf(group, names, used);
     const members = Array.from(group.operations.values(), (operation) => {
       const contract = group.contract.operations.get(operation.name);
       const reason = whyResultUnknown(contract);
@@ -68,7 +69,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
   });
   // Writing a type can add another type to the map. The loop also visits the added type.
   const types: string[] = [];
-  for (const [name, { group, schema }] of used) types.push(writeType(name, schema, createNames(group, names, used)));
+  for (const [name, { group, schema }] of used) types.push(writeType(name, schema, createNameOf(group, names, used)));
   const body = `\nexport interface Api {\n${interfaces.join('')}}\n${types.join('')}`;
   const results = Object.entries(RESULT_TYPES).map(([name, text]) => (body.includes(`${name}<`) ? text : ''));
   return { text: `${HEAD}('${url}');\n${results.join('')}${body}`, untypedOperations };
@@ -86,8 +87,8 @@ function whyResultUnknown(contract: OperationContract | undefined): string | und
 const keyOf = (group: string, name: string) => `${group} ${name}`;
 
 /**
- * Gives each type a name that is unique in the file. Equal types of two groups share one name. If they differ, each
- * gets its group's name in front, and so do the types that refer to them.
+ * Gives each type a name that is unique in the file. Types of the same name in two groups share the name when they are
+ * equal. When they differ, each gets its group's name in front, and so do the types that refer to them.
  */
 function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, string> {
   const types = groups.flatMap(({ name: group, contract }) =>
@@ -95,21 +96,25 @@ function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, stri
   );
   const contested = findContested(types, RESERVED);
   const names = new Map<string, string>();
-  /** Maps each name in the file to the plain name of the types that share it, or to the group and name of one type. */
+  /** Name in the file → the type that has the name: `type` when groups share the type, or else `group type`. */
   const owners = new Map<string, string>();
   for (const { group, name } of types) {
     const owner = contested.has(name) ? keyOf(group, name) : name;
-    const plain = `${contested.has(name) ? group : ''}${name}`.replaceAll(/[^\w$]/g, '_').replace(/^(?=\d)/, '_');
-    let uniqueName = plain;
+    const wantedName = `${contested.has(name) ? group : ''}${name}`.replaceAll(/[^\w$]/g, '_').replace(/^(?=\d)/, '_');
+    let uniqueName = wantedName;
     for (let i = 2; RESERVED.has(uniqueName) || (owners.get(uniqueName) ?? owner) !== owner; i++)
-      uniqueName = `${plain}${i}`;
+      uniqueName = `${wantedName}${i}`;
     owners.set(uniqueName, owner);
     names.set(keyOf(group, name), uniqueName);
   }
   return names;
 }
 
-function createNames(group: DocumentedGroup, names: ReadonlyMap<string, string>, used: Map<string, NamedType>): NameOf {
+function createNameOf(
+  group: DocumentedGroup,
+  names: ReadonlyMap<string, string>,
+  used: Map<string, NamedType>,
+): NameOf {
   return (reference) => {
     const name = reference.slice('#/$defs/'.length);
     const uniqueName = names.get(keyOf(group.name, name)) ?? 'unknown';
@@ -126,7 +131,7 @@ function writeType(name: string, schema: Schema, nameOf: NameOf): string {
 }
 
 function writeOperation(
-  { name, method, settings }: DocumentedOperation,
+  { name, method: controllerMethod, settings }: DocumentedOperation,
   contract: OperationContract | undefined,
   nameOf: NameOf,
 ): string {
@@ -136,7 +141,7 @@ function writeOperation(
     ...(contract?.query === undefined ? [] : [`query: ${typeText(contract.query, nameOf, `${indent}  `)}`]),
   ];
   const data = writeData(contract, settings.body === 'stream', nameOf, indent);
-  const takesData = method.length > 0 || data !== 'data: unknown' || params.length > 0;
+  const takesData = controllerMethod.length > 0 || data !== 'data: unknown' || params.length > 0;
   const args = [...(takesData ? [data] : []), ...(params.length === 0 ? [] : [`params: { ${params.join('; ')} }`])];
   const results = contract?.results.map((result) => writeResult(result, nameOf, indent)) ?? ['unknown'];
   const doc = docComment({ ...contract, summary: settings.summary ?? contract?.summary }, '    ');
@@ -150,15 +155,15 @@ function writeData(contract: OperationContract | undefined, isStream: boolean, n
 }
 
 function writeResult(result: ResultContract, nameOf: NameOf, indent: string): string {
-  const { status, body, schema, returned = schema, isReply, mayBeAbsent } = result;
+  const { status, body, schema: bodySchema, returned: returnedSchema = bodySchema, isReply, mayBeAbsent } = result;
   if (body === 'none') return `Reply<${status}, undefined>`;
   const parts = [
-    ...(returned === undefined ? [] : [typeText(returned, nameOf, indent)]),
+    ...(returnedSchema === undefined ? [] : [typeText(returnedSchema, nameOf, indent)]),
     ...(mayBeAbsent ? ['undefined'] : []),
   ];
   if (parts.length === 0) parts.push('unknown');
   const types = body === 'bytes' ? ['Blob'] : body === 'events' ? [`EventStream<${parts.join(' | ')}>`] : parts;
-  // Each part gets its own `Reply`, because TypeScript does not infer undefined from a `Reply` whose body can be
-  // undefined.
+  // Each part gets its own `Reply`: from `Reply<200, T | undefined>`, TypeScript infers only `T`, because `body` is
+  // declared as `Body | undefined`.
   return (isReply ? types.map((type) => `Reply<${status}, ${type}>`) : types).join(' | ');
 }

@@ -1,5 +1,5 @@
-// Turns the error of a failed import into a reason of one line and a place: the file and the line. V8 gives no place
-// for a syntax error in imported JavaScript. `node --check` then finds the place.
+// Turns the error of a failed import into a reason of one line and a place: the file, the line and the column. V8 gives
+// no place for a syntax error in imported JavaScript. `node --check` then finds the place.
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,13 +9,19 @@ import { isOwnFile } from '../own-files.ts';
 import { withAdvice } from './load-advice.ts';
 import { explainPackageType } from './package-type.ts';
 
-export interface LoadError {
-  readonly reason: string;
-  /** The place of the mistake: `file:line`, or only the file. */
+interface Place {
+  /** The file and the line of the mistake as `file:line`, or only the file. */
   readonly at?: string;
   /** The column in the line of `at`, from 1. Tools count bytes or UTF-16 units, so the column can be off. */
   readonly column?: number | undefined;
-  /** A file that the import does not read, and whose change can mend the load: package.json, for example. */
+}
+
+export interface LoadError extends Place {
+  readonly reason: string;
+  /**
+   * A file, such as package.json, that the import does not read, but whose change can mend the load. The loader
+   * therefore remembers it together with the imported files, and tries again when it changes.
+   */
   readonly dueTo?: string;
 }
 
@@ -26,10 +32,10 @@ export async function describeLoadError(
   filesRead: () => readonly string[] = () => [],
 ): Promise<LoadError> {
   const described = await describeSafely(error, file, filesRead);
-  const place = described.at?.replace(/:\d+$/, '') ?? file;
-  const explained = explainPackageType(described.reason, place);
+  const failedFile = described.at?.replace(/:\d+$/, '') ?? file;
+  const explained = explainPackageType(described.reason, failedFile);
   if (explained !== undefined) return { ...described, ...explained };
-  return { ...described, reason: withAdvice(described.reason, place) };
+  return { ...described, reason: withAdvice(described.reason, failedFile) };
 }
 
 async function describeSafely(error: unknown, file: string, filesRead: () => readonly string[]): Promise<LoadError> {
@@ -52,12 +58,17 @@ async function describe(error: unknown, file: string, filesRead: () => readonly 
     return { reason: `SyntaxError: ${fault}`, at: `${failedFile}:${row}`, column: 1 + Number(columnIndex) };
   const reason = oneLine(`${error.name}: ${text}`);
   // Node quotes the source: "file:///path/x.mjs:1\nimport …\n ^^^^\nSyntaxError: …", or "/path/x.ts:4\n…"
-  const [, place, line] = /^((?:file:\/\/)?\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack) ?? [];
-  if (place !== undefined) {
-    const path = pathOf(place);
+  const [, quotedFile, line] = /^((?:file:\/\/)?\/[^\n]*?|[A-Za-z]:\\[^\n]*?):(\d+)\n/.exec(stack) ?? [];
+  if (quotedFile !== undefined) {
+    const path = pathOf(quotedFile);
     const column = caretColumn(stack);
-    const isStripped = column !== undefined && stack.includes('_TYPESCRIPT_SYNTAX]');
-    return { reason, at: `${path}:${line}`, column: isStripped ? sourceColumn(path, Number(line), column) : column };
+    // An error of Node's type stripping quotes the line with spaces in the place of tabs (see sourceColumn).
+    const isFromTypeStripping = column !== undefined && stack.includes('_TYPESCRIPT_SYNTAX]');
+    return {
+      reason,
+      at: `${path}:${line}`,
+      column: isFromTypeStripping ? sourceColumn(path, Number(line), column) : column,
+    };
   }
   const frame = authorsFrame(stack);
   if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
@@ -91,8 +102,8 @@ export function authorsFrame(stack: string): Frame | undefined {
  * contain text that a client has sent.
  */
 function parseFrame(text: string): Frame | undefined {
-  const [, place = '', line = '', column = ''] = /^ *at (?:async )?(.*):(\d+):(\d+)\)?$/.exec(text) ?? [];
-  const file = place.replace(/^.*? \((?=\/|file:|[A-Za-z]:\\)/, '');
+  const [, functionAndFile = '', line = '', column = ''] = /^ *at (?:async )?(.*):(\d+):(\d+)\)?$/.exec(text) ?? [];
+  const file = functionAndFile.replace(/^.*? \((?=\/|file:|[A-Za-z]:\\)/, '');
   return /^(?:\/|file:|[A-Za-z]:\\)/.test(file) && !file.includes('<anonymous>')
     ? { file: pathOf(file), line, column }
     : undefined;
@@ -139,7 +150,7 @@ function sourceColumn(path: string, line: number, caret: number): number {
 /**
  * Returns the place where a file names a missing import. Returns only the file when its text does not have the name.
  */
-function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'> {
+function placeOfImport(missing: string, file: string): Place {
   const source = readSourceOrEmpty(file);
   const name = basename(missing).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
   const index = source.search(new RegExp(`(['"])(?:[^'"\n]*/)?${name}\\1`));
@@ -148,11 +159,12 @@ function placeOfImport(missing: string, file: string): Omit<LoadError, 'reason'>
     : { at: `${file}:${source.slice(0, index).split('\n').length}`, column: index - source.lastIndexOf('\n', index) };
 }
 
-/** Maximum number of files that are checked beside the controller for a syntax error. Each check starts a process. */
+/** Maximum files, besides the controller, that are checked for a syntax error. Each check starts a process. */
 const MAX_CHECKED = 16;
 
 /**
- * Returns the author's scripts among the imported files. The last one comes first, because an import ends at a mistake.
+ * Returns the author's scripts among the imported files. The file that was read last comes first: an import stops at a
+ * mistake, so that file probably has it.
  */
 function lastScripts(paths: readonly string[], file: string): string[] {
   const isScript = (path: string) => /\.[cm]?js$/.test(path) && !path.includes('node_modules') && path !== file;
@@ -160,7 +172,7 @@ function lastScripts(paths: readonly string[], file: string): string[] {
 }
 
 /** Returns the place of the first syntax error, or an empty object when no file has one. */
-async function locateSyntaxError(files: readonly string[]): Promise<Omit<LoadError, 'reason'>> {
+async function locateSyntaxError(files: readonly string[]): Promise<Place> {
   for (const file of files) {
     const place = await checkSyntax(file);
     if (place.at !== undefined) return place;
@@ -168,12 +180,12 @@ async function locateSyntaxError(files: readonly string[]): Promise<Omit<LoadErr
   return {};
 }
 
-function checkSyntax(file: string): Promise<Omit<LoadError, 'reason'>> {
+function checkSyntax(file: string): Promise<Place> {
   return new Promise((resolve) => {
     execFile(process.execPath, ['--check', file], { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
       // Only the first match is used, because further lines have places inside of Node.
-      const place = /^(?:file:\/\/)?((?:\/|[A-Za-z]:\\).*:\d+)$/m.exec(stderr);
-      resolve(place === null ? {} : { at: place[1] as string, column: caretColumn(stderr) });
+      const match = /^(?:file:\/\/)?((?:\/|[A-Za-z]:\\).*:\d+)$/m.exec(stderr);
+      resolve(match === null ? {} : { at: match[1] as string, column: caretColumn(stderr) });
     });
   });
 }

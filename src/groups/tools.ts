@@ -38,8 +38,8 @@ export function checkTools(group: Group, owners: ReadonlyMap<string, string>, fi
     const [[toolName] = []] = toolsOf({ name: group.name, operations: new Map([[operation.name, operation]]) });
     if (toolName === undefined) continue;
     const owner = owners.get(toolName);
-    const otherGroup = owner === undefined || owner === group.name ? undefined : `group ${owner}`;
-    const problem = problemOf(toolName, operation, otherGroup ?? toolsSoFar.get(toolName));
+    const namesake = owner === undefined || owner === group.name ? toolsSoFar.get(toolName) : `group ${owner}`;
+    const problem = problemOf(toolName, operation, namesake);
     if (problem !== undefined) refuse(operation, problem);
     toolsSoFar.set(toolName, operation.name);
     const results = group.contract.operations.get(operation.name)?.results ?? [];

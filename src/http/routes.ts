@@ -1,8 +1,8 @@
 // The ordered rows of routes: the first row that matches serves the request. The last three rows (the gateway) lead to
-// the controllers. The service does not start when the rows above a row take all of its requests (router.ts). The paths
-// are written for the default BASE_PATH, `/api`.
+// the controllers. router.ts refuses to start the service when a row can never match, because the rows above it match
+// all its requests. The paths are written for the default BASE_PATH, `/api`.
 
-/** The destination of a row. steps.ts has the steps of each destination. */
+/** The destination of a row. For each destination, steps.ts lists the functions that handle a request in turn. */
 export type RouteTarget =
   | 'gateway.index'
   | 'identity.signin'
@@ -13,7 +13,7 @@ export type RouteTarget =
 
 export interface Route {
   readonly methods: readonly string[] | 'any';
-  /** `{page}` is one segment, which names a group. `{params}` at the end is one or more segments. */
+  /** `{params}` at the end stands for one or more segments. (router.ts also accepts `{page}`, which no row uses.) */
   readonly path: string;
   readonly target: RouteTarget;
 }
@@ -31,13 +31,14 @@ export const ROUTES: readonly Route[] = [
   { methods: 'any', path: '/api/{params}', target: 'gateway.index' },
 ];
 
-type Switch = 'on' | 'application' | 'off';
+/** `application` serves only callers with a credential. It has the same rows as `on`. */
+type Availability = 'on' | 'application' | 'off';
 
 /**
  * Returns the rows under another base path. Under an empty base path, the rows `/api` and `/api/` become one. When
  * `docs` or `mcp` is off, its paths lead to the controllers like any other path.
  */
-export function routesWith(docs: Switch, basePath = '/api', mcp: Switch = 'off'): readonly Route[] {
+export function routesWith(docs: Availability, basePath = '/api', mcp: Availability = 'off'): readonly Route[] {
   return ROUTES.map((route) => ({ ...route, path: basePath + route.path.slice('/api'.length) })).filter(
     ({ path, target }) =>
       path !== '' && (docs !== 'off' || !target.startsWith('docs.')) && (mcp !== 'off' || target !== 'mcp.message'),

@@ -35,7 +35,7 @@ export interface Certificates {
    * Resolves when there is a certificate. A first order can take any time. The challenge of this order can need PORT,
    * so nothing else may listen on PORT until the certificate is there.
    *
-   * @throws Error one line, when the files of TLS_CERT and TLS_KEY cannot be used, or HTTP_PORT is taken
+   * @throws Error of one line, when the files of TLS_CERT and TLS_KEY cannot be used, or HTTP_PORT is taken
    */
   start(): Promise<void>;
   /** Leaves PORT to the workers. @param listener called whenever `state` returns something new for the workers */

@@ -37,7 +37,7 @@ export interface CertificatePair {
 /**
  * Checks and reads a certificate and its key.
  *
- * @throws Error one line, when the two cannot be served. Examples are a text that is not PEM, a key for another
+ * @throws Error of one line, when the two cannot be served. Examples are a text that is not PEM, a key for another
  *   certificate, a key with a passphrase, and a chain that OpenSSL refuses.
  */
 export function readPair(certText: string, keyText: string): CertificatePair {
@@ -55,7 +55,7 @@ export function readPair(certText: string, keyText: string): CertificatePair {
   return { cert: certText, key: keyText, facts: readFacts(leaf), isFor: (host) => isFor(leaf, host) };
 }
 
-/** @throws Error one line, when the text does not begin with a certificate */
+/** @throws Error of one line, when the text does not begin with a certificate */
 export function readCertificate(certText: string): X509Certificate {
   if (!certText.includes('-----BEGIN CERTIFICATE-----')) throw new Error('the file has no certificate in PEM form');
   try {

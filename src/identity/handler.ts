@@ -71,7 +71,7 @@ export interface IdentityOptions {
   readonly clock?: () => number;
 }
 
-/** @throws Error one line, when the providers' file exists and cannot be read */
+/** @throws Error of one line, when the providers' file exists and cannot be read */
 export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: IdentityOptions): Identity {
   const keys = createKeySets({ log, ...fetchAndClocks });
   const path = join(dataDir, 'identity-providers.json');

@@ -24,8 +24,8 @@ export interface Providers {
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /**
- * @throws Error one line, when the file exists and is not a list of rows. An empty list instead would silently disable
- *   sign-in.
+ * @throws Error of one line, when the file exists and is not a list of rows. An empty list instead would silently
+ *   disable sign-in.
  */
 export function createProviders({ path, log, pollMs = 300, onChange = () => {} }: ProvidersOptions): Providers {
   let rows: ProviderRows = { providers: [], refused: [] };
@@ -41,7 +41,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
     maxBytes: MAX_FILE_BYTES,
     pollMs,
     confirmations: 2,
-    liveKey: firstContent.key,
+    liveFingerprint: firstContent.fingerprint,
     parse: parseContent,
     onLive(next) {
       apply(next);

@@ -65,15 +65,15 @@ export function createSharedLedger({
     const sent = entries.slice(0, CALLERS_A_REPORT);
     unreported = new Map(entries.slice(CALLERS_A_REPORT));
     const tokens = await spendAtStore(
-      sent.map(([caller, { spent, rate }]) => [caller, spent, rate.count, rate.seconds, rate.burst]),
+      sent.map(([callerKey, { spent, rate }]) => [callerKey, spent, rate.count, rate.seconds, rate.burst]),
     ).catch(() => undefined);
     isReporting = false;
     // While the store cannot be reached, this machine enforces its own part of each rate. So the tokens of a failed
     // report are not sent again.
     isStoreAway = tokens === undefined;
-    for (const [index, [caller]] of sent.entries()) {
+    for (const [index, [callerKey]] of sent.entries()) {
       const tokensLeft = tokens?.[index];
-      if (tokensLeft !== undefined) ledger.replaceTokens(caller, tokensLeft, unreported.get(caller)?.spent ?? 0);
+      if (tokensLeft !== undefined) ledger.replaceTokens(callerKey, tokensLeft, unreported.get(callerKey)?.spent ?? 0);
     }
     if (unreported.size > 0) schedule(false);
   }
@@ -81,9 +81,9 @@ export function createSharedLedger({
   return {
     spend(spendings) {
       let isUrgent = false;
-      for (const [caller, spent, count, seconds, burst] of spendings) {
-        const sum = (unreported.get(caller)?.spent ?? 0) + spent;
-        unreported.set(caller, { spent: sum, rate: { count, seconds, burst } });
+      for (const [callerKey, spent, count, seconds, burst] of spendings) {
+        const sum = (unreported.get(callerKey)?.spent ?? 0) + spent;
+        unreported.set(callerKey, { spent: sum, rate: { count, seconds, burst } });
         isUrgent ||= sum >= URGENT_PART * burst;
       }
       if (spendings.length > 0) schedule(isUrgent);

@@ -25,10 +25,13 @@ export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readines
   return supervisor.workers.some(({ state }) => SERVING_STATES.has(state)) ? 'ready' : 'no-worker';
 }
 
-/** Builds the body of /readyz. A field is `null` when there is nothing to report. */
+/**
+ * Builds the body of /readyz. A field without a value is `null`, and a list without entries is empty. Only `store` is
+ * left out, when the service has no store.
+ */
 export function describeReadiness(service: ServiceStatus, now: Date = new Date()): object {
-  const { supervisor, workers, latestReport: latest } = service;
-  const slots = new Map(workers.map(({ pid, slot }) => [pid, slot]));
+  const { supervisor, workers: reportingWorkers, latestReport } = service;
+  const slots = new Map(reportingWorkers.map(({ pid, slot }) => [pid, slot]));
   return {
     status: readinessOf(service),
     timestamp: unixTime(now.getTime()),
@@ -43,8 +46,9 @@ export function describeReadiness(service: ServiceStatus, now: Date = new Date()
     rejected: describeRejection(supervisor?.rejected),
     not_loadable: (supervisor?.notLoadable ?? []).map(describeFailure),
     ...(supervisor?.store === undefined ? {} : { store: describeStore(supervisor.store) }),
-    credentials: latest === undefined ? null : describeCredentials(latest),
-    identity: latest === undefined ? null : { providers: latest.providers, refused: latest.refusedProviders },
+    credentials: latestReport === undefined ? null : describeCredentials(latestReport),
+    identity:
+      latestReport === undefined ? null : { providers: latestReport.providers, refused: latestReport.refusedProviders },
   };
 }
 

@@ -9,7 +9,7 @@ export const ACCESS_FORM =
 
 /** The OpenAPI security scheme of callers that send their credential in `Authorization`. */
 export const BEARER_SCHEME = 'application';
-/** The OpenAPI security scheme of callers that send it in the header that `keyHeader` of the service file names. */
+/** The OpenAPI security scheme of callers that send their credential in the header that `keyHeader` names. */
 export const KEY_HEADER_SCHEME = 'applicationKey';
 
 const NAMED_RULES: ReadonlySet<unknown> = new Set(['anyone', 'application', 'user', 'caller']);

@@ -21,7 +21,7 @@ export interface SharedStore {
   /**
    * Resolves when workers have a table to read.
    *
-   * @throws Error one line, when the store cannot work until somebody changes something
+   * @throws Error of one line, when the store cannot work until somebody changes something
    */
   start(): Promise<void>;
   status(): StoreStatus;

@@ -45,7 +45,7 @@ const SYNC_DELAY = 1000;
 /** At most this many names of missing rows are in one log line. */
 const MAX_NAMES = 20;
 
-/** @throws Error one line, when the file exists and is not a table */
+/** @throws Error of one line, when the file exists and is not a table */
 export function openReplica(dataDir: string, log: Log): Replica {
   const path = tablePath(dataDir);
   const proofPath = join(dataDir, '.store-proof');

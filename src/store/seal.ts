@@ -9,7 +9,7 @@ export interface Seal {
    * Opens (decrypts) a value.
    *
    * @returns the text, and whether the first key, with which new values are sealed, opened it
-   * @throws Error one line, when no key opens the value
+   * @throws Error of one line, when no key opens the value
    */
   open(name: string, sealed: string): { readonly text: string; readonly isCurrent: boolean };
 }

@@ -143,7 +143,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function replaceLostWorker(): void {
-    // While the number is 0, the first generation does not serve yet, and no worker is replaced.
+    // While this number is 0, the first generation does not serve yet, and no worker is replaced.
     if (stopping.signal.aborted || table.current.generation === 0) return;
     agenda.planReplacement();
     abortProbe();

@@ -31,7 +31,7 @@ function start(t: TestContext, path: string, options: Partial<LiveFileOptions<st
     maxBytes: MAX_BYTES,
     pollMs: 60_000,
     confirmations: 2,
-    liveKey: readContent([path], MAX_BYTES).key,
+    liveFingerprint: readContent([path], MAX_BYTES).fingerprint,
     parse(content) {
       if (content.files === undefined && !content.isMissing) throw new Error(content.reason);
       const text = content.files?.join(' + ');
@@ -71,15 +71,15 @@ test('readContent: the key is that of the content, however short, and of nothing
     undefined,
     null,
   ];
-  const keys = contents.map((text) => {
+  const fingerprints = contents.map((text) => {
     put(path, text);
-    const { key } = readContent([path], MAX_BYTES);
-    assert.equal(readContent([path], MAX_BYTES).key, key);
-    return key;
+    const { fingerprint } = readContent([path], MAX_BYTES);
+    assert.equal(readContent([path], MAX_BYTES).fingerprint, fingerprint);
+    return fingerprint;
   });
   put(path, 'a');
-  keys.push(readContent([path, path], MAX_BYTES).key, readContent([path], 0).key);
-  assert.equal(new Set(keys).size, contents.length + 2);
+  fingerprints.push(readContent([path, path], MAX_BYTES).fingerprint, readContent([path], 0).fingerprint);
+  assert.equal(new Set(fingerprints).size, contents.length + 2);
 });
 
 test('good content is live at once; anything else must be found twice in a row, and is reported once', {
@@ -127,7 +127,7 @@ test('good content is live at once; anything else must be found twice in a row, 
 
 test('files that were never there are no failure, and their first content is no reload', async (t) => {
   const path = createPath(t);
-  const { file, live, failures } = start(t, path, { paths: [path, `${path}.key`], liveKey: undefined });
+  const { file, live, failures } = start(t, path, { paths: [path, `${path}.key`], liveFingerprint: undefined });
   const lookThrice = async () => {
     for (let count = 0; count < 3; count++) await file.look();
     return [live.length, failures.length, file.status().reloads];

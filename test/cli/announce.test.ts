@@ -17,7 +17,7 @@ describe('createAnnouncer', () => {
       text += more;
     };
     const made = createAnnouncer({
-      dir: '/srv/app/controllers',
+      controllersDir: '/srv/app/controllers',
       cwd: '/srv/app',
       ink,
       write: add,

@@ -4,14 +4,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { LIMITS } from '../../src/contract/types/limits.ts';
-import { checkPattern, stepsOf, waysOf } from '../../src/contract/types/pattern.ts';
+import { checkPattern, retriesOf, stepsOf } from '../../src/contract/types/pattern.ts';
 
 /** One way for each character of the text. */
 const N = Infinity;
 const SEVERAL = ['a?'.repeat(24), 'a{24}'].join('');
 
 describe('a pattern is taken, and its repetitions can end in so many other ways', () => {
-  const rows: [pattern: string, ways: readonly number[], fits?: string][] = [
+  const rows: [pattern: string, retries: readonly number[], fits?: string][] = [
     // Common patterns.
     ['^[a-z0-9]+(?:-[a-z0-9]+)*$', [], 'a-slug-4'],
     ['^\\d+(?:\\.\\d+)*$', [], '10.20.30'],
@@ -69,14 +69,14 @@ describe('a pattern is taken, and its repetitions can end in so many other ways'
     ['^(?:-a*){0,3}a*$', [N]],
     ['^[a-z]*(?=.*x)-', [N, 1]],
   ];
-  for (const [pattern, ways, fits] of rows) {
-    test(`${pattern} → ${JSON.stringify(ways).replaceAll('null', 'n')}`, () => {
+  for (const [pattern, retries, fits] of rows) {
+    test(`${pattern} → ${JSON.stringify(retries).replaceAll('null', 'n')}`, () => {
       assert.equal(checkPattern(pattern), undefined);
-      assert.deepEqual(waysOf(pattern), ways);
+      assert.deepEqual(retriesOf(pattern), retries);
       if (fits === undefined) return;
       assert.match(fits, new RegExp(pattern, 'u'));
       // One request may match the pattern a thousand times.
-      assert.ok(stepsOf(ways, fits.length) * 1000 < LIMITS.patternSteps);
+      assert.ok(stepsOf(retries, fits.length) * 1000 < LIMITS.patternSteps);
     });
   }
 });
@@ -155,7 +155,7 @@ describe('what a text is counted to cost', () => {
     ['^[a-z]{1,500}[a-z0-9]{1,500}$', 9999, 5_000_000],
   ];
   for (const [pattern, length, steps] of rows) {
-    test(`${pattern}, ${length} characters`, () => assert.equal(stepsOf(waysOf(pattern), length), steps));
+    test(`${pattern}, ${length} characters`, () => assert.equal(stepsOf(retriesOf(pattern), length), steps));
   }
 });
 
@@ -291,7 +291,7 @@ test('a match never takes more steps than are counted', () => {
       if (checkPattern(source) !== undefined) return;
       taken++;
       for (const given of texts) {
-        const most = stepsOf(waysOf(source), given.length + 1) * source.length * 2;
+        const most = stepsOf(retriesOf(source), given.length + 1) * source.length * 2;
         if (most > 1e6) continue;
         let steps = 0;
         const step = () => assert.ok(++steps <= most, `${source} on ${given} takes more than ${most} steps`);

@@ -4,7 +4,7 @@ import type { Schema } from '../contract.ts';
 import { IS_DATE } from '../schema/schema.ts';
 import { FORMATS } from '../types/formats.ts';
 import { LIMITS } from '../types/limits.ts';
-import { stepsOf, type Ways, waysOf } from '../types/pattern.ts';
+import { type Retries, retriesOf, stepsOf } from '../types/pattern.ts';
 import { FORMAT_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
 import type { Check } from './run.ts';
 
@@ -56,14 +56,14 @@ export function compileString(schema: Schema): Check {
  */
 function compilePattern(source: string): Check {
   const regExp = new RegExp(source, 'u');
-  let backtrackingWays: Ways | undefined;
+  let retries: Retries | undefined;
   const message = MESSAGES.mustMatch(source);
   return (value, run) => {
     const text = value as string;
-    // `waysOf` cannot throw here. A controller with a pattern that can take exponentially long does not load.
-    backtrackingWays ??= waysOf(source);
-    if (backtrackingWays.length > 0) {
-      const steps = stepsOf(backtrackingWays, text.length);
+    // `retriesOf` cannot throw here. A controller with a pattern that can take exponentially long does not load.
+    retries ??= retriesOf(source);
+    if (retries.length > 0) {
+      const steps = stepsOf(retries, text.length);
       run.patternSteps += steps;
       if (steps > LIMITS.patternSteps) return run.report(MESSAGES.tooLongForPattern);
       if (run.patternSteps > LIMITS.patternSteps) return run.report(MESSAGES.patternLimit);

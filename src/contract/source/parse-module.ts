@@ -231,11 +231,11 @@ function parseEnum(c: Cursor, content: ModuleContent, origin: Origin, wordCount:
 
 function parseConstants(c: Cursor, content: ModuleContent, origin: Origin): Names {
   if (!c.isName(1) && !c.is('{', 1) && !c.is('[', 1)) return undefined;
-  const isVariable = !c.is('const');
+  const isValueUncertain = !c.is('const');
   const names: string[] = [];
   do {
     c.i++;
-    if (c.isName()) names.push(parseConstant(c, content, { isVariable, ...origin }));
+    if (c.isName()) names.push(parseConstant(c, content, { isValueUncertain, ...origin }));
     else names.push(...parseDestructuring(c, content));
   } while (c.is(','));
   return names;
@@ -257,7 +257,9 @@ function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
   const names = c.list.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
   c.i = end + 1;
   if (c.accept('=')) skipValue(c, c.list.length - 1, ',', true);
-  return names.map(({ value, at }) => declare(c, content, 'const', value, { isVariable: true, doc: undefined, at }));
+  return names.map(({ value, at }) =>
+    declare(c, content, 'const', value, { isValueUncertain: true, doc: undefined, at }),
+  );
 }
 
 /**

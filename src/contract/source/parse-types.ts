@@ -205,12 +205,12 @@ function parseMappedType(c: Cursor, ahead: number, end: number, at: number): Typ
   if (isRenamed) parseType(c);
   c.expect(']');
   const sign = c.is('+') || c.is('-') ? c.next().text : '';
-  const optional = c.accept('?') ? `${sign}?` : '';
+  const optionalSign = c.accept('?') ? `${sign}?` : '';
   const value: TypeNode = c.accept(':') ? parseType(c) : { kind: 'word', name: 'any', at };
   while (c.accept(';') || c.accept(','));
   if (c.i !== end) c.fail('}');
   c.i++;
   return isRenamed
     ? { kind: 'unsupported', form: 'a mapped type with `as`', at }
-    : { kind: 'mapped', param, keys, value, optional, at };
+    : { kind: 'mapped', param, keys, value, optionalSign, at };
 }

@@ -24,7 +24,7 @@ export type TypeNode = { readonly at: number } & (
       readonly keys: TypeNode;
       readonly value: TypeNode;
       /** The sign `?`, `+?` or `-?`, as written. The text is empty without a sign. */
-      readonly optional: string;
+      readonly optionalSign: string;
     }
   | { readonly kind: 'unsupported'; readonly form: string }
   /** A type with a tag or a decorator that has no effect there. The message says what to write instead. */
@@ -34,7 +34,7 @@ export type TypeNode = { readonly at: number } & (
 export interface NameNode {
   readonly kind: 'name';
   readonly at: number;
-  /** The name, with or without dots. The name is `*` for `import('…')` without a name behind it. */
+  /** The name, with or without dots. The name is `*` for `import('…')` without a name after it. */
   readonly name: string;
   readonly args: readonly TypeNode[];
   /** The specifier in `import('…').Name`. */
@@ -66,7 +66,7 @@ export interface Member {
   readonly typeParams?: readonly TypeParam[];
   /** Whether the method has a body. Overload signatures and abstract methods have no body. */
   readonly hasBody: boolean;
-  /** The value of a property of an object. The field is undefined for a form that is not followed. */
+  /** The value of a property of an object. The field is undefined when the value is no ValueNode. */
   readonly value?: ValueNode | undefined;
   readonly at: number;
 }
@@ -78,7 +78,7 @@ export interface Param {
   readonly rest: boolean;
   readonly type: TypeNode | undefined;
   /**
-   * Offset of the token behind the type. For a type from a JSDoc comment, both this offset and the type's `at` are the
+   * Offset of the token after the type. For a type from a JSDoc comment, both this offset and the type's `at` are the
    * offset of the function.
    */
   readonly typeEnd?: number;
@@ -119,7 +119,7 @@ export interface Declaration {
   /** The namespace around the declaration, with its dot: `Shop.`. */
   readonly namespace: string;
   readonly typeParams: readonly TypeParam[];
-  /** The types behind `extends`, without those behind `implements`. */
+  /** The types after `extends`, without those after `implements`. */
   readonly parents: readonly TypeNode[];
   readonly members: readonly Member[];
   /** The type of an alias; the annotation of a constant. */
@@ -130,11 +130,11 @@ export interface Declaration {
    */
   readonly literalRange: readonly [number, number] | undefined;
   /**
-   * Whether the declaration is a `let` or `var`, or a name in a destructuring pattern. The literal of a `let` has a
-   * widened type (`string`), because its value can change.
+   * Whether the value at run time can differ from the literal in the source: the declaration is a `let` or `var`, or a
+   * name in a destructuring pattern. The literal of a `let` therefore has a widened type (`string`).
    */
-  readonly isVariable?: boolean;
-  /** The value of a function or a constant. The field is undefined for a form that is not followed. */
+  readonly isValueUncertain?: boolean;
+  /** The value of a function or a constant. The field is undefined when the value is no ValueNode. */
   readonly value: ValueNode | undefined;
   /** The `constructor.name` of a class at run time. */
   readonly className: string;

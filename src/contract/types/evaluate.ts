@@ -196,7 +196,7 @@ export function createEvaluator(): Evaluator {
   }
 
   function evaluateMapped(node: Extract<TypeNode, { kind: 'mapped' }>, scope: Scope, fail: Fail): Shape {
-    const { keys: keysNode, optional } = node;
+    const { keys: keysNode, optionalSign } = node;
     const mappedType = keysNode.kind === 'keyof' ? keysNode.operand : undefined;
     const mapped = mappedType && resolve(evaluate(mappedType, scope));
     // A mapped type over a type parameter is distributive: it maps each part of a union separately.
@@ -220,8 +220,8 @@ export function createEvaluator(): Evaluator {
       const sourceProp = mapped?.kind === 'record' ? mapped.props.get(String(value)) : undefined;
       const type = evaluateValue({ kind: 'const', value });
       props.set(String(value), {
-        shape: optional === '-?' ? excludeKinds(type, 'undefined') : type,
-        optional: optional === '' ? (sourceProp?.optional ?? false) : optional !== '-?',
+        shape: optionalSign === '-?' ? excludeKinds(type, 'undefined') : type,
+        optional: optionalSign === '' ? (sourceProp?.optional ?? false) : optionalSign !== '-?',
         notes: sourceProp?.notes ?? NO_NOTES,
       });
     }

@@ -69,9 +69,9 @@ function followFound(found: FoundValue | 'package' | undefined, steps: number): 
 }
 
 function followDeclaration(declaration: Declaration, scope: Scope, steps: number): Followed {
-  const { kind, value, isVariable, name, doc, at } = declaration;
+  const { kind, value, isValueUncertain, name, doc, at } = declaration;
   if (kind === 'class') return { kind, declaration, scope };
-  if (value === undefined || isVariable === true) return undefined;
+  if (value === undefined || isValueUncertain === true) return undefined;
   if (kind !== 'function') return followValue(value, scope, { name, doc, at }, steps);
   const overloads = scope.module.declarations.get(declaration.namespace + name) ?? [];
   const signatures = overloads.flatMap((declaration) =>

@@ -267,7 +267,7 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
       : (readTextOrNumber(list, i) ?? { end: i });
     i = end;
     if (value === undefined) return undefined;
-    const keepsValue = isAsConst || (isWholeValue && closingIndex === 0 && declaration.isVariable !== true);
+    const keepsValue = isAsConst || (isWholeValue && closingIndex === 0 && declaration.isValueUncertain !== true);
     return keepsValue ? { kind: 'const', value } : { kind: typeof value as 'string' | 'number' | 'boolean' };
   }
 

@@ -5,17 +5,19 @@
 // 1. A variable repetition inside another repetition is accepted only when each round of the outer one meets three
 //    conditions. Then the text alone decides where each repetition ends.
 //    a. The round has no alternatives.
-//    b. The round begins or ends with a character that nothing else in the round can match. Plain characters directly
-//       beside that character are allowed to match it.
+//    b. The round begins or ends with a character that nothing else in the round can match. Only the part of the round
+//       from its first repetition or group on (or up to its last one) is compared with that character. So in
+//       `(?:--[a-z]+)*` the second `-` does no harm.
 //    c. No variable repetition in the round, except the last one, can match the character directly after it.
 // 2. Repeated alternatives are accepted only when no two of them begin with the same character.
 // 3. Every other repetition multiplies the number of steps by a factor.
 //    a. A repetition adjoins the next one when it can match everything between the two, and the first character of the
-//       next one. Then the factor is the repetition's bound or the length of the text, whichever is less.
-//    b. For any other repetition, the factor is the number of characters behind it that the repetition can match as
-//       well.
+//       next one. Then the factor is one more than its bound or than the length of the text, whichever is less.
+//    b. For any other repetition, the factor is one more than the number of plain characters directly after it that the
+//       repetition can match too, and at most one more than its bound.
 //    c. A pattern without a leading ^ is treated as if it began with a repetition of any character.
-//    d. Alternatives that are not repeated, but can begin with the same character, have their number as the factor.
+//    d. For alternatives that are not repeated, the factor is their number when two of them can begin with the same
+//       character. A group with `?` has one more alternative, which is empty.
 // 4. References to groups, and variable repetitions in a look-behind, are refused.
 import { LIMITS } from './limits.ts';
 
@@ -39,10 +41,10 @@ interface Part {
 }
 
 /**
- * One number for each repetition and each choice: the number of other ways in which it can end when the rest of the
- * pattern fails. Infinity means one way for each character of the text.
+ * One number for each repetition, and each group with alternatives, that V8 may have to try again: how many more ways
+ * it can try after its first one fails. Infinity means as many ways as the text has characters.
  */
-export type Ways = readonly number[];
+export type Retries = readonly number[];
 
 /** The most parts of one repetition that is written out: `a{3}` becomes the three parts of `aaa`. */
 const MAX_WRITTEN_PARTS = 5000;
@@ -55,7 +57,7 @@ export function checkPattern(source: string): string | undefined {
     new RegExp(source, 'u');
     const sequence = parsePattern(source);
     const minLength = minLengthOf(sequence);
-    if (stepsOf(waysThrough(sequence, 0n), minLength) <= LIMITS.patternSteps) return undefined;
+    if (stepsOf(retriesIn(sequence, 0n), minLength) <= LIMITS.patternSteps) return undefined;
     return `a text of ${minLength} characters can take too long: write repetitions that cannot match what comes after them`;
   } catch (error) {
     return (error as Error).message;
@@ -63,44 +65,45 @@ export function checkPattern(source: string): string | undefined {
 }
 
 /** @throws Error when a match can take exponentially long */
-export function waysOf(source: string): Ways {
-  return waysThrough(parsePattern(source), 0n);
+export function retriesOf(source: string): Retries {
+  return retriesIn(parsePattern(source), 0n);
 }
 
 /** Estimates the steps for a text of this length. */
-export function stepsOf(ways: Ways, length: number): number {
-  return ways.reduce((steps, otherWays) => steps * (Math.min(otherWays, length) + 1), length + 1);
+export function stepsOf(retries: Retries, length: number): number {
+  return retries.reduce((steps, count) => steps * (Math.min(count, length) + 1), length + 1);
 }
 
-/** @param behind the characters that can come directly after the sequence */
-function waysThrough(sequence: Sequence, behind: Characters): Ways {
+/** @param following the characters that can come directly after the sequence */
+function retriesIn(sequence: Sequence, following: Characters): Retries {
   return sequence.flatMap((part, i) => {
     const { alternatives, rounds, isLookAhead } = part;
     if (isCharacter(part)) return [];
     if (alternatives.length === 0 || rounds > 1) {
       refuseCostlyRounds(alternatives);
-      const otherEnds = Math.min(
+      const retries = Math.min(
         alternatives.some(holdsVariable) ? Infinity : rounds,
-        countOtherEnds(part, sequence, i + 1, behind),
+        countRetries(part, sequence, i + 1, following),
       );
-      return otherEnds === 0 ? [] : [otherEnds];
+      return retries === 0 ? [] : [retries];
     }
-    const next = isLookAhead ? 0n : firstCharactersOf(sequence, i + 1, behind);
+    const next = isLookAhead ? 0n : firstCharactersOf(sequence, i + 1, following);
+    // A group with `?` is a choice between its alternatives and nothing.
     const choices = rounds === 1 ? [...alternatives, []] : alternatives;
     return [
-      ...choices.flatMap((choice) => waysThrough(choice, next)),
-      ...(areDistinct(choices, next) ? [] : [choices.length - 1]),
+      ...choices.flatMap((choice) => retriesIn(choice, next)),
+      ...(beginDistinctly(choices, next) ? [] : [choices.length - 1]),
     ];
   });
 }
 
 /**
- * Counts the other places where a repetition can end, which are the characters behind it that it can match as well.
- * Returns Infinity when the repetition adjoins another one (rule 3a).
+ * Counts the characters directly after a repetition that the repetition could match too. It could end after each of
+ * them. Returns Infinity when the repetition adjoins another one (rule 3a).
  */
-function countOtherEnds({ set }: Part, sequence: Sequence, from: number, behind: Characters): number {
+function countRetries({ set }: Part, sequence: Sequence, from: number, following: Characters): number {
   for (let i = from; i <= sequence.length; i++) {
-    if ((set & firstCharactersOf(sequence, i, behind)) === 0n) return i - from;
+    if ((set & firstCharactersOf(sequence, i, following)) === 0n) return i - from;
     if (i < sequence.length && !isCharacter(sequence[i] as Part)) break;
   }
   return Infinity;
@@ -110,8 +113,8 @@ function countOtherEnds({ set }: Part, sequence: Sequence, from: number, behind:
 
 function refuseCostlyRounds(alternatives: readonly Sequence[]): void {
   if (alternatives.some((round) => minLengthOf(round) === 0)) throw new Error(EMPTY);
-  if (alternatives.some(holdsVariable)) return refuseNested(alternatives);
-  if (!areDistinct(alternatives, 0n)) {
+  if (alternatives.some(holdsVariable)) return refuseCostlyNested(alternatives);
+  if (!beginDistinctly(alternatives, 0n)) {
     throw new Error(
       'repeated alternatives that begin alike can take exponentially long: let each begin with a character of its own',
     );
@@ -119,7 +122,7 @@ function refuseCostlyRounds(alternatives: readonly Sequence[]): void {
   for (const part of alternatives.flat()) refuseCostlyRounds(part.alternatives);
 }
 
-function refuseNested(alternatives: readonly Sequence[]): void {
+function refuseCostlyNested(alternatives: readonly Sequence[]): void {
   if (hasChoice(alternatives)) throw new Error(`${NESTED} each round have no alternatives`);
   const [round] = alternatives as [Sequence];
   const start = round.findIndex((part) => !isCharacter(part));
@@ -161,18 +164,21 @@ const sizeOf = (sequence: Sequence): number =>
     0,
   );
 
-/** The characters with which a sequence, or else what comes behind it, can continue at `from`. */
-function firstCharactersOf(sequence: Sequence, from: number, behind: Characters): Characters {
+/**
+ * Returns the characters that can come first from the part at `from` on. When all the parts from there can be empty,
+ * this includes the characters of `following`.
+ */
+function firstCharactersOf(sequence: Sequence, from: number, following: Characters): Characters {
   let first = 0n;
   for (let i = from; i < sequence.length; i++) {
     first |= (sequence[i] as Part).first;
     if ((sequence[i] as Part).minLength > 0) return first;
   }
-  return first | behind;
+  return first | following;
 }
 
-function areDistinct(alternatives: readonly Sequence[], behind: Characters): boolean {
-  const firsts = alternatives.map((sequence) => firstCharactersOf(sequence, 0, behind));
+function beginDistinctly(alternatives: readonly Sequence[], following: Characters): boolean {
+  const firsts = alternatives.map((sequence) => firstCharactersOf(sequence, 0, following));
   return firsts.every((first, i) => firsts.slice(i + 1).every((other) => (first & other) === 0n));
 }
 

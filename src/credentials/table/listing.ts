@@ -28,7 +28,7 @@ export interface Listed {
   readonly other_fields?: readonly string[];
 }
 
-/** @throws Error one line, when the table cannot be read */
+/** @throws Error of one line, when the table cannot be read */
 export function listCredentials(path: string, now: number): Listed[] {
   return listRows((onRow) => readTable(path, onRow), now);
 }

@@ -32,7 +32,7 @@ export interface LiveTable extends Pick<LiveFile, 'look' | 'lookNow' | 'close'> 
   status(): TableStatus;
 }
 
-/** @throws Error one line, when the file exists and is not a table */
+/** @throws Error of one line, when the file exists and is not a table */
 export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS): Promise<LiveTable> {
   let table = EMPTY_TABLE;
   let reported: ReadonlySet<string> = new Set();
@@ -43,7 +43,7 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     maxBytes: MAX_BYTES,
     pollMs,
     confirmations: 2,
-    liveKey: firstContent.key,
+    liveFingerprint: firstContent.fingerprint,
     parse,
     onLive,
     onFailure: (error) => log.error('credentials-reload-failed', { error, rows_still_live: table.rows.size }),
@@ -83,7 +83,7 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
   };
 }
 
-/** Reads the table synchronously, for the commands. @throws Error one line */
+/** Reads the table synchronously, for the commands. @throws Error of one line */
 export function readTable(path: string, onRow?: OnRow): CredentialTable {
   return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), onRow));
 }

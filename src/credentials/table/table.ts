@@ -62,7 +62,7 @@ class InvalidRow extends Error {}
 
 /**
  * @param text the content of production.json
- * @throws Error one line, when the text is not a table
+ * @throws Error of one line, when the text is not a table
  */
 export function parseTable(text: string, onRow?: OnRow): CredentialTable {
   return runAtOnce(compileTable(Buffer.from(text), onRow));
@@ -74,7 +74,7 @@ export type OnRow = (row: CredentialRow, raw: RawRow) => void;
 /**
  * Compiles a table in steps (slices.ts).
  *
- * @throws Error one line, when the bytes are not a table
+ * @throws Error of one line, when the bytes are not a table
  */
 export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTable> {
   const rows = new Map<string, CredentialRow | undefined>();

@@ -10,7 +10,7 @@ export interface TableText {
   readonly repeated: readonly RepeatedKey[];
 }
 
-/** @throws Error one line, without any part of the text, which may contain secrets */
+/** @throws Error of one line, without any part of the text, which may contain secrets */
 export function parseTableText(bytes: Buffer): TableText {
   if (!isUtf8(bytes)) throw new Error('it is not UTF-8');
   // Some editors write a byte order mark, which JSON.parse refuses.

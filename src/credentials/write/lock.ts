@@ -34,7 +34,7 @@ export interface Lock {
 
 /**
  * @param path the path of the lock's folder, whose parent folder must exist
- * @throws Error one line, when another process holds the lock for `waitMs`; or the error of a system call
+ * @throws Error of one line, when another process holds the lock for `waitMs`; or the error of a system call
  */
 export async function acquireLock(
   path: string,

@@ -13,7 +13,7 @@ export function revokedHerePath(dataDir: string): string {
 /**
  * Returns the revocations: the id of a row → the time of its revocation.
  *
- * @throws Error one line, when the file exists and is not such a list: ignoring the mistake would lose revocations
+ * @throws Error of one line, when the file exists and is not such a list: ignoring the mistake would lose revocations
  */
 export function readRevokedHere(dataDir: string): ReadonlyMap<string, string> {
   let text: string;

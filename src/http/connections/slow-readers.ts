@@ -24,25 +24,24 @@ export type CutSlowReaders = (unsentSockets: readonly TrackedSocket[], sweep: nu
 export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits): CutSlowReaders {
   const maxSweeps = sweepsIn(readTimeout);
 
-  /** Cuts a client that has read nothing for too long. @returns whether the client has read since the last sweep */
-  function checkReader(socket: TrackedSocket, sweep: number): boolean {
+  /** Returns whether the client has read since the last sweep. Records how much it has read so far. */
+  function hasRead(socket: TrackedSocket, sweep: number): boolean {
     const connection = connectionOf(socket);
     if (connection.exchange !== undefined) connection.exchange.unsent = unsentBytes(socket);
     const sent = sentBytes(socket);
-    if (sent !== connection.lastSentBytes) {
-      connection.lastSentBytes = sent;
-      connection.stalledSince = sweep;
-      return true;
-    }
-    if (sweep - connection.stalledSince >= maxSweeps) socket.destroy();
-    return false;
+    if (sent === connection.lastSentBytes) return false;
+    connection.lastSentBytes = sent;
+    connection.stalledSince = sweep;
+    return true;
   }
 
   return (unsentSockets, sweep) => {
-    const stalled = unsentSockets.filter((socket) => !checkReader(socket, sweep) && !socket.destroyed);
+    const stalled = unsentSockets.filter((socket) => !hasRead(socket, sweep));
+    for (const socket of stalled) if (sweep - connectionOf(socket).stalledSince >= maxSweeps) socket.destroy();
     let excess = -maxUnread;
     for (const { destroyed, writableLength } of unsentSockets) if (!destroyed) excess += writableLength;
-    for (const socket of stalled.sort((a, b) => b.writableLength - a.writableLength)) {
+    const cuttable = stalled.filter(({ destroyed }) => !destroyed);
+    for (const socket of cuttable.sort((a, b) => b.writableLength - a.writableLength)) {
       if (excess <= 0) return;
       excess -= socket.writableLength;
       socket.destroy();
@@ -57,8 +56,8 @@ export function unsentBytes(socket: Socket): number {
 }
 
 /**
- * Returns the number of bytes that the kernel has taken so far. The number grows whenever the client reads, also when
- * it reads only a part of one write.
+ * Returns the number of bytes that the kernel has taken so far. The number grows when the client reads, even if it has
+ * read only a part of what one `write` call of the server passed on.
  */
 function sentBytes(socket: Socket): number {
   return (tcpCounters(socket).bytesWritten ?? socket.bytesWritten) - unsentBytes(socket);

@@ -21,13 +21,13 @@ export interface StoredCertificate {
 export interface TlsFolder {
   readonly path: string;
   readonly certificatePath: string;
-  /** Reads the account's key. Creates a new key when there is none, or with `renew`. @throws Error one line */
+  /** Reads the account's key. Creates a new key when there is none, or with `renew`. @throws Error of one line */
   accountKey(renew: boolean): KeyObject;
-  /** Reads the certificate. Returns undefined when there is none. @throws Error one line */
+  /** Reads the certificate. Returns undefined when there is none. @throws Error of one line */
   readCertificate(): StoredCertificate | undefined;
-  /** @param chain PEM; @param key PEM. @throws Error one line */
+  /** @param chain PEM; @param key PEM. @throws Error of one line */
   writeCertificate(directory: string, chain: string, key: string): void;
-  /** Tests, before an order begins, that files can be written and that the disk has room. @throws Error one line */
+  /** Tests, before an order begins, that files can be written and that the disk has room. @throws Error of one line */
   checkWritable(): void;
 }
 

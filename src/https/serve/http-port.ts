@@ -36,7 +36,10 @@ const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
  */
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 const TIMEOUT_MS = 5000;
-/** Maximum connections. A connection ends with its answer, so only clients that send no request stay long. */
+/**
+ * Maximum connections. Beyond it, each new connection destroys the oldest one. A connection ends with its answer, so
+ * the oldest ones are mostly those of clients that send no request.
+ */
 const MAX_CONNECTIONS = 1000;
 
 export function createHttpPort({
@@ -98,7 +101,7 @@ export function createHttpPort({
   }
 }
 
-/** Answers a request that Node's parser cannot read. */
+/** Answers a request that Node's parser cannot read, or that has not arrived in time. */
 function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
   if (!socket.writable) return void socket.destroy();
   const status = code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
@@ -106,7 +109,7 @@ function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
   socket.end(head, () => socket.destroy());
 }
 
-/** Sends the answer, closes the connection and drops the bytes that are still arriving. */
+/** Sends the answer. With `Connection: close`, Node then closes the connection and drops unread request bytes. */
 function end(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
   const length = String(Buffer.byteLength(body));
   response.writeHead(status, {

@@ -28,7 +28,7 @@ const POLL_MS = 500;
 const CONFIRMATIONS = 3;
 const MAX_BYTES = 1024 * 1024;
 
-/** @throws Error one line, when the files contain no valid pair at the start and `mayComeLater` is false */
+/** @throws Error of one line, when the files contain no valid pair at the start and `mayComeLater` is false */
 export function createLivePair({
   certPath,
   keyPath,
@@ -50,7 +50,7 @@ export function createLivePair({
     maxBytes: MAX_BYTES,
     pollMs,
     confirmations: CONFIRMATIONS,
-    liveKey: pair && firstContent.key,
+    liveFingerprint: pair && firstContent.fingerprint,
     parse,
     onLive,
     onFailure(error) {

@@ -4,11 +4,14 @@ import cluster, { type Worker } from 'node:cluster';
 
 /** A worker that boots before the pool exists. */
 export interface EarlyWorker {
-  /** Returns false if the process has ended, or was never started. */
+  /** Returns false when the process was never started, has ended, or has closed its channel to this process. */
   isAlive(): boolean;
-  /** Hands the worker over to `owner`, whose listeners then receive the messages that came before. */
-  adopt<T>(owner: (worker: Worker) => T): T;
-  /** Kills the process, and resolves when it is gone. Otherwise it would log that its supervisor is gone. */
+  /** Calls `takeOver`, which adds listeners for messages. These listeners then receive earlier messages, too. */
+  adopt<T>(takeOver: (worker: Worker) => T): T;
+  /**
+   * Kills the process, and resolves when it has ended. A worker that outlives the supervisor would log that the
+   * supervisor is gone.
+   */
   kill(): Promise<void>;
 }
 
@@ -36,20 +39,20 @@ function holdMessages(worker: Worker): EarlyWorker {
   worker.on('message', hold);
   // The error needs no handling here, because `isAlive` returns false for a process that cannot start.
   worker.on('error', () => {});
-  const gone = new Promise<void>((resolve) => worker.on('exit', () => resolve()));
+  const ended = new Promise<void>((resolve) => worker.on('exit', () => resolve()));
   const isAlive = () => worker.process.pid !== undefined && worker.isConnected() && !worker.isDead();
   return {
     isAlive,
-    adopt(owner) {
+    adopt(takeOver) {
       worker.off('message', hold);
-      const adopted = owner(worker);
+      const adopted = takeOver(worker);
       for (const message of messages) worker.emit('message', message);
       return adopted;
     },
     async kill() {
       if (worker.process.pid === undefined || worker.isDead()) return;
       worker.process.kill('SIGKILL');
-      await gone;
+      await ended;
     },
   };
 }

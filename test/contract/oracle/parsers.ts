@@ -241,7 +241,7 @@ function ourType(n: TypeNode | undefined): string {
     case 'template':
       return `(template ${JSON.stringify(n.texts)} ${n.types.map(ourType).join(' ')})`;
     case 'mapped':
-      return `(mapped ${n.param} ${ourType(n.keys)} ${ourType(n.value)} ${n.optional})`;
+      return `(mapped ${n.param} ${ourType(n.keys)} ${ourType(n.value)} ${n.optionalSign})`;
     case 'unsupported':
     case 'mistake':
       return '?';

@@ -31,7 +31,7 @@ const SWEEP_INTERVAL = 1000;
  * Maximum number of checks in one turn of the event loop. Each check hashes a secret, so other work has to get a turn
  * in between.
  */
-const MAX_CHECKS_A_TURN = 200;
+const CHECKS_A_TURN = 200;
 const NO_TABLE = Symbol('unchecked');
 
 export function createStreamWatch(credentials: CallerTable): WatchStream {
@@ -42,7 +42,7 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
     let checks = 0;
     for (const stream of streams) {
       if (stream.checkedTable === credentials.table?.() && Date.now() < stream.expiresAt) continue;
-      if (++checks % MAX_CHECKS_A_TURN === 0) await new Promise(setImmediate);
+      if (++checks % CHECKS_A_TURN === 0) await new Promise(setImmediate);
       check(stream);
     }
   }

@@ -8,7 +8,7 @@ const MAX_COST_A_TURN = 256 * 1024;
  * Maximum number of waiting streams that continue in one turn. The limit is needed, because the cost of a stream's next
  * piece is counted only when the piece has been sent.
  */
-const MAX_STREAMS_A_TURN = 4;
+const STREAMS_A_TURN = 4;
 /** The cost, in bytes, up to which a stream never waits. A short stream is not worth a queue. */
 const FREE_COST = 128 * 1024;
 /** The cost of each piece, in bytes, in addition to its length. */
@@ -44,7 +44,7 @@ function scheduleTurn(): void {
 function runTurn(): void {
   isTurnScheduled = false;
   costOfTurn = 0;
-  const due = waiting.splice(0, MAX_STREAMS_A_TURN);
+  const due = waiting.splice(0, STREAMS_A_TURN);
   // The next turn is scheduled before the streams run, because one of them may throw.
   if (waiting.length > 0) scheduleTurn();
   for (const send of due) send();

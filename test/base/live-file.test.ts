@@ -208,18 +208,33 @@ test('a large file that was out of reach is live again, although its stat is the
 test('a look waits for the one before, however long its content takes', async (t) => {
   const path = createPath(t);
   put(path, 'old');
+  let markBegun = () => {};
+  let release = () => {};
+  const begun = new Promise<void>((resolve) => {
+    markBegun = resolve;
+  });
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
   const { file, live } = start(t, path, {
     async parse(content) {
       const text = content.files?.join();
-      if (text === 'slow') await new Promise((resolve) => setTimeout(resolve, 150));
+      if (text === 'slow') {
+        markBegun();
+        await released;
+      }
       return text;
     },
   });
   put(path, 'slow');
   file.look();
-  await new Promise((resolve) => setTimeout(resolve, 60));
+  await begun;
   put(path, 'new');
-  await file.look();
+  const second = file.look();
+  // A second look that did not wait would make its content live now.
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  release();
+  await second;
   assert.deepEqual(live, ['slow', 'new']);
 });
 

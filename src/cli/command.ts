@@ -107,8 +107,8 @@ export interface Answer {
   /** Warnings, one line each, for standard error. */
   readonly complaints?: readonly string[];
   /**
-   * What to do when the answer could not be printed. Only an answer that cannot be repeated, such as a token, has this
-   * advice. For such an answer, a closed pipe is a failure, too.
+   * The advice for an answer that could not be printed. Only an answer that cannot be repeated, such as a token, has
+   * this advice. For such an answer, a closed pipe is a failure, too.
    */
   readonly ifUnprinted?: string;
 }

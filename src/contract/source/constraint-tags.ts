@@ -11,7 +11,7 @@ export type Family = 'string' | 'number' | 'array';
 interface TagRow {
   readonly for: Family;
   /**
-   * What is written behind the tag:
+   * The form of the text behind the tag:
    * - `count`: a whole number, at least 0
    * - `number`: any finite number
    * - `text`: a text, which is used as written

@@ -14,6 +14,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { type ConnectionOptions, createServer as createTlsServer, connect as tlsConnect } from 'node:tls';
 import * as internals from '../../src/base/node-internals.ts';
 import { createFolder } from '../support/folder.ts';
+import { moduleUrl } from '../support/own-modules.ts';
 import { makePair } from '../support/tls.ts';
 
 const TLS = { ...makePair('localhost'), sessionIdContext: 'test' };
@@ -257,7 +258,7 @@ function writeUntilFull(fd: number): void {
 
 /** Runs a script that prints the code of the error that it throws. Its standard error is not read. */
 function runScript(code: string) {
-  const module = new URL('../../src/base/node-internals.ts', import.meta.url).href;
+  const module = moduleUrl('src/base/node-internals');
   const script = `import { writeSync } from 'node:fs'; import { stderrUnblocker } from '${module}';
     try { ${code} } catch (error) { console.log(error.code); }`;
   const child = spawn(

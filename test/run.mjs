@@ -1,9 +1,9 @@
-// `node --test` with these arguments, where one process runs several files of a room. To start a process and to load src
-// costs as much as the tests of a usual file do. Each file becomes a suite, which has hooks of its own. All processes
-// run the JavaScript that compile.mjs makes once. Coverage is of the sources themselves, so a run with it compiles nothing.
+// `node --test` with these arguments, where one process runs several files of a room. A start and the load of src cost
+// as much as the tests of a usual file do. Each file becomes a suite, which has hooks of its own. All processes
+// run the JavaScript that compile.mjs makes once. A run with coverage compiles nothing: its report is of the sources.
 //
-// All temporary files of the run are in one folder, which goes with it. `tsx` reads the names of its whole cache in each
-// process that it starts in, and the cache of a machine where tests write controllers all day has 100,000 of them.
+// All temporary files of the run are in one folder, which the run removes. `tsx` reads the names of its whole cache in
+// each process that it starts in. The cache of a machine where tests write controllers all day has 100,000 names.
 //
 // On Node 20 a process with a loader once stood still before the first module of its test file was loaded, until its
 // time was over; nodejs/node#50948 tells of the like, and what it was is not known. A process that stood still so, with

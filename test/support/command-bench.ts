@@ -66,7 +66,7 @@ export function runProcess(
     execFile(
       process.execPath,
       [...LOADER, CLI, ...argv],
-      { cwd: options.cwd, env, timeout: 30_000 },
+      { cwd: options.cwd, env, timeout: 120_000 },
       (error, out, err) => {
         resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err });
       },

@@ -26,7 +26,7 @@ import { createRouter, firstMatch, type RouteMatch } from './router.ts';
 import { type Route, routesWith } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
 import { type Destinations, prepareSteps } from './steps.ts';
-import { pathEnd, readQuery } from './target.ts';
+import { readQuery } from './target.ts';
 import { createCallExchange, type ToolServer } from './tool-calls.ts';
 
 export interface AppParts extends Destinations {
@@ -202,9 +202,9 @@ export function createApp({
 
   function readTarget(exchange: Exchange): void {
     const target = exchange.request.url as string;
-    const queryMark = pathEnd(target);
-    if (queryMark < target.length) exchange.queryText = readQuery(target, queryMark + 1);
-    exchange.resolvedPath = router.resolve(queryMark < target.length ? target.slice(0, queryMark) : target);
+    const queryMark = target.indexOf('?');
+    if (queryMark >= 0) exchange.queryText = readQuery(target, queryMark + 1);
+    exchange.resolvedPath = router.resolve(queryMark < 0 ? target : target.slice(0, queryMark));
   }
 
   function findMatch({ resolvedPath, verb }: Exchange): RouteMatch {

@@ -13,7 +13,7 @@ export type RouteTarget =
 
 export interface Route {
   readonly methods: readonly string[] | 'any';
-  /** `{params}` at the end stands for one or more segments. (router.ts also accepts `{page}`, which no row uses.) */
+  /** `{params}` at the end stands for one or more segments. */
   readonly path: string;
   readonly target: RouteTarget;
 }

@@ -1,6 +1,7 @@
 // One request and its answer: the state that the steps of the request share, and from which its log line is made. A key
 // is the credential of a registered application. Each application has a row in the credentials table.
 import type { ServerResponse } from 'node:http';
+import { formatTraceparent, parseTraceparent } from '../base/traceparent.ts';
 import type { RequestParts } from '../contract/check/request-check.ts';
 import type { ServiceUser } from '../controller/service.ts';
 import type { Trace } from '../controller/trace.ts';
@@ -10,7 +11,6 @@ import type { Pieces } from './body/pieces.ts';
 import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
 import type { Choice } from './operation-choice.ts';
-import { receivedTrace } from './received-trace.ts';
 import type { ExchangeEvent } from './request-event.ts';
 import type { ResolvedPath } from './router.ts';
 
@@ -54,7 +54,7 @@ export interface CapturedAnswer {
 }
 
 const NO_STEPS: readonly Step[] = [];
-const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
+export const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
 
 export class Exchange {
   readonly request: Request;
@@ -220,4 +220,18 @@ export class Exchange {
     if (this.response.destroyed) leave();
     else this.response.once('close', leave);
   }
+}
+
+/**
+ * Returns the trace that the client sent, without a span of this service. Log lines and `params.trace` have this trace
+ * even without a tracing tool.
+ *
+ * @returns undefined when the header `traceparent` is malformed
+ */
+function receivedTrace(header: string): Trace | undefined {
+  const context = parseTraceparent(header);
+  if (context === undefined) return undefined;
+  const { traceId, spanId } = context;
+  const trace: Trace = { traceId, spanId, traceparent: formatTraceparent(context), span: (_name, work) => work(trace) };
+  return trace;
 }

@@ -32,17 +32,8 @@ export function createCallSteps(options: CallOptions) {
     const problems = check(input, dataSourceOf(input), exchange.verb);
     if (!isThenable(problems)) return useInput(exchange, input, problems);
     // The schema of a validation library can be asynchronous. The operation's time limit covers its work, too.
-    startTimeLimit(exchange);
-    return problems.then(
-      (lateProblems) => {
-        if (!exchange.isAnswered) return useInput(exchange, input, lateProblems);
-        return logLateEnd(exchange, lateProblems && invalidData(lateProblems));
-      },
-      (error) => {
-        if (!exchange.isAnswered) throw error;
-        return logLateEnd(exchange, error);
-      },
-    );
+    const checked = Promise.resolve(problems).then((foundLater) => useInput(exchange, input, foundLater));
+    return withinTimeLimit(exchange, checked);
   }
 
   function callOperation(answer: Responder['result']): Step {
@@ -108,16 +99,28 @@ export function createCallSteps(options: CallOptions) {
   function withTimeLimit(step: Step): Step {
     return function timedStep(exchange): Outcome {
       const outcome = step(exchange);
-      if (!(outcome instanceof Promise)) return outcome;
-      startTimeLimit(exchange);
-      return outcome.then(
-        () => (exchange.isAnswered ? logLateEnd(exchange) : pauseTimeLimit(exchange)) as undefined,
-        (error) => {
-          if (!exchange.isAnswered) throw error;
-          return logLateEnd(exchange, error);
-        },
-      );
+      return outcome instanceof Promise ? withinTimeLimit(exchange, outcome, pauseTimeLimit) : outcome;
     };
+  }
+
+  /**
+   * Starts the time limit, which answers the request when `work` takes too long. The end of `work` is then only logged.
+   *
+   * @param succeed called when `work` succeeds in time
+   */
+  function withinTimeLimit(
+    exchange: Exchange,
+    work: Promise<undefined>,
+    succeed?: (exchange: Exchange) => void,
+  ): Promise<undefined> {
+    startTimeLimit(exchange);
+    return work.then(
+      () => (exchange.isAnswered ? logLateEnd(exchange) : void succeed?.(exchange)),
+      (error) => {
+        if (!exchange.isAnswered) throw error;
+        return logLateEnd(exchange, error);
+      },
+    );
   }
 
   /** Logs the end of an operation (or of a step before it) that ended after its request had been answered. */

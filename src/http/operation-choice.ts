@@ -4,16 +4,15 @@ import { refusal } from '../base/errors.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import { fitRoute, type GroupRoute, verbsOf } from '../groups/group-routes.ts';
 import type { Group, Operation } from '../groups/operations.ts';
+import { NO_PATH } from './exchange.ts';
 
 export interface Choice {
   readonly operation: Operation;
   /** The decoded path segments to which the route of the operation gives names. */
   readonly path: Readonly<Record<string, string>>;
   /** True when a segment of the URL names the operation. False when a route or the verb has chosen the operation. */
-  readonly byName: boolean;
+  readonly isByName: boolean;
 }
-
-const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
 
 /**
  * @param slugs the segments below the group, the first of which may name an operation
@@ -32,16 +31,16 @@ export function chooseOperation(
   const routes = secondName === undefined ? group.strictRoutes : handlerRoutes;
   if (routes !== undefined) return chooseStrictly(verb, group, routes, slugs, secondName);
   const named = operationNamed(group, slugs[0]) ?? operationNamed(group, secondName);
-  if (named !== undefined) return { operation: named, path: NO_PATH, byName: true };
+  if (named !== undefined) return { operation: named, path: NO_PATH, isByName: true };
   const name = VERB_OPERATIONS.get(verb);
-  if (name === undefined) throw notAllowed(allowedVerbs(group));
+  if (name === undefined) throw notAllowed((_, operation) => group.operations.has(operation));
   const operation = group.operations.get(name);
   if (operation === undefined) {
     throw refusal('OPERATION_NOT_FOUND', undefined, {
       cause: new Error(`group ${group.name} has no operation ${name}, which ${verb} asks for`),
     });
   }
-  return { operation, path: NO_PATH, byName: false };
+  return { operation, path: NO_PATH, isByName: false };
 }
 
 /**
@@ -56,15 +55,14 @@ function chooseStrictly(
   secondName: string | undefined,
 ): Choice {
   const named = postedOperation(group, routes, slugs[0]) ?? postedOperation(group, routes, secondName);
-  if (named !== undefined && verb === 'POST') return { operation: named, path: NO_PATH, byName: true };
+  if (named !== undefined && verb === 'POST') return { operation: named, path: NO_PATH, isByName: true };
   const fit = fitRoute(routes, verb, slugs);
   if (fit !== undefined)
-    return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, byName: false };
+    return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, isByName: false };
   const verbs = verbsOf(routes, slugs);
   if (named !== undefined) verbs.add('POST');
   if (verbs.size === 0 && slugs.length > 0) throw refusal('ROUTE_NOT_FOUND');
-  // OPTIONS is always served: without `Authorization` it is a preflight.
-  throw notAllowed([...VERB_OPERATIONS.keys()].filter((method) => method === 'OPTIONS' || verbs.has(method)));
+  throw notAllowed((method) => verbs.has(method));
 }
 
 function operationNamed(group: Group, name: string | undefined): Operation | undefined {
@@ -80,16 +78,9 @@ function postedOperation(group: Group, routes: readonly GroupRoute[], name: stri
   return routes.some((route) => route.name === operation?.name) ? undefined : operation;
 }
 
-function notAllowed(verbs: readonly string[]): Error {
-  return refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: verbs.join(', ') } });
-}
-
-/**
- * Returns the verbs for which the group has an operation. OPTIONS is always one of them: without `Authorization` it is
- * a preflight.
- */
-function allowedVerbs(group: Group): string[] {
-  return Array.from(VERB_OPERATIONS)
-    .filter(([verb, name]) => verb === 'OPTIONS' || group.operations.has(name))
-    .map(([verb]) => verb);
+/** @param isAllowed says whether the URL takes a verb, for which the verb table (`VERB_OPERATIONS`) has `operation` */
+function notAllowed(isAllowed: (verb: string, operation: string) => boolean): Error {
+  // OPTIONS is always allowed: without `Authorization`, an OPTIONS request is a preflight.
+  const allowed = [...VERB_OPERATIONS].filter(([verb, name]) => verb === 'OPTIONS' || isAllowed(verb, name));
+  return refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: allowed.map(([verb]) => verb).join(', ') } });
 }

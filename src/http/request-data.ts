@@ -46,5 +46,5 @@ function keepInput(exchange: Exchange, data: unknown, query: Query, bytes: Buffe
 
 /** An operation that is called by its name may have its arguments in the query, whatever the verb (decisions 11.2). */
 function dataWithoutBody({ verb, choice }: Exchange, query: Query): unknown {
-  return !choice.byName && (verb === 'POST' || verb === 'PUT' || verb === 'PATCH') ? {} : query;
+  return !choice.isByName && (verb === 'POST' || verb === 'PUT' || verb === 'PATCH') ? {} : query;
 }

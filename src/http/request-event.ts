@@ -141,17 +141,8 @@ export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
 export function followBackground({ event: request }: Exchange, work: PromiseLike<unknown>): void {
   if (request === undefined || !hasFollower(backgroundChannel)) return;
   const event: BackgroundEvent = { request };
-  const finish = (): void => {
-    backgroundChannel.asyncStart.publish(event);
-    backgroundChannel.asyncEnd.publish(event);
-  };
-  backgroundChannel.start.publish(event);
-  backgroundChannel.end.publish(event);
-  Promise.resolve(work).then(finish, (error: unknown) => {
-    event.error = error;
-    backgroundChannel.error.publish(event);
-    finish();
-  });
+  // background.ts logs a rejection.
+  backgroundChannel.tracePromise(() => Promise.resolve(work), event).catch(() => {});
 }
 
 /** The last path template of each operation. Nearly all requests of an operation have the same template. */
@@ -174,8 +165,8 @@ function routeOf(exchange: Exchange, basePath: string): string | undefined {
 }
 
 /** @param depth the number of segments below the group */
-function templateBelow({ operation: { name }, byName }: Choice, depth: number): string {
-  if (byName) return `/${name}${depth > 1 ? '/{params}' : ''}`;
+function templateBelow({ operation: { name }, isByName }: Choice, depth: number): string {
+  if (isByName) return `/${name}${depth > 1 ? '/{params}' : ''}`;
   const route = splitRouteName(name);
   if (route === undefined) return depth > 0 ? '/{params}' : '';
   return route.pattern === undefined ? '' : `/${route.pattern}`;

@@ -110,7 +110,7 @@ function useOperation(name: string, controller: object, method: OperationMethod)
   const choice: Choice = {
     operation: { name, controller, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined },
     path: {},
-    byName: false,
+    isByName: false,
   };
   return (exchange): undefined => {
     exchange.choice = choice;

@@ -4,14 +4,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { JSON_TYPE } from '../base/envelope.ts';
 import { type HttpError, refusal } from '../base/errors.ts';
-import { groupNameOf } from '../base/page-name.ts';
 import type { Access } from '../controller/operations.ts';
 import { Reply } from '../controller/reply.ts';
 import { rulesOf } from '../service/access.ts';
 import type { CorsPolicy } from '../service/cors.ts';
+import type { FormatError } from './answer/error-body.ts';
 import type { Responder } from './answer/response.ts';
 import { bodyKindOf } from './body/media-type.ts';
-import { checkAccess, checkGroup, checkOperationVerb, checkVerb } from './credential-rights.ts';
+import { type Call, checkAccess, checkCall } from './credential-rights.ts';
 import { type CapturedAnswer, Exchange, type RequestInput, type Step, type ToolCall } from './exchange.ts';
 import { Request } from './head.ts';
 
@@ -38,11 +38,7 @@ export interface Conversation {
   call(call: ToolCall): Promise<CapturedAnswer>;
 }
 
-export interface ListedTool {
-  readonly group: string;
-  readonly groupInUrl: string;
-  readonly operation: string;
-  readonly verb: string;
+export interface ListedTool extends Call {
   readonly access: Access;
 }
 
@@ -71,12 +67,7 @@ const MESSAGE_HEADERS =
 export function createMessageSteps({ tools, toolAccess, respond, callTool }: MessageParts) {
   function beginMessage(exchange: Exchange): undefined {
     if (tools === undefined) throw refusal('GROUP_NOT_FOUND');
-    exchange.formatRefusal = (error, requestId) => ({
-      status: error.status,
-      text: tools.refuseMessage(error, requestId),
-      contentType: JSON_TYPE,
-      headers: [],
-    });
+    exchange.formatRefusal = refusalFormat(JSON_TYPE, tools.refuseMessage);
     if (exchange.verb !== 'POST') throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'POST' } });
     if (bodyKindOf(exchange.head.contentType) !== 'json')
       throw refusal('UNSUPPORTED_MEDIA_TYPE', 'Cannot read the message: send it as application/json');
@@ -125,12 +116,7 @@ export function createCheckMessageOrigin(cors: CorsPolicy | undefined): Step {
 
 function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boolean {
   try {
-    if (caller !== undefined) {
-      checkVerb(caller, tool.verb);
-      checkOperationVerb(caller, tool.operation);
-      if (caller.handler === undefined) checkGroup(caller, tool.groupInUrl);
-      else if (groupNameOf(caller.handler) !== tool.group) return false;
-    }
+    if (caller !== undefined) checkCall(caller, tool);
     for (const rule of rulesOf(tool.access)) {
       if (typeof rule === 'function') continue;
       if (rule !== 'user' && rule !== 'caller') checkAccess(application, rule);
@@ -154,13 +140,16 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
   exchange.credentialId = outer.credentialId;
   exchange.key = outer.key;
   exchange.foreignAuthorization = outer.foreignAuthorization;
-  exchange.formatRefusal = (error, requestId) => ({
-    status: error.status,
-    text: tools.describeRefusal(error, requestId, isDataInBody(call) ? 'body' : 'query'),
-    contentType: 'text/plain; charset=UTF-8',
-    headers: [],
-  });
+  const dataPart = isDataInBody(call) ? 'body' : 'query';
+  exchange.formatRefusal = refusalFormat('text/plain; charset=UTF-8', (error, requestId) =>
+    tools.describeRefusal(error, requestId, dataPart),
+  );
   return exchange;
+}
+
+/** Creates a format of refusals. @param textOf returns the body of the answer */
+function refusalFormat(contentType: string, textOf: (error: HttpError, requestId: string) => string): FormatError {
+  return (error, requestId) => ({ status: error.status, text: textOf(error, requestId), contentType, headers: [] });
 }
 
 /** Creates a request with the headers of the message and the body of the call. The body has already arrived. */

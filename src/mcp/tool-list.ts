@@ -3,21 +3,15 @@
 import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, type Segment } from '../base/route-name.ts';
 import type { OperationContract } from '../contract/contract.ts';
-import type { Access } from '../controller/operations.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import { toolsOf } from '../groups/tools.ts';
+import type { ListedTool } from '../http/tool-calls.ts';
 import { inputSchema, outputSchema } from './schemas.ts';
 
-export interface Tool {
+export interface Tool extends ListedTool {
   readonly name: string;
-  readonly group: string;
-  /** The name of the group as the URL spells it, such as `order` for `Order`. */
-  readonly groupInUrl: string;
-  readonly operation: string;
-  readonly verb: string;
   /** The segments of the path after the group. */
   readonly segments: readonly Segment[];
-  readonly access: Access;
   /** The definition, as `tools/list` sends it. */
   readonly definition: ToolDefinition;
 }

@@ -12,7 +12,8 @@ import { allowedErrorHeaders } from '../headers.ts';
 export interface ErrorBody {
   readonly status: number;
   readonly text: string;
-  readonly contentType: string;
+  /** The media type of the text; undefined when the text is the usual error envelope. */
+  readonly contentType: string | undefined;
   /** Alternating names and values. */
   readonly headers: readonly string[];
 }
@@ -88,7 +89,7 @@ function headersOf(
   error: HttpError,
   subject: Subject,
   log: Log,
-): Pick<ErrorBody, 'contentType' | 'headers'> {
+): { readonly contentType: string; readonly headers: readonly string[] } {
   const entries = Object.entries(replyHeaders);
   const typeEntry = entries.find(([name]) => name.toLowerCase() === 'content-type');
   const errorHeaderNames = new Set(Object.keys(error.headers ?? {}).map((name) => name.toLowerCase()));

@@ -109,12 +109,7 @@ export function isJson(value: object): boolean {
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return !(value instanceof Uint8Array);
   if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return false;
   // An instance of a class is sent as JSON when it has fields of its own.
-  return (
-    !isWebObject(value, 'Response') &&
-    !isWebObject(value, 'Blob') &&
-    !isWebObject(value, 'File') &&
-    Object.keys(value).length > 0
-  );
+  return !isWebObject(value, 'Response') && !isBlob(value) && Object.keys(value).length > 0;
 }
 
 /** Recognises a web object by its tag. `instanceof Response` would load all of `fetch` in every service. */
@@ -124,6 +119,10 @@ export function isWebObject(value: unknown, tag: 'Response' | 'Blob' | 'File' | 
     value !== null &&
     (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag
   );
+}
+
+export function isBlob(value: object): value is Blob {
+  return isWebObject(value, 'Blob') || isWebObject(value, 'File');
 }
 
 export function isStream(value: object): value is ByteSource {

@@ -11,14 +11,9 @@ import { failEvent } from '../request-event.ts';
 import type { HeaderSet } from './answer-headers.ts';
 import { createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 
-export interface RefusalContent extends Omit<ErrorBody, 'contentType'> {
-  /** The media type of the text; undefined when the text is the usual error envelope. */
-  readonly contentType: string | undefined;
-}
-
 export interface Refusals {
   /** @param thrown the value that was thrown; `error` is that value or describes it */
-  answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent;
+  answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody;
   /** Returns a whole answer to bytes that are not a valid request. @param own more headers: names and values in turn */
   rawAnswer(error: HttpError, requestId: string, set: HeaderSet, own?: readonly string[]): string;
   useFormat(format: ServiceOptions['formatError']): void;
@@ -29,7 +24,7 @@ const NO_HEADERS: readonly string[] = [];
 export function createRefusals({ log, development }: { log: Log; development: boolean }): Refusals {
   let format: FormatError | undefined;
 
-  function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent {
+  function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody {
     const { requestId } = exchange;
     // The status is read first, because formatError gets the error itself as the cause and may change it.
     const { status } = error;

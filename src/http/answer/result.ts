@@ -6,7 +6,7 @@ import { type EventStream, isEventStream } from '../../controller/event-stream.t
 import { isReply, type ReplyHeaders } from '../../controller/reply.ts';
 import type { ByteSource } from './byte-stream.ts';
 import type { Validators } from './conditional.ts';
-import { adviseInstead, encodeResult, isJson, isStream, isWebObject, nameKind, unencodable } from './json.ts';
+import { adviseInstead, encodeResult, isBlob, isJson, isStream, isWebObject, nameKind, unencodable } from './json.ts';
 
 export type AnswerBody =
   | { readonly kind: 'none' }
@@ -114,7 +114,7 @@ function encodeHeader(name: string, value: unknown): string {
 function convertBody(value: unknown): { readonly body: AnswerBody; readonly type: string | undefined } {
   if (typeof value === 'object' && value !== null && !isJson(value)) {
     if (value instanceof Uint8Array) return { body: { kind: 'bytes', bytes: refuseTransferred(value) }, type: OCTETS };
-    if (isWebObject(value, 'Blob') || isWebObject(value, 'File')) return convertBlob(value as Blob);
+    if (isBlob(value)) return convertBlob(value);
     if (isStream(value)) return { body: { kind: 'stream', source: value, length: undefined }, type: OCTETS };
     if (isEventStream(value)) return { body: { kind: 'events', events: value }, type: 'text/event-stream' };
     throw unencodable(nameKind(value), adviseInstead(value));

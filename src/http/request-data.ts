@@ -16,7 +16,7 @@ export interface DataOptions {
 }
 
 export function createReadData({ bodyLimit, intake, resume, fail }: DataOptions): Step {
-  const sink: DataSink<Query> = {
+  const sink: DataSink = {
     done(exchange, data, query, bytes) {
       keepInput(exchange, data === undefined ? dataWithoutBody(exchange, query) : data, query, bytes);
       resume(exchange);

@@ -4,7 +4,6 @@
 import { JSON_TYPE } from '../../base/envelope.ts';
 import type { CorsPolicy } from '../../service/cors.ts';
 import type { ServiceDefinition } from '../../service/definition.ts';
-import { ALLOW_METHODS, NO_STORE, ON_EVERY_ANSWER } from '../headers.ts';
 
 export interface HeaderSet {
   /**
@@ -34,8 +33,17 @@ export type HeaderSets = (origin: string | undefined) => HeaderSet;
 
 type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
 
-const EXPOSED = 'Access-Control-Expose-Headers';
+export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
+/** With `nosniff`, a browser trusts the content type and does not guess another from the bytes. */
 const NOSNIFF = ['X-Content-Type-Options', 'nosniff'];
+/** Without `cors` in the service file, every answer has these lines. */
+const OPEN_TO_ALL = [
+  ...['Access-Control-Allow-Origin', '*', 'Access-Control-Allow-Methods', ALLOW_METHODS],
+  // `Authorization` is listed, because `*` does not cover it (Fetch standard, `Access-Control-Allow-Headers`).
+  ...['Access-Control-Allow-Headers', '*, Authorization', ...NOSNIFF],
+];
+export const NO_STORE = ['Cache-Control', 'no-store'];
+const EXPOSE = 'Access-Control-Expose-Headers';
 /** The last header lines of an answer. The sender fills in the two empty values. */
 export const LAST_LINES: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
 /**
@@ -50,10 +58,10 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
   const cors = service?.cors;
   if (cors === undefined) {
     const referenceSet = createSet({
-      fixed: ON_EVERY_ANSWER,
+      fixed: OPEN_TO_ALL,
       exposed: '*',
       headers,
-      preflight: () => [...ON_EVERY_ANSWER, 'Access-Control-Max-Age', '86400'],
+      preflight: () => [...OPEN_TO_ALL, 'Access-Control-Max-Age', '86400'],
     });
     return () => referenceSet;
   }
@@ -111,7 +119,7 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
   const serviceNames = namesOf(headers);
   const exposeLines = (ownNames: readonly string[]): readonly string[] => {
     if (exposed === null || exposed === '') return [];
-    return [EXPOSED, exposed ?? [...ownNames, ...serviceNames, 'X-Request-Id'].join(', ')];
+    return [EXPOSE, exposed ?? [...ownNames, ...serviceNames, 'X-Request-Id'].join(', ')];
   };
   const usual = ['Content-Type', JSON_TYPE, ...fixed, ...exposeLines([]), ...headers];
   return {
@@ -131,7 +139,7 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
     extended(usual, extra) {
       const lines = [...usual, ...extra];
       if (extra.length === 0) return lines;
-      if (exposed === undefined) lines[lines.indexOf(EXPOSED) + 1] += `, ${namesOf(extra).join(', ')}`;
+      if (exposed === undefined) lines[lines.indexOf(EXPOSE) + 1] += `, ${namesOf(extra).join(', ')}`;
       return lines;
     },
     preflight: (requested) => [...preflight(requested), ...headers],

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { type ErrorCode, refusal } from '../../base/errors.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { Request } from '../head.ts';
-import { ALLOW_METHODS } from '../headers.ts';
+import { ALLOW_METHODS } from './answer-headers.ts';
 import type { Responder } from './response.ts';
 
 /** Node's error code → the service's. Any other code of Node means that the bytes are not HTTP. */

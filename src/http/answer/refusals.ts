@@ -6,10 +6,9 @@ import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { servingPage } from '../../base/page-name.ts';
 import type { ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
-import { allowedErrorHeaders, NO_STORE } from '../headers.ts';
 import { failEvent } from '../request-event.ts';
-import type { HeaderSet } from './answer-headers.ts';
-import { createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
+import { type HeaderSet, NO_STORE } from './answer-headers.ts';
+import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 
 export interface Refusals {
   /** @param thrown the value that was thrown; `error` is that value or describes it */

@@ -130,7 +130,9 @@ export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Ro
   );
 }
 
-/** Returns the part of a path before the name of the group, such as `/api/`, for each route that leads to the groups. */
+/**
+ * Returns the part of a path before the name of the group, such as `/api/`, for each route that leads to the groups.
+ */
 function prefixesOf(routes: readonly Route[]): string[] {
   return routes
     .filter(({ path, target }) => target === 'gateway.index' && path.endsWith('{params}'))

@@ -72,11 +72,7 @@ export function checkStillAllowed(row: CallerRow, exchange: Call & Pick<Exchange
   for (const scope of exchange.application?.scopes ?? []) checkAccess(row.application, { scope });
 }
 
-/**
- * Creates the refusal of a key.
- *
- * @param reason written to the log, and not sent
- */
+/** @param reason written to the log, and not sent */
 export function invalidCredential(reason: string): Error {
   return refusal('INVALID_CREDENTIAL', undefined, {
     headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },

@@ -5,10 +5,7 @@ import { IncomingMessage } from '../base/builtins.ts';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import { overrideHeaders, stopParsingAfter } from '../base/node-internals.ts';
 
-/**
- * Maximum header lines of a request. Node's own limit is off (server.ts), because Node drops further lines in silence,
- * even an `Authorization`.
- */
+/** Maximum header lines. Node's own limit is off (server.ts): Node drops lines in silence, even an `Authorization`. */
 const MAX_HEADER_LINES = 1000;
 
 /** The header values that the service reads, as sent. Node has trimmed the spaces and tabs around them. */
@@ -102,15 +99,12 @@ export class Request extends IncomingMessage {
   head: RequestHead | undefined;
   isHeadRead: boolean;
   /**
-   * An error that was found before the request was served: an unknown `Expect`, or a fault in the body of a request that
-   * was waiting for the answers before its own.
+   * An error that was found before the request was served: an unknown `Expect`, or a fault in the body of a request
+   * that was waiting for the answers before its own.
    */
   earlyError: ErrorCode | undefined;
 
-  /**
-   * The constructor is explicit for speed. An implicit one would pass its arguments by a spread, and V8 does not inline
-   * such a call.
-   */
+  /** Without an explicit constructor, the arguments would be passed by a spread, and V8 does not inline such a call. */
   constructor(socket: Socket) {
     super(socket);
     this.head = undefined;

@@ -1,5 +1,6 @@
 // Chooses the operation of a group for a request. In a group without routes, docs/REFERENCE.md (4.1) applies: a segment
-// of the URL names the operation, or the verb does. In a group with a route, the choice is strict (chooseStrictly).
+// of the URL names the operation (`/api/order/paid`), or else the verb does (POST is `created`). In a group with a
+// route such as `GET {id}`, the choice is strict (chooseStrictly).
 import { refusal } from '../base/errors.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import { fitRoute, type GroupRoute, verbsOf } from '../groups/group-routes.ts';
@@ -8,7 +9,7 @@ import { NO_PATH } from './exchange.ts';
 
 export interface Choice {
   readonly operation: Operation;
-  /** The decoded path segments to which the route of the operation gives names. */
+  /** The values of `{id}` and other named segments in the route of the operation, decoded. */
   readonly path: Readonly<Record<string, string>>;
   /** True when a segment of the URL names the operation. False when a route or the verb has chosen the operation. */
   readonly isByName: boolean;
@@ -16,8 +17,8 @@ export interface Choice {
 
 /**
  * @param slugs the segments below the group, the first of which may name an operation
- * @param secondName the group in the URL, when a handler (a group that serves all requests of a key) serves instead. It
- *   names the operation if the first segment does not
+ * @param secondName a name for the operation if `slugs` has none: the group in the URL, when a handler (a group that
+ *   serves all requests of a key) serves the request instead of that group
  * @throws HttpError METHOD_NOT_ALLOWED, OPERATION_NOT_FOUND, ROUTE_NOT_FOUND
  */
 export function chooseOperation(
@@ -44,8 +45,8 @@ export function chooseOperation(
 }
 
 /**
- * Chooses strictly. A named operation accepts only POST, so that no GET changes anything. A verb operation accepts only
- * its own verb.
+ * Chooses strictly. An operation that the URL names accepts only POST, so that no GET changes anything. An operation
+ * of the verb table accepts only its own verb.
  */
 function chooseStrictly(
   verb: string,

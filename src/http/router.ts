@@ -12,10 +12,7 @@ export interface ResolvedPath {
 
 export interface RouteMatch {
   readonly route: Route;
-  /**
-   * The group that the path names: `order` for `/api/order/7`, and '' for `/api`. In a row without `{params}`, the rest
-   * of the path after `/api`.
-   */
+  /** The group that the path names: `order` for `/api/order/7`. Without `{params}`, the path after `/api`. */
   readonly groupInUrl: string;
   /** The decoded segments after `groupInUrl`. */
   readonly slugs: readonly string[];
@@ -28,10 +25,7 @@ export interface Router {
 
 /** Maximum number of paths in the cache. A flood of made-up paths only makes the usual paths be resolved again. */
 export const MAX_CACHED_PATHS = 1000;
-/**
- * Maximum characters of a path in the cache. In the worst case a character takes 30 bytes of segments, so the whole
- * cache takes 4 MB at most.
- */
+/** Maximum characters of a path in the cache. A character takes up to 30 bytes of segments, so the cache up to 4 MB. */
 export const MAX_CACHED_PATH_LENGTH = 128;
 
 /**

@@ -1,5 +1,5 @@
-// Turns a request target into path segments and query text. No other code decodes the percent signs of a path. The
-// route, the group and the rights are decided by these segments, and never by the text of the URL.
+// Turns a request target (`/api/order/7?all=1`) into path segments and query text. No other code decodes the percent
+// signs of a path. The route, the group and the rights are decided by these segments, and never by the text of the URL.
 import { refusal } from '../base/errors.ts';
 
 export interface TargetPath {

@@ -1,6 +1,7 @@
-// Calls of operations as tools of the Model Context Protocol. A request brings a message, and passes the steps for its
-// origin, its key and its rate. If the message is a tool call, the call becomes an exchange of its own, with the same
-// caller. This exchange passes the later steps of any request. The code in mcp/ reads the messages.
+// Calls of operations as tools of the Model Context Protocol (MCP). A request brings a message, and passes the steps
+// for its origin, its key and its rate. If the message is a tool call, an exchange (a request with its answer) is made
+// for the call, with the same caller. This exchange passes the steps that follow the rate. The code in mcp/ reads the
+// messages.
 import type { IncomingHttpHeaders } from 'node:http';
 import { JSON_TYPE } from '../base/envelope.ts';
 import { type HttpError, refusal } from '../base/errors.ts';
@@ -15,7 +16,7 @@ import { type Call, checkAccess, checkCall } from './credential-rights.ts';
 import { type CapturedAnswer, Exchange, type RequestInput, type Step, type ToolCall } from './exchange.ts';
 import { Request } from './head.ts';
 
-/** Answers the messages. The code in mcp/ implements this interface. */
+/** The interface of the code in mcp/, which answers the messages. */
 export interface ToolServer {
   answer(message: unknown, conversation: Conversation): Promise<MessageAnswer>;
   /** Returns the body of the answer to a message that was refused before it was read. */
@@ -57,13 +58,11 @@ export interface MessageParts {
   readonly callTool: (outer: Exchange, call: ToolCall) => Promise<CapturedAnswer>;
 }
 
-/** Matches headers that concern only the message, so the request of the call does not get them. */
+/** Matches names of headers that concern only the message. The request of the call does not get such headers. */
 const MESSAGE_HEADERS =
   /^(?:content-.*|transfer-encoding|expect|connection|keep-alive|te|trailer|upgrade|if-.*|range|accept|last-event-id|mcp-.*)$/;
 
-/**
- * @returns the three steps that only a message has: before its key is read, after the check of its rate, and at its end
- */
+/** @returns the steps that only a message has: one before its key is read, one after the check of its rate, its last */
 export function createMessageSteps({ tools, toolAccess, respond, callTool }: MessageParts) {
   function beginMessage(exchange: Exchange): undefined {
     if (tools === undefined) throw refusal('GROUP_NOT_FOUND');
@@ -74,8 +73,7 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
   }
 
   function checkApplication({ application }: Exchange): undefined {
-    if (toolAccess !== 'application' || application !== undefined) return;
-    throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+    if (toolAccess === 'application') checkAccess(application, 'application');
   }
 
   /** @param authenticate finds the user of an exchange whose operation has no `access` */
@@ -128,7 +126,7 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
   }
 }
 
-/** Says whether the data of a call is its body, even when the body is missing. Otherwise, the data is the query. */
+/** Says whether the data of a call is its body, which may be missing. If not, the data is the query. */
 const isDataInBody = ({ body, verb }: ToolCall): boolean => body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb);
 
 /** Creates the exchange of a call. @param outer the exchange of the message */

@@ -10,7 +10,7 @@ export interface StreamEvents {
   begin(): boolean;
   /** Called when the whole body has been sent. */
   end(bytes: number): void;
-  /** Called when the stream fails. @param hasBegun whether the head has been sent */
+  /** Called when the source fails. @param hasBegun whether the head has been sent */
   fail(error: unknown, bytes: number, hasBegun: boolean): void;
   /** Called when the client has left before the end of the body. */
   clientLeft(bytes: number): void;
@@ -25,6 +25,7 @@ export interface LiveStream {
 
 export function sendStream(source: ByteSource, response: Writable, events: StreamEvents): LiveStream {
   let bytes = 0;
+  /** The cost of all pieces so far, by which turns.ts limits the stream. */
   let cost = 0;
   let hasBegun = false;
   let isOver = false;
@@ -58,7 +59,7 @@ export function sendStream(source: ByteSource, response: Writable, events: Strea
     const length = typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
     bytes += length;
     cost += countSent(length);
-    // An empty piece is not written: as a chunk it would end the body.
+    // An empty piece is not written, because an empty chunk would end the body.
     if (length > 0 && !response.write(piece)) response.once('drain', readMore);
     else if (maySendMore(cost)) return true;
     else readMore();
@@ -89,7 +90,7 @@ export function sendStream(source: ByteSource, response: Writable, events: Strea
   }
 }
 
-/** Ends a body, and reports whether its last byte was sent or the client left before. */
+/** Ends a body. Calls `end` of the events when the last byte was sent, or `clientLeft` when the client left before. */
 export function endBody(response: Writable, bytes: number, events: StreamEvents): void {
   const done = () => {
     response.off('finish', done);

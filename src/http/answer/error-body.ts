@@ -48,8 +48,8 @@ export function createErrorFormat(format: NonNullable<ServiceOptions['formatErro
 
 function refusalOf(error: HttpError, requestId: string, exchange: Exchange | undefined, thrown: unknown): Refusal {
   const { status, code, message, details } = error;
-  const refusal = { status, code, message, requestId, ...(details !== undefined && { errors: details }) };
-  if (exchange !== undefined) Object.assign(refusal, requestFactsOf(exchange));
+  const errors = details !== undefined && { errors: details };
+  const refusal = { status, code, message, requestId, ...errors, ...(exchange && requestFactsOf(exchange)) };
   return Object.defineProperty(refusal, 'cause', { value: thrown });
 }
 
@@ -85,10 +85,7 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
   return { status, text, contentType, headers: allowedErrorHeaders({ headers, code: error.code }, subject, log) };
 }
 
-/**
- * Returns the headers of an error as one array, with names and values in turn. A header that an error must not set is
- * dropped and logged.
- */
+/** Returns the names and values of an error's headers in turn. A header that no error may set is dropped and logged. */
 export function allowedErrorHeaders(error: Pick<HttpError, 'headers' | 'code'>, subject: Subject, log: Log): string[] {
   const headers: string[] = [];
   for (const [name, value] of Object.entries(error.headers ?? {})) {

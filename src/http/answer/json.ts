@@ -36,7 +36,7 @@ export function describeLostObject(value: unknown, json: string): string | undef
   try {
     lost = findLostObject(value);
   } catch {
-    // A getter threw when it was read again, or the value is too deep for the recursion. Then no object is refused.
+    // A getter threw when it was read again, or the value is too deep for the recursion. The result is then sent.
   }
   if (lost === undefined) return undefined;
   const place = lost.pointer === '' ? '' : ` at ${lost.pointer}`;
@@ -50,10 +50,7 @@ interface LostObject {
   readonly value: object;
 }
 
-/**
- * Finds the first lost object among the values that JSON.stringify visits. The value has already been encoded, so it
- * has no cycle.
- */
+/** Finds the first lost object that JSON.stringify visits. The value has been encoded before, so it has no cycle. */
 function findLostObject(value: object): LostObject | undefined {
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === 'function') {
@@ -91,9 +88,7 @@ function wrapResult(value: unknown): unknown {
   return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
 }
 
-/**
- * Says whether an object is sent as JSON. False for replies, streams, bytes and objects whose content JSON would lose.
- */
+/** Returns whether an object is sent as JSON. Replies, streams, bytes and objects that JSON would lose are not. */
 export function isJson(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
   // Arrays and plain objects are sent as JSON. A plain object may come from another realm, and parsed queries and forms

@@ -11,7 +11,7 @@ import { type HeaderSet, NO_STORE } from './answer-headers.ts';
 import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 
 export interface Refusals {
-  /** @param thrown the value that was thrown; `error` is that value or describes it */
+  /** @param thrown the value for which `error` was made; often `error` itself */
   answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody;
   /** Returns a whole answer to bytes that are not a valid request. @param own more headers: names and values in turn */
   rawAnswer(error: HttpError, requestId: string, set: HeaderSet, own?: readonly string[]): string;
@@ -86,11 +86,8 @@ export function isAnswerable(thrown: unknown): thrown is HttpError {
   );
 }
 
-/**
- * Recognises a 500 that docs/REFERENCE.md prescribes although the client caused it: the request named something
- * unknown.
- */
+/** Recognises a 500 that docs/REFERENCE.md prescribes, although the request caused it by naming something unknown. */
 function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
-  // With a valid credential, its row in the credentials table has named the missing group, and not the client.
+  // If the request has a valid credential, the row of that credential has named the missing group, and not the request.
   return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
 }

@@ -19,7 +19,7 @@ export interface ReplyParts {
   readonly send: (exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array) => void;
   /** Sends the head of a streamed answer, which ends the connection if `endsConnection`. @throws like `send` */
   readonly sendHead: (exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean) => void;
-  /** Marks as complete an answer that was streamed, or whose client left before its head was sent. */
+  /** Marks an answer as complete: it was streamed, or its client left before the head was sent. */
   readonly complete: (exchange: Exchange, status: number, bytes: number) => void;
   readonly fail: (exchange: Exchange, error: unknown) => void;
   readonly watchStream: WatchStream;
@@ -27,7 +27,7 @@ export interface ReplyParts {
 
 export interface Replies {
   answer(exchange: Exchange, value: unknown): void;
-  /** Ends all event streams, and from now on each new one, because the worker exits. Clients connect to another one. */
+  /** Ends all event streams, and each later one, because this worker exits. Clients reconnect to another worker. */
   drain(): void;
 }
 
@@ -77,7 +77,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     } else if (body.kind === 'stream') {
       exchange.watchClient();
       const stream = sendStream(body.source, exchange.response, streamEvents(exchange, status, headers, false));
-      exchange.cancelBody = stream.cancel;
+      exchange.cancelAnswer = stream.cancel;
       watchStream(exchange, (refusal) => {
         stream.fail(refusal);
         exchange.abort(credentialLost());
@@ -85,7 +85,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     } else sendEventStream(exchange, body, status, headers);
   }
 
-  /** Collects a stream for a tool. The time limit of the operation applies until the end of the stream. */
+  /** Collects a stream as the result of a tool. The time limit of the operation applies until the stream ends. */
   function collect(
     exchange: Exchange,
     body: AnswerBody & { kind: 'stream' | 'events' },
@@ -105,7 +105,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       fail: (error) => fail(exchange, error),
     });
     collector.once('error', stream.fail);
-    exchange.cancelBody = (reason) => {
+    exchange.cancelAnswer = (reason) => {
       stream.cancel(reason);
       fail(exchange, refusal('INTERNAL_ERROR'));
     };
@@ -119,7 +119,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   ): void {
     exchange.watchClient();
     const stream = sendEvents(events, exchange.response, streamEvents(exchange, status, headers, true));
-    exchange.cancelBody = stream.cancel;
+    exchange.cancelAnswer = stream.cancel;
     const end = (reason: Error) => {
       stream.end();
       exchange.abort(reason);
@@ -220,7 +220,7 @@ export function discardResult(value: unknown): void {
     if ('then' in content) Promise.resolve(content).catch(() => {});
     else cancelBody(convertResult(content, 200).body);
   } catch {
-    // The result cannot be converted to an answer, so it holds nothing that this code can close.
+    // The result cannot be converted to an answer, so this code does not know what to close.
   }
 }
 
@@ -235,8 +235,8 @@ function cancelBody(body: AnswerBody): void {
 }
 
 /**
- * Cuts the connection, so that the client does not mistake the broken body for a complete one. HTTP/1.0 has no chunks.
- * There, the end of the connection ends the body, and only a reset shows an error.
+ * Cuts the connection, so that the client does not take the broken body for complete. In HTTP/1.0, which has no chunks,
+ * a body may end with its connection. There, only a reset of the connection shows an error.
  */
 function resetConnection({ request, response }: Exchange): void {
   const { socket } = response;

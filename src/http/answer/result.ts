@@ -1,5 +1,5 @@
-// Turns what an operation returned into an answer: a status, header lines and a body of one of five kinds.
-// response.ts sends plain objects without this file.
+// Turns the value that an operation returned into an answer: a status, header lines and a body of one of five kinds.
+// Plain objects do not come here, because response.ts sends them itself.
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
 import { type EventStream, isEventStream } from '../../controller/event-stream.ts';
@@ -18,9 +18,7 @@ export type AnswerBody =
 
 export interface Answer extends Validators {
   readonly status: number;
-  /**
-   * The media type of the body; undefined when there is no body, or when a web Response has a body without a type.
-   */
+  /** The media type of the body; undefined without a body, and for a web Response whose body has no type. */
   readonly contentType: string | undefined;
   /** Alternating names and values, without the headers that only the server may set. */
   readonly headers: readonly string[];

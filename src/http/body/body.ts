@@ -1,18 +1,14 @@
-// Reads the body of a request up to its limit, inflates it and passes the bytes to decoder.ts or form.ts. A body that
-// the operation reads as a stream is in stream.ts.
-
+// Reads the body of a request up to its limit, inflates the body, and passes its bytes to decoder.ts or form.ts.
+// stream.ts serves operations that read the body as a stream.
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import type { BodyBudget } from './budget.ts';
-import { decodeBody, inflaterFor, malformedEncoding } from './decoder.ts';
+import { codingOf, decodeBody, malformedEncoding } from './decoder.ts';
 import { decodeMultipart, type Query } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
 import { Pieces } from './pieces.ts';
 
-/**
- * Receives the data of each body. All requests share one sink, because new functions for each request would cost 2
- * percent of a POST.
- */
+/** Receives the data of all bodies: new functions for each request would cost 2 percent of a POST. */
 export interface DataSink {
   /**
    * @param data undefined when the body is empty, which counts as no body
@@ -52,7 +48,7 @@ export function readBody(
 ): void {
   const { request, head } = exchange;
   const kind = bodyKindOf(head.contentType, accepts);
-  const inflater = inflaterFor(head.contentEncoding);
+  const coding = codingOf(head.contentEncoding);
   const announcedLength = head.contentLength === undefined ? -1 : Number(head.contentLength);
   if (announcedLength > limit) throw tooLarge(limit, announcedLength);
   budget.begin(exchange);
@@ -86,9 +82,9 @@ export function readBody(
     if (receivedBody === undefined) return sink.done(exchange, undefined, query, undefined);
     if (isFull()) return sink.fail(exchange, overloaded());
     const bytes = receivedBody instanceof Pieces ? receivedBody.join() : receivedBody;
-    if (inflater === undefined) return decode(exchange, kind, bytes, sink, query);
+    if (coding === undefined) return decode(exchange, kind, bytes, sink, query);
     budget.inflate((done) =>
-      inflater(bytes, { maxOutputLength: limit }, (error, inflated) => {
+      coding.inflate(bytes, { maxOutputLength: limit }, (error, inflated) => {
         if (exchange.isAnswered) return done();
         budget.add(exchange, error === null ? inflated.length : 0);
         done();

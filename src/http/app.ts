@@ -97,12 +97,12 @@ export function createApp({
     log,
     accessLog: requestLog && createAccessLog(requestLog),
     bodyLimit,
-    development: settings.development,
+    showsCauses: settings.development,
     isSecure: transport.isSecure,
     observer,
     onSettled: finish,
     onStreaming: leaveFlight,
-    watch: createStreamWatch(credentials),
+    watchStream: createStreamWatch(credentials),
   });
   const budget = createBodyBudget({
     limit: bodyBudget,

@@ -19,7 +19,7 @@ export type Caller =
 export interface CallerTable {
   /** Returns a promise only when the table must be read first. Neither throws nor rejects. */
   identify(authorization: string): Caller | Promise<Caller>;
-  /** Returns an object that is another one after each change of the table. Absent if the table never changes. */
+  /** Returns the present table, which is a new object after each change. Absent if the table never changes. */
   table?(): unknown;
 }
 

@@ -36,10 +36,10 @@ const STARTS_FOLLOWED_WORK = /\bfetch\b|\brequest\b|\bwaitUntil\b|\btrace\b|\bsp
 export function createCurrentExchange(): CurrentExchange {
   const storage = new AsyncLocalStorage<Exchange | undefined>();
   const asynchronousMethods = new WeakMap<Work, boolean>();
-  /** Methods that work synchronously and start nothing that a tracing tool follows, by their source and a call. */
+  /** Methods whose source and whose last call show neither asynchronous work nor work that a tracing tool follows. */
   const plainMethods = new WeakSet<Work>();
 
-  /** Says whether a method can still work after it has returned, by its source or because it has returned a promise. */
+  /** Says whether a method can still work after it has returned: its source suggests so, or it returned a promise. */
   function isAsynchronous(method: Work): boolean {
     let isMarked = asynchronousMethods.get(method);
     if (isMarked === undefined) {

@@ -113,7 +113,7 @@ export class Exchange {
   receivedBody: Buffer | Pieces | undefined;
   /** The bytes of the body that body/budget.ts counts. */
   heldBytes = 0;
-  /** `heldBytes` at the last check for slow uploads (body/budget.ts); -1 before the first one, and after a pause. */
+  /** `heldBytes` at the last check for slow uploads (body/budget.ts); -1 before the first check and after a pause. */
   lastHeldBytes = -1;
   /** True when the whole answer has been passed to Node, or to the code in mcp/. */
   isAnswered = false;
@@ -139,7 +139,7 @@ export class Exchange {
   capture: ((answer: CapturedAnswer) => void) | undefined;
   /** The event that is published on the diagnostics channels; undefined when no tracing tool follows requests. */
   event: ExchangeEvent | undefined;
-  /** True when the answer was not out yet when the synchronous part of the request ended, which `event` reports. */
+  /** True when `event` exists and the synchronous part of the request ended before the answer was out. */
   returnedBeforeAnswer = false;
   /** Makes the body of a refusal of this request, instead of `formatError` of the service file. */
   formatRefusal: FormatError | undefined;

@@ -5,7 +5,7 @@ import { IncomingMessage } from '../base/builtins.ts';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import { overrideHeaders, stopParsingAfter } from '../base/node-internals.ts';
 
-/** Maximum header lines. Node's own limit is off (server.ts): Node drops lines in silence, even an `Authorization`. */
+/** Maximum header lines. Node's own limit (off, see server.ts) would drop lines in silence, even `Authorization`. */
 const MAX_HEADER_LINES = 1000;
 
 /** The header values that the service reads, as sent. Node has trimmed the spaces and tabs around them. */

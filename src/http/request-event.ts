@@ -144,7 +144,7 @@ export function followBackground({ event: request }: Exchange, work: PromiseLike
   backgroundChannel.tracePromise(() => Promise.resolve(work), event).catch(() => {});
 }
 
-/** The last path template of each operation, such as `/api/order/{id}`. Nearly all its requests have the same. */
+/** The last path template of each operation, such as `/api/order/{id}`. Nearly all its requests have the same one. */
 const cachedTemplates = new WeakMap<Operation, { groupInUrl: string; depth: number; template: string }>();
 
 /** Returns the template of the request's path, such as `/api/order/{id}`; undefined when no operation was found. */

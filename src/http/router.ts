@@ -12,7 +12,7 @@ export interface ResolvedPath {
 
 export interface RouteMatch {
   readonly route: Route;
-  /** The group that the path names: `order` for `/api/order/7`. Without `{params}`, the path after `/api`. */
+  /** The group that the path names: `order` for `/api/order/7`. For other rows, such as `/api/docs`, it is `docs`. */
   readonly groupInUrl: string;
   /** The decoded segments after `groupInUrl`. */
   readonly slugs: readonly string[];
@@ -25,7 +25,7 @@ export interface Router {
 
 /** Maximum number of paths in the cache. A flood of made-up paths only makes the usual paths be resolved again. */
 export const MAX_CACHED_PATHS = 1000;
-/** Maximum characters of a path in the cache. A character takes up to 30 bytes of segments, so the cache up to 4 MB. */
+/** Maximum characters of a cached path. A character takes up to 30 bytes of segments, so the cache takes up to 4 MB. */
 export const MAX_CACHED_PATH_LENGTH = 128;
 
 /**

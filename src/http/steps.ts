@@ -83,7 +83,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     // A client gets its key from one of these operations, so no `Authorization` is read.
     const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
     return {
-      // The URL names a group in a folder by two segments of its path.
+      // locateGroup: a URL can name a group in a folder by two segments (`v2/order`).
       'gateway.index': [...callerSteps, locateGroup, ...findSteps, ...operationSteps],
       // A message of the Model Context Protocol passes the steps that concern its caller. The tool call that it brings
       // passes the other steps.

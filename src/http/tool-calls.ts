@@ -62,7 +62,7 @@ export interface MessageParts {
 const MESSAGE_HEADERS =
   /^(?:content-.*|transfer-encoding|expect|connection|keep-alive|te|trailer|upgrade|if-.*|range|accept|last-event-id|mcp-.*)$/;
 
-/** @returns the steps that only a message has: one before its key is read, one after the check of its rate, its last */
+/** @returns the steps that only a message has: before its key is read, after its rate is checked, and at the end */
 export function createMessageSteps({ tools, toolAccess, respond, callTool }: MessageParts) {
   function beginMessage(exchange: Exchange): undefined {
     if (tools === undefined) throw refusal('GROUP_NOT_FOUND');
@@ -76,7 +76,7 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
     if (toolAccess === 'application') checkAccess(application, 'application');
   }
 
-  /** @param authenticate finds the user of an exchange whose operation has no `access` */
+  /** @param authenticate the step that finds the user; it also checks `access`, which the message itself has not */
   function createAnswerMessage(authenticate: Step): Step {
     return (exchange) => {
       const { data } = exchange.input as RequestInput;

@@ -3,7 +3,7 @@
 // two events, and its client reconnects to another worker.
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
-import { endBody, type StreamEvents } from './byte-stream.ts';
+import { endBody, type StreamListener } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
 import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 
@@ -26,7 +26,7 @@ export interface LiveEvents {
 export function sendEvents(
   stream: EventStream,
   response: ServerResponse,
-  events: StreamEvents,
+  listener: StreamListener,
   heartbeat = HEARTBEAT,
 ): LiveEvents {
   let bytes = 0;
@@ -48,7 +48,7 @@ export function sendEvents(
       await Promise.race([next, new Promise(setImmediate)]);
       if (isOver) return;
       hasBegun = true;
-      if (!events.begin()) return cancel();
+      if (!listener.begin()) return cancel();
       timer = setInterval(beat, heartbeat);
       write(`retry: ${retry}\n\n`);
       for (;;) {
@@ -64,7 +64,7 @@ export function sendEvents(
     } catch (error) {
       if (isOver) return;
       stop();
-      events.fail(error, bytes, hasBegun);
+      listener.fail(error, bytes, hasBegun);
     }
   }
 
@@ -100,17 +100,17 @@ export function sendEvents(
     if (isOver) return;
     stop();
     if (!hasBegun) {
-      if (!events.begin()) return;
+      if (!listener.begin()) return;
       write(`retry: ${retry}\n\n`);
     }
-    endBody(response, bytes, events);
+    endBody(response, bytes, listener);
   }
 
   function cancel(): void {
     if (isOver) return;
     stop();
     // When the client has left, the response emits nothing more.
-    if (response.destroyed) events.clientLeft(bytes);
+    if (response.destroyed) listener.clientLeft(bytes);
   }
 
   function stop(): void {

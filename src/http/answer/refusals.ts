@@ -20,7 +20,7 @@ export interface Refusals {
 
 const NO_HEADERS: readonly string[] = [];
 
-export function createRefusals({ log, development }: { log: Log; development: boolean }): Refusals {
+export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: boolean }): Refusals {
   let format: FormatError | undefined;
 
   function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody {
@@ -29,7 +29,7 @@ export function createRefusals({ log, development }: { log: Log; development: bo
     const { status } = error;
     const errorHeaders = error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error, exchange, log);
     const detail =
-      development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
+      showsCauses && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
     const content =
       formatted === undefined

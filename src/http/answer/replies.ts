@@ -6,7 +6,7 @@ import { resetOnClose } from '../../base/node-internals.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
 import type { WatchStream } from '../open-streams.ts';
-import { type StreamEvents, sendStream } from './byte-stream.ts';
+import { type StreamListener, sendStream } from './byte-stream.ts';
 import { Collector } from './collector.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
@@ -76,7 +76,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       send(exchange, status, headers, '');
     } else if (body.kind === 'stream') {
       exchange.watchClient();
-      const stream = sendStream(body.source, exchange.response, streamEvents(exchange, status, headers, false));
+      const stream = sendStream(body.source, exchange.response, streamListener(exchange, status, headers, false));
       exchange.cancelAnswer = stream.cancel;
       watchStream(exchange, (refusal) => {
         stream.fail(refusal);
@@ -118,7 +118,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     headers: readonly string[],
   ): void {
     exchange.watchClient();
-    const stream = sendEvents(events, exchange.response, streamEvents(exchange, status, headers, true));
+    const stream = sendEvents(events, exchange.response, streamListener(exchange, status, headers, true));
     exchange.cancelAnswer = stream.cancel;
     const end = (reason: Error) => {
       stream.end();
@@ -134,12 +134,12 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     if (isDraining) endForDrain();
   }
 
-  function streamEvents(
+  function streamListener(
     exchange: Exchange,
     status: number,
     headers: readonly string[],
     endsConnection: boolean,
-  ): StreamEvents {
+  ): StreamListener {
     return {
       begin() {
         if (exchange.isAnswered) return false;

@@ -30,7 +30,7 @@ export interface ResponderOptions {
   readonly accessLog: AccessLog | undefined;
   readonly bodyLimit: number;
   /** Whether an answer with a 5xx status shows its cause to the client. */
-  readonly development: boolean;
+  readonly showsCauses: boolean;
   readonly isSecure: boolean;
   readonly observer?: RequestObserver | undefined;
   /** Called once for each exchange, when its whole answer has been passed to Node. */
@@ -38,7 +38,7 @@ export interface ResponderOptions {
   /** Called when the head of a streamed answer has been sent, before `onSettled`. */
   readonly onStreaming: (exchange: Exchange) => void;
   /** Called for each streamed answer, which has to end when its credential no longer allows the request. */
-  readonly watch: WatchStream;
+  readonly watchStream: WatchStream;
 }
 
 export interface Responder {
@@ -81,16 +81,16 @@ export function createResponder({
   log,
   accessLog,
   bodyLimit,
-  development,
+  showsCauses,
   isSecure,
   observer,
   onSettled,
   onStreaming,
-  watch,
+  watchStream,
 }: ResponderOptions): Responder {
   let isDraining = false;
   let headerSets = createHeaderSets(undefined);
-  const refusals = createRefusals({ log, development });
+  const refusals = createRefusals({ log, showsCauses });
 
   /**
    * @param usual a shared array of a header set, in which this function replaces the request id and the length. That is
@@ -143,7 +143,7 @@ export function createResponder({
     complete(exchange, status, bytes) {
       if (!exchange.isAnswered) complete(exchange, status, bytes);
     },
-    watchStream: watch,
+    watchStream,
   });
 
   /** Sends a head. @param headers the header lines of the operation; the server's are added here */

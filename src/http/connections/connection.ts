@@ -14,9 +14,9 @@ export class Connection {
   waitingCount = 0;
   /** The response of the last request that had to wait. */
   lastWaitingResponse: ServerResponse | undefined;
-  /** The sweep at which the connection last began, completed an answer, or had unsent bytes. */
+  /** The sweep at which the connection began, last completed an answer, or last had unsent bytes. */
   idleSince: number;
-  /** Grows with each new connection and each complete answer. The lowest number was not in use for the longest time. */
+  /** Grows with each new connection and each complete answer. The connection with the lowest number is idle longest. */
   activityOrder: number;
   /** The bytes received until the last call of `closeIdleConnections` (connections.ts); -1 before the first call. */
   lastReadBytes = -1;

@@ -93,7 +93,7 @@ async function* parseEvents(response: Response, stream: StreamState): AsyncGener
       if (field === 'data') data.push(value);
       else if (field === 'event') event = value;
       else if (field === 'id') id = value;
-      else if (field === 'retry') stream.retry = Number(value) || 0;
+      else if (field === 'retry' && /^\d+$/.test(value)) stream.retry = Number(value);
     }
   }
 }

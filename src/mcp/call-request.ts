@@ -25,9 +25,8 @@ export function createCallRequest(tool: Tool, toolArguments: unknown, basePath: 
   const fields = fieldsOf(toolArguments ?? {}, '', report);
   for (const name of Object.keys(fields)) if (!Object.hasOwn(parts, name)) report(stepOf(name), adviseOn(name, parts));
   for (const [name, part] of Object.entries(parts)) reportUnknown(name, part, ownField(fields, name), report);
-  const path = tool.segments.map((segment) =>
-    pathPartOf(segment, fieldsOf(ownField(fields, 'path'), '/path', report), report),
-  );
+  const pathFields = fieldsOf(ownField(fields, 'path'), '/path', report);
+  const path = tool.segments.map((segment) => pathPartOf(segment, pathFields, report));
   const query = queryOf(fieldsOf(ownField(fields, 'query'), '/query', report), report);
   const target = [basePath, tool.groupInUrl, ...path].join('/') + (query === '' ? '' : `?${query}`);
   if (target.length > MAX_TARGET_LENGTH) report('', `path and query have more than ${MAX_TARGET_LENGTH} characters`);

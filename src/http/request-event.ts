@@ -10,20 +10,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { splitRouteName } from '../base/route-name.ts';
 import type { BackgroundEvent, RequestEvent, Trace } from '../controller/trace.ts';
 import type { Operation } from '../groups/operations.ts';
-import { addressOf, type TrustedProxies } from './address.ts';
+import { addressOf } from './address.ts';
 import type { Exchange } from './exchange.ts';
 import type { Choice } from './operation-choice.ts';
+import type { ParamsParts } from './params.ts';
 import { firstMatch } from './router.ts';
 
 const requestChannel: TracingChannel<object> = tracingChannel('gatefold:request');
 const backgroundChannel: TracingChannel<object> = tracingChannel('gatefold:background');
 const operationChannel = channel('gatefold:operation');
 
-export interface EventParts {
-  readonly proxies: TrustedProxies;
-  /** BASE_PATH, which is empty when the service is at the root. */
-  readonly basePath: string;
-}
+export type EventParts = Pick<ParamsParts, 'proxies' | 'basePath'>;
 
 /** The event of a request. Most properties are getters, so a request pays only for those that a tool reads. */
 export class ExchangeEvent implements RequestEvent {

@@ -11,7 +11,7 @@ import { Collector } from './collector.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
-import { type Answer, type AnswerBody, convertResult } from './result.ts';
+import { type Answer, type AnswerBody, convertResult, NO_BODY } from './result.ts';
 
 export interface ReplyParts {
   readonly log: Log;
@@ -45,7 +45,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
         log.warn('header-dropped', { ...requestFacts(exchange), header, reason: 'it belongs to the server' });
       }
       sendAnswer(exchange, converted);
-      if (converted.body.kind === 'none') discardResult(value);
+      if (converted.body === NO_BODY) discardResult(value);
     } catch (error) {
       discardResult(value);
       if (converted === undefined) return fail(exchange, error);
@@ -67,9 +67,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     const length = contentLength(status, body);
     if (body.kind === 'events') addMissing(headers, EVENT_HEADERS);
     if (length !== undefined) headers.push('Content-Length', String(length));
-    if (body.kind === 'none') send(exchange, status, headers, '');
-    else if (body.kind === 'text') send(exchange, status, headers, body.text);
-    else if (body.kind === 'bytes') send(exchange, status, headers, body.bytes);
+    if (body.kind === 'whole') send(exchange, status, headers, body.content);
     else if (exchange.capture !== undefined) collect(exchange, body, status, headers);
     else if (exchange.verb === 'HEAD') {
       cancelBody(body);
@@ -195,9 +193,7 @@ function withoutContentHeaders(headers: readonly string[]): string[] {
 
 /** @returns undefined for streams of unknown length, and for 204 and 304, which have no such header (RFC 9110, 8.6) */
 function contentLength(status: number, body: AnswerBody): number | undefined {
-  if (body.kind === 'none') return status === 204 || status === 304 ? undefined : 0;
-  if (body.kind === 'text') return Buffer.byteLength(body.text);
-  if (body.kind === 'bytes') return body.bytes.length;
+  if (body.kind === 'whole') return status === 204 || status === 304 ? undefined : Buffer.byteLength(body.content);
   return body.kind === 'stream' ? body.length : undefined;
 }
 

@@ -68,17 +68,11 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
     socket?.destroy();
   }
 
-  function keepOpen(socket: Socket): void {
-    // While only this connection is open, the process can end.
-    socket.unref();
-    idleTimer = setTimeout(close, MAX_IDLE).unref();
-  }
-
   return (body, timeLimit) =>
     new Promise((resolve, reject) => {
       clearTimeout(idleTimer);
       connection ??= open();
-      const socket = connection.ref();
+      const socket = connection;
       const timer = setTimeout(
         () => end(() => reject(new Error('the collector did not answer in time')), false),
         timeLimit,
@@ -89,7 +83,7 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
         clearTimeout(timer);
         pending = undefined;
         // A collector can answer before it has read the whole body. The rest is then not sent.
-        if (staysOpen && socket.writableLength === 0) keepOpen(socket);
+        if (staysOpen && socket.writableLength === 0) idleTimer = setTimeout(close, MAX_IDLE);
         else close();
         settle();
       }

@@ -144,16 +144,39 @@ describe('createConnection', () => {
   });
 
   it('closes a connection on which bytes come that nothing asked for', async (test) => {
+    // So nothing else closes the connection.
+    test.mock.timers.enable({ apis: ['setTimeout'] });
     const ends: Promise<unknown>[] = [];
+    let sendLate = (): unknown => undefined;
     const endpoint = await listen(test, (socket) => {
       ends.push(new Promise((resolve) => socket.on('close', resolve)));
-      socket.once('data', () => socket.write(OK, () => setImmediate(() => socket.write('HTTP/1.1 408 Late\r\n\r\n'))));
+      socket.once('data', () => {
+        sendLate = () => socket.write('HTTP/1.1 408 Late\r\n\r\n');
+        socket.write(OK);
+      });
     });
     const send = sendTo(endpoint);
     assert.equal((await send(Buffer.from('{}'), LONG)).status, 200);
+    sendLate();
     await ends[0];
     assert.equal((await send(Buffer.from('{}'), LONG)).status, 200);
     assert.equal(ends.length, 2);
+  });
+
+  it('waits longer for an answer, which comes in pieces, than it keeps an unused connection', async (test) => {
+    test.mock.timers.enable({ apis: ['setTimeout'] });
+    let count = 0;
+    const endpoint = await listen(test, (socket) =>
+      socket.on('data', async (bytes) => {
+        if (!bytes.toString().endsWith('{}') || count++ === 0) return socket.write(OK);
+        test.mock.timers.tick(LONG - 1);
+        socket.write(OK.slice(0, 20));
+        for (let i = 0; i < 10; i++) await new Promise((turn) => setImmediate(turn));
+        return socket.write(OK.slice(20));
+      }),
+    );
+    const send = sendTo(endpoint);
+    for (let i = 0; i < 2; i++) assert.equal((await send(Buffer.from('{}'), LONG)).text, '{}');
   });
 
   it('closes a connection that is not used', async (test) => {
@@ -244,11 +267,13 @@ describe('createPost', () => {
       return join(folder, name);
     };
     const [collector, client, stranger] = ['localhost', 'service', 'localhost'].map((name) => makePair(name));
-    const clients: (string | undefined)[] = [];
+    const clients: string[] = [];
     const sockets: Socket[] = [];
     const options = { ...collector, ca: client?.cert ?? '', requestCert: true, rejectUnauthorized: true };
     const server = createTlsServer(options, (socket: TLSSocket) => {
-      clients.push(String(socket.getPeerX509Certificate()?.subjectAltName));
+      clients.push(
+        `${(socket as TLSSocket & { servername: unknown }).servername} ${socket.getPeerX509Certificate()?.subjectAltName}`,
+      );
       socket.once('data', () => socket.end(OK));
     });
     server.on('connection', (socket) => sockets.push(socket.on('error', () => {})));
@@ -271,6 +296,6 @@ describe('createPost', () => {
       const outcome = await createPost({ ...settings, ...own, ...changed }, 'test')(Buffer.from('{}'), LONG);
       assert.match(outcome.reason ?? outcome.kind, new RegExp(expected));
     }
-    assert.deepEqual(clients, ['DNS:service']);
+    assert.deepEqual(clients, ['localhost DNS:service']);
   });
 });

@@ -193,8 +193,9 @@ function withoutContentHeaders(headers: readonly string[]): string[] {
 
 /** @returns undefined for streams of unknown length, and for 204 and 304, which have no such header (RFC 9110, 8.6) */
 function contentLength(status: number, body: AnswerBody): number | undefined {
-  if (body.kind === 'whole') return status === 204 || status === 304 ? undefined : Buffer.byteLength(body.content);
-  return body.kind === 'stream' ? body.length : undefined;
+  if (body.kind !== 'whole') return body.kind === 'stream' ? body.length : undefined;
+  if (status === 204 || status === 304) return undefined;
+  return typeof body.content === 'string' ? Buffer.byteLength(body.content) : body.content.length;
 }
 
 /** Adds to `headers` those lines of `defaults` whose names it does not have. */

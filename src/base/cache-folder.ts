@@ -1,14 +1,12 @@
-// Opens the folder in which the processes of this user cache compiled code. A process runs the code in this folder. So
-// the folder is refused when another user can write to it, or can put another folder in its place.
+// Opens a folder in which the processes of this user cache compiled code: `/tmp/gatefold-1000/<name>` for the user
+// 1000. A process runs the code that it finds there. So the folder is refused when another user can write to it, or can
+// put another folder in its place.
 import { lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { errorCode } from './failure.ts';
 
-/**
- * Maximum folders that remain when a new folder is added: those that were used most recently. Each release of a service
- * has a folder of its own.
- */
+/** How many folders are kept, the most recently used ones. Each release of a service has a folder of its own. */
 const MAX_FOLDERS = 20;
 const ACCESS_BY_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
@@ -38,6 +36,7 @@ export function openCacheFolder(name: string, parent: string = tmpdir()): string
     utimesSync(folder, new Date(), new Date());
     return folder;
   } catch (error) {
+    // An error with a code comes from the system: the folder cannot be created, so there is no cache.
     if (errorCode(error) === undefined) throw error;
     return undefined;
   }

@@ -5,6 +5,7 @@ import { fstatSync, type Stats, write, writeSync } from 'node:fs';
 import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
+import { blockThread } from './time.ts';
 
 /**
  * Bytes of the longest write that a pipe does not split (POSIX PIPE_BUF). Longer lines are cut, except on a terminal.
@@ -12,9 +13,7 @@ import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
 const PIPE_BUF = 4096;
 /** Bytes of the longest write to a socket. Linux does not split a write of up to 32 KiB. */
 const SOCKET_BATCH = 16 * 1024;
-/**
- * Bytes of the longest write to a file. Another thread makes each write, which costs 50 µs of CPU time for any length.
- */
+/** Bytes of the longest write to a file. Each write passes through another thread, which costs 50 µs of CPU time. */
 const FILE_BATCH = 64 * 1024;
 /** Maximum bytes that one UTF-16 unit takes in UTF-8. */
 const MAX_BYTES_PER_UNIT = 3;
@@ -32,7 +31,10 @@ const MAX_PATIENCE = 1000;
 export interface LogWriter extends LineSink {
   /** Writes lines of another process unchanged. */
   pass(lines: string): void;
-  /** True when another process shares the descriptor and can make the writes of this process wait. */
+  /**
+   * True when other processes would share the open file of the descriptor, and one of them could make the writes of all
+   * others wait.
+   */
   readonly isShared: boolean;
   /**
    * Writes all waiting lines, and gives up after a second. Called just before the process ends. The lines keep their
@@ -45,18 +47,18 @@ export interface LogWriter extends LineSink {
 
 export function createLogWriter(fd: number): LogWriter {
   const target = openTarget(fd);
-  /** Finished batches that wait to be written. */
+  /** Complete batches that wait to be written. */
   const queue: string[] = [];
-  /** The batch that still takes lines. */
+  /** The batch to which lines are still added. */
   let openBatch = '';
   let openBatchBytes = 0;
   /** The bytes of `openBatch` and of `queue`. */
   let waitingBytes = 0;
-  let dropped = 0;
-  /** The number of dropped lines that the log has already reported. */
-  let reported = 0;
+  let droppedLines = 0;
+  /** How many of the dropped lines the log has already reported. */
+  let reportedLines = 0;
   let buffer = Buffer.alloc(0);
-  /** The batch that is being written. */
+  /** The batch that is being written, as a part of `buffer`. */
   let batch = buffer;
   /** How many bytes of `batch` are written. */
   let writtenBytes = 0;
@@ -67,7 +69,7 @@ export function createLogWriter(fd: number): LogWriter {
   /** @param maxBytes a longer line is cut */
   function addToBatch(lines: string, maxBytes = Number.POSITIVE_INFINITY): void {
     if (waitingBytes > MAX_HELD) {
-      dropped += lines.split('\n').length - 1;
+      droppedLines += lines.split('\n').length - 1;
       return;
     }
     let bytes = Buffer.byteLength(lines);
@@ -91,12 +93,14 @@ export function createLogWriter(fd: number): LogWriter {
 
   function flush(): void {
     closeBatch();
-    pump();
+    writeBatches();
   }
 
   /**
-   * Takes the next batch from the queue, to be written. All batches share one buffer, because creating a buffer is
-   * slow.
+   * Puts the next batch of the queue into `buffer`, so that it can be written. All batches share one buffer, because
+   * creating a buffer is slow.
+   *
+   * @returns whether there was a batch
    */
   function takeBatch(): boolean {
     reportDropped();
@@ -110,7 +114,8 @@ export function createLogWriter(fd: number): LogWriter {
     return true;
   }
 
-  function pump(): void {
+  /** Writes all batches that wait, or begins a write after which `resume` is called. */
+  function writeBatches(): void {
     while (!isWaiting && (writtenBytes < batch.length || takeBatch())) {
       if (target.mayBlock) writeInThread();
       else if (!writeNow()) {
@@ -122,7 +127,7 @@ export function createLogWriter(fd: number): LogWriter {
 
   function resume(): void {
     isWaiting = false;
-    pump();
+    writeBatches();
   }
 
   /** Returns false when the pipe is full. Any other error (the reader is gone, the disk is full) drops this batch. */
@@ -149,7 +154,7 @@ export function createLogWriter(fd: number): LogWriter {
 
   /**
    * Lets the other thread finish its batch in the old buffer, and continues with a new buffer. The thread always
-   * finishes: a file does not block it, and Node waits for its threads at exit.
+   * finishes, because a write to a file does not block for long and Node waits for its threads at exit.
    */
   function leaveBatchToThread(): void {
     buffer = Buffer.alloc(0);
@@ -159,10 +164,11 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   function reportDropped(): void {
-    if (dropped === reported || waitingBytes > MAX_HELD / 2) return;
+    if (droppedLines === reportedLines || waitingBytes > MAX_HELD / 2) return;
     const time = new Date().toISOString();
-    const line = { time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines: dropped - reported };
-    reported = dropped;
+    const lines = droppedLines - reportedLines;
+    const line = { time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines };
+    reportedLines = droppedLines;
     queue.push(`${JSON.stringify(line)}\n`);
     waitingBytes += queue.at(-1)?.length ?? 0;
   }
@@ -174,7 +180,7 @@ export function createLogWriter(fd: number): LogWriter {
     for (let patienceEnd = Date.now() + PATIENCE; writtenBytes < batch.length || takeBatch(); ) {
       if (writeNow()) patienceEnd = Date.now() + PATIENCE;
       else if (Date.now() > Math.min(patienceEnd, deadline)) return;
-      else pause(RETRY);
+      else blockThread(RETRY);
     }
   }
 
@@ -189,7 +195,7 @@ export function createLogWriter(fd: number): LogWriter {
     },
     flush,
     close,
-    droppedLines: () => dropped,
+    droppedLines: () => droppedLines,
     isShared: target.setNonBlocking !== undefined,
   };
 }
@@ -219,19 +225,16 @@ function openTarget(fd: number): Target {
   // the descriptor is opened again with O_NONBLOCK. The flag belongs to the open file description, which all processes
   // that inherited the descriptor share. Opening the file again gives this process a description of its own.
   const ownFd = reopenWithoutWaiting(fd);
-  // Where that is not possible, a function sets O_NONBLOCK before each write, for all processes that share the
-  // descriptor. Two programs clear the flag again:
-  // - libuv clears the flag when it starts a process that inherits the descriptor.
-  // - Node clears the flag at the end of a process, if the flag was clear at the start of that process.
-  // So the log may be opened before or after the workers start, and the flag is as before when the supervisor has
-  // ended. Another process can still clear the flag in the microseconds before a write. So workers do not share the
-  // descriptor (worker-output.ts).
+  // Where that is not possible, O_NONBLOCK is set before each write, for all processes that share the descriptor. Each
+  // write must set the flag again, because libuv clears the flag when it starts a process that inherits the descriptor.
+  // Node restores the flag at the end of the process. Another process can still clear the flag in the microseconds
+  // before a write, so workers do not share the descriptor (worker-output.ts).
   const setNonBlocking = ownFd === undefined && fd === 2 ? stderrUnblocker() : undefined;
   if (ownFd === undefined && setNonBlocking === undefined) return file;
   const nonBlocking = { ...file, fd: ownFd ?? fd, mayBlock: false };
-  // A user can stop the output of a terminal, so writes to a terminal must not block, either. On a system without
-  // /proc, libuv has already reopened the terminal for this process, so `setNonBlocking` is not needed. People read the
-  // lines of a terminal, so no line is cut.
+  // Ctrl-S stops the output of a terminal, so writes to a terminal must not block, either. On a system without /proc,
+  // libuv has already reopened the terminal for this process, so `setNonBlocking` is not needed. No line is cut,
+  // because people read the lines of a terminal.
   if (kind.isCharacterDevice()) return { ...nonBlocking, maxLineBytes: Number.POSITIVE_INFINITY };
   return { ...nonBlocking, setNonBlocking, maxWriteBytes: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF };
 }
@@ -243,8 +246,4 @@ function statOf(fd: number): Stats | undefined {
     // The descriptor is closed.
     return undefined;
   }
-}
-
-function pause(milliseconds: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }

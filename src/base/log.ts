@@ -7,7 +7,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Each method takes the events of its level, each with its own facts: the table is events.ts. */
+/** The method of a level takes only the events that events.ts lists for this level, with the facts listed there. */
 export interface Log {
   readonly debug: LogMethod<LogEvents['debug']>;
   readonly info: LogMethod<LogEvents['info']>;
@@ -20,10 +20,7 @@ type LogMethod<Events> = <Name extends keyof Events, Facts extends Events[Name]>
   facts: Facts & NoOther<Facts, Events[Name]>,
 ) => void;
 
-/**
- * Makes the compiler refuse a fact that is not in the table of events.ts, also when the fact comes from a spread
- * object.
- */
+/** Makes the compiler refuse a fact that events.ts does not list, also when the fact comes from a spread object. */
 type NoOther<Facts, Allowed> = { readonly [Name in Exclude<keyof Facts, KeyOf<Allowed>>]: never };
 
 /** The keys of all members of a union. */
@@ -80,12 +77,12 @@ export function idsOf({ requestId, trace }: IdentifiedRequest): RequestIds {
 export function describeError(thrown: unknown): ErrorFacts {
   const facts: ErrorFacts = { error: messageOf(thrown) };
   if (!isError(thrown)) return facts;
-  facts.error_name = textOf(read(thrown, 'name')).slice(0, 100);
-  const code = read(thrown, 'code');
+  facts.error_name = textOf(readField(thrown, 'name')).slice(0, 100);
+  const code = readField(thrown, 'code');
   if (typeof code === 'string') facts.error_cause_code = code.slice(0, 100);
-  const stack = read(thrown, 'stack');
+  const stack = readField(thrown, 'stack');
   if (typeof stack === 'string') facts.stack = stack.slice(0, 4000);
-  const cause = read(thrown, 'cause');
+  const cause = readField(thrown, 'cause');
   if (cause !== undefined) facts.cause = messageOf(cause);
   return facts;
 }
@@ -94,7 +91,7 @@ function messageOf(thrown: unknown): string {
   if (typeof thrown !== 'object' || thrown === null) return textOf(thrown).slice(0, 1000);
   // Code may also throw objects such as `{ code: 7, message: 'no such user' }`. An AggregateError of Node's network
   // modules has only a code, and no message.
-  const text = [read(thrown, 'message'), isError(thrown) ? read(thrown, 'code') : undefined].find(
+  const text = [readField(thrown, 'message'), isError(thrown) ? readField(thrown, 'code') : undefined].find(
     (candidate) => candidate !== undefined && candidate !== '',
   );
   if (text !== undefined) return textOf(text).slice(0, 1000);
@@ -121,8 +118,8 @@ function isError(value: unknown): value is Error {
   }
 }
 
-/** Reads a field whose getter may throw. A proxy may throw at each access. */
-function read(object: object, name: string): unknown {
+/** Reads a field. Its getter may throw, and a proxy may throw at each access. */
+function readField(object: object, name: string): unknown {
   try {
     return (object as Record<string, unknown>)[name];
   } catch {

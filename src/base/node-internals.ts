@@ -1,7 +1,6 @@
-// Wraps every private or undocumented part of Node that Gatefold uses. Each part has one function here. A new release
-// of Node may change any of these parts, so test/base/node-internals.test.ts calls each function on each supported
-// release. The functions were tried on Node 20.20, 22.23, 24.21 and 26.10, unless a function's comment names other
-// versions. The callers of a function explain why they need the part.
+// Wraps every private or undocumented part of Node that Gatefold uses, each in a function. A new release of Node may
+// change any of these parts, so test/base/node-internals.test.ts calls each function on each supported release. All
+// functions were tried on Node 20.20, 22.23, 24.21 and 26.10. The callers of a function explain why they need it.
 import { executionAsyncResource } from 'node:async_hooks';
 import { constants, openSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -11,10 +10,8 @@ import querystring from 'node:querystring';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 
-/**
- * Loads node:net on first use. An `import` of node:net takes 20 ms, and a command such as `gatefold routes` opens no
- * socket.
- */
+// The functions load node:net by `require` when they are called. An `import` of node:net takes 20 ms, and commands such
+// as `gatefold routes` open no socket.
 const require = createRequire(import.meta.url);
 
 /**

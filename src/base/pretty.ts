@@ -90,9 +90,9 @@ const FORMATTERS: Readonly<Record<string, Formatter>> = {
       ...describeLoadFailure(line, options),
     ];
   },
-  'operation-info': (line, options) => formatMessage(line, options),
-  'operation-warning': (line, options) => formatMessage(line, options),
-  'operation-error': (line, options) => formatMessage(line, options),
+  'operation-info': formatMessage,
+  'operation-warning': formatMessage,
+  'operation-error': formatMessage,
   // Each worker logs this event at its start, with 0 reloads. That line would not help anyone, so it is hidden.
   'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : formatAnyEvent(line, options)),
   stopping: ({ signal }) => [`stopping on ${String(signal)}`],
@@ -129,9 +129,7 @@ function formatMessage({ message, group, operation, request_id, ...line }: Line,
   return [`${head}  ${options.ink.dim(source)}`, ...more];
 }
 
-/**
- * Formats an error with its cause and its stack. A controller may have logged the message and the stack as one text.
- */
+/** Formats an error with its cause and its stack. A controller may also log `error.stack` as the field `error`. */
 function describeThrown({ error, error_name, stack, cause }: LogFields, options: PrettyOptions): string[] {
   const title = error_name === undefined || error_name === 'Error' ? '' : `${textOf(error_name)}: `;
   const text = error === undefined ? '' : title + textOf(error);
@@ -146,7 +144,7 @@ function describeThrown({ error, error_name, stack, cause }: LogFields, options:
   ];
 }
 
-/** Returns the text of a field. A controller may log an object by any name. */
+/** Returns the text of a field. A controller may log an object as any field. */
 function textOf(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
@@ -165,7 +163,7 @@ function textLines(text: string): string[] {
   return text.split('\n').map(plain);
 }
 
-/** Maximum places in packages that are shown for one stack. */
+/** Maximum lines of one stack that are shown and belong to packages. */
 const MAX_PACKAGE_PLACES = 3;
 
 /** Lists the places of a stack: first those in controllers, then some in packages. All others are only counted. */
@@ -203,25 +201,26 @@ function describeLoadFailure({ file, error, at, column }: LogFields, options: Pr
 }
 
 /** Source lines that are shown above the line with the mistake. */
-const ABOVE = 2;
+const LINES_ABOVE = 2;
 /** Source lines that are shown below the line with the mistake. */
-const BELOW = 1;
+const LINES_BELOW = 1;
 /** Maximum columns of a source line that are shown. */
-const MAX_WIDTH = 160;
+const MAX_SOURCE_WIDTH = 160;
 
-/** Shows the source around a mistake, cut to the terminal's width. A caret outside of that width is not drawn. */
+/** Shows the source around a mistake, cut to the terminal's width. A caret outside of that width is not shown. */
 function sourceFrame(at: unknown, column: unknown, { ink, columns }: PrettyOptions): string[] {
   const [, path = '', numberText = ''] = /^(.*):(\d+)$/.exec(String(at)) ?? [];
   const markedLine = Number(numberText);
   const lines = readSourceOrEmpty(path).replaceAll('\t', ' ').split(/\r?\n/);
   const line = lines[markedLine - 1];
   if (line === undefined) return [];
-  const first = Math.max(1, markedLine - ABOVE);
-  const width = String(markedLine + BELOW).length;
-  const textWidth = Math.max(0, Math.min(MAX_WIDTH, (columns?.() ?? MAX_WIDTH) - MARGIN.length - width - 5));
+  const first = Math.max(1, markedLine - LINES_ABOVE);
+  const width = String(markedLine + LINES_BELOW).length;
+  const terminalWidth = columns?.() ?? MAX_SOURCE_WIDTH;
+  const textWidth = Math.max(0, Math.min(MAX_SOURCE_WIDTH, terminalWidth - MARGIN.length - width - 5));
   const indent = typeof column === 'number' ? column - 1 : line.length - line.trimStart().length;
   const caret = indent < textWidth ? [`${' '.repeat(width + 2)} │ ${' '.repeat(indent)}${ink.red('^')}`] : [];
-  return lines.slice(first - 1, markedLine + BELOW).flatMap((text, i) => {
+  return lines.slice(first - 1, markedLine + LINES_BELOW).flatMap((text, i) => {
     const shown = `${String(first + i).padStart(width)} │ ${plain(text.slice(0, textWidth))}`;
     return first + i === markedLine ? [`${ink.red('>')} ${shown}`, ...caret] : [ink.dim(`  ${shown}`)];
   });

@@ -45,7 +45,7 @@ export function file(cwd: string) {
   };
 }
 
-/** Returns whether a text is a private key that was given instead of its path. No message may show such a text. */
+/** Returns whether a text is a key or certificate that was given instead of its path. No message may show the text. */
 export function isKeyText(text: string): boolean {
   return text.includes('-----BEGIN');
 }
@@ -93,7 +93,7 @@ export function hostNames(text: string): readonly string[] {
 /** Matches a host name, an IPv4 address, or a pattern for the names below a name: `*.internal`. */
 const HOST_PATTERN = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
-/** Parses the hosts that a header may be sent to: `all`, `off`, or a list. */
+/** Parses the hosts to which controllers may send the header `traceparent`: `all`, `off`, or a list. */
 export function hostPatterns(text: string): readonly string[] | 'all' {
   if (text === 'all') return 'all';
   if (text === 'off') return [];
@@ -106,7 +106,7 @@ export function hostPatterns(text: string): readonly string[] | 'all' {
 /** Headers whose values are secrets. */
 const SECRET_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'set-cookie', 'x-api-key'];
 
-/** Parses the list of request values that are exported in the trace span of the request. */
+/** Parses the list of request values that become attributes of the request's trace span: `query,user-agent`. */
 export function capturedValues(text: string): readonly string[] {
   const list = listOf(text.toLowerCase());
   if (!list.every((name) => /^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && !SECRET_HEADERS.includes(name)))

@@ -1,4 +1,4 @@
-// Makes the replacement of a file durable. Called as the last step of each replacement.
+// Makes a rename durable. Called as the last step when a file is replaced.
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { errorCode } from './failure.ts';
 

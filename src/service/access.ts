@@ -1,5 +1,5 @@
-// The rules of the property `access`, which decides who may call an operation: `'user'`, `{ scope: 'notes:write' }`. This
-// file checks the form of the rules. The files in http/ apply the rules to requests.
+// The rules of the property `access`, which decides who may call an operation: `'user'`, `{ scope: 'notes:write' }`.
+// This file checks the form of the rules. The files in http/ apply the rules to requests.
 import { isProxy } from 'node:util/types';
 import { isObject, isPlainFunction, isScope } from '../base/values.ts';
 import type { Access, AccessRule } from '../controller/operations.ts';

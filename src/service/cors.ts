@@ -9,7 +9,9 @@ export interface CorsPolicy {
   readonly credentials: boolean;
   /** Seconds for which a browser may cache the answer to a preflight. */
   readonly maxAge: number;
-  /** Names of the headers that a page may send: `A, B`. With undefined, a page may send all that its preflight asks for. */
+  /**
+   * Names of the headers that a page may send: `A, B`. With undefined, a page may send all that its preflight asks for.
+   */
   readonly allowHeaders: string | undefined;
   /** Names of the headers that a page may read: `A, B`. With undefined, a page may read all headers of the answer. */
   readonly exposeHeaders: string | undefined;

@@ -16,7 +16,13 @@ import {
 } from '../../src/https/acme/certificate-writer.ts';
 import { integer, oid, readElements, sequence, time } from '../../src/https/acme/der.ts';
 import { createTryLock } from '../../src/https/acme/order-lock.ts';
-import { adviceInterval, adviceTime, renewalTime, retryPause, warningPeriod } from '../../src/https/acme/renewal.ts';
+import {
+  adviceInterval,
+  adviceTime,
+  renewalTime,
+  retryPause,
+  warningPeriod,
+} from '../../src/https/acme/renewal-times.ts';
 import { AcmeError, parseRetryAfter, readError } from '../../src/https/acme/request.ts';
 import { createTlsFolder } from '../../src/https/acme/tls-folder.ts';
 import { readPair } from '../../src/https/pair.ts';

@@ -51,8 +51,7 @@ export function createTlsFolder(dataDir: string): TlsFolder {
     readCertificate() {
       const text = readOrAbsent(certificatePath);
       if (text === undefined) return undefined;
-      // The line `Directory:` comes before the PEM blocks. PEM files allow text around the blocks (RFC 7468, section
-      // 2).
+      // A line `Directory: https://…` comes before the PEM blocks. PEM allows text around them (RFC 7468, section 2).
       return { text, directory: /^Directory: (\S+)$/m.exec(text)?.[1] };
     },
     writeCertificate: (directory, chain, key) => write(certificatePath, `Directory: ${directory}\n${key}${chain}`),

@@ -37,8 +37,8 @@ const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 const TIMEOUT_MS = 5000;
 /**
- * Maximum connections. Beyond it, each new connection destroys the oldest one. A connection ends with its answer, so
- * the oldest ones are mostly those of clients that send no request.
+ * Maximum connections. One more connection destroys the oldest one. A connection ends with its answer, so the oldest
+ * ones are mostly those of clients that send no request.
  */
 const MAX_CONNECTIONS = 1000;
 
@@ -50,7 +50,8 @@ export function createHttpPort({
   timeoutMs = TIMEOUT_MS,
   maxConnections = maxSupervisorConnections(MAX_CONNECTIONS),
 }: HttpPortOptions): HttpPort {
-  const answers = new Map<string, string>();
+  /** Token of a challenge → its key authorization, which is the answer. */
+  const challengeAnswers = new Map<string, string>();
   const server = createServer(
     {
       requestTimeout: timeoutMs,
@@ -74,8 +75,8 @@ export function createHttpPort({
       server.on('error', () => {});
     },
     present({ token, keyAuthorization }) {
-      answers.set(token, keyAuthorization);
-      return () => void answers.delete(token);
+      challengeAnswers.set(token, keyAuthorization);
+      return () => void challengeAnswers.delete(token);
     },
     close() {
       server.close();
@@ -86,7 +87,7 @@ export function createHttpPort({
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const target = (request.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '') || '/';
     const token = CHALLENGE.exec(target)?.[1];
-    const keyAuthorization = token === undefined ? undefined : answers.get(token);
+    const keyAuthorization = challengeAnswers.get(token ?? '');
     if (keyAuthorization !== undefined && (request.method === 'GET' || request.method === 'HEAD')) {
       return end(response, 200, { 'Content-Type': 'application/octet-stream' }, keyAuthorization);
     }

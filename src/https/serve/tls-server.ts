@@ -12,7 +12,7 @@ export interface TlsServer {
   /** Replaces `createServer` of node:http. */
   createServer(options: ServerOptions, listener: RequestListener): Server;
   readonly isSecure: true;
-  /** Sets the state for new connections. Open connections keep their old state. */
+  /** Sets the certificate and the ticket keys for new connections. Open connections keep the old ones. */
   use(state: SecureState): void;
 }
 
@@ -27,7 +27,7 @@ export interface TlsServerOptions {
 
 /** Maximum handshakes under way in one worker. Each takes 30 KB of memory before its client has sent a request. */
 const MAX_HANDSHAKES = 1000;
-/** The protocol that ALPN offers (RFC 7301). */
+/** The only protocol that clients can choose by ALPN (RFC 7301), except during a challenge. */
 const HTTP = 'http/1.1';
 /** Seconds in which a client may resume its session. Ticket keys live longer (certificates.ts). */
 const SESSION_TIMEOUT = 3600;
@@ -86,7 +86,7 @@ function decodeTicketKeys(state: SecureState | undefined): Buffer[] {
 }
 
 /**
- * Serves the challenge's certificate to clients that ask for the ALPN protocol of the check. All other clients still
+ * Serves the challenge's certificate to clients that ask for the ALPN protocol `acme-tls/1`. All other clients still
  * get the real certificate, also for the same name.
  */
 function offerChallenge(server: SecureServer, challenge: SecureChallenge | undefined): void {

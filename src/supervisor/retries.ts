@@ -9,7 +9,7 @@ interface Rule {
   readonly first: number;
   /** Maximum of the pause, in milliseconds. */
   readonly longest: number;
-  /** The pause is at least this many times as long as the attempt: code that hangs keeps a core busy. */
+  /** The pause is at least this many times as long as the attempt, because code that hangs keeps a core busy. */
   readonly pausePerAttempt: number;
   /** Milliseconds without a failure after which earlier failures no longer count. */
   readonly forgetAfter: number;
@@ -18,7 +18,7 @@ interface Rule {
 const FOREVER = Number.POSITIVE_INFINITY;
 
 const RULES = {
-  /** The retry of a generation, the set of workers for one state of the folder, that did not load or lost a group. */
+  /** The retry of a generation (a load of the whole folder by new workers) that failed or lost a group. */
   generation: { first: 5000, longest: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
   /** The retry of a generation for which no worker could start. The machine may soon have enough resources again. */
   workerStart: { first: 1000, longest: 30_000, pausePerAttempt: 0, forgetAfter: FOREVER },

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 
 /** Minimum number of descriptors that no connection uses. Files, pipes and controllers need them. */
 const MIN_FREE = 32;
-/** Part of the limit that no connection uses, when this part is more than `MIN_FREE`. */
-const FREE_FRACTION = 1 / 8;
-/** Connections of a port of the supervisor, as a part of those that a port of a worker may have. */
-const SUPERVISOR_FRACTION = 1 / 4;
+/** When an eighth of the limit is more than `MIN_FREE`, no connection uses this eighth. */
+const FREE_DIVISOR = 8;
+/** A port of the supervisor may have a fourth of the connections that a port of a worker may have. */
+const SUPERVISOR_DIVISOR = 4;
 
 /**
  * Returns how many of the wanted connections a port of a worker may have.
@@ -16,7 +16,7 @@ const SUPERVISOR_FRACTION = 1 / 4;
  */
 export function maxConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   if (limit === undefined) return wanted;
-  return Math.max(1, Math.min(wanted, limit - Math.max(MIN_FREE, Math.ceil(limit * FREE_FRACTION))));
+  return Math.max(1, Math.min(wanted, limit - Math.max(MIN_FREE, Math.ceil(limit / FREE_DIVISOR))));
 }
 
 /**
@@ -26,7 +26,7 @@ export function maxConnections(wanted: number, limit: number | undefined = descr
  * @param limit the file descriptors of the process, or undefined when their number is unlimited or unknown
  */
 export function maxSupervisorConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
-  return Math.max(1, Math.floor(maxConnections(wanted / SUPERVISOR_FRACTION, limit) * SUPERVISOR_FRACTION));
+  return Math.max(1, Math.floor(maxConnections(wanted * SUPERVISOR_DIVISOR, limit) / SUPERVISOR_DIVISOR));
 }
 
 /**

@@ -97,12 +97,10 @@ export class HttpError extends Error {
 
   constructor(status: number, code: string, message: string, options: HttpErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    if (!Number.isInteger(status) || status < 400 || status > 599) {
+    if (!Number.isInteger(status) || status < 400 || status > 599)
       throw new TypeError(`HttpError: the status is ${status}, it must be a whole number from 400 to 599`);
-    }
-    if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]*$/.test(code)) {
+    if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]*$/.test(code))
       throw new TypeError(`HttpError: the code is ${JSON.stringify(code)}, it must look like NAME_TAKEN`);
-    }
     if (typeof message !== 'string') throw new TypeError('HttpError: the message must be a string');
     if (options.details !== undefined && !Array.isArray(options.details))
       throw new TypeError('HttpError: details must be a list');

@@ -82,11 +82,10 @@ const MAX_NAMES = 100;
 
 export function hostNames(text: string): readonly string[] {
   const names = listOf(text).map((name) => domainToASCII(name));
-  if (names.length > MAX_NAMES || !names.every((name) => HOST_NAME.test(name))) {
+  if (names.length > MAX_NAMES || !names.every((name) => HOST_NAME.test(name)))
     throw new InvalidValue(
       `a list of host names such as api.example.com,www.example.com, ${MAX_NAMES} at most, without * and addresses`,
     );
-  }
   return [...new Set(names)];
 }
 
@@ -156,23 +155,14 @@ export function duration(min: number) {
   };
 }
 
-const SIZE_UNITS: Readonly<Record<string, number>> = {
-  '': 1,
-  b: 1,
-  k: 1024,
-  kb: 1024,
-  kib: 1024,
-  m: 1024 ** 2,
-  mb: 1024 ** 2,
-  mib: 1024 ** 2,
-};
+const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2 };
 
-/** Parses `65536`, `64KiB`, `2MiB` to bytes. `k` and `kb` mean KiB, `m` and `mb` mean MiB. */
+/** Parses `65536`, `64KiB`, `2MiB` to bytes. `k` and `kb` mean KiB, `m` and `mb` mean MiB, and `b` changes nothing. */
 export function size(min: number, max: number) {
   return (text: string): number => {
-    const match = /^(\d{1,10})([a-z]*)$/i.exec(text);
-    const unit = SIZE_UNITS[(match?.[2] ?? '').toLowerCase()];
-    const value = match === null || unit === undefined ? Number.NaN : Number(match[1]) * unit;
+    const match = /^(\d{1,10})(?:([km])(?:i?b)?|b)?$/i.exec(text);
+    const unit = (match?.[2] ?? '').toLowerCase();
+    const value = match === null ? Number.NaN : Number(match[1]) * (SIZE_UNITS[unit] as number);
     if (!(value >= min && value <= max))
       throw new InvalidValue(`a size such as 65536, 64KiB or 2MiB, from ${min} to ${max} bytes`);
     return value;

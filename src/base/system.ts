@@ -1,6 +1,6 @@
-// The differences between operating systems, in one place. Linux is where Gatefold runs in production and is tested,
-// Windows is tested under wine (.ci/windows), and macOS is not tested.
-import { renameSync } from 'node:fs';
+// The differences between operating systems and between file systems, in one place. Linux is where Gatefold runs in
+// production and is tested, Windows is tested under wine (.ci/windows), and macOS is not tested.
+import { closeSync, fsyncSync, openSync, renameSync } from 'node:fs';
 import { errorCode } from './failure.ts';
 import { blockThread } from './time.ts';
 
@@ -31,6 +31,22 @@ export function replaceFile(draft: string, path: string): void {
       if (attempt === MAX_ATTEMPTS || !BUSY_CODES.has(errorCode(error) ?? '')) throw error;
       blockThread(RETRY_INTERVAL);
     }
+  }
+}
+
+/**
+ * Writes a folder to the disk. A rename in the folder survives a power cut only after this write. Called as the last
+ * step when a file is replaced.
+ */
+export function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r');
+  try {
+    fsyncSync(handle);
+  } catch (error) {
+    // Some file systems cannot sync a folder, and fail with one of these codes.
+    if (!['EINVAL', 'EPERM', 'ENOTSUP'].includes(errorCode(error) ?? '')) throw error;
+  } finally {
+    closeSync(handle);
   }
 }
 

@@ -7,8 +7,7 @@ import { join } from 'node:path';
 import { crypto } from '../../base/builtins.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import { makeFolder } from '../../base/make-folder.ts';
-import { syncFolder } from '../../base/sync-folder.ts';
-import { replaceFile } from '../../base/system.ts';
+import { replaceFile, syncFolder } from '../../base/system.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
 export interface StoredCertificate {

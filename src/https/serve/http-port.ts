@@ -88,9 +88,8 @@ export function createHttpPort({
     const target = (request.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '') || '/';
     const token = CHALLENGE.exec(target)?.[1];
     const keyAuthorization = challengeAnswers.get(token ?? '');
-    if (keyAuthorization !== undefined && (request.method === 'GET' || request.method === 'HEAD')) {
+    if (keyAuthorization !== undefined && (request.method === 'GET' || request.method === 'HEAD'))
       return end(response, 200, { 'Content-Type': 'application/octet-stream' }, keyAuthorization);
-    }
     if (token !== undefined) return end(response, 404, {});
     const [host = '', another] = request.headersDistinct.host ?? [];
     const name = another === undefined ? HOST.exec(host)?.[1]?.toLowerCase() : undefined;

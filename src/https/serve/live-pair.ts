@@ -69,9 +69,8 @@ export function createLivePair({
   }
 
   function parse(content: Content): CertificatePair {
-    if (content.files === undefined) {
+    if (content.files === undefined)
       throw new Error(`Cannot read ${content.isMissing ? paths.join(' and ') : content.path}: ${content.reason}`);
-    }
     const [cert = '', key = cert] = content.files.map(String);
     try {
       return readPair(cert, key);

@@ -10,7 +10,7 @@ import { errorCode } from './failure.ts';
 const MAX_FOLDERS = 20;
 const ACCESS_BY_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
-/** The mode bit of a folder such as /tmp: only the owner of a file in it can remove or rename the file. */
+/** The mode bit of /tmp. In a folder with this bit, only the owner of a file can remove or rename the file. */
 const STICKY = 0o1000;
 
 /**

@@ -65,9 +65,9 @@ export function readSettings(
     // An empty variable is treated as unset, as in `PORT= node …` and in an env file.
     const text = flag ?? (env[row.name] || row.fallback);
     const source = flag !== undefined ? 'flag' : env[row.name] ? 'environment' : 'default';
-    const prefixed = prefixedName(row.name, env);
+    const wrongName = prefixedName(row.name, env);
     try {
-      const problem = prefixed === undefined ? {} : { problem: `${prefixed}: the variable is called ${row.name}` };
+      const problem = wrongName === undefined ? {} : { problem: `${wrongName}: the variable is called ${row.name}` };
       return { row, source, text, value: row.parse(text), ...problem };
     } catch (error) {
       if (!(error instanceof InvalidValue)) throw error;

@@ -22,6 +22,7 @@ export function repeatedKeys(text: string, value: unknown): RepeatedKey[] {
 }
 
 function* scanForRepeatedKeys(text: string): Generator<RepeatedKey> {
+  /** The objects and lists around the token. `position` is the last key of an object, or the index in a list. */
   const openValues: { readonly keys: Set<string>; position: string | number }[] = [];
   let previousToken = '';
   for (const [token] of text.matchAll(TOKEN)) {
@@ -31,7 +32,7 @@ function* scanForRepeatedKeys(text: string): Generator<RepeatedKey> {
     else if (token === ',' && typeof innermost?.position === 'number') innermost.position++;
     else if (token === ':' && innermost !== undefined) {
       const key = JSON.parse(previousToken) as string;
-      if (innermost.keys.has(key)) yield { key, path: openValues.slice(0, -1).map(({ position: at }) => at) };
+      if (innermost.keys.has(key)) yield { key, path: openValues.slice(0, -1).map(({ position }) => position) };
       innermost.keys.add(key);
       innermost.position = key;
     }

@@ -12,17 +12,17 @@ import { blockThread } from './time.ts';
  */
 const PIPE_BUF = 4096;
 /** Bytes of the longest write to a socket. Linux does not split a write of up to 32 KiB. */
-const SOCKET_BATCH = 16 * 1024;
+const MAX_SOCKET_WRITE = 16 * 1024;
 /** Bytes of the longest write to a file. Each write passes through another thread, which costs 50 µs of CPU time. */
-const FILE_BATCH = 64 * 1024;
+const MAX_FILE_WRITE = 64 * 1024;
 /** Maximum bytes that one UTF-16 unit takes in UTF-8. */
 const MAX_BYTES_PER_UNIT = 3;
 /** Milliseconds that a line waits for other lines to join its batch. */
-const LINGER = 50;
+const MAX_LINGER = 50;
 /** Milliseconds before a write to a full pipe is retried. A try writes up to 64 KiB, so 13 MB a second are possible. */
-const RETRY = 5;
+const RETRY_DELAY = 5;
 /** Bytes that may wait to be written. Above this limit, further lines are dropped and counted. */
-const MAX_HELD = 8 * 1024 * 1024;
+const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** Milliseconds that `close` waits for a reader that reads nothing. */
 const PATIENCE = 200;
 /** Milliseconds that `close` waits in all. */
@@ -64,11 +64,11 @@ export function createLogWriter(fd: number): LogWriter {
   let writtenBytes = 0;
   /** True while another thread writes, or while the pipe is full. */
   let isWaiting = false;
-  let timer: NodeJS.Timeout | undefined;
+  let lingerTimer: NodeJS.Timeout | undefined;
 
   /** @param maxBytes a longer line is cut */
   function addToBatch(lines: string, maxBytes = Number.POSITIVE_INFINITY): void {
-    if (waitingBytes > MAX_HELD) {
+    if (waitingBytes > MAX_WAITING_BYTES) {
       droppedLines += lines.split('\n').length - 1;
       return;
     }
@@ -84,8 +84,8 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   function closeBatch(): void {
-    clearTimeout(timer);
-    timer = undefined;
+    clearTimeout(lingerTimer);
+    lingerTimer = undefined;
     if (openBatch !== '') queue.push(openBatch);
     openBatch = '';
     openBatchBytes = 0;
@@ -120,7 +120,7 @@ export function createLogWriter(fd: number): LogWriter {
       if (target.mayBlock) writeInThread();
       else if (!writeNow()) {
         isWaiting = true;
-        setTimeout(resume, RETRY).unref();
+        setTimeout(resume, RETRY_DELAY).unref();
       }
     }
   }
@@ -164,7 +164,7 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   function reportDropped(): void {
-    if (droppedLines === reportedLines || waitingBytes > MAX_HELD / 2) return;
+    if (droppedLines === reportedLines || waitingBytes > MAX_WAITING_BYTES / 2) return;
     const time = new Date().toISOString();
     const lines = droppedLines - reportedLines;
     const line = { time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines };
@@ -180,14 +180,14 @@ export function createLogWriter(fd: number): LogWriter {
     for (let patienceEnd = Date.now() + PATIENCE; writtenBytes < batch.length || takeBatch(); ) {
       if (writeNow()) patienceEnd = Date.now() + PATIENCE;
       else if (Date.now() > Math.min(patienceEnd, deadline)) return;
-      else blockThread(RETRY);
+      else blockThread(RETRY_DELAY);
     }
   }
 
   return {
     write(line) {
       addToBatch(line, target.maxLineBytes);
-      timer ??= setTimeout(flush, LINGER).unref();
+      lingerTimer ??= setTimeout(flush, MAX_LINGER).unref();
     },
     pass(lines) {
       addToBatch(lines);
@@ -218,7 +218,7 @@ interface Target {
 }
 
 function openTarget(fd: number): Target {
-  const file = { fd, maxLineBytes: PIPE_BUF, maxWriteBytes: FILE_BATCH, mayBlock: true };
+  const file = { fd, maxLineBytes: PIPE_BUF, maxWriteBytes: MAX_FILE_WRITE, mayBlock: true };
   const kind = statOf(fd);
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
   // When nobody reads a pipe, a blocking write hangs its thread, and Node waits for its threads at exit. So the file of
@@ -236,7 +236,7 @@ function openTarget(fd: number): Target {
   // libuv has already reopened the terminal for this process, so `setNonBlocking` is not needed. No line is cut,
   // because people read the lines of a terminal.
   if (kind.isCharacterDevice()) return { ...nonBlocking, maxLineBytes: Number.POSITIVE_INFINITY };
-  return { ...nonBlocking, setNonBlocking, maxWriteBytes: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF };
+  return { ...nonBlocking, setNonBlocking, maxWriteBytes: kind.isSocket() ? MAX_SOCKET_WRITE : PIPE_BUF };
 }
 
 function statOf(fd: number): Stats | undefined {

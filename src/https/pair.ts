@@ -10,8 +10,9 @@ export interface CertificateFacts {
   /** Host names and addresses, in lower case. */
   readonly names: readonly string[];
   readonly issuer: string;
-  /** The first moment at which the certificate is valid, in Unix milliseconds. `notAfter` is the last one. */
+  /** The time from which the certificate is valid, in Unix milliseconds. */
   readonly notBefore: number;
+  /** The time at which the certificate expires, in Unix milliseconds. */
   readonly notAfter: number;
   /** SHA-256 of the certificate, in hexadecimal digits. */
   readonly fingerprint: string;

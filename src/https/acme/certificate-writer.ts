@@ -44,7 +44,8 @@ export function createKeyPair(): KeyPair {
  */
 export function createCertificateRequest(domains: readonly string[], { privateKey, publicKey }: KeyPair): Buffer {
   const extensions = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));
-  return signed(sequence(integer(Buffer.of(0)), sequence(), spki(publicKey), explicit(0, extensions)), privateKey);
+  const [version, subject] = [integer(Buffer.of(0)), sequence()];
+  return sign(sequence(version, subject, publicKeyInfo(publicKey), explicit(0, extensions)), privateKey);
 }
 
 /**
@@ -72,7 +73,7 @@ export function createSelfSigned({ domains, extensions = [], keys, now, days }: 
   const serial = crypto().randomBytes(16);
   // Each certificate gets a name of its own, because a program that trusts two of them distinguishes them by name.
   const name = sequence(set(sequence(oid(COMMON_NAME), utf8String(`gatefold ${serial.toString('hex', 0, 4)}`))));
-  const certificate = signed(
+  const certificate = sign(
     sequence(
       explicit(0, integer(Buffer.of(2))),
       integer(serial),
@@ -80,7 +81,7 @@ export function createSelfSigned({ domains, extensions = [], keys, now, days }: 
       name,
       sequence(time(new Date(now - DAY)), time(new Date(now + days * DAY))),
       name,
-      spki(keys.publicKey),
+      publicKeyInfo(keys.publicKey),
       explicit(3, sequence(subjectAltName(domains), ...extensions)),
     ),
     keys.privateKey,
@@ -91,7 +92,8 @@ export function createSelfSigned({ domains, extensions = [], keys, now, days }: 
   };
 }
 
-function signed(content: Buffer, privateKey: KeyObject): Buffer {
+/** Returns the content with its signature. */
+function sign(content: Buffer, privateKey: KeyObject): Buffer {
   return sequence(content, algorithm(), bitString(crypto().sign('sha256', content, privateKey)));
 }
 
@@ -99,7 +101,8 @@ function algorithm(): Buffer {
   return sequence(oid(ECDSA_WITH_SHA256));
 }
 
-function spki(publicKey: KeyObject): Buffer {
+/** Encodes the public key as SubjectPublicKeyInfo (RFC 5280, section 4.1). */
+function publicKeyInfo(publicKey: KeyObject): Buffer {
   return publicKey.export({ type: 'spki', format: 'der' });
 }
 

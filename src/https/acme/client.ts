@@ -99,7 +99,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
         if (!isOfClosedAccount(error)) throw error;
         account = await openAccount(true);
       }
-      return fulfil(order);
+      return completeOrder(order);
     },
     async renewalInfo(renewalId) {
       directory = undefined;
@@ -118,7 +118,13 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     clockSkew: () => skew,
   };
 
-  async function fulfil({ domains, challengeType, present, request, replaces }: CertificateOrder): Promise<string> {
+  async function completeOrder({
+    domains,
+    challengeType,
+    present,
+    request,
+    replaces,
+  }: CertificateOrder): Promise<string> {
     const identifiers = domains.map((value) => ({ type: 'dns', value }));
     const created = await post(
       await findAddress('newOrder'),
@@ -195,8 +201,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     const { status, contact: currentContact } = parseFields(response);
     if (status !== 'valid') throw new AcmeError(`the account is ${String(status)}`, { type: 'unauthorized' });
     const kid = readLocation(response);
-    // An account that already existed still has the contacts of its creation (RFC 8555, section 7.3.2). So the contacts
-    // are updated.
+    // An account that already existed keeps its old contacts until they are updated (RFC 8555, section 7.3.2).
     if (response.status === 200 && selectStrings(currentContact).join() !== contact.join())
       await postAs(key, kid, kid, { contact });
     return { key, kid };

@@ -89,15 +89,15 @@ export function createHttpPort({
     const token = CHALLENGE.exec(target)?.[1];
     const keyAuthorization = challengeAnswers.get(token ?? '');
     if (keyAuthorization !== undefined && (request.method === 'GET' || request.method === 'HEAD'))
-      return end(response, 200, { 'Content-Type': 'application/octet-stream' }, keyAuthorization);
-    if (token !== undefined) return end(response, 404, {});
+      return send(response, 200, { 'Content-Type': 'application/octet-stream' }, keyAuthorization);
+    if (token !== undefined) return send(response, 404, {});
     const [host = '', another] = request.headersDistinct.host ?? [];
     const name = another === undefined ? HOST.exec(host)?.[1]?.toLowerCase() : undefined;
-    if (name === undefined || !target.startsWith('/')) return end(response, 400, {});
+    if (name === undefined || !target.startsWith('/')) return send(response, 400, {});
     // Without this check, a forged Host header would redirect to any site.
-    if (!isServed(name)) return end(response, 404, {});
+    if (!isServed(name)) return send(response, 404, {});
     const authority = httpsPort() === 443 ? name : `${name}:${httpsPort()}`;
-    end(response, 308, { Location: `https://${authority}${target}` });
+    send(response, 308, { Location: `https://${authority}${target}` });
   }
 }
 
@@ -110,7 +110,7 @@ function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
 }
 
 /** Sends the answer. With `Connection: close`, Node then closes the connection and drops unread request bytes. */
-function end(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
+function send(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
   const length = String(Buffer.byteLength(body));
   response.writeHead(status, {
     ...headers,

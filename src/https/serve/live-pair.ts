@@ -26,6 +26,7 @@ const POLL_MS = 500;
  * invalid pair may become valid soon.
  */
 const CONFIRMATIONS = 3;
+/** Maximum size of each file. */
 const MAX_BYTES = 1024 * 1024;
 
 /** @throws Error of one line, when the files contain no valid pair at the start and `mayComeLater` is false */

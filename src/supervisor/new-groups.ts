@@ -5,7 +5,7 @@
 import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface NewGroups {
-  /** Called when a worker has imported the group. The worker holds the group's requests until all have done so. */
+  /** Called when a worker has imported the group. The worker holds the group's requests until all workers have it. */
   imported(worker: WorkerHandle, group: string): void;
   /** Whether the requests for the group still wait for the imports, so that the group has answered no request. */
   isPending(group: string): boolean;

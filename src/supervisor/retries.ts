@@ -43,7 +43,7 @@ export interface Retries {
   recordStart(kind: RetryKind): void;
   /** Records that an attempt failed. The next attempt is due after a pause. @param took milliseconds of the attempt */
   recordFailure(kind: RetryKind, took?: number): void;
-  /** Records that an attempt succeeded but its result was of no use. The pauses then become much longer. */
+  /** Records that an attempt succeeded but its result failed in use. The pauses then become much longer. */
   recordFailureInUse(kind: RetryKind): void;
   forget(kind: RetryKind): void;
   /**

@@ -117,8 +117,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     watch.stop();
     clearTimeout(nextStepTimer);
     loader.abort();
-    // The supervisor never accepts connections, so it closes its copy of the socket before the workers close theirs. If
-    // its copy were the last one, the kernel would accept further clients and then reset their connections.
+    // The supervisor never accepts connections, so it closes its copy of the socket before the workers close theirs. A
+    // last copy in the supervisor would let the kernel accept further clients, whose connections are then reset.
     port.close();
     for (const worker of pool.all()) {
       if (worker.state === 'serving') worker.drain(drainTimeout, options.acceptFor);

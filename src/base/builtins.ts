@@ -15,7 +15,6 @@ const require = createRequire(import.meta.url);
 const http: typeof Http = require('node:http');
 
 export const { createServer, IncomingMessage, METHODS, STATUS_CODES, validateHeaderName, validateHeaderValue } = http;
-export const { Agent, request: sendRequest } = http;
 
 let loadedCrypto: typeof Crypto | undefined;
 
@@ -39,8 +38,11 @@ export const zlib = (): typeof Zlib => require('node:zlib');
 /** Loads node:util. An `import` would also load the modules behind all its exports. */
 export const util = (): typeof Util => require('node:util');
 
-/** Loads node:tls, for TLS_CERT or DOMAINS. An `import` would read all root certificates. */
+/**
+ * Loads node:tls, for TLS_CERT, for DOMAINS, or for a collector of spans with an https URL. An `import` would read all
+ * root certificates.
+ */
 export const tls = (): typeof Tls => require('node:tls');
 
-/** Loads node:https, for TLS_CERT, for DOMAINS, or for a collector of spans with an https URL. */
+/** Loads node:https, for TLS_CERT or DOMAINS. */
 export const https = (): typeof Https => require('node:https');

@@ -24,7 +24,7 @@ export function crypto(): typeof Crypto {
   return loadedCrypto;
 }
 
-/** Hashes with `crypto.hash`, which takes a third of the time of a Hash object. Node before 20.12 has only the latter. */
+/** Hashes with `crypto.hash` of Node 20.12 and later, or else with a Hash object, which takes three times as long. */
 export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1' | 'base64url'): string {
   const { hash: hashOnce, createHash } = crypto();
   return hashOnce === undefined

@@ -53,42 +53,31 @@ const FORMATTERS: Readonly<Record<string, Formatter>> = {
     const duration = `${Number(duration_ms).toFixed(1)} ms`;
     const caller = typeof credential === 'string' && credential !== '' ? `  ${ink.dim(plain(credential))}` : '';
     return [
-      `${String(method).padEnd(7)} ${plain(String(path)).padEnd(40)} ${paint(String(status))} ${duration.padStart(10)}${caller}${traceFacts(ids, ink)}`,
+      `${String(method).padEnd(7)} ${plainText(path).padEnd(40)} ${paint(String(status))} ${duration.padStart(10)}${caller}${traceFacts(ids, ink)}`,
     ];
   },
   'request-failed'({ page, operation, error_code, request_id, ...fields }, options) {
     const { ink } = options;
     const subject = [page, operation].filter((name) => name !== '').join('.');
-    const facts = [
-      ink.bold(plain(subject)),
-      plain(String(error_code)),
-      ink.dim(`request ${plain(String(request_id))}`),
-    ];
+    const facts = [ink.bold(plain(subject)), plainText(error_code), ink.dim(`request ${plainText(request_id)}`)];
     const head = `${ink.red('error')}   ${facts.slice(subject === '' ? 1 : 0).join('  ')}${traceFacts(fields, ink)}`;
     // An earlier log line has already shown why the group does not load.
     return error_code === 'GROUP_NOT_LOADABLE' ? [head] : [head, ...describeThrown(fields, options)];
   },
   'generation-serving'({ cause, groups, took_ms }, { ink, cwd }) {
-    const subject =
-      cause === 'start'
-        ? `${String(groups)} ${groups === 1 ? 'group' : 'groups'}`
-        : plain(shortPlace(String(cause), cwd));
-    return [`${ink.green('live')}    ${subject}, in ${String(took_ms)} ms`];
+    const groupCount = `${groups} ${groups === 1 ? 'group' : 'groups'}`;
+    const subject = cause === 'start' ? groupCount : plain(shortPlace(String(cause), cwd));
+    return [`${ink.green('live')}    ${subject}, in ${took_ms} ms`];
   },
   'generation-rejected'(line, options) {
-    const head = `${options.ink.red('refused')} ${plain(String(line.effect))}`;
-    return [
-      head,
-      ...(line.file === undefined
-        ? textLines(String(line.error)).map(options.ink.red)
-        : describeLoadFailure(line, options)),
-    ];
+    const { red } = options.ink;
+    const head = `${red('refused')} ${plainText(line.effect)}`;
+    if (line.file === undefined) return [head, ...textLines(String(line.error)).map(red)];
+    return [head, ...describeLoadFailure(line, options)];
   },
   'group-not-loadable'(line, options) {
-    return [
-      `${options.ink.red('error')}   ${plain(String(line.file))} does not load, and answers 500`,
-      ...describeLoadFailure(line, options),
-    ];
+    const head = `${options.ink.red('error')}   ${plainText(line.file)} does not load, and answers 500`;
+    return [head, ...describeLoadFailure(line, options)];
   },
   'operation-info': formatMessage,
   'operation-warning': formatMessage,
@@ -109,9 +98,7 @@ const formatAnyEvent: Formatter = (fields, options) => {
   const facts = Object.entries(fields).filter(
     ([name, value]) => value !== '' && !UNLISTED.has(name) && !(name === 'cause' && 'error' in fields),
   );
-  const listed = facts.map(
-    ([name, value]) => `${ink.dim(plain(name))} ${plain(typeof value === 'string' ? value : JSON.stringify(value))}`,
-  );
+  const listed = facts.map(([name, value]) => `${ink.dim(plain(name))} ${plainText(value)}`);
   const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${listed.join('  ')}`.trimEnd();
   return [head, ...describeThrown(fields, options)];
 };
@@ -119,7 +106,7 @@ const formatAnyEvent: Formatter = (fields, options) => {
 /** Returns the ids of the trace that the request belongs to, or an empty text when there is no trace. */
 function traceFacts({ trace_id, span_id }: LogFields, ink: Ink): string {
   if (trace_id === undefined) return '';
-  return `  ${ink.dim(`trace_id ${plain(String(trace_id))}  span_id ${plain(String(span_id))}`)}`;
+  return `  ${ink.dim(`trace_id ${plainText(trace_id)}  span_id ${plainText(span_id)}`)}`;
 }
 
 /** Formats a line of `params.log`: the controller's message comes first, its operation last. */
@@ -135,18 +122,21 @@ function describeThrown({ error, error_name, stack, cause }: LogFields, options:
   const text = error === undefined ? '' : title + textOf(error);
   const stackStart = text.search(/\n\s+at /);
   const message = stackStart < 0 ? text : text.slice(0, stackStart);
-  return [
-    ...(message === '' ? [] : textLines(message).map(options.ink.red)),
-    ...(error === undefined || cause === undefined || cause === ''
-      ? []
-      : textLines(`because ${textOf(cause)}`).map(options.ink.red)),
-    ...stackLines(stack ?? text.slice(message.length), options),
+  const hasCause = error !== undefined && cause !== undefined && cause !== '';
+  const lines = [
+    ...(message === '' ? [] : textLines(message)),
+    ...(hasCause ? textLines(`because ${textOf(cause)}`) : []),
   ];
+  return [...lines.map(options.ink.red), ...stackLines(stack ?? text.slice(message.length), options)];
 }
 
 /** Returns the text of a field. A controller may log an object as any field. */
 function textOf(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+function plainText(value: unknown): string {
+  return plain(textOf(value));
 }
 
 function timeOfDay(time: unknown): string {

@@ -25,14 +25,17 @@ export function openCacheFolder(name: string, parent: string = tmpdir()): string
   if (user === undefined) return undefined;
   try {
     const root = join(realpathSync(parent), `gatefold-${user}`);
-    const folder = join(root, name);
     createPrivateFolder(root);
-    if (createPrivateFolder(folder)) removeOldest(root);
-    for (const ownFolder of [root, folder]) checkOwnFolder(ownFolder, user);
+    // The checks of `root` come first. Another user could have put a link to other files of this user in its place, and
+    // `removeOldest` would remove those files.
+    checkOwnFolder(root, user);
     for (let outer = dirname(root); ; outer = dirname(outer)) {
       checkParentFolder(outer, user);
       if (outer === dirname(outer)) break;
     }
+    const folder = join(root, name);
+    if (createPrivateFolder(folder)) removeOldest(root);
+    checkOwnFolder(folder, user);
     utimesSync(folder, new Date(), new Date());
     return folder;
   } catch (error) {

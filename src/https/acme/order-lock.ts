@@ -26,9 +26,14 @@ const UNSEEN_HOLDER_MS = 1000;
 
 export function createTryLock(acquire: AcquireLock, clock: () => number = () => performance.now()): TryLock {
   let refusedSince: number | undefined;
+  let lastAttempt = Number.NEGATIVE_INFINITY;
 
   return async (path) => {
-    const isOverdue = refusedSince !== undefined && clock() - refusedSince > MAX_ORDER_TIME;
+    const now = clock();
+    // The caller repeats a refused attempt within seconds. After a long pause, this is an attempt for another order.
+    if (now - lastAttempt > MAX_ORDER_TIME) refusedSince = undefined;
+    lastAttempt = now;
+    const isOverdue = refusedSince !== undefined && now - refusedSince > MAX_ORDER_TIME;
     try {
       // Without a wait, the lock of an unseen holder is never broken.
       const waitMs = isOverdue ? OVERDUE_WAIT_MS : 0;
@@ -38,7 +43,7 @@ export function createTryLock(acquire: AcquireLock, clock: () => number = () => 
     } catch (error) {
       // An error of the system, such as a full disk, does not mean that the lock is held.
       if (errorCode(error) !== undefined) throw error;
-      refusedSince ??= clock();
+      refusedSince ??= now;
       return undefined;
     }
   };

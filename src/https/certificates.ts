@@ -154,7 +154,7 @@ export function createCertificates({
     const send = createSend({ userAgent: `gatefold/${version}`, ca });
     const { acmeDirectory: directory, acmeContact } = settings;
     const contact = acmeContact.map((address) => `mailto:${address}`);
-    const client = createAcmeClient({ directory, contact, send, accountKey: (renew) => folder.accountKey(renew), now });
+    const client = createAcmeClient({ directory, contact, send, accountKey: folder.accountKey, now });
     const publish = (next: SecureChallenge | undefined) => {
       challenge = next;
       onChange?.();

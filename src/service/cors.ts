@@ -49,12 +49,12 @@ export function createCorsPolicy(options: CorsOptions): CorsPolicy {
 function joinHeaders(
   property: string,
   headers: readonly string[] | undefined,
-  credentials: boolean,
+  allowsCredentials: boolean,
 ): string | undefined {
   if (headers === undefined) return undefined;
   if (!Array.isArray(headers) || !headers.every((header) => typeof header === 'string' && isToken(header)))
     throw new Error(`${property} must be a list of header names`);
-  if (credentials && headers.includes('*')) throw new Error(`${property}: with credentials '*' is no wildcard`);
+  if (allowsCredentials && headers.includes('*')) throw new Error(`${property}: with credentials '*' is no wildcard`);
   return headers.join(', ');
 }
 

@@ -55,8 +55,8 @@ export interface AcmeClientOptions {
   readonly directory: string;
   /** The contacts of the account, as `mailto:` addresses. */
   readonly contact: readonly string[];
-  /** Returns the account's key. With `renew`, creates a new key, because the directory has closed the account. */
-  readonly accountKey: (renew: boolean) => KeyObject | Promise<KeyObject>;
+  /** Returns the account's key. With `mustRenew`, creates a new key, because the directory has closed the account. */
+  readonly accountKey: (mustRenew: boolean) => KeyObject | Promise<KeyObject>;
   readonly send: Send;
   readonly now?: () => number;
   /**
@@ -193,8 +193,8 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
   }
 
   /** Creates the account. When the key already has an account, the directory returns that account. */
-  async function openAccount(renew: boolean): Promise<Account> {
-    const key = await accountKey(renew);
+  async function openAccount(mustRenew: boolean): Promise<Account> {
+    const key = await accountKey(mustRenew);
     const { contact } = options;
     const terms = { termsOfServiceAgreed: true, ...(contact.length > 0 ? { contact } : {}) };
     const response = await postAs(key, undefined, await findAddress('newAccount'), terms);

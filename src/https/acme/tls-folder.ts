@@ -20,8 +20,8 @@ export interface StoredCertificate {
 export interface TlsFolder {
   readonly path: string;
   readonly certificatePath: string;
-  /** Reads the account's key. Creates a new key when there is none, or with `renew`. @throws Error of one line */
-  accountKey(renew: boolean): KeyObject;
+  /** Reads the account's key. Creates a new key when there is none, or with `mustRenew`. @throws Error of one line */
+  accountKey(mustRenew: boolean): KeyObject;
   /** Reads the certificate. Returns undefined when there is none. @throws Error of one line */
   readCertificate(): StoredCertificate | undefined;
   /** @param chain PEM; @param key PEM. @throws Error of one line */
@@ -38,8 +38,8 @@ export function createTlsFolder(dataDir: string): TlsFolder {
   return {
     path,
     certificatePath,
-    accountKey(renew) {
-      if (!renew) {
+    accountKey(mustRenew) {
+      if (!mustRenew) {
         const text = readOrAbsent(accountPath);
         if (text !== undefined) return parseKey(accountPath, text);
       }

@@ -79,7 +79,9 @@ function postedOperation(group: Group, routes: readonly GroupRoute[], name: stri
   return routes.some((route) => route.name === operation?.name) ? undefined : operation;
 }
 
-/** @param isAllowed says whether the URL takes a verb, for which the verb table (`VERB_OPERATIONS`) has `operation` */
+/**
+ * @param isAllowed says whether the URL takes a verb; the second argument is the operation of that verb by the table
+ */
 function notAllowed(isAllowed: (verb: string, operation: string) => boolean): Error {
   // OPTIONS is always allowed: without `Authorization`, an OPTIONS request is a preflight.
   const allowed = [...VERB_OPERATIONS].filter(([verb, name]) => verb === 'OPTIONS' || isAllowed(verb, name));

@@ -80,40 +80,40 @@ export function createSchemaWriter(): SchemaWriter {
   }
 
   function writeTuple({ items, rest }: Extract<Shape, { kind: 'tuple' }>): Schema {
-    const required = items.filter(({ optional }) => !optional).length;
+    const required = items.filter(({ isOptional }) => !isOptional).length;
     return {
       type: 'array',
       ...(items.length === 0
         ? {}
-        : { prefixItems: items.map(({ shape, optional }) => write(optional ? withoutUndefined(shape) : shape)) }),
+        : { prefixItems: items.map(({ shape, isOptional }) => write(isOptional ? withoutUndefined(shape) : shape)) }),
       items: rest === undefined ? false : write(rest),
       ...(required === 0 ? {} : { minItems: required }),
     };
   }
 
-  function writeRecord({ props, index, byNumber, open: isOpen }: RecordShape): Schema {
+  function writeRecord({ props, index, isNumberIndex, isOpen }: RecordShape): Schema {
     const required: string[] = [];
     const properties: Record<string, Schema> = {};
     for (const [name, prop] of props) {
-      if (!prop.optional && resolve(prop.shape).kind === 'never')
+      if (!prop.isOptional && resolve(prop.shape).kind === 'never')
         throw new Unsupported(
           `the field ${name} is never, which no value fits; write ${name}?: never for one that must be left out`,
           '',
           0,
         );
-      if (!prop.optional && !mayBeAbsent(prop.shape)) required.push(name);
+      if (!prop.isOptional && !mayBeAbsent(prop.shape)) required.push(name);
       properties[name] = writeProperty(prop);
     }
     return {
       type: 'object',
       ...(isOpen || (props.size === 0 && index !== undefined) ? {} : { properties }),
       ...(required.length === 0 ? {} : { required }),
-      ...(index === undefined ? {} : writeIndex(index, byNumber)),
+      ...(index === undefined ? {} : writeIndex(index, isNumberIndex)),
     };
   }
 
-  function writeIndex(index: Shape, byNumber: boolean | undefined): Schema {
-    if (byNumber) return { patternProperties: { [NUMBER_NAMES]: write(withoutUndefined(index)) } };
+  function writeIndex(index: Shape, isNumberIndex: boolean | undefined): Schema {
+    if (isNumberIndex) return { patternProperties: { [NUMBER_NAMES]: write(withoutUndefined(index)) } };
     return { additionalProperties: index.kind === 'any' ? true : write(withoutUndefined(index)) };
   }
 

@@ -12,7 +12,7 @@ export interface Parsers {
 }
 
 export class Cursor {
-  readonly list: readonly Token[];
+  readonly tokens: readonly Token[];
   readonly partner: Int32Array;
   /** Index of the next token. */
   i = 0;
@@ -21,11 +21,11 @@ export class Cursor {
 
   readonly #parsers: Parsers;
   /** Indexes of the tokens whose comment needs no further look: a parser has read it, or it has no constraint. */
-  readonly #readDocs = new Set<number>();
+  readonly #checkedDocs = new Set<number>();
 
   /** @param parsers passed in, because the files that parse types, values and members would import each other */
-  constructor({ list, partner }: Tokens, parsers: Parsers) {
-    this.list = list;
+  constructor({ tokens, partner }: Tokens, parsers: Parsers) {
+    this.tokens = tokens;
     this.partner = partner;
     this.#parsers = parsers;
   }
@@ -40,7 +40,7 @@ export class Cursor {
   }
 
   token(ahead = 0): Token {
-    return this.list[Math.max(0, Math.min(this.i + ahead, this.list.length - 1))] as Token;
+    return this.tokens[Math.max(0, Math.min(this.i + ahead, this.tokens.length - 1))] as Token;
   }
 
   /** Whether the token is this punctuation or word. A string literal never matches. */
@@ -54,7 +54,7 @@ export class Cursor {
   }
 
   get isAtEnd(): boolean {
-    return this.i >= this.list.length - 1;
+    return this.i >= this.tokens.length - 1;
   }
 
   /** Joins an earlier comment with the comment of the current token, so that the tags of both are read. */
@@ -68,21 +68,21 @@ export class Cursor {
    * not read, because it is perhaps meant for that token.
    */
   readDocAt(index: number): string | undefined {
-    const { doc, isBesidePrevious } = this.list[index] as Token;
-    if (doc === undefined || isBesidePrevious) return undefined;
-    this.#readDocs.add(index);
+    const { doc, isDocBesidePrevious } = this.tokens[index] as Token;
+    if (doc === undefined || isDocBesidePrevious) return undefined;
+    this.#checkedDocs.add(index);
     return doc;
   }
 
   /** @returns the type, or a mistake when a comment from `from` to `end` has a constraint that no parser has read */
   refuseStrayTags(type: TypeNode, from: number, end = this.i): TypeNode {
     for (let i = from; i < end; i++) {
-      const { doc, at, isBesidePrevious } = this.list[i] as Token;
-      if (doc === undefined || this.#readDocs.has(i)) continue;
+      const { doc, at, isDocBesidePrevious } = this.tokens[i] as Token;
+      if (doc === undefined || this.#checkedDocs.has(i)) continue;
       const message = findUnreadConstraint(doc);
       if (message !== undefined)
-        return { kind: 'mistake', message: isBesidePrevious ? `${message}, on a line of its own` : message, at };
-      this.#readDocs.add(i);
+        return { kind: 'mistake', message: isDocBesidePrevious ? `${message}, on a line of its own` : message, at };
+      this.#checkedDocs.add(i);
     }
     return type;
   }
@@ -93,8 +93,8 @@ export class Cursor {
    */
   get declarationEnd(): number {
     const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.i + 1 : this.i;
-    const { isBesidePrevious, text } = this.list[end] ?? this.token();
-    return end < this.list.length && (isBesidePrevious || (text === '}' && end > this.i)) ? end + 1 : end;
+    const { isDocBesidePrevious, text } = this.tokens[end] ?? this.token();
+    return end < this.tokens.length && (isDocBesidePrevious || (text === '}' && end > this.i)) ? end + 1 : end;
   }
 
   fail(expected: string): never {
@@ -117,7 +117,7 @@ export class Cursor {
 
   next(): Token {
     if (this.isAtEnd) this.fail('more');
-    return this.list[this.i++] as Token;
+    return this.tokens[this.i++] as Token;
   }
 
   expectName(): string {

@@ -56,7 +56,8 @@ export class UnreadableFile extends Error {
  * leaves room for files that several controllers share. The newest file is always kept.
  */
 const MAX_CACHED_CHARACTERS = 1_000_000;
-export const SOURCE = /\.[mc]?[tj]s$/;
+export const SOURCE_FILE = /\.[mc]?[tj]s$/;
+export const isJavaScript = (path: string): boolean => /\.[mc]?js$/.test(path);
 const PACKAGES = /[\\/]node_modules[\\/]/;
 
 export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFiles {
@@ -108,7 +109,7 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
     const path = isRelative ? resolveRelative(from, specifier) : files.resolve(from, specifier);
     if (path === undefined) return !isRelative && isInstalled(from, specifier) ? 'package' : undefined;
     const real = realpathSync.native(path);
-    return PACKAGES.test(real) || !SOURCE.test(real) ? 'package' : real;
+    return PACKAGES.test(real) || !SOURCE_FILE.test(real) ? 'package' : real;
   }
 
   const load: Loader = (from, specifier) => {
@@ -118,7 +119,7 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
 
   function resolveRelative(from: string, specifier: string): string | undefined {
     const paths = listCandidates(resolve(dirname(from), specifier.replace(/[?#].*$/, ''))).filter((path) =>
-      SOURCE.test(path),
+      SOURCE_FILE.test(path),
     );
     const index = paths.findIndex(isFile);
     for (const path of paths.slice(0, index < 0 ? undefined : index)) files.remember(path);
@@ -141,7 +142,7 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
 function listCandidates(path: string): string[] {
   const [, stem, prefix] = /^(.*)\.([mc]?)js$/.exec(path) ?? [];
   if (stem !== undefined) return [`${stem}.${prefix}ts`, `${stem}.d.${prefix}ts`, path];
-  return SOURCE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
+  return SOURCE_FILE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
 }
 
 /** Whether the path exists and is no folder. A pipe or a device is refused later, when it is read. */
@@ -165,7 +166,7 @@ function isInstalled(from: string, specifier: string): boolean {
 function parseFile(path: string, source: string): Module {
   try {
     const module = parseModule(source);
-    return /\.[mc]?js$/.test(path) ? addTypedefs(module) : module;
+    return isJavaScript(path) ? addTypedefs(module) : module;
   } catch (error) {
     throw error instanceof SourceError ? new UnreadableFile(path, source, error) : error;
   }

@@ -58,7 +58,7 @@ function readTypedef(
   const isFirst = !tags.slice(0, i).some(([other]) => other === 'typedef');
   const stray = tags.find((tag, j) => isConstraint(tag) && ((isFirst && j < i) || belongsToOtherTag(tags, j)));
   const message = stray === undefined ? findFieldMistake(fields, 'property') : unreadConstraintMessage(stray);
-  const root: Field = { path: '', type: node, optional: false, text: '', at: node.at };
+  const root: Field = { path: '', type: node, isOptional: false, text: '', at: node.at };
   return {
     name,
     type: message === undefined ? (buildType(root, fields, 'property') ?? node) : createMistake(message, node.at),
@@ -128,7 +128,7 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
     const index = sameName >= 0 ? sameName : params[i]?.name === '' ? i : -1;
     if (index < 0) fail(`@param ${field.path || 'without a name'} is no parameter of the operation`);
     if (typedParams[index]?.type !== undefined) fail(`@param ${field.path} already has a type: write only one`);
-    typedParams[index] = { ...(params[index] as Param), type, typeEnd: at, optional: field.optional };
+    typedParams[index] = { ...(params[index] as Param), type, typeEnd: at, isOptional: field.isOptional };
   }
   return typedParams;
 }
@@ -154,7 +154,7 @@ interface Field {
   /** The name as written: `data.items[].name`. */
   readonly written?: string;
   readonly type: TypeNode | undefined;
-  readonly optional: boolean;
+  readonly isOptional: boolean;
   readonly text: string;
   readonly at: number;
   /** The constraint tags of the field, written as in a comment. */
@@ -173,7 +173,7 @@ function readField(text: string, at: number): Field {
     path: written.replaceAll('[]', ''),
     written,
     type: type === undefined ? undefined : parseJsdocType(type, at),
-    optional: end >= 0 || type?.endsWith('=') === true,
+    isOptional: end >= 0 || type?.endsWith('=') === true,
     text: rest.replace(/^[\s-]+/, ''),
     at,
   };
@@ -222,10 +222,10 @@ function buildType({ path, type, at }: Field, fields: readonly Field[], tag: str
 }
 
 function buildMember(field: Field, parent: string, fields: readonly Field[], tag: string): Member {
-  const { path, optional, text, constraints = '', at } = field;
+  const { path, isOptional, text, constraints = '', at } = field;
   const type = buildType(field, fields, tag) ?? { kind: 'word', name: 'any', at };
   const name = parent === '' ? path : path.slice(parent.length + 1);
   // The field's text becomes the text of a tag, @description, because backticks hide an at sign only there.
   const doc = toComment((text === '' ? '' : `@description ${text}`) + constraints);
-  return { kind: 'property', name, modifiers: [], optional, doc, type, params: [], hasBody: false, at };
+  return { kind: 'property', name, modifiers: [], isOptional, doc, type, params: [], hasBody: false, at };
 }

@@ -44,27 +44,27 @@ export function parseJsdocType(text: string, at: number): TypeNode {
  * - `Array.<T>` becomes `Array<T>`.
  */
 function replaceJsdocSigns(text: string): string {
-  const { list } = tokenize(text);
+  const { tokens } = tokenize(text);
   let translated = text;
-  for (let i = list.length - 2; i >= 0; i--) {
-    const { kind, at } = list[i] as Token;
-    const sign = kind === Kind.punctuation ? translateSign(list, i) : undefined;
+  for (let i = tokens.length - 2; i >= 0; i--) {
+    const { kind, at } = tokens[i] as Token;
+    const sign = kind === Kind.punctuation ? translateSign(tokens, i) : undefined;
     if (sign !== undefined) translated = translated.slice(0, at) + sign + translated.slice(at + 1);
   }
   return translated;
 }
 
 /** @returns undefined for a sign that has the same meaning in TypeScript */
-function translateSign(list: readonly Token[], i: number): string | undefined {
-  const { text } = list[i] as Token;
-  const nextText = (list[i + 1] as Token).text;
+function translateSign(tokens: readonly Token[], i: number): string | undefined {
+  const { text } = tokens[i] as Token;
+  const nextText = (tokens[i + 1] as Token).text;
   if (text === '*') return 'any';
   if (text === '!' || (text === '.' && nextText === '<')) return '';
-  const previous = list[i - 1];
+  const previous = tokens[i - 1];
   if (text !== '?') return undefined;
   if (previous === undefined || (previous.kind === Kind.punctuation && /^(?:[<(,|:[=]|=>)$/.test(previous.text)))
     return /^[>),\]}|&=]?$/.test(nextText) ? 'any' : 'null|';
-  return nextText === '' && list.every((token) => token.text !== '&') ? '|null' : undefined;
+  return nextText === '' && tokens.every((token) => token.text !== '&') ? '|null' : undefined;
 }
 
 /** Gives names their meaning in JSDoc (`String` is `string`), and all nodes the offset of the comment. */

@@ -35,7 +35,7 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   }
   const docIndex = ownDoc === undefined ? c.i : from;
   const doc = c.i === from ? ownDoc : c.joinDoc(ownDoc);
-  const shared = { modifiers, doc, at, optional: false, params: [], type: undefined, hasBody: false };
+  const shared = { modifiers, doc, at, isOptional: false, params: [], type: undefined, hasBody: false };
   if (holder === 'class' && c.is('static', -1) && c.is('{')) {
     c.skip();
     return { ...shared, kind: 'other', name: '' };
@@ -52,34 +52,34 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   if (c.is('[') && c.isName(1) && c.is(':', 2)) return parseIndexSignature(c, shared, from, docIndex);
   const { name, computed } = parseMemberName(c);
   const nameAndShared = { ...shared, name, computed };
-  const optional = c.is('?');
+  const isOptional = c.is('?');
   if (!c.accept('?')) c.accept('!');
   if (c.is('(') || c.is('<')) {
     const { params, result, typeParams } = parseSignature(c);
     const hasBody = c.is('{');
     if (hasBody) c.skip();
     const kind = modifiers.includes('get') || modifiers.includes('set') ? 'accessor' : 'method';
-    return { ...nameAndShared, kind, optional, params, typeParams, type: result, hasBody };
+    return { ...nameAndShared, kind, isOptional, params, typeParams, type: result, hasBody };
   }
   if (holder === 'value')
-    return { ...nameAndShared, optional, kind: 'property', value: parsePropertyValue(c, end, nameAndShared) };
+    return { ...nameAndShared, isOptional, kind: 'property', value: parsePropertyValue(c, end, nameAndShared) };
   const type = c.accept(':') ? c.parseType() : undefined;
   const typed =
     type === undefined ? {} : { doc: c.readDocAt(docIndex), type: c.refuseStrayTags(type, from, c.declarationEnd) };
   const decorated = decoratorName === undefined ? {} : { type: refuseDecorator(decoratorName, at) };
   if (holder === 'class' && c.accept('=')) skipValue(c, end, ';', true);
   else if (holder === 'class' && !c.is(';') && c.i < end && !c.token().startsLine) c.fail(';');
-  return { ...nameAndShared, kind: 'property', optional, ...typed, ...decorated };
+  return { ...nameAndShared, kind: 'property', isOptional, ...typed, ...decorated };
 }
 
-type SharedFields = Pick<Member, 'modifiers' | 'doc' | 'at' | 'optional' | 'params' | 'type' | 'hasBody'>;
+type SharedFields = Pick<Member, 'modifiers' | 'doc' | 'at' | 'isOptional' | 'params' | 'type' | 'hasBody'>;
 
 function parseIndexSignature(c: Cursor, shared: SharedFields, start: number, docIndex: number): Member {
   c.i += 3;
   const key = c.parseType();
   c.expect(']');
   c.expect(':');
-  const params = [{ name: '', optional: false, rest: false, type: key }];
+  const params = [{ name: '', isOptional: false, isRest: false, type: key }];
   const type = c.parseType();
   return {
     ...shared,
@@ -169,16 +169,16 @@ function parseParams(c: Cursor): Param[] {
       declaresField = true;
       c.i++;
     }
-    const rest = c.accept('...');
+    const isRest = c.accept('...');
     let name = '';
     if (c.is('{') || c.is('[')) c.skip();
     else name = c.expectName();
-    const optional = c.accept('?');
+    const isOptional = c.accept('?');
     const type = c.accept(':') ? c.refuseStrayTags(c.parseType(), from, c.i + 1) : undefined;
     const typeEnd = c.token().at;
     const hasDefault = c.accept('=');
     if (hasDefault) skipValue(c, end, ',');
-    params.push({ name, optional: optional || hasDefault, rest, type, typeEnd, declaresField, doc });
+    params.push({ name, isOptional: isOptional || hasDefault, isRest, type, typeEnd, declaresField, doc });
     if (c.i < end) c.expect(',');
   }
   c.i = end + 1;

@@ -14,7 +14,7 @@ export function parseModule(source: string): Module {
   const tokens = tokenize(source);
   const c = new Cursor(tokens, { parseType, parseValue });
   const content: ModuleContent = { declarations: new Map(), imports: new Map(), exports: new Map(), starExports: [] };
-  parseStatements(c, content, tokens.list.length - 1);
+  parseStatements(c, content, tokens.tokens.length - 1);
   return { source, docOffsets: tokens.docOffsets, ...content };
 }
 
@@ -117,9 +117,9 @@ function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: n
     return;
   }
   const { at } = c.token();
-  const { doc } = c.list[statementStart] as Token;
+  const { doc } = c.tokens[statementStart] as Token;
   const literalRange = findLiteralRange(c);
-  const value = parseValue(c, c.list.length - 1);
+  const value = parseValue(c, c.tokens.length - 1);
   const isName = value?.kind === 'reference' && !value.name.includes('.');
   const name = isName ? value.name : declare(c, content, 'const', 'default', { literalRange, value, doc, at });
   content.exports.set('default', name);
@@ -146,11 +146,11 @@ function declare(c: Cursor, content: ModuleContent, kind: Declaration['kind'], n
  * @returns the declared names; an empty list for a statement that declares nothing
  */
 function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.i): readonly string[] {
-  const docIndex = c.list[statementStart]?.doc === undefined ? c.i : statementStart;
+  const docIndex = c.tokens[statementStart]?.doc === undefined ? c.i : statementStart;
   const start = c.i;
   while ((c.is('declare') || c.is('abstract')) && c.isName(1) && !c.token(1).startsLine) c.i++;
   const parse = PARSERS[c.token().text];
-  const origin = { doc: c.list[docIndex]?.doc, at: c.token().at };
+  const origin = { doc: c.tokens[docIndex]?.doc, at: c.token().at };
   const names = c.isName() && parse !== undefined ? parse(c, content, origin, docIndex) : undefined;
   if (names === undefined) c.i = start;
   return typeof names === 'string' ? [names] : (names ?? []);
@@ -224,7 +224,7 @@ function parseEnum(c: Cursor, content: ModuleContent, origin: Origin, wordCount:
   c.i += wordCount;
   const name = c.expectName();
   const end = c.closingIndex('{') + 1;
-  const literalRange = [c.token().at, (c.list[end] as Token).at] as const;
+  const literalRange = [c.token().at, (c.tokens[end] as Token).at] as const;
   c.i = end;
   return declare(c, content, 'enum', name, { literalRange, ...origin });
 }
@@ -246,17 +246,17 @@ function parseConstant(c: Cursor, content: ModuleContent, fields: Fields): strin
   const type = c.accept(':') ? parseType(c) : undefined;
   const hasValue = c.accept('=');
   const literalRange = hasValue ? findLiteralRange(c) : undefined;
-  const value = hasValue ? parseValue(c, c.list.length - 1) : undefined;
-  if (hasValue && value === undefined) skipValue(c, c.list.length - 1, ',', true);
+  const value = hasValue ? parseValue(c, c.tokens.length - 1) : undefined;
+  if (hasValue && value === undefined) skipValue(c, c.tokens.length - 1, ',', true);
   return declare(c, content, 'const', name, { type, literalRange, value, ...fields });
 }
 
 /** Declares every name in `{ a, b: [c] } = …` (also `b`, which is only a key). No value of these names is followed. */
 function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
   const end = c.partner[c.i] as number;
-  const names = c.list.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
+  const names = c.tokens.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
   c.i = end + 1;
-  if (c.accept('=')) skipValue(c, c.list.length - 1, ',', true);
+  if (c.accept('=')) skipValue(c, c.tokens.length - 1, ',', true);
   return names.map(({ value, at }) =>
     declare(c, content, 'const', value, { isValueUncertain: true, doc: undefined, at }),
   );
@@ -269,10 +269,10 @@ function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
 function findLiteralRange(c: Cursor): [number, number] {
   const { at } = c.token();
   const partner = c.partner[c.i] as number;
-  const isConst = (index: number) => c.list[index]?.text === 'as' && c.list[index + 1]?.text === 'const';
+  const isConst = (index: number) => c.tokens[index]?.text === 'as' && c.tokens[index + 1]?.text === 'const';
   const lastIndex = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
   const isAsConst = isConst(lastIndex + 1);
-  const behind = c.list[isAsConst ? lastIndex + 3 : lastIndex + 1] ?? c.token();
+  const behind = c.tokens[isAsConst ? lastIndex + 3 : lastIndex + 1] ?? c.token();
   // Before `satisfies`, an object or a list is accepted only with `as const`, because `satisfies` can narrow the types
   // of its elements.
   const endsHere =

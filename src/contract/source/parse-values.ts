@@ -119,7 +119,7 @@ function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
       const node = parseFunction(c);
       if (c.accept('=>')) return skipArrowBody(c, end, node);
     } else if (c.isName() && c.is('=>', 1)) {
-      const params = [{ name: c.expectName(), optional: false, rest: false, type: undefined }];
+      const params = [{ name: c.expectName(), isOptional: false, isRest: false, type: undefined }];
       c.i++;
       return skipArrowBody(c, end, { kind: 'function', params, result: undefined, typeParams: [] });
     }

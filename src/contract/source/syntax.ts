@@ -43,8 +43,8 @@ export interface NameNode {
 
 export interface TupleItem {
   readonly type: TypeNode;
-  readonly optional: boolean;
-  readonly rest: boolean;
+  readonly isOptional: boolean;
+  readonly isRest: boolean;
 }
 
 export interface Member {
@@ -57,7 +57,7 @@ export interface Member {
    */
   readonly computed?: string | undefined;
   readonly modifiers: readonly string[];
-  readonly optional: boolean;
+  readonly isOptional: boolean;
   readonly doc: string | undefined;
   /** The type of a property or an index signature; the result type of a method. */
   readonly type: TypeNode | undefined;
@@ -74,8 +74,8 @@ export interface Member {
 export interface Param {
   /** The parameter's name. The text is empty for a destructuring pattern. */
   readonly name: string;
-  readonly optional: boolean;
-  readonly rest: boolean;
+  readonly isOptional: boolean;
+  readonly isRest: boolean;
   readonly type: TypeNode | undefined;
   /**
    * Offset of the token after the type. For a type from a JSDoc comment, both this offset and the type's `at` are the

@@ -22,13 +22,13 @@ export interface Token {
    */
   readonly doc: string | undefined;
   /** Whether the doc comment is beside the previous token, and this token is on a later line. */
-  readonly isBesidePrevious: boolean;
+  readonly isDocBesidePrevious: boolean;
   /** The unescaped text of a name, a string or a piece of a template. For all other tokens, their text or ''. */
   readonly value: string;
 }
 
 export interface Tokens {
-  readonly list: readonly Token[];
+  readonly tokens: readonly Token[];
   readonly docOffsets: readonly number[];
   /** For each opening bracket (also `${`), the index of its closing bracket. The entry is -1 for all other tokens. */
   readonly partner: Int32Array;
@@ -67,24 +67,25 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 /** @throws SourceError when a bracket or a template has no end */
 export function tokenize(source: string): Tokens {
-  const list: Token[] = [];
+  const tokens: Token[] = [];
   const docOffsets: number[] = [];
   const openBrackets: number[] = [];
   const pairs: number[] = [];
   let startsLine = true;
   let doc: string | undefined;
-  let isBeside = false;
+  let isDocBeside = false;
 
   const pushToken = (kind: number, text: string, at: number, value: string) => {
-    list.push({ kind, text, at, startsLine, doc, isBesidePrevious: isBeside && startsLine, value });
+    tokens.push({ kind, text, at, startsLine, doc, isDocBesidePrevious: isDocBeside && startsLine, value });
     startsLine = false;
     doc = undefined;
-    isBeside = false;
+    isDocBeside = false;
   };
   const closeBracket = (at: number, opens: (text: string) => boolean) => {
     const from = openBrackets.pop();
-    if (from === undefined || !opens((list[from] as Token).text)) throw new SourceError('a bracket has no partner', at);
-    pairs.push(from, list.length);
+    if (from === undefined || !opens((tokens[from] as Token).text))
+      throw new SourceError('a bracket has no partner', at);
+    pairs.push(from, tokens.length);
   };
   const opensTemplate = (text: string) => text.endsWith('${');
 
@@ -98,7 +99,7 @@ export function tokenize(source: string): Tokens {
       if (source[i] === '\\') i++;
       else if (isEnd || (source[i] === '$' && source[i + 1] === '{')) {
         if (opening === '}') closeBracket(at, opensTemplate);
-        if (!isEnd) openBrackets.push(list.length);
+        if (!isEnd) openBrackets.push(tokens.length);
         pushToken(
           Kind.template,
           isEnd ? (opening === '}' ? '}`' : '`') : `${opening}\${`,
@@ -113,8 +114,8 @@ export function tokenize(source: string): Tokens {
 
   const readPunctuation = (text: string, at: number): number => {
     if (text === '`') return readTemplatePiece(at, '`');
-    if (text === '}' && opensTemplate(list[openBrackets.at(-1) ?? -1]?.text ?? '')) return readTemplatePiece(at, '}');
-    if (text === '/' && beginsRegex(list, pairs, startsLine)) {
+    if (text === '}' && opensTemplate(tokens[openBrackets.at(-1) ?? -1]?.text ?? '')) return readTemplatePiece(at, '}');
+    if (text === '/' && beginsRegex(tokens, pairs, startsLine)) {
       const end = findRegexEnd(source, at);
       if (end > 0) {
         pushToken(Kind.regex, source.slice(at, end), at, '');
@@ -123,7 +124,7 @@ export function tokenize(source: string): Tokens {
     }
     const opener = OPENERS[text];
     if (opener !== undefined) closeBracket(at, (opening) => opening === opener);
-    else if (text === '(' || text === '[' || text === '{') openBrackets.push(list.length);
+    else if (text === '(' || text === '[' || text === '{') openBrackets.push(tokens.length);
     pushToken(Kind.punctuation, text, at, text);
     return at + text.length;
   };
@@ -138,7 +139,7 @@ export function tokenize(source: string): Tokens {
     else if (match[2] !== undefined) {
       if (text.startsWith('/**') && text.length > 4) {
         const continuesDoc = doc !== undefined && appliesAcrossComments(doc);
-        isBeside = (continuesDoc && isBeside) || !startsLine;
+        isDocBeside = (continuesDoc && isDocBeside) || !startsLine;
         doc = continuesDoc ? doc + text : text;
         docOffsets.push(at);
       }
@@ -149,26 +150,26 @@ export function tokenize(source: string): Tokens {
     else TOKEN.lastIndex = readPunctuation(text, at);
   }
   const unclosed = openBrackets.at(-1);
-  if (unclosed !== undefined) throw new SourceError('a bracket has no partner', (list[unclosed] as Token).at);
-  const partner = new Int32Array(list.length + 1).fill(-1);
+  if (unclosed !== undefined) throw new SourceError('a bracket has no partner', (tokens[unclosed] as Token).at);
+  const partner = new Int32Array(tokens.length + 1).fill(-1);
   for (let i = 0; i < pairs.length; i += 2) partner[pairs[i] as number] = pairs[i + 1] as number;
   pushToken(Kind.end, '', source.length, '');
-  return { list, docOffsets, partner };
+  return { tokens, docOffsets, partner };
 }
 
 /** Whether a slash begins a regular expression. After a value, a slash is a division. */
-function beginsRegex(list: readonly Token[], pairs: readonly number[], startsLine: boolean): boolean {
-  const previous = list.at(-1);
+function beginsRegex(tokens: readonly Token[], pairs: readonly number[], startsLine: boolean): boolean {
+  const previous = tokens.at(-1);
   if (previous === undefined) return true;
-  if (previous.kind === Kind.name) return KEYWORDS_BEFORE_VALUE.has(previous.text) && list.at(-2)?.text !== '.';
+  if (previous.kind === Kind.name) return KEYWORDS_BEFORE_VALUE.has(previous.text) && tokens.at(-2)?.text !== '.';
   if (previous.kind === Kind.template) return previous.text.endsWith('{');
   if (previous.kind !== Kind.punctuation) return false;
   // `if (x) /re/` or `(x) / y`: the token before the opening parenthesis decides.
-  if (previous.text === ')') return CONDITION_KEYWORDS.has(list[(pairs.at(-2) as number) - 1]?.text ?? '');
+  if (previous.text === ')') return CONDITION_KEYWORDS.has(tokens[(pairs.at(-2) as number) - 1]?.text ?? '');
   if (previous.text === '}') return startsLine;
-  if (previous.text === '!') return !endsValue(list.at(-2));
-  if ((previous.text === '+' || previous.text === '-') && list.at(-2)?.text === previous.text)
-    return !endsValue(list.at(-3));
+  if (previous.text === '!') return !endsValue(tokens.at(-2));
+  if ((previous.text === '+' || previous.text === '-') && tokens.at(-2)?.text === previous.text)
+    return !endsValue(tokens.at(-3));
   return previous.text !== ']';
 }
 

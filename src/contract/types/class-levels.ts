@@ -30,15 +30,15 @@ export interface Level {
 }
 
 export interface Levels {
-  /** The levels, from level 0 on. The list is empty when the export is computed by code that is not read. */
-  readonly list: readonly Level[];
+  /** The levels, from level 0 on. The list is empty when code computes the export. */
+  readonly levels: readonly Level[];
   /** Whether the ancestor after the last level comes from a package, whose source is not read. */
-  readonly isPackageBelow: boolean;
+  readonly hasPackageAncestor: boolean;
 }
 
 /** @param exportName `default`, or the name of the controller's class */
 export function findLevels(exportName: string, scope: Scope, evaluator: Evaluator): Levels {
-  const list: Level[] = [];
+  const levels: Level[] = [];
   const seen = new Set<Declaration>();
   let value: Followed = followExport(exportName, scope);
   let args: readonly (() => Shape)[] = [];
@@ -51,7 +51,7 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
       namespace: declaration.namespace,
       typeParams: bindTypeArgs(evaluator, declaration, value.scope, args),
     };
-    list.push({
+    levels.push({
       className: declaration.className,
       members: declaration.members,
       scope: levelScope,
@@ -59,16 +59,16 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
       value,
     });
     const [parent] = declaration.parents as [TypeNode?];
-    if (parent === undefined) return { list, isPackageBelow: false };
+    if (parent === undefined) return { levels, hasPackageAncestor: false };
     args = parent.kind === 'name' ? parent.args.map((arg) => () => evaluator.evaluate(arg, levelScope)) : [];
     value = parent.kind === 'name' ? followName(parent.name, levelScope) : undefined;
   }
-  if (list.length > 0) return { list, isPackageBelow: value === 'package' };
+  if (levels.length > 0) return { levels, hasPackageAncestor: value === 'package' };
   if (value === undefined || value === 'package' || value.kind === 'function')
-    return { list, isPackageBelow: value === 'package' };
+    return { levels, hasPackageAncestor: value === 'package' };
   const members = value.kind === 'object' ? value.members : [];
   const doc = value.kind === 'object' ? value.doc : undefined;
-  return { list: [{ className: undefined, members, scope: value.scope, doc, value }], isPackageBelow: false };
+  return { levels: [{ className: undefined, members, scope: value.scope, doc, value }], hasPackageAncestor: false };
 }
 
 /**

@@ -93,8 +93,8 @@ export function createEvaluator(): Evaluator {
     for (const item of node.items) {
       const shape = evaluate(item.type, scope);
       if (rest !== undefined) fail('a tuple with elements after its rest is not understood');
-      if (!item.rest) {
-        items.push({ shape, optional: item.optional });
+      if (!item.isRest) {
+        items.push({ shape, isOptional: item.isOptional });
         continue;
       }
       const spread = resolve(shape);
@@ -172,8 +172,8 @@ export function createEvaluator(): Evaluator {
           declarations.length === 1 && declaration.parents.length === 1 && declaration.members.length === 0;
         if (isOnlyParent && (parent.kind === 'array' || parent.kind === 'tuple')) return parent;
         if (parent.kind !== 'record') return fail(`${first.name} extends something that is not an object`);
-        const { index, byNumber } = parent.index === undefined && base !== undefined ? base : parent;
-        base = { kind: 'record', props: new Map([...(base?.props ?? []), ...parent.props]), index, byNumber };
+        const { index, isNumberIndex } = parent.index === undefined && base !== undefined ? base : parent;
+        base = { kind: 'record', props: new Map([...(base?.props ?? []), ...parent.props]), index, isNumberIndex };
       }
     }
     for (const { members } of declarations) base = evaluateMembers(members, scope, tools, base);
@@ -213,7 +213,7 @@ export function createEvaluator(): Evaluator {
     const evaluateValue = (key: Shape) =>
       evaluate(node.value, { ...scope, typeParams: new Map(scope.typeParams).set(node.param, key) });
     if (keys.kind === 'string' || keys.kind === 'number') {
-      return { kind: 'record', props: new Map(), index: evaluateValue(keys), byNumber: keys.kind === 'number' };
+      return { kind: 'record', props: new Map(), index: evaluateValue(keys), isNumberIndex: keys.kind === 'number' };
     }
     const props = new Map<string, Prop>();
     for (const value of listConstants(keys, fail)) {
@@ -221,7 +221,7 @@ export function createEvaluator(): Evaluator {
       const type = evaluateValue({ kind: 'const', value });
       props.set(String(value), {
         shape: optionalSign === '-?' ? excludeKinds(type, 'undefined') : type,
-        optional: optionalSign === '' ? (sourceProp?.optional ?? false) : optionalSign !== '-?',
+        isOptional: optionalSign === '' ? (sourceProp?.isOptional ?? false) : optionalSign !== '-?',
         notes: sourceProp?.notes ?? NO_NOTES,
       });
     }

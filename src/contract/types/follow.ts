@@ -1,6 +1,8 @@
 // Follows a name or an expression to its class, object or function, across the own files of a service (files outside
 // `node_modules`). The result is `package` for a name without source in an own file. The result is undefined for a
 // value that code computes, and the caller then refuses the file.
+import { isJavaScript } from '../source/files.ts';
+import { docResult } from '../source/js-types.ts';
 import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
 import { type FoundValue, findExport, findValue, readMemberKey, type Scope } from './look-up.ts';
 
@@ -142,6 +144,11 @@ export function readMethod(signatures: readonly Member[], scope: Scope): Followe
   const doc = signatures.find((signature) => signature.doc !== undefined)?.doc;
   const isOverloaded = signatures.length > 1 && signatures.some(isAnnotated);
   return { kind: 'function', node: { params, result, typeParams }, scope, doc, at, isOverloaded };
+}
+
+/** Returns the result type of a function: its annotation, or in a JavaScript file the type in its comment. */
+export function resultTypeOf({ node, doc, at, scope }: FollowedFunction): TypeNode | undefined {
+  return node.result ?? (isJavaScript(scope.path) ? docResult(doc, at) : undefined);
 }
 
 const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean =>

@@ -30,7 +30,7 @@ export type FoundType =
   | 'package'
   | undefined;
 
-export const NO_PARAMS: Scope['typeParams'] = new Map();
+export const NO_TYPE_PARAMS: Scope['typeParams'] = new Map();
 /** The exports that a look-up has seen, each as path and name. Files can re-export from each other in a circle. */
 type Seen = Set<string>;
 
@@ -45,7 +45,7 @@ function findLocalType(name: string, scope: Scope, seen: Seen): FoundType {
   const declarations = findNearest(name, scope, isType);
   const [first] = declarations;
   if (first !== undefined)
-    return { declarations, scope: { ...scope, typeParams: NO_PARAMS, namespace: first.namespace } };
+    return { declarations, scope: { ...scope, typeParams: NO_TYPE_PARAMS, namespace: first.namespace } };
   const [head, ...rest] = name.split('.') as [string, ...string[]];
   const owners = findNearest(head, scope, isType);
   if (owners[0]?.kind === 'enum') {
@@ -86,7 +86,7 @@ function findImportedType({ from, name }: Import, { path, load }: Scope, seen: S
   if (loaded === undefined && from.startsWith('.')) return { missingFile: from };
   return loaded === undefined || loaded === 'package'
     ? 'package'
-    : findExportedType(name, { ...loaded, load, typeParams: NO_PARAMS }, seen);
+    : findExportedType(name, { ...loaded, load, typeParams: NO_TYPE_PARAMS }, seen);
 }
 
 function findExportedType(name: string, scope: Scope, seen: Seen): FoundType {
@@ -124,7 +124,7 @@ export function findValue(name: string, scope: Scope, seen: Seen = new Set()): F
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const [declaration] = findNearest(head, scope, isValue);
   if (declaration !== undefined)
-    return { declaration, scope: { ...scope, typeParams: NO_PARAMS, namespace: declaration.namespace }, keys };
+    return { declaration, scope: { ...scope, typeParams: NO_TYPE_PARAMS, namespace: declaration.namespace }, keys };
   const imported = scope.module.imports.get(head);
   return imported && findImportedValue(withKeys(imported, keys), scope, seen);
 }
@@ -132,7 +132,7 @@ export function findValue(name: string, scope: Scope, seen: Seen = new Set()): F
 function findImportedValue({ from, name }: Import, { path, load }: Scope, seen: Seen): ReturnType<typeof findValue> {
   const loaded = load(path, from);
   if (loaded === undefined || loaded === 'package') return loaded;
-  const scope: Scope = { ...loaded, load, typeParams: NO_PARAMS };
+  const scope: Scope = { ...loaded, load, typeParams: NO_TYPE_PARAMS };
   return name === '*' ? { declaration: undefined, scope, keys: [] } : findExport(name, scope, seen);
 }
 
@@ -202,19 +202,19 @@ function readEnumValues(
 ): Map<string, string | number> | undefined {
   const values = new Map<string, string | number>();
   for (const { literalRange } of declarations) {
-    const { list } = tokenize(source.slice(literalRange?.[0], literalRange?.[1]));
-    if (hasConstraint(list)) return undefined;
+    const { tokens } = tokenize(source.slice(literalRange?.[0], literalRange?.[1]));
+    if (hasConstraint(tokens)) return undefined;
     let nextValue: number | undefined = 0;
-    for (let i = 1; i < list.length - 2; i++) {
-      const key = (list[i] as Token).value;
+    for (let i = 1; i < tokens.length - 2; i++) {
+      const key = (tokens[i] as Token).value;
       let value: string | number | undefined = nextValue;
-      if (list[i + 1]?.text === '=') {
-        const initializer = readTextOrNumber(list, i + 2);
+      if (tokens[i + 1]?.text === '=') {
+        const initializer = readTextOrNumber(tokens, i + 2);
         if (initializer === undefined) return undefined;
         value = initializer.value;
         i = initializer.end - 1;
       }
-      if (value === undefined || !/^[,}]$/.test(list[++i]?.text ?? '')) return undefined;
+      if (value === undefined || !/^[,}]$/.test(tokens[++i]?.text ?? '')) return undefined;
       values.set(key, value);
       nextValue = typeof value === 'number' ? value + 1 : undefined;
     }
@@ -225,9 +225,9 @@ function readEnumValues(
 /**
  * Reads a string, or a number with its sign. Returns the value and the index behind it, or undefined for another token.
  */
-function readTextOrNumber(list: readonly Token[], from: number): { value: string | number; end: number } | undefined {
-  const i = list[from]?.text === '-' ? from + 1 : from;
-  const { kind, text, value } = list[i] as Token;
+function readTextOrNumber(tokens: readonly Token[], from: number): { value: string | number; end: number } | undefined {
+  const i = tokens[from]?.text === '-' ? from + 1 : from;
+  const { kind, text, value } = tokens[i] as Token;
   if (kind === Kind.number && !text.endsWith('n')) {
     const number = Number(text.replaceAll('_', ''));
     return { value: i > from ? -number : number, end: i + 1 };
@@ -236,8 +236,8 @@ function readTextOrNumber(list: readonly Token[], from: number): { value: string
 }
 
 /** Whether a comment inside a value has a constraint, which would have no effect there. */
-const hasConstraint = (list: readonly Token[]): boolean =>
-  list.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
+const hasConstraint = (tokens: readonly Token[]): boolean =>
+  tokens.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
 
 /**
  * Returns the type of a constant, or undefined when its value is not made of literals. The type is exact (`'a'`) with
@@ -251,20 +251,20 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
     return values === undefined ? undefined : { kind: 'record', props: new Map(props), index: undefined };
   }
   if (declaration.literalRange === undefined) return undefined;
-  const { list, partner } = tokenize(module.source.slice(...declaration.literalRange));
-  if (hasConstraint(list)) return undefined;
+  const { tokens, partner } = tokenize(module.source.slice(...declaration.literalRange));
+  if (hasConstraint(tokens)) return undefined;
   const closingIndex = Math.max(partner[0] as number, 0);
-  const isAsConst = list[closingIndex + 1]?.text === 'as' && list[closingIndex + 2]?.text === 'const';
+  const isAsConst = tokens[closingIndex + 1]?.text === 'as' && tokens[closingIndex + 2]?.text === 'const';
   let i = 0;
   return readLiteral(true);
 
   function readLiteral(isWholeValue: boolean): Shape | undefined {
-    const { text } = list[i] as Token;
+    const { text } = tokens[i] as Token;
     if (text === '[' || text === '{') return readStructure(text === '{');
     const isBoolean = text === 'true' || text === 'false';
     const { value, end } = isBoolean
       ? { value: text === 'true', end: i + 1 }
-      : (readTextOrNumber(list, i) ?? { end: i });
+      : (readTextOrNumber(tokens, i) ?? { end: i });
     i = end;
     if (value === undefined) return undefined;
     const keepsValue = isAsConst || (isWholeValue && closingIndex === 0 && declaration.isValueUncertain !== true);
@@ -275,11 +275,11 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
     const end = partner[i] as number;
     const entries: [key: string, shape: Shape][] = [];
     for (i++; i < end; ) {
-      const key = (list[i] as Token).value;
-      if (isObject && list[i + 1]?.text !== ':') return undefined;
+      const key = (tokens[i] as Token).value;
+      if (isObject && tokens[i + 1]?.text !== ':') return undefined;
       if (isObject) i += 2;
       const shape = readLiteral(false);
-      if (shape === undefined || (i < end && list[i++]?.text !== ',')) return undefined;
+      if (shape === undefined || (i < end && tokens[i++]?.text !== ',')) return undefined;
       entries.push([key, shape]);
     }
     i = end + 1;
@@ -291,7 +291,7 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
       };
     const items = entries.map(([, shape]) => shape);
     return isAsConst
-      ? { kind: 'tuple', items: items.map((shape) => ({ shape, optional: false })), rest: undefined }
+      ? { kind: 'tuple', items: items.map((shape) => ({ shape, isOptional: false })), rest: undefined }
       : { kind: 'array', element: unite(items) };
   }
 }

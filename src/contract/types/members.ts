@@ -32,7 +32,7 @@ export function evaluateMembers(
   base?: RecordShape,
 ): RecordShape {
   const props = new Map(base?.props);
-  let { index, byNumber } = base ?? { index: undefined };
+  let { index, isNumberIndex } = base ?? { index: undefined };
   for (const member of members) {
     const { kind, name, type, modifiers, at } = member;
     const fail = failAt(scope, at);
@@ -48,9 +48,9 @@ export function evaluateMembers(
       const key = resolve(tools.evaluate(member.params[0]?.type as TypeNode, scope));
       const isPlain = (key.kind === 'string' || key.kind === 'number') && key.keywords === undefined;
       if (!isPlain) fail('this kind of key is not understood');
-      if (index !== undefined && byNumber !== (key.kind === 'number'))
+      if (index !== undefined && isNumberIndex !== (key.kind === 'number'))
         fail('index signatures by string and by number together are not understood');
-      byNumber = key.kind === 'number';
+      isNumberIndex = key.kind === 'number';
       index = constrainField(member, tools.evaluate(type as TypeNode, scope), fail).shape;
       continue;
     }
@@ -61,7 +61,7 @@ export function evaluateMembers(
     else if (key !== '') props.set(key, evaluateFieldOrDefer(member, key, scope, tools, fail));
   }
   const isOpen = base === undefined && members.length === 0;
-  return { kind: 'record', props, index, byNumber, ...(isOpen ? { open: true } : {}) };
+  return { kind: 'record', props, index, isNumberIndex, ...(isOpen ? { isOpen: true } : {}) };
 }
 
 function evaluateField(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
@@ -83,14 +83,14 @@ function evaluateFieldOrDefer(member: Member, name: string, scope: Scope, tools:
     const isCircular = error instanceof CircularType;
     const notes = member.doc === undefined ? NO_NOTES : readConstraintsOrFail(member.doc, fail).notes;
     const shape = isCircular ? tools.defer(name, () => refuseEndless(evaluate().shape), error) : failingShape(error);
-    return { shape, optional: member.optional, notes };
+    return { shape, isOptional: member.isOptional, notes };
   }
 }
 
-function constrainField({ doc, optional }: Member, shape: Shape, fail: Fail): Prop {
-  if (doc === undefined) return { shape, optional, notes: NO_NOTES };
+function constrainField({ doc, isOptional }: Member, shape: Shape, fail: Fail): Prop {
+  if (doc === undefined) return { shape, isOptional, notes: NO_NOTES };
   const { keywords, notes } = readConstraintsOrFail(doc, fail);
-  return { shape: constrain(shape, keywords, fail), optional, notes };
+  return { shape: constrain(shape, keywords, fail), isOptional, notes };
 }
 
 export function failAt({ path }: Scope, at: number): Fail {

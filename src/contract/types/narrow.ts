@@ -45,24 +45,33 @@ function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail): Sh
     if (index !== undefined && !right.props.has(key))
       props.set(key, { ...prop, shape: intersect(prop.shape, index, fail) });
   }
-  if (left.index !== undefined && right.index !== undefined && (left.byNumber ?? false) !== (right.byNumber ?? false)) {
+  if (
+    left.index !== undefined &&
+    right.index !== undefined &&
+    (left.isNumberIndex ?? false) !== (right.isNumberIndex ?? false)
+  ) {
     fail('index signatures by string and by number together are not understood');
   }
   const index =
     left.index === undefined || right.index === undefined
       ? (left.index ?? right.index)
       : intersect(left.index, right.index, fail);
-  return { kind: 'record', props, index, byNumber: left.index === undefined ? right.byNumber : left.byNumber };
+  return {
+    kind: 'record',
+    props,
+    index,
+    isNumberIndex: left.index === undefined ? right.isNumberIndex : left.isNumberIndex,
+  };
 }
 
-const indexTypeOf = ({ index, byNumber }: RecordShape, key: string): Shape | undefined =>
-  byNumber && !isNumberName(key) ? undefined : index;
+const indexTypeOf = ({ index, isNumberIndex }: RecordShape, key: string): Shape | undefined =>
+  isNumberIndex && !isNumberName(key) ? undefined : index;
 
 function intersectProps(existing: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
   const other = existing?.shape ?? index;
   if (other === undefined) return prop;
-  const optional = prop.optional && (existing?.optional ?? true);
-  return { shape: intersect(other, prop.shape, fail), optional, notes: { ...existing?.notes, ...prop.notes } };
+  const isOptional = prop.isOptional && (existing?.isOptional ?? true);
+  return { shape: intersect(other, prop.shape, fail), isOptional, notes: { ...existing?.notes, ...prop.notes } };
 }
 
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;

@@ -32,9 +32,9 @@ export interface RecordShape {
   /** The value type of the index signature. */
   readonly index: Shape | undefined;
   /** Whether the index signature is `[key: number]`, which declares only names that are numbers. */
-  readonly byNumber?: boolean | undefined;
+  readonly isNumberIndex?: boolean | undefined;
   /** Whether the type is `{}`, which accepts an object with any fields. */
-  readonly open?: boolean;
+  readonly isOpen?: boolean;
 }
 
 export interface NamedShape {
@@ -48,12 +48,12 @@ export interface NamedShape {
 
 export interface TupleShapeItem {
   readonly shape: Shape;
-  readonly optional: boolean;
+  readonly isOptional: boolean;
 }
 
 export interface Prop {
   readonly shape: Shape;
-  readonly optional: boolean;
+  readonly isOptional: boolean;
   readonly notes: Notes;
   /** Whether the property is the `user` of `ControllerParams<{ user: User }>`, which the server fills. */
   readonly isUser?: boolean;
@@ -67,7 +67,7 @@ export const NO_NOTES: Notes = {};
 export const STRING: Shape = { kind: 'string' };
 export const NEVER: Shape = { kind: 'never' };
 export const UNDEFINED: Shape = { kind: 'undefined' };
-export const requiredProp = (shape: Shape): Prop => ({ shape, optional: false, notes: NO_NOTES });
+export const requiredProp = (shape: Shape): Prop => ({ shape, isOptional: false, notes: NO_NOTES });
 
 /**
  * Returns a shape that throws the error only when the shape is resolved. An unsupported type that no request needs is
@@ -144,10 +144,14 @@ export function excludeKinds(shape: Shape, ...kinds: readonly Shape['kind'][]): 
   return kinds.includes(resolved.kind) ? NEVER : shape;
 }
 
-export function mayBeAbsent(shape: Shape): boolean {
+/** Whether the shape, or a part of its union, is of one of these kinds. */
+export function includesKind(shape: Shape, ...kinds: readonly Shape['kind'][]): boolean {
   const resolved = resolve(shape);
-  return resolved.kind === 'undefined' || (resolved.kind === 'union' && resolved.parts.some(mayBeAbsent));
+  if (resolved.kind === 'union') return resolved.parts.some((part) => includesKind(part, ...kinds));
+  return kinds.includes(resolved.kind);
 }
+
+export const mayBeAbsent = (shape: Shape): boolean => includesKind(shape, 'undefined');
 
 export function expectRecord(shape: Shape, fail: Fail): RecordShape {
   const resolved = resolve(shape);
@@ -186,15 +190,15 @@ export function idOf(shape: Shape): string {
     case 'array':
       return `${idOf(shape.element)}[]${shape.keywords === undefined ? '' : JSON.stringify(shape.keywords)}`;
     case 'tuple':
-      return `[${shape.items.map((item) => idOf(item.shape) + (item.optional ? '?' : '')).join()}${shape.rest === undefined ? '' : `...${idOf(shape.rest)}`}]`;
+      return `[${shape.items.map((item) => idOf(item.shape) + (item.isOptional ? '?' : '')).join()}${shape.rest === undefined ? '' : `...${idOf(shape.rest)}`}]`;
     case 'union':
       return `(${shape.parts.map(idOf).sort().join('|')})`;
     case 'record': {
       const props = Array.from(shape.props, ([key, prop]) => {
         const notes = prop.notes === NO_NOTES ? '' : JSON.stringify(prop.notes);
-        return `${JSON.stringify(key)}${prop.optional ? '?' : ''}:${idOf(prop.shape)}${notes}`;
+        return `${JSON.stringify(key)}${prop.isOptional ? '?' : ''}:${idOf(prop.shape)}${notes}`;
       });
-      return `{${props.join()}${shape.index === undefined ? '' : `${shape.byNumber ? '#' : '*'}:${idOf(shape.index)}`}${shape.open ? '+' : ''}}`;
+      return `{${props.join()}${shape.index === undefined ? '' : `${shape.isNumberIndex ? '#' : '*'}:${idOf(shape.index)}`}${shape.isOpen ? '+' : ''}}`;
     }
     case 'reply':
       return `reply<${shape.status},${idOf(shape.body)}>`;

@@ -114,12 +114,12 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
   Awaited: unwrap,
   Readonly: unwrap,
   NoInfer: unwrap,
-  Partial: (fail, type) => mapProps(type, fail, (prop) => ({ ...prop, optional: true })),
+  Partial: (fail, type) => mapProps(type, fail, (prop) => ({ ...prop, isOptional: true })),
   Required: (fail, type) =>
     mapProps(type, fail, (prop) => ({
       ...prop,
-      optional: false,
-      shape: prop.optional ? excludeKinds(prop.shape, 'undefined') : prop.shape,
+      isOptional: false,
+      shape: prop.isOptional ? excludeKinds(prop.shape, 'undefined') : prop.shape,
     })),
   Pick: (fail, type, names) => filterProps(expectRecord(type, fail), readNames(names, fail), true),
   // Omit is not distributive: it keeps only the fields that all parts of a union have.
@@ -128,7 +128,7 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
     const keyShape = resolve(keys);
     if (keyShape.kind === 'string' || keyShape.kind === 'number') {
       if (keyShape.keywords !== undefined) return fail('this kind of key is not understood');
-      return { kind: 'record', props: new Map(), index: value, byNumber: keyShape.kind === 'number' };
+      return { kind: 'record', props: new Map(), index: value, isNumberIndex: keyShape.kind === 'number' };
     }
     const props = listConstants(keyShape, fail).map((key) => [String(key), requiredProp(value)] as const);
     return { kind: 'record', props: new Map(props), index: undefined };
@@ -157,10 +157,10 @@ function readNames(names: Shape, fail: Fail): ReadonlySet<string> {
 
 function filterProps(record: RecordShape, names: ReadonlySet<string>, keepsNamed: boolean): Shape {
   // With an index signature `keyof` is string, so Omit removes all fields and keeps only the signature.
-  if (record.index !== undefined && !keepsNamed && !record.byNumber)
+  if (record.index !== undefined && !keepsNamed && !record.isNumberIndex)
     return { kind: 'record', props: new Map(), index: record.index };
   const props = new Map([...record.props].filter(([name]) => names.has(name) === keepsNamed));
-  return { kind: 'record', props, index: keepsNamed ? undefined : record.index, byNumber: record.byNumber };
+  return { kind: 'record', props, index: keepsNamed ? undefined : record.index, isNumberIndex: record.isNumberIndex };
 }
 
 function mapProps(shape: Shape, fail: Fail, change: (prop: Prop) => Prop): Shape {
@@ -182,7 +182,7 @@ function commonRecord(shape: Shape, fail: Fail): RecordShape {
     if (sameName.length < others.length) continue;
     props.set(name, {
       shape: unite([prop.shape, ...sameName.map((other) => other.shape)]),
-      optional: prop.optional || sameName.some((other) => other.optional),
+      isOptional: prop.isOptional || sameName.some((other) => other.isOptional),
       notes: prop.notes,
     });
   }
@@ -200,9 +200,9 @@ export function keysOf(shape: Shape, fail: Fail): Shape {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return keysOf(commonRecord(resolved, fail), fail);
   if (resolved.kind !== 'record') return fail('keyof of something that is not an object is not understood');
-  if (resolved.index !== undefined && !resolved.byNumber) return STRING;
+  if (resolved.index !== undefined && !resolved.isNumberIndex) return STRING;
   const names = Array.from(resolved.props.keys(), (value): Shape => ({ kind: 'const', value }));
-  return unite(resolved.byNumber ? [{ kind: 'number' }, ...names] : names);
+  return unite(resolved.isNumberIndex ? [{ kind: 'number' }, ...names] : names);
 }
 
 /** Returns the type `T['key']`. */
@@ -226,7 +226,7 @@ export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
     );
   if (resolved.kind !== 'record') return fail('there is no such field');
   const prop = resolvedKey.kind === 'const' ? resolved.props.get(String(resolvedKey.value)) : undefined;
-  if (prop !== undefined) return prop.optional ? unite([prop.shape, UNDEFINED]) : prop.shape;
+  if (prop !== undefined) return prop.isOptional ? unite([prop.shape, UNDEFINED]) : prop.shape;
   return resolved.index ?? fail('there is no such field');
 }
 

@@ -207,8 +207,7 @@ function encode(entry: CacheEntry): string | undefined {
     { ...entry, contract: { ...contract, operations: [...operations.values()] } },
     (_, value: unknown) => {
       if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) isExact = false;
-      if (typeof value === 'bigint' || typeof value === 'function' || typeof value === 'symbol') isExact = false;
-      if (typeof value !== 'object' || value === null) return typeof value === 'bigint' ? null : value;
+      if (typeof value !== 'object' || value === null) return value;
       const found = [...SYMBOL_KEYS].filter(([, symbol]) => Object.hasOwn(value, symbol));
       return found.length === 0 ? value : { ...value, ...Object.fromEntries(found.map(([key]) => [key, true])) };
     },

@@ -16,16 +16,9 @@ import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { type ImportedFiles, isJavaScript, type TypeFiles, UnreadableFile } from './source/files.ts';
 import { lineOf, SourceError } from './source/source-error.ts';
 import { Kind, type Token, tokenize } from './source/tokens.ts';
-import {
-  type FoundMember,
-  findLevels,
-  findMember,
-  hasUnreadName,
-  isMarkedHidden,
-  type Level,
-} from './types/class-levels.ts';
+import { type FoundMember, findLevels, findMember, hasUnreadName, type Level } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
-import { NO_TYPE_PARAMS } from './types/look-up.ts';
+import { isMarkedHidden, NO_TYPE_PARAMS } from './types/look-up.ts';
 
 /** A controller that the process has loaded. */
 export interface LoadedController {

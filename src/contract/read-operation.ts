@@ -100,7 +100,7 @@ function describeWithoutRequest(
   return {
     name,
     ...summaryOf(text),
-    isDeprecated: tags.some(([tag]) => tag === 'deprecated'),
+    isDeprecated: tags.some(({ name: tag }) => tag === 'deprecated'),
     dataIsOptional: false,
     ...readResults(resultTypeOf(method), scope, evaluator, writer),
     at: place,

@@ -1,5 +1,5 @@
-// Parses the statements of a file that declare something: imports, exports, types, classes, constants, functions. The
-// first words of a statement show whether it is one of these. All other statements are stepped over.
+// Parses the statements of a file that declare something: imports, exports, types, classes, constants, functions. Each
+// of these begins with a word of its own. All other statements are stepped over.
 import { Cursor } from './cursor.ts';
 import { createDeclaration, parseBody, parseClassName } from './parse-declaration.ts';
 import { parseFunction, parseTypeParams, skipDecorators, skipValue } from './parse-members.ts';
@@ -54,7 +54,7 @@ function parseImport(c: Cursor, { imports }: ModuleContent): void {
   const names: [local: string, exported: string][] = [];
   if (c.isName()) names.push([c.expectName(), 'default']);
   if (c.accept('=')) {
-    // `import Name = Space.Name` is not followed. Without this entry, the name would be taken for a global one.
+    // `import Name = Space.Name` is not followed. This entry prevents that `Name` is taken for a global name.
     for (const [local] of names) imports.set(local, { from: 'import =', name: '*' });
     return;
   }
@@ -74,7 +74,7 @@ function parseSpecifiers(c: Cursor): [string, string][] {
   const end = c.closingIndex('{');
   c.i++;
   while (c.i < end) {
-    // In `{ type as b }`, the name itself is `type`.
+    // `{ type as b }` imports the name `type`, and `{ type A as b }` imports the type `A`.
     const isNameType = c.is('as', 1) && c.isName(2) && (c.is(',', 3) || c.is('}', 3));
     if (c.is('type') && !c.is(',', 1) && !c.is('}', 1) && !isNameType) c.i++;
     const first = c.next().value;
@@ -158,8 +158,8 @@ function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.
 
 type Origin = Pick<Declaration, 'doc' | 'at'>;
 /**
- * Parses a statement, adds its declarations and returns their names. Returns undefined when the statement declares
- * nothing, although it begins with such a word. @param docIndex index of the token that carries the statement's comment
+ * Parses a statement, adds its declarations and returns their names. Returns undefined for a statement that begins with
+ * the word and declares nothing, such as `type = 5`. @param docIndex index of the token with the statement's comment
  */
 type DeclarationParser = (c: Cursor, content: ModuleContent, origin: Origin, docIndex: number) => Names;
 type Names = string | readonly string[] | undefined;
@@ -251,7 +251,7 @@ function parseConstant(c: Cursor, content: ModuleContent, fields: Fields): strin
   return declare(c, content, 'const', name, { type, literalRange, value, ...fields });
 }
 
-/** Declares every name in `{ a, b: [c] } = …` (also `b`, which is only a key). No value of these names is followed. */
+/** Declares each name in `{ a, b: [c] } = …`, even the key `b`. The values of these names are not followed. */
 function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
   const end = c.partner[c.i] as number;
   const names = c.tokens.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
@@ -263,8 +263,8 @@ function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
 }
 
 /**
- * Returns the start and end offsets of the literal at the cursor, including its `as const`. Both offsets are equal when
- * the literal is part of a longer expression, or when `as` gives it another type.
+ * Returns the start and end offsets of the literal at the cursor, including its `as const`. For another expression,
+ * such as `'a' + b` or `'a' as T`, both offsets are equal.
  */
 function findLiteralRange(c: Cursor): [number, number] {
   const { at } = c.token();

@@ -1,5 +1,5 @@
-// Parses types by recursive descent. An unsupported type is parsed only to find its end, and becomes an `unsupported`
-// node.
+// Parses types by recursive descent. An unsupported type, such as a function, becomes an `unsupported` node. It is
+// parsed only to find its end.
 import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
 import type { TupleItem, TypeNode } from './syntax.ts';

@@ -1,5 +1,5 @@
-// Splits TypeScript source into tokens and pairs its brackets. This file knows comments, strings, templates and regular
-// expressions. It does not know the grammar.
+// Splits TypeScript source into tokens and pairs its brackets. Comments, strings, templates and regular expressions are
+// recognized here. The grammar of statements and types is not.
 import { appliesAcrossComments } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 
@@ -8,33 +8,31 @@ export const Kind = { punctuation: 0, name: 1, string: 2, number: 3, template: 4
 export interface Token {
   readonly kind: number;
   /**
-   * The text in the source, except for templates. A template without `${}` is one token with the text '`'. Any other
-   * template is several tokens, one for each piece of its text: '`${', '}${' and '}`'.
+   * The text in the source, except for templates. A template without `${}` is one token with the text '`'. In any other
+   * template, each piece of text is a token: '`${' for the first one, '}${' for those between, '}`' for the last one.
    */
   readonly text: string;
   /** Offset in the source. */
   readonly at: number;
   /** Whether a line break comes between the previous token and this one. */
   readonly startsLine: boolean;
-  /**
-   * The doc comment (`/** … *\/`) before the token. Earlier doc comments that also apply to the token are in front of
-   * it.
-   */
+  /** The doc comment (`/** … *\/`) before the token, joined with earlier ones that also apply to the token. */
   readonly doc: string | undefined;
-  /** Whether the doc comment is beside the previous token, and this token is on a later line. */
+  /** Whether the doc comment is on the line of the previous token, and this token is on a later line. */
   readonly isDocBesidePrevious: boolean;
-  /** The unescaped text of a name, a string or a piece of a template. For all other tokens, their text or ''. */
+  /** The unescaped text of a name, a string or a piece of a template. For other tokens, their text or nothing. */
   readonly value: string;
 }
 
 export interface Tokens {
   readonly tokens: readonly Token[];
+  /** Offsets of all doc comments in the source. */
   readonly docOffsets: readonly number[];
-  /** For each opening bracket (also `${`), the index of its closing bracket. The entry is -1 for all other tokens. */
+  /** For each opening bracket (also `${`), the index of its closing bracket. All other tokens have -1. */
   readonly partner: Int32Array;
 }
 
-/** All characters beyond ASCII except white space. A name can contain them. */
+/** The characters beyond ASCII that a name can contain: all except white space. */
 const NON_ASCII =
   '\\x80-\\x9f\\xa1-\\u167f\\u1681-\\u1fff\\u200b-\\u2027\\u202a-\\u202e\\u2030-\\u205e\\u2060-\\u2fff\\u3001-\\ufefe\\uff00-\\uffff';
 const TOKEN_PATTERNS = [
@@ -47,10 +45,11 @@ const TOKEN_PATTERNS = [
 ];
 const TOKEN = new RegExp(TOKEN_PATTERNS.map((piece) => `(${piece.source})`).join('|'), 'iy');
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
-/** Keywords that come before a value, so a slash behind one of them begins a regular expression. */
+/** Keywords that come before a value. A slash behind such a keyword begins a regular expression. */
 const KEYWORDS_BEFORE_VALUE = new Set(
   'return typeof case in of do else void delete throw new await yield extends instanceof'.split(' '),
 );
+/** Keywords before a condition in parentheses. A slash behind the parentheses begins a regular expression. */
 const CONDITION_KEYWORDS = new Set(['if', 'while', 'for', 'with']);
 const OPENERS: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' };
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -90,8 +89,8 @@ export function tokenize(source: string): Tokens {
   const opensTemplate = (text: string) => text.endsWith('${');
 
   /**
-   * Reads one piece of a template. A piece begins at a backtick, or at the brace that closes a `${}`. It extends to the
-   * next `${` or to the end of the template. Returns the offset behind the piece.
+   * Reads one piece of a template: from its backtick, or from the brace that closes a `${}`, to the next `${` or to the
+   * end of the template. Returns the offset behind the piece.
    */
   const readTemplatePiece = (at: number, opening: '`' | '}'): number => {
     for (let i = at + 1; i < source.length; i++) {
@@ -173,17 +172,14 @@ function beginsRegex(tokens: readonly Token[], pairs: readonly number[], startsL
   return previous.text !== ']';
 }
 
-/** Whether the token ends a value. A `!` or `++` behind the token then belongs to that value. */
+/** Whether the token ends a value. A `!` or `++` behind it then belongs to the value. */
 function endsValue(token: Token | undefined): boolean {
   if (token === undefined) return false;
   if (token.kind === Kind.name) return !KEYWORDS_BEFORE_VALUE.has(token.text);
   return token.kind !== Kind.punctuation || token.text === ')' || token.text === ']';
 }
 
-/**
- * Returns the offset behind a regular expression. Returns -1 when the expression does not end on its line, because the
- * slash is then a division.
- */
+/** Returns the offset behind a regular expression. Returns -1 when it does not end on its line: the slash divides. */
 function findRegexEnd(source: string, from: number): number {
   let inCharacterClass = false;
   for (let i = from + 1; i < source.length && !LINE_BREAK.test(source[i] as string); i++) {

@@ -1,10 +1,9 @@
-// Looks up names across files: types, and the constants in `typeof X` and in computed keys. A file declares, imports or
-// re-exports a name. Own files are the files outside `node_modules`.
+// Looks up names across own files (files outside `node_modules`): the names of types, and the constants in `typeof X`
+// and in computed keys. A file declares a name, imports it, or re-exports it from another file.
 import { findUnreadConstraint } from '../source/constraint-tags.ts';
 import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
-
-import { requiredProp, resolve, type Shape, unite } from './shape.ts';
+import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 
 /**
  * @returns the own file that a specifier means, `package` for a file without readable source, or undefined when no file
@@ -18,10 +17,11 @@ export interface Scope {
   readonly module: Module;
   readonly load: Loader;
   readonly typeParams: ReadonlyMap<string, Shape>;
-  /** The namespace around the place, with its dot: `Shop.`. */
+  /** The namespace around the place, with a dot behind it: `Shop.`. */
   readonly namespace?: string;
 }
 
+/** What a type's name means; undefined when no file declares the name. */
 export type FoundType =
   | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
   | { readonly gatefoldName: string }
@@ -31,13 +31,12 @@ export type FoundType =
   | undefined;
 
 export const NO_TYPE_PARAMS: Scope['typeParams'] = new Map();
-/** The exports that a look-up has seen, each as path and name. Files can re-export from each other in a circle. */
+/** The exports that one look-up has visited, each as path and name. Files can re-export from each other in a circle. */
 type Seen = Set<string>;
 
 export function findType({ name, from }: { name: string; from?: string }, scope: Scope): FoundType {
-  return from === undefined
-    ? findLocalType(name, scope, new Set())
-    : findImportedType({ from, name }, scope, new Set());
+  const seen: Seen = new Set();
+  return from === undefined ? findLocalType(name, scope, seen) : findImportedType({ from, name }, scope, seen);
 }
 
 /** Finds a type by the name that a file uses: a declaration, an import, or a member of `import * as`. */
@@ -56,15 +55,12 @@ function findLocalType(name: string, scope: Scope, seen: Seen): FoundType {
   return imported && findImportedType(withKeys(imported, rest), scope, seen);
 }
 
-/** Adds the keys behind an imported name: `b` in `a.b`. The keys replace `*`, the name of a whole module. */
+/** Adds the keys behind an imported name: `b` in `a.b`. After `import * as a`, the imported name is the first key. */
 function withKeys({ from, name }: Import, keys: readonly string[]): Import {
   return { from, name: (name === '*' ? keys : [name, ...keys]).join('.') || '*' };
 }
 
-/**
- * Finds the declarations of a name in the scope's namespace, or else in the nearest outer namespace that declares the
- * name.
- */
+/** Finds the declarations of a name in the scope's namespace, or else in the nearest namespace around it. */
 function findNearest(
   name: string,
   { module, namespace = '' }: Pick<Scope, 'module' | 'namespace'>,
@@ -99,12 +95,11 @@ function findExportedType(name: string, scope: Scope, seen: Seen): FoundType {
   const candidates = starExports.filter(
     (type) => type !== undefined && type !== 'package' && !('missingFile' in type),
   ) as Exclude<FoundType, string>[];
-  // An own file is preferred, because it certainly exports the name. Whether `gatefold` exports the name is not checked
-  // here.
+  // An own file certainly exports the name. For `export * from 'gatefold'` this is not known, so it comes last.
   return candidates.find((type) => type !== undefined && !('gatefoldName' in type)) ?? candidates[0];
 }
 
-/** Records an export as seen. Returns false when it was seen before. */
+/** Adds an export to those seen. Returns false when it is already there. */
 function markSeen(name: string, { path }: Scope, seen: Seen): boolean {
   const { size } = seen;
   return seen.add(`${path} ${name}`).size > size;
@@ -112,7 +107,7 @@ function markSeen(name: string, { path }: Scope, seen: Seen): boolean {
 
 /** A constant, an object, a class or a function, or all exports of a file (`import * as name`). */
 export interface FoundValue {
-  /** The field is undefined for all exports of a file. */
+  /** The declaration; undefined for all exports of a file. */
   readonly declaration: Declaration | undefined;
   readonly scope: Scope;
   /** The parts of a dotted name behind the declaration's name: `b` and `c` in `a.b.c`. */
@@ -149,10 +144,10 @@ export function findExport(name: string, scope: Scope, seen: Seen = new Set()): 
 
 // Values
 
-/**
- * Returns the key of a member. The key is empty for a symbol and for a member without a name. The key is undefined when
- * it is computed by code that is not read.
- */
+export const isMarkedHidden = ({ modifiers }: Member): boolean =>
+  modifiers.some((word) => word === 'private' || word === 'protected');
+
+/** Returns a member's key: empty for a symbol and for a member without a name, undefined when code computes it. */
 export function readMemberKey({ name, computed }: Member, scope: Scope): string | undefined {
   return computed === undefined ? name : readComputedKey(computed, scope);
 }
@@ -163,7 +158,7 @@ function readComputedKey(name: string, scope: Scope): string | undefined {
   const [head] = name.split('.') as [string];
   const isDeclared = scope.module.declarations.has(head);
   const imported = scope.module.imports.get(head);
-  // Keys from JavaScript and from packages are taken for symbols: `Symbol.asyncDispose`, `inspect.custom`.
+  // A key from JavaScript or from a package is taken for a symbol: `Symbol.asyncDispose`, `inspect.custom`.
   if (!isDeclared && (imported === undefined || scope.load(scope.path, imported.from) === 'package')) return '';
   const target = findValue(name, scope);
   if (target === undefined || target === 'package' || target.declaration === undefined) return undefined;
@@ -191,9 +186,7 @@ export function pickConstant(shape: Shape | undefined, keys: readonly string[]):
 /** Returns the union of an enum's values, or undefined when code computes one of them. */
 export function readEnum(declarations: readonly Declaration[], module: Module): Shape | undefined {
   const values = readEnumValues(declarations, module);
-  return values === undefined
-    ? undefined
-    : unite([...values.values()].map((value): Shape => ({ kind: 'const', value })));
+  return values && unite(Array.from(values.values(), (value): Shape => ({ kind: 'const', value })));
 }
 
 function readEnumValues(
@@ -222,9 +215,7 @@ function readEnumValues(
   return values;
 }
 
-/**
- * Reads a string, or a number with its sign. Returns the value and the index behind it, or undefined for another token.
- */
+/** Reads a string, or a number with its sign. Returns the value and the index behind it; undefined for other tokens. */
 function readTextOrNumber(tokens: readonly Token[], from: number): { value: string | number; end: number } | undefined {
   const i = tokens[from]?.text === '-' ? from + 1 : from;
   const { kind, text, value } = tokens[i] as Token;
@@ -235,20 +226,19 @@ function readTextOrNumber(tokens: readonly Token[], from: number): { value: stri
   return i === from && (kind === Kind.string || text === '`') ? { value, end: i + 1 } : undefined;
 }
 
-/** Whether a comment inside a value has a constraint, which would have no effect there. */
+/** Whether a comment among the tokens of a value has a constraint, which would have no effect. */
 const hasConstraint = (tokens: readonly Token[]): boolean =>
   tokens.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
 
 /**
- * Returns the type of a constant, or undefined when its value is not made of literals. The type is exact (`'a'`) with
- * `as const`, and for a `const` whose whole value is one literal. Otherwise it is widened (`string`).
+ * Returns the type of a constant, or undefined when its value is not made of literals. As in TypeScript, the type of
+ * `'a'` is `'a'` with `as const`, and for a `const` whose whole value is `'a'`. In all other cases it is `string`.
  */
 export function readConstant(declaration: Declaration, module: Module): Shape | undefined {
   if (declaration.kind === 'enum') {
     const declarations = module.declarations.get(declaration.namespace + declaration.name) ?? [];
     const values = readEnumValues(declarations, module);
-    const props = Array.from(values ?? [], ([key, value]) => [key, requiredProp({ kind: 'const', value })] as const);
-    return values === undefined ? undefined : { kind: 'record', props: new Map(props), index: undefined };
+    return values && recordOf(Array.from(values, ([key, value]) => [key, requiredProp({ kind: 'const', value })]));
   }
   if (declaration.literalRange === undefined) return undefined;
   const { tokens, partner } = tokenize(module.source.slice(...declaration.literalRange));
@@ -283,12 +273,7 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
       entries.push([key, shape]);
     }
     i = end + 1;
-    if (isObject)
-      return {
-        kind: 'record',
-        props: new Map(entries.map(([key, shape]) => [key, requiredProp(shape)])),
-        index: undefined,
-      };
+    if (isObject) return recordOf(entries.map(([key, shape]) => [key, requiredProp(shape)]));
     const items = entries.map(([, shape]) => shape);
     return isAsConst
       ? { kind: 'tuple', items: items.map((shape) => ({ shape, isOptional: false })), rest: undefined }

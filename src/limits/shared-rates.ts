@@ -24,7 +24,7 @@ const URGENT_INTERVAL = 10;
 /** A report is urgent when a caller has spent this part of its burst since the last report. */
 const URGENT_PART = 0.25;
 /** Maximum number of callers in one report. The others are in the next report. */
-const MAX_CALLERS_IN_REPORT = 1000;
+const CALLERS_PER_REPORT = 1000;
 
 export function createSharedLedger({
   spend: spendAtStore,
@@ -59,8 +59,8 @@ export function createSharedLedger({
     isReporting = true;
     reportedAt = now();
     const entries = [...unreported];
-    const sent = entries.slice(0, MAX_CALLERS_IN_REPORT);
-    unreported = new Map(entries.slice(MAX_CALLERS_IN_REPORT));
+    const sent = entries.slice(0, CALLERS_PER_REPORT);
+    unreported = new Map(entries.slice(CALLERS_PER_REPORT));
     const tokens = await spendAtStore(
       sent.map(([callerKey, { spent, rate }]) => [callerKey, spent, rate.count, rate.seconds, rate.burst]),
     ).catch(() => undefined);

@@ -2,7 +2,6 @@
 // the compiler, and the run of a check: the mistakes that it finds, and the costs that it counts.
 import type { Schema } from '../contract.ts';
 import { LIMITS } from '../types/limits.ts';
-import { MESSAGES } from './messages.ts';
 
 /**
  * Checks a value and converts it to its declared type.
@@ -46,9 +45,9 @@ export class CheckRun {
     for (const mistake of this.mistakes.slice(from)) mistake.pointer = step + mistake.pointer;
   }
 
-  reportMissing(key: string): undefined {
-    this.report(MESSAGES.missing);
-    return this.prefixPointers(key, this.mistakes.length - 1);
+  reportField(name: string, message: string): undefined {
+    this.mistakes.push({ pointer: stepOf(name), message });
+    return undefined;
   }
 
   get hasMaxMistakes(): boolean {

@@ -96,7 +96,7 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
       const name = names[i] as string;
       const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
       if (field === undefined) {
-        if (isRequired[i]) run.reportMissing(name);
+        if (isRequired[i]) run.reportField(name, MESSAGES.missing);
         continue;
       }
       presentCount++;

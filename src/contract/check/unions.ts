@@ -88,23 +88,16 @@ function compileObjects(parts: readonly Part[], compiler: Compiler, message: str
   const byTagValue = new Map<unknown, Check>();
   for (const { schema, check } of parts)
     for (const value of tagValuesOf(schema, tag, compiler) ?? []) byTagValue.set(value, check);
+  const byTagText = compiler.readsText
+    ? new Map(Array.from(byTagValue, ([value, check]): [unknown, Check] => [String(value), check]))
+    : undefined;
   const wrongTag = MESSAGES.mustBe(listLiterals([...byTagValue.keys()]));
   return (value, run) => {
     const tagValue = (value as Record<string, unknown>)[tag];
-    const check =
-      byTagValue.get(tagValue) ??
-      (compiler.readsText && typeof tagValue === 'string' ? findByText(byTagValue, tagValue) : undefined);
+    const check = byTagValue.get(tagValue) ?? byTagText?.get(tagValue);
     if (check !== undefined) return check(value, run);
-    if (tagValue === undefined) return run.reportMissing(tag);
-    const from = run.mistakes.length;
-    run.report(wrongTag);
-    return run.prefixPointers(tag, from);
+    return run.reportField(tag, tagValue === undefined ? MESSAGES.missing : wrongTag);
   };
-}
-
-function findByText(byTagValue: ReadonlyMap<unknown, Check>, text: string): Check | undefined {
-  for (const [value, check] of byTagValue) if (String(value) === text) return check;
-  return undefined;
 }
 
 /** Finds the tag of a union: the name of a field that every part requires, with literals that no other part has. */

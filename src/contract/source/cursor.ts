@@ -63,7 +63,7 @@ export class Cursor {
     return doc === undefined || doc === earlier ? earlier : (earlier ?? '') + doc;
   }
 
-  /** Reads the comment of a property or an alias. A comment on the line of the previous token may be for that token. */
+  /** Reads the comment of a property or an alias. Skips one beside the previous token, to which it may belong. */
   readDocAt(index: number): string | undefined {
     const { doc, isDocBesidePrevious } = this.tokens[index] as Token;
     if (doc === undefined || isDocBesidePrevious) return undefined;

@@ -54,7 +54,7 @@ const IN_NODE_MODULES = /[\\/]node_modules[\\/]/;
 export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFiles {
   const cache = new Map<string, Module>();
   let cachedLength = 0;
-  /** The own file that a specifier leads to, by importer and specifier. A process imports a file only once. */
+  /** The own files that specifiers lead to, by importer and specifier. A process imports each file only once. */
   const located = new Map<string, string>();
 
   function textOf(path: string): string {

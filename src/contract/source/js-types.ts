@@ -36,7 +36,7 @@ const DECLARING_TAG = /^(?:typedef|callback|import|overload|param|arg|argument|r
 const isProperty = ({ name }: Tag): boolean => name === 'property' || name === 'prop';
 const createMistake = (message: string, at: number): TypeNode => ({ kind: 'mistake', message, at });
 
-/** Reads the alias that the `@typedef` at index `i` declares, with its constraint tags. Undefined without a name. */
+/** Reads the alias that the `@typedef` at index `i` declares, with its constraint tags. */
 function readTypedef(
   tags: readonly Tag[],
   i: number,

@@ -152,7 +152,7 @@ function parseMemberName(c: Cursor): Pick<Member, 'name' | 'computed'> {
   return isOnlyText ? { name: keyToken.value } : { name: '', computed: isOnlyName ? computed : '' };
 }
 
-export function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {
+function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {
   const typeParams = parseTypeParams(c);
   const params = parseParams(c);
   return { typeParams, params, result: c.accept(':') ? c.parseType() : undefined };

@@ -18,7 +18,7 @@ export const SCHEMA_CURE =
 export class Unsupported extends Error {
   readonly path: string;
   readonly at: number;
-  /** What to write instead. The text is empty when the message says it. */
+  /** The advice what to write instead. The text is empty when the message has the advice. */
   readonly cure: string;
   constructor(message: string, path: string, at: number, cure = 'write unknown and check it yourself') {
     super(message);

@@ -22,7 +22,7 @@ export interface Level {
   /** The `constructor.name` at run time. The field is undefined for an object. */
   readonly className: string | undefined;
   readonly members: readonly Member[];
-  /** The scope of the level's types. In `extends Base<User>`, the scope of `Base` has the shape of `User` as its `T`. */
+  /** The scope of the level's types. For `extends Base<User>`, the scope of `Base<T>` has `User` as its `T`. */
   readonly scope: Scope;
   readonly doc: string | undefined;
   /** The exported class, object or module, or the ancestor. */

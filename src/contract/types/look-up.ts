@@ -21,7 +21,7 @@ export interface Scope {
   readonly namespace?: string;
 }
 
-/** What a type's name means; undefined when no file declares the name. */
+/** The meaning of a type's name; undefined when no file declares the name. */
 export type FoundType =
   | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
   | { readonly gatefoldName: string }

@@ -133,7 +133,7 @@ function applyKeywords(shape: Shape, kind: ConstrainedKind, keywords: Keywords, 
   return undefined;
 }
 
-/** Merges constraints. Of two bounds, the stricter one is used. Two values of any other keyword are an error. */
+/** Merges constraints. The stricter of two bounds is used. Two values of any other keyword are an error. */
 function mergeKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(
   shape: T,
   keywords: Keywords,

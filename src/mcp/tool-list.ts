@@ -81,7 +81,7 @@ function endpointOf(name: string, { routes, strictRoutes }: Group): Pick<Tool, '
 }
 
 function descriptionOf(summary: string | undefined, contract: OperationContract | undefined, fallback: string): string {
-  const texts = [summary, contract?.description, contract?.deprecated ? 'Deprecated.' : undefined];
+  const texts = [summary, contract?.description, contract?.isDeprecated ? 'Deprecated.' : undefined];
   return texts.filter((text) => text !== undefined).join('\n\n') || fallback;
 }
 

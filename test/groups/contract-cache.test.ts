@@ -49,7 +49,7 @@ async function load(dir: string, store: ContractCache): Promise<Group> {
   const exported = instantiate('X', await modules.load(path, ++loads));
   const classNames = exported.levels.map(({ className }) => className);
   const reader = createReader(modules, store);
-  const source = reader.group({ path, group: 'X', exportName: exported.exportName, classNames });
+  const source = reader.openController({ path, group: 'X', exportName: exported.exportName, classNames });
   return withContract(createGroup('X', exported, source.isHidden), source, undefined);
 }
 
@@ -165,8 +165,10 @@ export default class { created(data: { m: number }) {} }`,
     const path = join(dir, 'XController.ts');
     const read = (exportName: string, className: string) => {
       const operation = { name: 'created', method() {}, depth: 0, pathNames: undefined, settings: {} };
-      const source = reader.group({ path, group: 'X', exportName, classNames: [className] });
-      return Object.keys(source.contract([operation]).contract.operations.get('created')?.data?.properties as object);
+      const source = reader.openController({ path, group: 'X', exportName, classNames: [className] });
+      return Object.keys(
+        source.readContract([operation]).contract.operations.get('created')?.data?.properties as object,
+      );
     };
     assert.deepEqual(read('XController', 'XController'), ['n']);
     assert.deepEqual(read('default', 'default'), ['m']);

@@ -35,8 +35,8 @@ export function createService(
 }
 
 /**
- * Returns the exports of the file. `tsx` compiles TypeScript to CommonJS where no package.json says otherwise. The import
- * of a CommonJS file has a default export that holds all exports.
+ * Returns the exports of the file. `tsx` compiles TypeScript to CommonJS where no package.json says otherwise. The
+ * import of a CommonJS file has a default export that holds all exports.
  */
 function exportsOf(module: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const nested = module.default;

@@ -27,7 +27,7 @@ export function createRowNames(): (row: unknown) => string {
 
 /** The member `store` of a table's file. It marks the file as a copy of the rows in the store. */
 interface CopyMark {
-  /** The version of the rows in the store. */
+  /** The version of the rows in the store; empty when the store must be read anew. */
   readonly version: string;
 }
 

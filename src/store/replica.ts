@@ -142,12 +142,15 @@ export function openReplica(dataDir: string, log: Log): Replica {
       const isListNew = listTime !== publishedListTime;
       if (!isDirty && !isListNew) return false;
       const revokedHere = readRevokedHere(dataDir);
+      // Without a version, a process that starts later reads all rows of the store, and finds the lost revocations
+      // again.
+      const mark = { version: lostRevocations.size > 0 ? '' : (version as string) };
       const text = tableText(
         Array.from(rows, ([name, row]) => {
           const time = revokedHere.get(name);
           return lostRevocations.get(name) ?? (time === undefined || isRevoked(row) ? row : revoke(row, time));
         }),
-        { version: version as string },
+        mark,
       );
       // The command `revoke --here` changes the list and the file. So the file can differ from the last published text.
       const mustWrite = text !== publishedText || isListNew;

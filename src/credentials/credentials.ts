@@ -99,7 +99,7 @@ export async function createCredentials({
 }: CredentialsOptions): Promise<Credentials> {
   const table = await createLiveTable(tablePath(dataDir), log);
   const keys = createKeyHolder(dataDir, sessionKey, log, shared?.sharesSessionKey === true);
-  let waiting = 0;
+  let waitingRequests = 0;
   shared?.onChange(() => {
     keys.forgetKey();
     void table.lookNow();
@@ -112,11 +112,11 @@ export async function createCredentials({
 
   function identify(authorization: string): Caller | Promise<Caller> {
     const caller = identifyNow(authorization);
-    if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MAX_WAITING) return caller;
+    if (caller.kind !== 'refused' || !caller.isUnknown || waitingRequests >= MAX_WAITING) return caller;
     // The row of the token may have been written since the last read, so the file is read again.
-    waiting++;
+    waitingRequests++;
     return refresh().then(() => {
-      waiting--;
+      waitingRequests--;
       return identifyNow(authorization);
     });
   }

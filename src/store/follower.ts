@@ -58,7 +58,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   let lastLook: Promise<void> = Promise.resolve();
   let nextLook: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
-  let publishPause = 0;
+  let publishPauseMs = 0;
   let publishedAt = Number.NEGATIVE_INFINITY;
 
   const removeBell = store.onBell(() => {
@@ -84,15 +84,14 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     try {
       const beganAt = performance.now();
       const isChanged = await update();
-      if (isChanged) await sleep(Math.max(0, publishedAt + publishPause - performance.now()));
+      if (isChanged) await sleep(Math.max(0, publishedAt + publishPauseMs - performance.now()));
       // The file also includes the revocations by `revoke --here`, which can change without a change in the store.
       publish();
       replica.markComplete();
       if (awaySince !== undefined) log.info('store-back', { away_seconds: Math.round((beganAt - awaySince) / 1000) });
       awaySince = undefined;
       status = { ...status, away: null, isFinal: false };
-      // A failure here does not mean that the store is away, because the store can be read-only. The next look tries
-      // again.
+      // A store that is only read-only does not count as away. The next look tries to write again.
       await restoreRevocations().catch(() => {});
     } catch (error) {
       const reason = (error as Error).message;
@@ -114,8 +113,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
 
   function schedule(pause: number): void {
     clearTimeout(timer);
-    // The pause is partly random, so that machines that lost the store at the same moment do not all ask at the same
-    // time.
+    // Random pauses keep machines that lost the store at the same moment from returning at the same moment.
     timer = setTimeout(() => void look().catch(() => {}), pause * (0.8 + 0.4 * Math.random()));
   }
 
@@ -185,7 +183,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     if (!replica.publish()) return;
     const { user, system } = process.cpuUsage(cpuBefore);
     publishedAt = performance.now();
-    publishPause = (PUBLISH_PAUSE_FACTOR * (user + system)) / 1000;
+    publishPauseMs = (PUBLISH_PAUSE_FACTOR * (user + system)) / 1000;
     onPublished();
   }
 

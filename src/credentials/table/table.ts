@@ -45,8 +45,8 @@ export interface Quarantined {
 export interface CredentialTable {
   readonly rows: ReadonlyMap<string, CredentialRow>;
   /**
-   * Rows by the digest of their literal header value. The value is `undefined` for a quarantined row, so that a request
-   * with its header value is refused and does not count as anonymous.
+   * Rows by the digest of their literal header value. For a quarantined row, the map has `undefined`, so that a request
+   * with the header value of the row is refused and does not count as anonymous.
    */
   readonly literals: ReadonlyMap<string, CredentialRow | undefined>;
   readonly quarantined: readonly Quarantined[];
@@ -111,7 +111,7 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
     repeated.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]),
   );
 
-  function add(raw: unknown, index: number): void {
+  function addRow(raw: unknown, index: number): void {
     let row: CredentialRow | undefined;
     try {
       if (repeatedFields.has(index))
@@ -134,7 +134,7 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
   }
 
   for (const [index, raw] of rawRows.entries()) {
-    add(raw, index);
+    addRow(raw, index);
     if (index % ROWS_A_STEP === 0) yield;
   }
   // A row that a later row has quarantined can still be in `literals`.

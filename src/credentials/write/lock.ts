@@ -35,27 +35,27 @@ export interface Lock {
 
 /**
  * @param path the path of the lock's folder, whose parent folder must exist
- * @throws Error when the lock was not free within `waitMs`, which names the holder; or the error of a system call
+ * @throws Error when the lock was not free within `waitMs`; its message names the holder. Or the error of a system call
  */
 export async function acquireLock(
   path: string,
   { waitMs = 20_000, unseenHolderMs = 5_000 }: LockOptions = {},
 ): Promise<Lock> {
-  const ownName = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;
-  const draft = join(dirname(path), `.${basename(path)}.${ownName}.tmp`);
+  const holder = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;
+  const draft = join(dirname(path), `.${basename(path)}.${holder}.tmp`);
   await mkdir(draft, { mode: 0o700 });
   try {
-    await writeFile(join(draft, ownName), '', { mode: 0o600 });
+    await writeFile(join(draft, holder), '', { mode: 0o600 });
     await waitForTurn(draft, path, waitMs, unseenHolderMs);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
     throw error;
   }
   return {
-    holder: ownName,
-    isHeld: async () => (await readHolder(path)) === ownName,
+    holder,
+    isHeld: async () => (await readHolder(path)) === holder,
     async release() {
-      await ignore(['ENOENT'], unlink(join(path, ownName)));
+      await ignore(['ENOENT'], unlink(join(path, holder)));
       // If another process has acquired the lock meanwhile, the folder contains the file of that process. Then rmdir
       // fails, and the lock stays.
       await ignore(['ENOENT', ...FOLDER_EXISTS], rmdir(path));
@@ -75,7 +75,7 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
       holder = current;
       holderSeenAt = now;
     }
-    // A holder can have ended between the two steps of its release, which leaves an empty folder.
+    // A holder that ended between the two steps of its release has left an empty folder.
     if (holder === undefined) await ignore([...FOLDER_EXISTS, 'ENOENT'], rmdir(path));
     if (holder !== undefined && isDead(holder, now - holderSeenAt > unseenHolderMs)) {
       await ignore(['ENOENT'], unlink(join(path, holder)));
@@ -120,11 +120,11 @@ async function ignore(codes: readonly string[], work: Promise<unknown>): Promise
 }
 
 /**
- * Returns whether the process that a holder's name names has ended. A process of another machine cannot be checked, so
- * it counts as dead when it is overdue.
+ * Returns whether the process with this holder's name has ended. A process of another machine cannot be checked, so
+ * such a process counts as dead when it is overdue.
  */
-export function isDead(name: string, isOverdue: boolean): boolean {
-  const [pid, start, machine] = name.split('-');
+export function isDead(holder: string, isOverdue: boolean): boolean {
+  const [pid, start, machine] = holder.split('-');
   if (machine !== machineName()) return isOverdue;
   // The system reuses process ids. So a process with this id and another start is not the holder.
   const currentStart = readStart(Number(pid));

@@ -3,8 +3,7 @@
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
-import type { StoreAddress } from '../base/store-address.ts';
-import { type Connection, openConnection, type PostgresPackage, type Row, sqlState } from './connection.ts';
+import { type Connection, type ConnectionOptions, openConnection, type Row, sqlState } from './connection.ts';
 import {
   COUNT_WRITTEN,
   MAX_CHANGES,
@@ -30,12 +29,7 @@ export interface PostgresStore extends Store {
   query(text: string): Promise<readonly Row[]>;
 }
 
-export interface PostgresOptions {
-  readonly address: StoreAddress;
-  readonly load: () => Promise<PostgresPackage>;
-  /** The name of the connection in `pg_stat_activity`. */
-  readonly name: string;
-}
+type PostgresOptions = Pick<ConnectionOptions, 'address' | 'load' | 'name'>;
 
 /** The time limit for the first connection, in milliseconds. Each later limit is four times the last duration. */
 const FIRST_CONNECT_TIMEOUT = 5000;

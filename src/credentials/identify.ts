@@ -32,7 +32,7 @@ export interface IdentifyContext {
 }
 
 const FOREIGN: Caller = Object.freeze({ kind: 'foreign' });
-/** Compared with the secret when no row has the token's id, so that this case takes as long as the others. */
+/** Compared with the secret's digest when no row has the token's id. So response times do not reveal which ids exist. */
 const NO_DIGEST = Buffer.alloc(32);
 
 /** @param authorization the header value as it was received, without spaces and tabs around it */
@@ -60,7 +60,6 @@ function identifyCredential(text: string, { table, now }: IdentifyContext): Call
   const row = table.rows.get(id);
   const digest = sha256(token.secret);
   const { timingSafeEqual } = crypto();
-  // An unknown id also costs a comparison, so that response times do not reveal which ids exist.
   const isCurrentSecret = timingSafeEqual(digest, row?.digest ?? NO_DIGEST);
   if (row?.digest === undefined) return refusedUntilRead(id, 'no row has its id');
   if (isCurrentSecret) return liveOrRefused(row, id, now);

@@ -74,7 +74,7 @@ export function readSessionKey(dataDir: string): string | undefined {
   const path = join(dataDir, 'session.key');
   let text: string;
   try {
-    // To open a FIFO (a named pipe) can block for ever, so only a regular file is opened.
+    // A FIFO (a named pipe) blocks whoever opens it, possibly for ever, so only a regular file is opened.
     if (!statSync(path).isFile()) throw new Error('it is not a regular file');
     text = readFileSync(path, 'utf8').replace(/[\r\n]+$/, '');
   } catch (error) {

@@ -69,7 +69,7 @@ export interface Unexposed {
   readonly method: unknown;
 }
 
-/** The class or object that a module exports as its group. */
+/** The class or object that a module exports, and whose methods are the operations of the group. */
 export interface Exported {
   /** The class or the object itself. */
   readonly exported: object;
@@ -79,9 +79,7 @@ export interface Exported {
   readonly controller: object;
   /** Whether the controller is an instance of a class. */
   readonly isInstance: boolean;
-  /**
-   * The objects that hold the methods, nearest first: the prototypes of an instance, or an object and its prototypes.
-   */
+  /** The holders of the methods, nearest first: the prototypes of an instance, or an object and its prototypes. */
   readonly levels: readonly { readonly className: string | undefined; readonly holder: object }[];
   /** All exports of the module, by name. */
   readonly moduleExports: Readonly<Record<string, unknown>>;

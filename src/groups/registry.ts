@@ -25,12 +25,12 @@ import { checkTools, toolsOf } from './tools.ts';
 export interface LoadAllOptions {
   /** The names of the files to load; default: the files of the folder. A file that no longer exists is skipped. */
   readonly files?: readonly string[];
-  /** File name → the reason why the file must not be imported: an earlier import hung or ended its process. */
+  /** By file name: why the file must not be imported. An earlier import did not end, or has ended its process. */
   readonly skip: ReadonlyMap<string, string>;
   readonly onLoading: (file: string) => void;
 }
 
-/** The service file of the folder. */
+/** The state of the service file (`service.ts`), which has the rules for all controllers of the folder. */
 export type ServiceState =
   | { readonly kind: 'none' }
   | { readonly kind: 'loaded'; readonly service: LoadedService }

@@ -45,10 +45,11 @@ export interface SharedStoreOptions {
 }
 
 /**
- * The time limit of a look (a query for changes), in milliseconds. A request with an unknown key waits for the look.
+ * The time limit of a look (a query for changes), in milliseconds. A request whose credential is not in the table waits
+ * for a look, because the credential may be new.
  */
 const LOOK_TIMEOUT_MS = 1000;
-/** Minimum milliseconds between the beginnings of two looks for unknown keys. */
+/** Minimum milliseconds between the beginnings of two looks. */
 const MIN_LOOK_INTERVAL_MS = 100;
 /** The time limit of any other call of a worker, in milliseconds. The store-host itself gives up earlier. */
 const CALL_TIMEOUT_MS = 15_000;
@@ -167,7 +168,7 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
   }
 
   /** Makes a look, at most ten times a second. All calls until the beginning of the next look share this look. */
-  function lookForKeys(): Promise<unknown> {
+  function lookForChanges(): Promise<unknown> {
     if (nextLook !== undefined) return nextLook;
     const pause = Math.max(0, lookBeganAt + MIN_LOOK_INTERVAL_MS - performance.now());
     lookBeganAt = performance.now() + pause;
@@ -183,7 +184,7 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
   async function answerWorker(request: Request): Promise<Answer> {
     if (isAway()) return { error: `The store is away: ${state.away ?? 'it does not answer'}` };
     if (request.kind !== 'look') return call(request, CALL_TIMEOUT_MS);
-    await lookForKeys();
+    await lookForChanges();
     return {};
   }
 

@@ -32,7 +32,9 @@ export interface IdentifyContext {
 }
 
 const FOREIGN: Caller = Object.freeze({ kind: 'foreign' });
-/** Compared with the secret's digest when no row has the token's id. So response times do not reveal which ids exist. */
+/**
+ * Compared with the secret's digest when no row has the token's id. So response times do not reveal which ids exist.
+ */
 const NO_DIGEST = Buffer.alloc(32);
 
 /** @param authorization the header value as it was received, without spaces and tabs around it */

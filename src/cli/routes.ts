@@ -130,18 +130,13 @@ export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Ro
   );
 }
 
-interface Prefix {
-  /** The part of the path before the name of the group, such as `/api/`. */
-  readonly prefix: string;
-  /** Whether further segments may follow the name of the group. */
-  readonly takesMore: boolean;
-}
-
-/** Returns the prefixes of the gateway routes, which are the explicit routes that lead to the groups. */
-function prefixesOf(routes: readonly Route[]): Prefix[] {
+/**
+ * Returns the part of a path before the name of the group, such as `/api/`, for each route that leads to the groups.
+ */
+function prefixesOf(routes: readonly Route[]): string[] {
   return routes
-    .filter(({ path, target }) => target === 'gateway.index' && /\{(?:params|page)\}$/.test(path))
-    .map(({ path }) => ({ prefix: path.slice(0, path.lastIndexOf('{')), takesMore: path.endsWith('{params}') }));
+    .filter(({ path, target }) => target === 'gateway.index' && path.endsWith('{params}'))
+    .map(({ path }) => path.slice(0, -'{params}'.length));
 }
 
 /** The methods and the path that reach an operation, unless an explicit route takes the request. */
@@ -152,7 +147,7 @@ interface Address {
 }
 
 /** Returns the addresses of a group's operations. Those of the bare group, without a further segment, come first. */
-function addressesOf(group: LoadedGroup, { prefix, takesMore }: Prefix): Address[] {
+function addressesOf(group: LoadedGroup, prefix: string): Address[] {
   const base = `${prefix}${urlNameOf(group.group)}`;
   const routes = routesOf(group);
   const isStrict = group.strict !== undefined || routes.length > 0;
@@ -171,10 +166,10 @@ function addressesOf(group: LoadedGroup, { prefix, takesMore }: Prefix): Address
       { operation, methods: methodsOf(route, routes), path: `${base}/${operation.slice(operation.indexOf(' ') + 1)}` },
     ];
   });
-  return takesMore ? [...bareAddresses, ...longerAddresses] : bareAddresses;
+  return [...bareAddresses, ...longerAddresses];
 }
 
-function listGroup(group: LoadedGroup, prefix: Prefix, router: Router): ListedRoute[] {
+function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRoute[] {
   return addressesOf(group, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
     const { matches } = router.resolve(path);
     if (methods === 'any') {

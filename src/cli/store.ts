@@ -4,8 +4,9 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { crypto } from '../base/builtins.ts';
 import { makeFolder } from '../base/make-folder.ts';
-import { tablePath } from '../credentials/write/store.ts';
-import { createFileStore } from '../store/file.ts';
+import { writeSessionKey } from '../credentials/session.ts';
+import { tablePath, updateTable } from '../credentials/write/store.ts';
+import { readTableFile } from '../store/entries.ts';
 import type { PostgresStore } from '../store/postgres.ts';
 import { SCHEMA } from '../store/schema.ts';
 import { createSeal } from '../store/seal.ts';
@@ -139,15 +140,15 @@ function failureToOpen(keys: readonly string[], sealed: string): string | undefi
 async function importFolder(call: Call): Promise<Answer> {
   const { settings, operands, io, flags } = call;
   const folder = operands[0] === undefined ? settings.dataDir : resolve(io.cwd, operands[0]);
-  const rows = (await createFileStore(folder).read('keys')).entries;
+  const rows = [...(readTableFile(folder)?.rows ?? [])];
   return withConfiguredStore(call, async (store) => {
     const { version, entries } = await store.read('keys');
     if (entries.size > 0 && !flags.has('merge'))
       throw new Refused(`The store has ${entries.size} rows; --merge adds the ones that it lacks`);
-    const changes = [...rows].flatMap(([name, { value }]): Change[] =>
-      value === undefined || entries.has(name) ? [] : [{ name, expectedVersion: '', value }],
+    const changes = rows.flatMap(([name, value]): Change[] =>
+      entries.has(name) ? [] : [{ name, expectedVersion: '', value }],
     );
-    const different = [...rows].filter(([name, { value }]) => entries.has(name) && entries.get(name)?.value !== value);
+    const different = rows.filter(([name, value]) => entries.has(name) && entries.get(name)?.value !== value);
     if (changes.length > 0 && !(await store.write('keys', changes, crypto().randomUUID(), version)))
       throw new Refused('Another process has changed the store meanwhile; run the command again');
     const sharesKey = settings.storeKey.length > 0;
@@ -170,18 +171,21 @@ async function exportFolder(call: Call): Promise<Answer> {
   return withConfiguredStore(call, async (store) => {
     const { entries } = await store.read('keys');
     makeFolder(folder, 0o700);
-    const file = createFileStore(folder);
-    const changes = Array.from(entries, ([name, { value }]) => ({ name, expectedVersion: '', value: value as string }));
-    if (!(await file.write('keys', changes, ''))) throw new Refused(`${tablePath(folder)} was made at the same time`);
+    const isNew = await updateTable(folder, ({ rows, append }) => {
+      if (rows.length > 0) return false;
+      for (const { value } of entries.values()) append(JSON.parse(value) as object);
+      return true;
+    });
+    if (!isNew) throw new Refused(`${tablePath(folder)} was made at the same time`);
     const sealed = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY)?.value;
     const hasKey = sealed !== undefined && settings.storeKey.length > 0;
     if (hasKey) {
       const { text } = createSeal(settings.storeKey).open(SESSION_KEY, sealed);
-      await file.write('secrets', [{ name: SESSION_KEY, expectedVersion: '', value: text }], '');
+      writeSessionKey(folder, text);
     }
     return {
-      json: { folder, rows: changes.length, session_key: hasKey },
-      text: `Exported ${changes.length} rows to ${tablePath(folder)}.`,
+      json: { folder, rows: entries.size, session_key: hasKey },
+      text: `Exported ${entries.size} rows to ${tablePath(folder)}.`,
       complaints: sealed !== undefined && !hasKey ? ['the session key was not exported: STORE_KEY is not set'] : [],
     };
   });

@@ -37,7 +37,7 @@ async function readText(settings: TableSettings): Promise<string> {
   const { tableText } = await import('../store/entries.ts');
   const { retryWhileAway } = await import('../store/update.ts');
   const { entries } = await withStore(settings, (store) => retryWhileAway(() => store.read('keys')));
-  return tableText(Array.from(entries.values(), ({ value }) => value as string));
+  return tableText(Array.from(entries.values(), ({ value }) => value));
 }
 
 /**

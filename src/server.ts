@@ -1,5 +1,5 @@
-// The entry of the service, in the supervisor's process. The entry only connects the parts. The entry of a worker is
-// worker.ts. Each of the two entries loads only the modules that it needs, which saves memory in every process.
+// The entry of the service, in the process of the supervisor, which starts the workers. The entry only connects the
+// parts. A part that a setting switches on is imported only then, which saves memory. worker.ts is the worker's entry.
 import { secretFlags } from './base/config.ts';
 import { ignoredVariables } from './base/ignored-variables.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
@@ -50,7 +50,7 @@ async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<
   return createOperationsServer({ port: opsPort, host: opsHost, workers, log, droppedLines: sink.droppedLines });
 }
 
-/** Creates the list of routes on the terminal, for development. */
+/** Creates the part that prints the routes on the terminal, for development. */
 async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<Announcer | undefined> {
   if (!settings.development || ink === undefined) return undefined;
   const { createAnnouncer } = await import('./cli/announce.ts');

@@ -1,6 +1,6 @@
-// `gatefold credentials issue|list|rotate|revoke|check`: runs each command and prints its result. The values of flags
-// are parsed by credential-flags.ts. credentials/write/changes.ts changes the table, and credentials/table/listing.ts
-// chooses the fields that may be shown.
+// `gatefold credentials issue|list|rotate|revoke|check` changes and shows the credentials table. credential-flags.ts
+// parses the values of flags, credentials/write/changes.ts makes the rows, and credentials/table/listing.ts chooses the
+// fields that may be shown.
 import { existsSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
 import { alignColumns, plain } from '../base/ink.ts';
@@ -13,7 +13,7 @@ import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
 import { tablePath } from '../credentials/write/store.ts';
 import { listControllers } from '../groups/naming.ts';
-import { type Answer, type Call, type Command, type CommandGroup, Refused, UsageError } from './command.ts';
+import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
 import { parseIssueFlags, parseOverlap } from './credential-flags.ts';
 import { editTable, listTable, loadTable } from './table.ts';
 
@@ -75,10 +75,7 @@ const CHECK: Command = {
   run: check,
 };
 
-export const command: CommandGroup = {
-  about: 'Issue, list, rotate, revoke and check application credentials',
-  commands: [ISSUE, LIST, ROTATE, REVOKE, CHECK],
-};
+export const command = [ISSUE, LIST, ROTATE, REVOKE, CHECK];
 
 async function issue({ options, settings, now }: Call): Promise<Answer> {
   const request = parseIssueFlags(options, now);
@@ -92,20 +89,14 @@ async function issue({ options, settings, now }: Call): Promise<Answer> {
     complaints: missingGroups(request.groups ?? [request.handler ?? 'Sdk'], settings.controllersDir).map((complaint) =>
       request.handler === undefined && request.groups === undefined ? `${complaint}, ${SDK_ADVICE}` : complaint,
     ),
-    ifUnprinted: `the row ${token.id} was added: revoke it`,
+    adviceIfUnprinted: `the row ${token.id} was added: revoke it`,
   };
 }
 
-/**
- * Advice for a token that is issued without --groups and --handler. Such a token calls only the group Sdk, which few
- * projects have. Most users want --groups.
- */
+/** Advice for a token without --groups and --handler. The token calls only the group Sdk, which few projects have. */
 const SDK_ADVICE = "so each call with this token is a 500. One for the groups that URLs name: --groups '*'";
 
-/**
- * Makes the folder of the credentials table, which does not exist on first use. Only the owner may read the folder,
- * because it contains secrets.
- */
+/** Makes the folder of the credentials table for its first row. Only the owner may read it, because it has secrets. */
 function makeDataFolder(dir: string): void {
   try {
     makeFolder(dir, 0o700);
@@ -134,7 +125,7 @@ async function rotate({ options, operands: [id = ''], settings, now }: Call): Pr
   return {
     json: { id, name, token: token.token, ...(until === undefined ? {} : { previous_expires_at: until }) },
     text: `Rotated ${id} (${escapeAndShorten(name)}), ${oldSecret}. The token, shown this once:\n\n${token.token}\n`,
-    ifUnprinted: `the secret of ${id} was changed: rotate it again`,
+    adviceIfUnprinted: `the secret of ${id} was changed: rotate it again`,
   };
 }
 
@@ -167,6 +158,7 @@ async function check({ settings, io, now }: Call): Promise<Answer> {
   const isSession = token.startsWith('gfs_');
   const key = isSession ? sessionKeyOf(settings) : undefined;
   const hasShape = isSession ? hasSessionShape(token) : hasTokenShape(token);
+  // A session token has a signature in the place of a checksum. At the time 0, no session has expired.
   const verifySignature = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
   const isChecksumRight = hasShape && (isSession ? verifySignature() : parseToken(token) !== undefined);
   const table = await loadTable(settings);
@@ -200,8 +192,7 @@ async function readAll(stdin: Call['io']['stdin']): Promise<string> {
     length += chunk.length;
     if (length > MAX_INPUT) throw new UsageError('standard input is too long to be a token');
   }
-  // Node decodes header values as latin1. Standard input is decoded in the same way, so the token is checked exactly as
-  // in a request.
+  // Node decodes header values as latin1, so a token is checked here exactly as in a request.
   return Buffer.concat(chunks).toString('latin1');
 }
 
@@ -232,17 +223,12 @@ function drawTable(rows: readonly Listed[]): string {
     .join('\n');
 }
 
-/**
- * Returns the text for a field that is not set. A quarantined row has no valid fields, so it has no defaults either.
- */
+/** Returns the default of a field. A quarantined (invalid) row has no defaults, because it is not used. */
 function unlessQuarantined(row: Listed, fallback: string): string {
   return row.state === 'quarantined' ? '-' : fallback;
 }
 
-/**
- * Escapes and shortens a name. Anybody may have registered the name, so it must not control the terminal or fill the
- * screen.
- */
+/** Protects the terminal: anybody may have registered a name with control characters, or a very long one. */
 function escapeAndShorten(text: string): string {
   return plain(text).slice(0, 80);
 }

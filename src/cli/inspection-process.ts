@@ -66,7 +66,7 @@ async function inspect({
     groups: loadedGroups,
     service: serviceLoad && { ...serviceLoad, ...(service && outlineService(service)) },
     providers: countProviders(settings.dataDir),
-    verdict: question && (await askApp(question, { settings, groups, state })),
+    verdict: question && (await askApp(question, { settings, groups, serviceState: state })),
     document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath, service),
     declarations:
       wantsTypes && writeDeclarations(await groups.all(), `https://api.example.com${settings.basePath || '/.'}`),

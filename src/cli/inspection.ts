@@ -10,7 +10,7 @@ import type { GroupLoad } from '../groups/group-load.ts';
 import { listControllers } from '../groups/naming.ts';
 import { entryPath } from '../own-files.ts';
 import type { Question, Verdict } from './ask-app.ts';
-import { type CommandIo, INSPECTION, Refused } from './command.ts';
+import { type CommandIo, INSPECT_FOLDER, Refused } from './command.ts';
 
 export interface Job {
   readonly settings: Settings;
@@ -116,7 +116,7 @@ export function listOrRefuse(dir: string): Map<string, string> {
 
 function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
   // The output of controllers is ignored, because it is not part of the command's answer.
-  const child = fork(entryPath('cli'), [INSPECTION], { env: { ...env }, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+  const child = fork(entryPath('cli'), [INSPECT_FOLDER], { env: { ...env }, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
   return new Promise<Outcome>((resolve, reject) => {
     let file: string | undefined;
     let result: Inspection | undefined;

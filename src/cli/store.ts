@@ -12,7 +12,7 @@ import { createSeal } from '../store/seal.ts';
 import { SESSION_KEY, syncSessionKey } from '../store/session-key.ts';
 import type { Change } from '../store/store.ts';
 import { retryWhileAway } from '../store/update.ts';
-import { type Answer, type Call, type Command, type CommandGroup, Refused } from './command.ts';
+import { type Answer, type Call, type Command, Refused } from './command.ts';
 import { withStore } from './table.ts';
 
 const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store', 'storeKey'];
@@ -52,10 +52,7 @@ const EXPORT: Command = {
   run: exportFolder,
 };
 
-export const command: CommandGroup = {
-  about: 'Prepare, show, fill and copy the store that several machines share',
-  commands: [INIT, STATUS, IMPORT, EXPORT],
-};
+export const command = [INIT, STATUS, IMPORT, EXPORT];
 
 function withConfiguredStore<T>({ settings }: Call, work: (store: PostgresStore) => Promise<T>): Promise<T> {
   if (settings.store === undefined)

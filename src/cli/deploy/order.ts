@@ -3,7 +3,7 @@
 import type { Project } from './project.ts';
 
 /** The first word on the command line of the process on the target machine. The second word is an order as JSON. */
-export const ON_MACHINE = 'deploy-on-machine';
+export const DEPLOY_ON_MACHINE = 'deploy-on-machine';
 
 export interface Order extends Pick<Project, 'name' | 'controllers' | 'typescript' | 'bytes'> {
   readonly action: 'release' | 'back';

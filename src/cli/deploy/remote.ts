@@ -2,7 +2,7 @@
 // - The first command asks for the state of the machine. When node is missing there, sh alone answers.
 // - The second command copies Gatefold to the machine.
 // - The third command runs that Gatefold, from its file machine.ts.
-import { ON_MACHINE, type Order } from './order.ts';
+import { DEPLOY_ON_MACHINE, type Order } from './order.ts';
 import { MARK, quote } from './ssh.ts';
 
 /** The state of a machine before a deployment. */
@@ -78,5 +78,5 @@ export function receiveCommand(to: string): string {
 
 export function orderCommand(order: Order): string {
   const cli = `${order.dir}/runtime/${order.runtime}/dist/cli.js`;
-  return `exec node ${quote(cli)} ${ON_MACHINE} ${quote(JSON.stringify(order))}`;
+  return `exec node ${quote(cli)} ${DEPLOY_ON_MACHINE} ${quote(JSON.stringify(order))}`;
 }

@@ -68,7 +68,7 @@ export function createAnnouncer({ controllersDir, cwd, ink, write, hasDocs, base
   };
 }
 
-/** Lists the routes of groups. The operation `created` answers `POST /user` and `/user/created`: only the first is listed. */
+/** Lists the routes of groups. Of `POST /user` and `/user/created`, which call one operation, only the first is. */
 function routesOf(loadedGroups: Iterable<GroupLoad>, controllersDir: string, basePath: string): ListedRoute[] {
   const groups = Array.from(loadedGroups, (load) => ({
     ...load,

@@ -1,5 +1,5 @@
-// Runs a command: chooses the command by the first word, parses its flags and settings, and prints its answer as text or
-// JSON. An error is printed as one line on standard error. commands.ts lists the commands.
+// Runs a command: chooses the command by the first word, parses its flags and settings, and prints its answer as text
+// or JSON. An error is printed as one line on standard error. commands.ts lists the commands.
 import { availableParallelism } from 'node:os';
 import {
   type FlagOptions,

@@ -1,5 +1,5 @@
-// Handles /api/idp-signin and /api/register: verifies the identity, then finds or creates its rows in the credentials
-// table. The table is an argument (`Accounts`). The caller writes the response.
+// Handles /api/idp-signin and /api/register: verifies the ID token of a provider, then finds or creates rows of that
+// person in the credentials table.
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { idsOf, type Log } from '../base/log.ts';
@@ -22,7 +22,7 @@ export interface OwnedRow {
   readonly application: { readonly id: string; readonly name: string };
 }
 
-/** The functions of credentials/ that sign-in needs. worker/parts.ts connects the two folders. */
+/** The credentials table, as sign-in needs it. worker/parts.ts passes the functions of credentials/. */
 export interface Accounts {
   /** Creates a session token. `expiresAt` is Unix time in seconds. @throws HttpError SESSION_UNAVAILABLE */
   issueSession(rowId: string): { readonly token: string; readonly expiresAt: number };
@@ -40,7 +40,7 @@ export interface Accounts {
   }): Promise<{ readonly row: OwnedRow; readonly token: string }>;
 }
 
-/** An answer with a secret. The response layer adds `Cache-Control: no-store`. */
+/** An answer with a secret. http/ sends it with `Cache-Control: no-store`. */
 export interface IdentityAnswer {
   readonly status: 200 | 201;
   readonly body: Readonly<Record<string, unknown>>;
@@ -67,11 +67,11 @@ export interface IdentityOptions {
   readonly fetch?: Fetch;
   /** The current Unix time in milliseconds, for the times in a token. */
   readonly now?: () => number;
-  /** A monotonic clock in milliseconds. It measures how long keys are cached. */
+  /** A monotonic clock in milliseconds, for the lifetime of keys in memory. */
   readonly clock?: () => number;
 }
 
-/** @throws Error of one line, when the providers' file exists and cannot be read */
+/** @throws Error of one line, when the file of the providers exists and cannot be read */
 export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: IdentityOptions): Identity {
   const keys = createKeySets({ log, ...fetchAndClocks });
   const path = join(dataDir, 'identity-providers.json');
@@ -115,7 +115,6 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
   }
 
   async function verify({ credential, nonce }: IdentityRequest): Promise<VerifiedToken> {
-    // The body was already checked, so that a client first learns of its own mistakes.
     if (providers.list.length === 0) throw refusal('IDENTITY_NOT_CONFIGURED');
     try {
       return await verifyIdToken(credential, { findProvider: providers.find, keys, nonce, ...fetchAndClocks });
@@ -131,10 +130,7 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
   }
 }
 
-/**
- * Converts an error to the client's answer. The answer does not contain the reason of the error. The response layer
- * logs the reason, which it takes from the `cause`.
- */
+/** Converts an error to the client's answer, which has no details. http/ logs the details, from the `cause`. */
 function toRefusal(cause: unknown): unknown {
   // RFC 6750 section 3.1 defines this answer.
   if (cause instanceof InvalidToken)
@@ -148,16 +144,15 @@ function toRefusal(cause: unknown): unknown {
 }
 
 /**
- * Chooses the row with the wanted id, or else the row with the wanted name. The id comes first, so that a name that
- * equals the id of another row does not hide that row. When nothing is wanted, chooses the oldest row, so that each
- * sign-in gets the same row.
+ * Chooses the row with the wanted id, or else with the wanted name. The id comes first, because a row can have the id
+ * of another row as its name. Without a wish, the oldest row is chosen, so that each sign-in gets the same one.
  */
 function chooseRow(rows: readonly OwnedRow[], wanted: string | undefined): OwnedRow | undefined {
   if (wanted === undefined) return rows[0];
   return rows.find((row) => row.application.id === wanted) ?? rows.find((row) => row.application.name === wanted);
 }
 
-/** Copies only the public fields of a row. */
+/** Copies the fields of a row that its owner may see. */
 function describeApplication({ application: { id, name } }: OwnedRow): { id: string; name: string } {
   return { id, name };
 }

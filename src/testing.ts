@@ -34,10 +34,7 @@ export interface TestOptions {
    * not called. Without it, `authenticate` finds the user.
    */
   readonly user?: ServiceUser;
-  /**
-   * The log events of level error that the test expects: `['request-failed']`. Any other event of that level makes
-   * `close` fail.
-   */
+  /** The log events of level error that the test expects: `['request-failed']`. Any other makes `close` fail. */
   readonly expectedErrors?: readonly string[];
 }
 
@@ -85,7 +82,7 @@ export interface TestApi extends TestCaller, AsyncDisposable {
    * (`null`). `authenticate` of the service file is not called for a user or for `null`.
    */
   as(caller: ServiceUser | TestCredential | null): TestCaller;
-  /** Adds log events of level error that the test expects. Any other event of that level makes `close` fail. */
+  /** Adds log events to `expectedErrors`. */
   expectErrors(...events: string[]): void;
   /**
    * Ends the service. A test calls it by `await using` or by `after(() => api.close())`.

@@ -123,7 +123,7 @@ async function rotate({ options, operands: [id = ''], settings, now }: Call): Pr
   const until = previousUntil === undefined ? undefined : new Date(previousUntil).toISOString();
   const oldSecret = until === undefined ? 'the old secret has ended' : `the old secret is valid until ${until}`;
   return {
-    json: { id, name, token: token.token, ...(until === undefined ? {} : { previous_expires_at: until }) },
+    json: { id, name, token: token.token, previous_expires_at: until },
     text: `Rotated ${id} (${escapeAndShorten(name)}), ${oldSecret}. The token, shown this once:\n\n${token.token}\n`,
     adviceIfUnprinted: `the secret of ${id} was changed: rotate it again`,
   };
@@ -163,23 +163,20 @@ async function check({ settings, io, now }: Call): Promise<Answer> {
   const isChecksumRight = hasShape && (isSession ? verifySignature() : parseToken(token) !== undefined);
   const table = await loadTable(settings);
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });
-  const isLive = caller.kind === 'row';
-  const subject =
-    caller.kind === 'row'
-      ? { id: caller.row.id, name: caller.row.name }
-      : { reason: caller.kind === 'refused' ? caller.reason : NOT_OURS };
+  const row = caller.kind === 'row' ? caller.row : undefined;
+  const reason = caller.kind === 'refused' ? caller.reason : 'this is not a token of Gatefold';
+  const shape = `shape:    ${hasShape ? 'right' : 'wrong'}`;
+  const checksum = `checksum: ${isChecksumRight ? 'right' : 'wrong'}`;
+  const live = `live:     ${row === undefined ? `no, ${reason}` : `yes, ${row.id} (${escapeAndShorten(row.name)})`}`;
   return {
-    json: { shape: hasShape, checksum: isChecksumRight, live: isLive, ...subject },
-    text: [
-      `shape:    ${hasShape ? 'right' : 'wrong'}`,
-      `checksum: ${isChecksumRight ? 'right' : 'wrong'}`,
-      `live:     ${caller.kind === 'row' ? `yes, ${caller.row.id} (${escapeAndShorten(caller.row.name)})` : `no, ${subject.reason}`}`,
-    ].join('\n'),
-    exitCode: isLive ? 0 : 1,
+    json: {
+      ...{ shape: hasShape, checksum: isChecksumRight, live: row !== undefined },
+      ...(row === undefined ? { reason } : { id: row.id, name: row.name }),
+    },
+    text: [shape, checksum, live].join('\n'),
+    exitCode: row === undefined ? 1 : 0,
   };
 }
-
-const NOT_OURS = 'this is not a token of Gatefold';
 
 /** Maximum bytes of standard input. Every token is far shorter. */
 const MAX_INPUT = 64 * 1024;

@@ -79,7 +79,7 @@ function parseText(value: unknown, label: string, max: number): string | undefin
 
 /**
  * Compares the token that Google Identity Services has put both into the form and into a cookie. A foreign page can
- * post a form to this site, but cannot read or set its cookies. A foreign page cannot post JSON, which needs no token.
+ * post a form to this site, but cannot read or set its cookies. A body of JSON cannot come from a foreign page.
  */
 function checkDoubleSubmit(fields: Fields, { request }: ControllerParams): void {
   if (!isForm(request.headers['content-type'])) return;

@@ -30,17 +30,8 @@ async function run(basics: ProcessBasics): Promise<void> {
   const operations = await createOpsServer(basics);
   const certificates = await createCertificates(basics);
   const store = await createStore(basics);
-  await serve({
-    settings,
-    early: earlyWorkers,
-    log,
-    flush,
-    output,
-    operations,
-    certificates,
-    store,
-    announcer: await createAnnouncer(basics),
-  });
+  const announcer = await createAnnouncer(basics);
+  await serve({ settings, early: earlyWorkers, log, flush, output, operations, certificates, store, announcer });
 }
 
 async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {
@@ -52,16 +43,11 @@ async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<
 
 /** Creates the part that prints the routes on the terminal, for development. */
 async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<Announcer | undefined> {
-  if (!settings.development || ink === undefined) return undefined;
+  const { development, controllersDir, docs, basePath } = settings;
+  if (!development || ink === undefined) return undefined;
   const { createAnnouncer } = await import('./cli/announce.ts');
-  return createAnnouncer({
-    controllersDir: settings.controllersDir,
-    cwd: process.cwd(),
-    ink,
-    write: sink.write,
-    hasDocs: settings.docs !== 'off',
-    basePath: settings.basePath,
-  });
+  const hasDocs = docs !== 'off';
+  return createAnnouncer({ controllersDir, cwd: process.cwd(), ink, write: sink.write, hasDocs, basePath });
 }
 
 async function createStore({ settings, log, sink }: ProcessBasics): Promise<SharedStore | undefined> {

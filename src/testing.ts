@@ -46,7 +46,7 @@ export interface LogLine {
 }
 
 export interface TestRequest extends RequestInit {
-  /** A value to send as a JSON body, with the `Content-Type` of JSON. A string in `body` is sent as `text/plain`. */
+  /** A value to send as a JSON body. `headers` may name another `Content-Type` than `application/json`. */
   readonly json?: unknown;
 }
 
@@ -67,7 +67,7 @@ export interface TestCredential {
   readonly handler?: string;
   /** The HTTP methods that the credential may use; default: all. */
   readonly methods?: readonly string[];
-  /** The user who calls through the application, or `null` for none; default: the user of `TestOptions`. */
+  /** The user who calls through the application; `null` for none; default: as for a request without a credential. */
   readonly user?: ServiceUser | null;
 }
 
@@ -188,16 +188,13 @@ export async function startTest({
       const { application, handler, groups = handler === undefined ? '*' : undefined, methods, user } = caller;
       const id = `test${String(testCallers.size + 1).padStart(8, '0')}`;
       const authorization = `Bearer ${id}`;
-      testCallers.set(authorization, {
-        kind: 'row',
-        row: {
-          application: { id, name: 'test', ...application },
-          handler,
-          groups:
-            groups === undefined || groups === '*' ? groups : new Set(groups.map((name) => groupNameOf(name) ?? name)),
-          methods: methods && new Set(methods.map((method) => method.toUpperCase())),
-        },
-      });
+      const row = {
+        application: { id, name: 'test', ...application },
+        handler,
+        groups: groups && groups !== '*' ? new Set(groups.map((name) => groupNameOf(name) ?? name)) : groups,
+        methods: methods && new Set(methods.map((method) => method.toUpperCase())),
+      };
+      testCallers.set(authorization, { kind: 'row', row });
       return createCaller(address, { authorization, userToken: user === undefined ? undefined : addUser(user) });
     },
     expectErrors: (...events) => void events.forEach((event) => void expected.add(event)),
@@ -276,7 +273,7 @@ function createCaller(
       const headers = new Headers(init.headers);
       if (json !== undefined) {
         init.body = JSON.stringify(json);
-        headers.set('content-type', 'application/json');
+        if (!headers.has('content-type')) headers.set('content-type', 'application/json');
       }
       if (authorization !== undefined && !headers.has('authorization')) headers.set('authorization', authorization);
       if (userToken !== undefined) headers.set(USER_HEADER, userToken);

@@ -32,18 +32,13 @@ export function createAnnouncer({ controllersDir, cwd, ink, write, hasDocs, base
   let isAnnounced = false;
 
   function formatRoutes(shown: readonly ListedRoute[], formatVerbs: (verbs: string) => string): string[] {
-    const rows = alignColumns(
-      shown.map((route) => [
-        verbsOf(route),
-        route.path,
-        route.operation,
-        route.file === undefined ? '' : shortPlace(route.file, cwd),
-      ]),
-    );
-    return rows.map(
-      ([verbs = '', path = '', operation = '', file = '']) =>
-        `  ${formatVerbs(verbs)}  ${ink.bold(path)}  ${operation}  ${ink.dim(file)}\n`,
-    );
+    const rows = shown.map((route) => {
+      const file = route.file === undefined ? '' : shortPlace(route.file, cwd);
+      return [verbsOf(route), route.path, route.operation, file];
+    });
+    return alignColumns(rows).map(([verbs = '', path = '', operation = '', file = '']) => {
+      return `  ${formatVerbs(verbs)}  ${ink.bold(path)}  ${operation}  ${ink.dim(file)}\n`;
+    });
   }
 
   return {

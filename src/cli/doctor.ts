@@ -44,7 +44,7 @@ export interface Finding {
   readonly topic: string;
   readonly message: string;
   /** The place of the problem: `file` or `file:line`. */
-  readonly at?: string;
+  readonly at?: string | undefined;
 }
 
 export type Report = (level: Finding['level'], message: string, at?: string) => void;
@@ -79,9 +79,7 @@ async function run(call: Call): Promise<Answer> {
   const store = await inspectStore(call);
   const findings: Finding[] = [];
   for (const { topic, check } of CHECKS) {
-    const report: Report = (level, message, at) => {
-      findings.push({ level, topic, message, ...(at === undefined ? {} : { at }) });
-    };
+    const report: Report = (level, message, at) => void findings.push({ level, topic, message, at });
     try {
       check({ ...call, inspection, store }, report);
     } catch (error) {
@@ -185,10 +183,8 @@ function checkService({ inspection }: Installation, report: Report): void {
     report('note', 'without securitySchemes the OpenAPI document cannot say how users authenticate', path);
 }
 
-function checkControllers(
-  { settings: { controllersDir: dir, docs, basePath, mcp }, inspection }: Installation,
-  report: Report,
-): void {
+function checkControllers({ settings, inspection }: Installation, report: Report): void {
+  const { controllersDir: dir, docs, basePath, mcp } = settings;
   if (inspection instanceof Error) return;
   for (const { file, reason, onPurpose } of findLookAlikes(dir, inspection.groups)) {
     report(onPurpose ? 'note' : 'warning', `it is not a controller: ${reason}`, join(dir, file));

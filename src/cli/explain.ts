@@ -72,9 +72,8 @@ export interface ExplainedRequest {
 export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
   const { question, verdict, inspection, cwd } = explained;
   const { route, isCalled, status, errorCode, errors } = verdict;
-  const group = inspection.groups.find(
-    (loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.soughtGroup ?? '')),
-  );
+  const groupName = verdict.group ?? groupNameOf(verdict.soughtGroup ?? '');
+  const group = inspection.groups.find((loaded) => loaded.group === groupName);
   /** Set for a request that a row of http/routes.ts takes from the controllers, such as `/api/docs`. */
   const explicitTarget = route?.target === 'gateway.index' ? undefined : route?.target;
   // A request that ends in this step may name an operation that it must not call. A later step has an operation.
@@ -176,15 +175,13 @@ function missingGroupReasons(page: string, groups: readonly LoadedGroup[], dir: 
   const name = groupNameOf(page);
   if (name === undefined)
     return [`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`];
-  const inOtherCase = groups.find(({ group }) => group.toLowerCase() === name.toLowerCase())?.group;
+  const inOtherCase = groups.filter(({ group }) => group.toLowerCase() === name.toLowerCase());
   const lookAlikes = findLookAlikes(dir, groups).filter(
     ({ file, group }) => group === name || file.startsWith(`${page}/`),
   );
   return [
     `there is no ${name}Controller.ts, .mjs or .js in ${shortPlace(dir, cwd)}`,
-    ...(inOtherCase === undefined
-      ? []
-      : [`letter case counts: the group ${inOtherCase} answers ${urlNameOf(inOtherCase)}`]),
+    ...inOtherCase.map(({ group }) => `letter case counts: the group ${group} answers ${urlNameOf(group)}`),
     ...lookAlikes.map(({ file, reason }) => `${file} is not a controller: ${reason}`),
   ];
 }

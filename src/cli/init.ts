@@ -43,13 +43,11 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
   // `docker build` reads only the new folder. So a gatefold that comes from another folder is packed into the new one.
   const localPackage =
     flags.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
+  const copiedFiles = [...COPIED_FILES, ...(hasControllers(folder) ? [] : STARTER_FILES)];
   const files: [path: string, text: string][] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
-    ...[...COPIED_FILES, ...(hasControllers(folder) ? [] : STARTER_FILES)].map((path): [string, string] => [
-      path,
-      readPackageFile(`${EXAMPLE}/${path}`),
-    ]),
+    ...copiedFiles.map((path): [string, string] => [path, readPackageFile(`${EXAMPLE}/${path}`)]),
     ['README.md', readPackageFile(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
     ...(flags.has('docker') ? dockerFiles(localPackage !== undefined) : []),
     ...(flags.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),

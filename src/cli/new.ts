@@ -105,7 +105,7 @@ const IMPORTED_NAMES = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']
 function sourceOf(group: string, basePath: string): string {
   const page = urlNameOf(group);
   const url = `${basePath}/${page}`;
-  // The group `v2/Big-order` gets the class `Big_orderController`.
+  // The group `v2/Big-order` gets the class `Big_orderController`, because a class cannot have a slash or a dash.
   const className = group.slice(group.indexOf('/') + 1).replaceAll('-', '_');
   const type = IMPORTED_NAMES.has(className) ? `${className}Item` : className;
   return `// ${url}

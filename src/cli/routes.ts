@@ -46,17 +46,12 @@ async function run({ settings, io, ink }: Call): Promise<Answer> {
   const routes = listRoutes(groups, routesWith(settings.docs, settings.basePath, settings.mcp));
   const broken = brokenFiles(inspection);
   const hasAccess = routes.some(({ access }) => access !== undefined);
-  const rows = alignColumns(
-    routes.map((route) => [
-      verbsOf(route),
-      route.path,
-      route.operation,
-      ...(hasAccess ? [route.access ?? ''] : []),
-      route.file === undefined ? '' : shortPlace(route.file, io.cwd),
-      contractText(route),
-    ]),
-  );
-  const table = rows.map(([verbs = '', path = '', ...cells], i) => {
+  const rows = routes.map((route) => {
+    const file = route.file === undefined ? '' : shortPlace(route.file, io.cwd);
+    const callers = hasAccess ? [route.access ?? ''] : [];
+    return [verbsOf(route), route.path, route.operation, ...callers, file, contractText(route)];
+  });
+  const table = alignColumns(rows).map(([verbs = '', path = '', ...cells], i) => {
     const [file = '', contract = ''] = cells.splice(-2);
     const paint = routes[i]?.kind === 'explicit' ? ink.yellow : ink.green;
     return [paint(verbs), ink.bold(path), ...cells, ink.dim(file), contract].join('  ').trimEnd();

@@ -3,9 +3,8 @@
 // - the security requirements of each operation: a caller must meet one of them
 // - the answers to callers who may not call the operation
 // http/caller-check.ts refuses such callers at run time.
-import type { LoadedService } from '../groups/service-file.ts';
 import { BEARER_SCHEME, KEY_HEADER_SCHEME, rulesOf } from '../service/access.ts';
-import type { DocumentedOperation } from './openapi.ts';
+import type { DocumentedOperation, DocumentedService } from './openapi.ts';
 
 type Access = DocumentedOperation['settings']['access'];
 /** A Security Requirement Object of OpenAPI: `{ application: ['orders:write'] }` is a scheme and its scopes. */
@@ -21,9 +20,7 @@ export interface AccessWriter {
 }
 
 /** @param service undefined when there is no service file */
-export function createAccessWriter(
-  service: Pick<LoadedService, 'authenticate' | 'securitySchemes' | 'keyHeader'> | undefined,
-): AccessWriter {
+export function createAccessWriter(service: DocumentedService | undefined): AccessWriter {
   const { authenticate, securitySchemes = {}, keyHeader } = service ?? {};
   const keySchemes = {
     [BEARER_SCHEME]: { type: 'http', scheme: 'bearer', description: 'The credential of a registered application' },
@@ -36,9 +33,8 @@ export function createAccessWriter(
       },
     }),
   };
-  const userRequirements = (authenticate === undefined ? [] : Object.keys(securitySchemes)).map(
-    (name): Requirement => ({ [name]: [] }),
-  );
+  const userSchemes = authenticate === undefined ? [] : Object.keys(securitySchemes);
+  const userRequirements = userSchemes.map((name): Requirement => ({ [name]: [] }));
   const keyRequirements = (scopes: readonly string[]) =>
     Object.keys(keySchemes).map((name): Requirement => ({ [name]: scopes }));
   return {

@@ -70,20 +70,12 @@ export function createDocument(
     const endpointOf = createEndpointFinder(`${prefix}/${groupInUrl}`, routes, isStrict);
     for (const operation of visible) {
       const endpoint = endpointOf(operation);
-      const description = describeOperation({
-        operation,
-        contract: contract.operations.get(operation.name),
-        endpoint,
-        group: { groupInUrl, defs: contract.defs },
-        components,
-        access,
-      });
+      const group = { groupInUrl, defs: contract.defs };
+      const types = contract.operations.get(operation.name);
+      const description = describeOperation({ operation, contract: types, endpoint, group, components, access });
+      const operationId = reserveId(`${groupInUrl.replace('/', '_')}_${operationIdOf(operation.name)}`, ids);
       const methods = paths[endpoint.path] ?? {};
-      methods[endpoint.verb.toLowerCase()] = {
-        operationId: reserveId(`${groupInUrl.replace('/', '_')}_${operationIdOf(operation.name)}`, ids),
-        tags: [groupInUrl],
-        ...description,
-      };
+      methods[endpoint.verb.toLowerCase()] = { operationId, tags: [groupInUrl], ...description };
       paths[endpoint.path] = methods;
     }
   }

@@ -1,8 +1,8 @@
 // Writes the error answers of the OpenAPI document. The body of an error has the standard form of Gatefold, or the form
 // that `formatError` of the service file makes.
 import type { Schema } from '../contract/contract.ts';
-import type { LoadedService } from '../groups/service-file.ts';
 import type { Components } from './components.ts';
+import type { DocumentedService } from './openapi.ts';
 
 /** The schemas of the standard error body. A document has them unless the service file has `formatError`. */
 export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {
@@ -53,10 +53,7 @@ export interface Refusals {
 }
 
 /** @param service undefined when there is no service file */
-export function writeRefusals(
-  service: Pick<LoadedService, 'formatError' | 'errorBody'> | undefined,
-  components: Components,
-): Refusals {
+export function writeRefusals(service: DocumentedService | undefined, components: Components): Refusals {
   if (service?.formatError === undefined) {
     const schema = { $ref: '#/components/schemas/Error' };
     return { schemas: ENVELOPE_SCHEMAS, responses: responsesOf(DESCRIPTIONS, 'application/json', schema) };
@@ -73,7 +70,7 @@ function responsesOf(descriptions: typeof DESCRIPTIONS, type: string, schema: Sc
 }
 
 /** Reads the media type in the source text of `formatError`, because writing the document calls no function. */
-function mediaTypeOf(format: NonNullable<LoadedService['formatError']>): string {
+function mediaTypeOf(format: NonNullable<DocumentedService['formatError']>): string {
   const [, type] = /content-type['"`]?\s*:\s*['"`]([\w.+-]+\/[\w.+-]+)/i.exec(String(format)) ?? [];
   return type?.toLowerCase() ?? 'application/json';
 }

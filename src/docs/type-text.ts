@@ -1,5 +1,6 @@
 // Writes a JSON Schema as a type of TypeScript, for a client: `{ type: 'string', minLength: 1 }` becomes `string`,
 // because no type can express the length.
+import type { Fields } from '../base/values.ts';
 import type { Schema } from '../contract/contract.ts';
 import { IS_DATE, IS_FILE } from '../contract/schema/schema.ts';
 
@@ -89,12 +90,8 @@ function literal(value: unknown): string {
   return `'${JSON.stringify(value).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 }
 
-interface Described {
-  readonly [keyword: string]: unknown;
-}
-
 /** Returns the doc comment of a field, a type or an operation; an empty text when nothing describes it. */
-export function docComment({ summary, description, deprecated }: Described, indent: string): string {
+export function docComment({ summary, description, deprecated }: Fields, indent: string): string {
   const texts = [summary, description].filter((text) => typeof text === 'string' && text !== '');
   const lines = [...texts.join('\n\n').split('\n'), ...(deprecated === true ? ['@deprecated'] : [])]
     .map((line) => line.replaceAll('*/', '*\\/').trimEnd())

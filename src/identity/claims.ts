@@ -90,15 +90,13 @@ function parseSubject(sub: unknown): string {
   return sub;
 }
 
+/** Claim → field of VerifiedIdentity. */
+const PROFILE_FIELDS = { email: 'email', name: 'name', picture: 'picture', hd: 'hostedDomain' };
+
 /** Returns the claims that describe the person. Some providers send null for a claim that is absent. */
 function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedIdentity, 'issuer' | 'subject'> {
   const profile: Record<string, string | boolean> = {};
-  for (const [claim, field] of [
-    ['email', 'email'],
-    ['name', 'name'],
-    ['picture', 'picture'],
-    ['hd', 'hostedDomain'],
-  ] as const) {
+  for (const [claim, field] of Object.entries(PROFILE_FIELDS)) {
     const value = claims[claim] ?? undefined;
     if (value === undefined) continue;
     if (typeof value !== 'string') throw new InvalidToken('profile-malformed');

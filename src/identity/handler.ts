@@ -87,16 +87,9 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
     if (row === undefined) throw refusal('NOT_REGISTERED', 'This identity has no application with this id or name');
     const { token, expiresAt } = accounts.issueSession(row.id);
     log.info('identity-signed-in', { ...idsOf(params), provider: provider.name, application: row.application.id });
-    return {
-      status: 200,
-      body: {
-        user: describeUser(identity),
-        applications: rows.map(describeApplication),
-        application: describeApplication(row),
-        authorization: token,
-        expires_at: expiresAt,
-      },
-    };
+    const applications = { applications: rows.map(describeApplication), application: describeApplication(row) };
+    const session = { authorization: token, expires_at: expiresAt };
+    return { status: 200, body: { user: describeUser(identity), ...applications, ...session } };
   }
 
   async function register(data: unknown, params: ControllerParams): Promise<IdentityAnswer> {
@@ -108,10 +101,8 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
       description === undefined ? { owner, name } : { owner, name, description },
     );
     log.info('identity-registered', { ...idsOf(params), provider: provider.name, application: row.application.id });
-    return {
-      status: 201,
-      body: { user: describeUser(identity), application: describeApplication(row), authorization: token },
-    };
+    const application = describeApplication(row);
+    return { status: 201, body: { user: describeUser(identity), application, authorization: token } };
   }
 
   async function verify({ credential, nonce }: IdentityRequest): Promise<VerifiedToken> {
@@ -132,12 +123,9 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
 
 /** Converts an error to the client's answer, which has no details. http/ logs the details, from the `cause`. */
 function toRefusal(cause: unknown): unknown {
-  // RFC 6750 section 3.1 defines this answer.
-  if (cause instanceof InvalidToken)
-    return refusal('INVALID_ID_TOKEN', undefined, {
-      headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
-      cause,
-    });
+  // RFC 6750 section 3.1 defines this header.
+  const headers = { 'WWW-Authenticate': 'Bearer error="invalid_token"' };
+  if (cause instanceof InvalidToken) return refusal('INVALID_ID_TOKEN', undefined, { headers, cause });
   if (cause instanceof KeysUnavailable)
     return refusal('IDENTITY_UNAVAILABLE', undefined, { headers: { 'Retry-After': '30' }, cause });
   return cause;

@@ -32,8 +32,8 @@ export const KEY_TIMES = {
   discovery: 24 * HOUR,
 } as const;
 
-/** The time of an event that has not happened. The number 0 would be shortly before the first request. */
-const NEVER = Number.NEGATIVE_INFINITY;
+/** A time that has passed. The number 0 would be the present of a clock that has just begun. */
+const LONG_AGO = Number.NEGATIVE_INFINITY;
 
 /** A provider's keys cannot be fetched, and none are in memory. The client did nothing wrong. */
 export class KeysUnavailable extends Error {}
@@ -97,9 +97,9 @@ export function createKeySets({
     if (set === undefined) {
       set = {
         keys: undefined,
-        freshUntil: NEVER,
-        nextKidFetch: NEVER,
-        nextAttempt: NEVER,
+        freshUntil: LONG_AGO,
+        nextKidFetch: LONG_AGO,
+        nextAttempt: LONG_AGO,
         discovered: undefined,
         pendingFetch: undefined,
       };

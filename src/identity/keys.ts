@@ -44,9 +44,8 @@ export function parseKey(jwk: unknown): VerificationKey | UnusableKey {
   if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify'))) {
     return unusable('its key_ops do not include verify');
   }
-  const fitting = [...ALGORITHMS.values()].filter(
-    (row) => row.kty === jwk.kty && row.crv === (row.kty === 'RSA' ? undefined : jwk.crv),
-  );
+  const curve = jwk.kty === 'RSA' ? undefined : jwk.crv;
+  const fitting = [...ALGORITHMS.values()].filter(({ kty, crv }) => kty === jwk.kty && crv === curve);
   const [first] = fitting;
   if (first === undefined) return unusable('its kty or crv is not supported');
   const names = fitting.map(({ name }) => name);

@@ -39,7 +39,8 @@ export interface WorkerReport extends Readonly<Record<(typeof COUNTERS)[number],
   readonly quarantined: readonly Pick<Quarantined, 'name' | 'reason'>[];
   /** The reason why the worker still uses an older credentials table; '' when it does not. */
   readonly credentialsFailure: string;
-  /** The number of identity providers in use, and of invalid rows in their file. */
+  /** The number of identity providers in use. */
   readonly providers: number;
+  /** The number of invalid rows in the file of the identity providers. */
   readonly refusedProviders: number;
 }

@@ -130,14 +130,9 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
   };
 }
 
-function send(
-  { headers: requestHeaders, method }: IncomingMessage,
-  response: ServerResponse,
-  { status, type, body }: Answer,
-  requestId: string,
-  headers = {},
-): void {
-  const hasBody = requestHeaders['content-length'] !== undefined || requestHeaders['transfer-encoding'] !== undefined;
+function send(request: IncomingMessage, response: ServerResponse, answer: Answer, requestId: string, headers = {}) {
+  const { status, type, body } = answer;
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
   response.writeHead(status, {
     'Content-Type': type,
     'X-Content-Type-Options': 'nosniff',
@@ -145,10 +140,10 @@ function send(
     'Cache-Control': 'no-store',
     'X-Request-Id': requestId,
     // The body of a request is not read here. On an open connection, Node would parse the body as the next request.
-    ...(hasBody && { Connection: 'close' }),
+    ...((length !== undefined || encoding !== undefined) && { Connection: 'close' }),
     ...headers,
   });
-  response.end(method === 'HEAD' ? undefined : body);
+  response.end(request.method === 'HEAD' ? undefined : body);
 }
 
 function answerReady(service: ServiceStatus): Answer {

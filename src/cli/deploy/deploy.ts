@@ -41,13 +41,10 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
   const project = planProject(io.cwd, settings);
   const targets = operands.map((operand) => parseTarget(operand, project.name));
   if (flags.has('back') && flags.has('setup')) throw new UsageError('--back and --setup exclude each other');
-  const { name, bytes, controllers, typescript } = project;
+  const { root: _root, leftOut, files, ...projectFacts } = project;
   const order: OrderForAll = {
-    name,
-    bytes,
-    controllers,
-    typescript,
-    files: project.files.length,
+    ...projectFacts,
+    files: files.length,
     action: flags.has('back') ? 'back' : 'release',
     release: releaseName(now),
     runtime: runtimeName(),
@@ -58,7 +55,7 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
   const isDone = ({ result }: Outcome) =>
     result?.state === 'serving' || (flags.has('setup') && result?.state === 'unstarted');
   const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
-  for (const path of project.leftOut) await printStep(`left out: ${path}`);
+  for (const path of leftOut) await printStep(`left out: ${path}`);
   for (const target of targets) {
     const outcome = await deployTo(target, project, order, (step) => printStep(`${target.name}: ${step}`));
     outcomes.push(outcome);

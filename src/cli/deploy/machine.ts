@@ -69,15 +69,12 @@ export async function runOrder(
   const { dir } = order;
   const notes = order.setup ? setUp(order) : [];
   for (const name of ['releases', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
-  const lock = await acquireLock(join(dir, 'deploy.lock'), { waitMs: LOCK_WAIT, unseenHolderMs: UNSEEN_HOLDER }).catch(
-    (error: Error) => {
-      throw new Error(
-        error.message.startsWith('Cannot lock')
-          ? `Another deployment to ${dir} is under way. ${error.message}`
-          : `Cannot write to ${dir}: ${describeFailure(error)}`,
-      );
-    },
-  );
+  const lockOptions = { waitMs: LOCK_WAIT, unseenHolderMs: UNSEEN_HOLDER };
+  const lock = await acquireLock(join(dir, 'deploy.lock'), lockOptions).catch((error: Error) => {
+    const isHeld = error.message.startsWith('Cannot lock');
+    if (isHeld) throw new Error(`Another deployment to ${dir} is under way. ${error.message}`);
+    throw new Error(`Cannot write to ${dir}: ${describeFailure(error)}`);
+  });
   try {
     removeLeftovers(dir);
     const result = await deploy(order, input, (step) => reply({ step }));
@@ -87,11 +84,9 @@ export async function runOrder(
   }
 }
 
-async function deploy(
-  order: Order,
-  input: NodeJS.ReadStream,
-  report: (step: string) => Promise<void>,
-): Promise<Result> {
+type Report = (step: string) => Promise<void>;
+
+async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): Promise<Result> {
   const { dir, keep } = order;
   const env = readEnvironment(dir);
   const dataDir = env.DATA_DIR || join(dir, 'data');

@@ -108,9 +108,8 @@ function createList(items, least, label, value) {
   const rows = h('div.fields');
   const add = (entry) => {
     const row = createField(String(rows.childElementCount), items, true, entry);
-    row.append(
-      h('button.remove', { type: 'button', 'aria-label': `Remove from ${label}`, onclick: () => remove(row) }, '×'),
-    );
+    const about = { type: 'button', 'aria-label': `Remove from ${label}` };
+    row.append(h('button.remove', { ...about, onclick: () => remove(row) }, '×'));
     rows.append(row);
   };
   const remove = (row) => {

@@ -103,9 +103,8 @@ function show() {
   const { name = 'No operations yet', description = '', operations = [] } = groups.get(group) ?? {};
   if (main.dataset.group !== name) {
     main.dataset.group = name;
-    const panels = operations.map((operation) => {
-      return createPanel(operation, () => history.replaceState(null, '', linkTo(operation)));
-    });
+    const setUrl = (operation) => history.replaceState(null, '', linkTo(operation));
+    const panels = operations.map((operation) => createPanel(operation, () => setUrl(operation)));
     main.replaceChildren(h('h1', name), prose(description) || '', ...panels);
   }
   list();

@@ -15,7 +15,6 @@ const require = createRequire(import.meta.url);
 const http: typeof Http = require('node:http');
 
 export const { createServer, IncomingMessage, METHODS, STATUS_CODES, validateHeaderName, validateHeaderValue } = http;
-export const { Agent, request: sendRequest } = http;
 
 let loadedCrypto: typeof Crypto | undefined;
 
@@ -43,12 +42,15 @@ export function util(): typeof Util {
   return require('node:util');
 }
 
-/** Loads node:tls, for TLS_CERT or DOMAINS. An `import` would read all root certificates. */
+/**
+ * Loads node:tls, for TLS_CERT, for DOMAINS, or for a collector of spans with an https URL. An `import` would read all
+ * root certificates.
+ */
 export function tls(): typeof Tls {
   return require('node:tls');
 }
 
-/** Loads node:https, for TLS_CERT, for DOMAINS, or for a collector of spans with an https URL. */
+/** Loads node:https, for TLS_CERT or DOMAINS. */
 export function https(): typeof Https {
   return require('node:https');
 }

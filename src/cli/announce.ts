@@ -63,7 +63,7 @@ export function createAnnouncer({ controllersDir, cwd, ink, write, hasDocs, base
   };
 }
 
-/** Lists the routes of groups. Of `POST /user` and `/user/created`, which call one operation, only the first is. */
+/** Lists the routes of groups. `POST /user` and `/user/created` call one operation: only the first is listed. */
 function routesOf(loadedGroups: Iterable<GroupLoad>, controllersDir: string, basePath: string): ListedRoute[] {
   const groups = Array.from(loadedGroups, (load) => ({
     ...load,

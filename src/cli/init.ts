@@ -32,7 +32,7 @@ interface Manifest {
 
 const EXAMPLE = 'examples/smallest';
 const COPIED_FILES = ['tsconfig.json', 'AGENTS.md'];
-/** These files are left out of a project that already has controllers, because they would change what it serves. */
+/** Files for a project without controllers. In any other project, they would change what it serves. */
 const STARTER_FILES = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
 
 async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answer> {

@@ -1,6 +1,6 @@
 // Loads the controllers folder in another process, so that a controller that exits, blocks or fills the memory does not
 // harm the command. When a controller does so, the folder is loaded again without that controller's file.
-import { fork } from 'node:child_process';
+import { fork, type StdioOptions } from 'node:child_process';
 import { describeFailure } from '../base/failure.ts';
 import type { Settings } from '../base/settings.ts';
 import type { ContractOutline } from '../contract/outline.ts';
@@ -101,7 +101,7 @@ export async function inspectFolder(
   throw new Refused('Cannot load the controllers: the folder keeps changing; try again when it does not');
 }
 
-/** Returns the service file and the controllers, as far as they do not load. */
+/** Returns the files that do not load: the service file and controllers. */
 export function brokenFiles({ service, groups }: Inspection): (LoadedGroup | InspectedService)[] {
   return [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
 }
@@ -116,12 +116,10 @@ export function listOrRefuse(dir: string): Map<string, string> {
 
 function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
   // The output of controllers is ignored, because it is not part of the command's answer.
-  const child = fork(entryPath('cli'), [INSPECT_FOLDER], {
-    env: { ...env },
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-  });
+  const stdio: StdioOptions = ['ignore', 'ignore', 'ignore', 'ipc'];
+  const child = fork(entryPath('cli'), [INSPECT_FOLDER], { env: { ...env }, stdio });
   return new Promise<Outcome>((resolve, reject) => {
-    let file: string | undefined;
+    let loadingFile: string | undefined;
     let result: Inspection | undefined;
     let isHung = false;
     let timer = setTimeout(killHung, BOOT_TIMEOUT);
@@ -130,8 +128,8 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
       clearTimeout(timer);
       timer = setTimeout(killHung, 2 * job.loadTimeout);
       if (message.kind === 'ready') child.send(job, () => {});
-      else if (message.kind === 'loading') file = message.file;
-      else if (message.kind === 'loaded') file = undefined;
+      else if (message.kind === 'loading') loadingFile = message.file;
+      else if (message.kind === 'loaded') loadingFile = undefined;
       else if (message.kind === 'done') result = message.inspection;
       else reject(new Refused(message.message));
     });
@@ -146,7 +144,7 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
         : signal === null
           ? `it ended the process with exit code ${code}`
           : `${signal} ended the process`;
-      if (file !== undefined) return resolve({ file, reason: `${ending} while loading` });
+      if (loadingFile !== undefined) return resolve({ file: loadingFile, reason: `${ending} while loading` });
       const reason = ending.replace(/^it /, 'the code ');
       reject(new Refused(`Cannot load the controllers in ${job.settings.controllersDir}: ${reason}`));
     });
@@ -158,7 +156,7 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     }
 
     function killHung(): void {
-      // With a result, only the exit of the child hangs.
+      // A child that has sent its result hangs only in its exit, which does no harm.
       isHung = result === undefined;
       child.kill('SIGKILL');
     }

@@ -129,7 +129,7 @@ interface Address {
   readonly path: string;
 }
 
-/** Returns the addresses of a group's operations. The ones with the path `/api/user` come before `/api/user/pay`. */
+/** Returns the addresses of a group's operations. `/api/user` comes before longer paths, such as `/api/user/pay`. */
 function addressesOf(group: LoadedGroup, prefix: string): Address[] {
   const base = `${prefix}${urlNameOf(group.group)}`;
   const routes = routesOf(group);

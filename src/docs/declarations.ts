@@ -45,7 +45,7 @@ interface EventStream<Data> {
 `,
 };
 
-/** The names that the file uses in another meaning. */
+/** Names that no written type may have, because the file uses them in another meaning. */
 const RESERVED = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
 
 /** @param url the URL of the service with its base path, for the example in the head of the file */
@@ -166,7 +166,7 @@ function writeResult(result: ResultContract, nameOf: NameOf, indent: string): st
   ];
   if (parts.length === 0) parts.push('unknown');
   const types = body === 'bytes' ? ['Blob'] : body === 'events' ? [`EventStream<${parts.join(' | ')}>`] : parts;
-  // Each part gets its own `Reply`: from `Reply<200, T | undefined>`, TypeScript infers only `T`, because `body` is
-  // declared as `Body | undefined`.
+  // The text is `Reply<200, T> | Reply<200, undefined>`. From `Reply<200, T | undefined>`, TypeScript would infer only
+  // `T`, because the field `body` is declared as `Body | undefined`.
   return (isReply ? types.map((type) => `Reply<${status}, ${type}>`) : types).join(' | ');
 }

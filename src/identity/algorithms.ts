@@ -16,7 +16,7 @@ export interface Algorithm {
   readonly options: { readonly padding?: number; readonly saltLength?: number; readonly dsaEncoding?: 'ieee-p1363' };
 }
 
-// These two values of `crypto.constants` are repeated here, because importing node:crypto would slow every start.
+// The two numbers are copies of `crypto.constants`, because importing node:crypto would slow every start.
 const RSA_PKCS1_PADDING = 1;
 const RSA_PKCS1_PSS_PADDING = 6;
 

@@ -85,7 +85,7 @@ function checkDoubleSubmit(fields: Fields, { request }: ControllerParams): void 
   if (!isForm(request.headers['content-type'])) return;
   const cookies = readCookies(request.headers.cookie, 'g_csrf_token');
   const token = fields.g_csrf_token;
-  // Of two cookies with this name, another subdomain can have set one.
+  // When there are two cookies with this name, another subdomain can have set one of them.
   const [cookie = ''] = cookies.length === 1 ? cookies : [];
   const isSame = typeof token === 'string' && token !== '' && isSameSecret(cookie, token);
   if (!isSame) throw refusal('CSRF_TOKEN_MISMATCH');

@@ -32,8 +32,8 @@ import { MARK } from './ssh.ts';
 
 /** Milliseconds that this deployment waits while another deployment holds the lock. */
 const LOCK_WAIT = 3000;
-/** Milliseconds until this deployment takes over a lock from before a restart of the machine: its holder has ended. */
-const UNSEEN_HOLDER = 1000;
+/** Milliseconds that this deployment waits for a lock from before a restart of the machine. Its holder has ended. */
+const OLD_LOCK_WAIT = 1000;
 
 /** Runs an order, and reports each step and the result to the machine that sent the order. */
 export async function runOnMachine(text: string): Promise<void> {
@@ -69,7 +69,7 @@ export async function runOrder(
   const { dir } = order;
   const notes = order.setup ? setUp(order) : [];
   for (const name of ['releases', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
-  const lockOptions = { waitMs: LOCK_WAIT, unseenHolderMs: UNSEEN_HOLDER };
+  const lockOptions = { waitMs: LOCK_WAIT, unseenHolderMs: OLD_LOCK_WAIT };
   const lock = await acquireLock(join(dir, 'deploy.lock'), lockOptions).catch((error: Error) => {
     const isHeld = error.message.startsWith('Cannot lock');
     if (isHeld) throw new Error(`Another deployment to ${dir} is under way. ${error.message}`);

@@ -24,8 +24,8 @@ export interface Machine {
 }
 
 /**
- * Reads the state of a machine. The script runs on any Node, even on a version that is too old for Gatefold, and so
- * writes the octal number 022 (write permission of group and others) as 18.
+ * Reads the state of a machine. The script runs on any Node, even on a version that is too old for Gatefold. The number
+ * 18 is octal 022: the write permissions of group and others.
  */
 const PROBE_SCRIPT = `
 var fs = require("fs"), path = require("path"), order = JSON.parse(process.argv[1]), dir = path.resolve(order.dir);

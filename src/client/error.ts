@@ -1,4 +1,4 @@
-// The error of the client's calls.
+// The error of a failed call of the client.
 
 /** One wrong field of a request. */
 export interface FieldError {
@@ -27,7 +27,7 @@ export class ApiError<Body = unknown> extends Error {
   /**
    * The code of the error, which is one of these:
    * - The `error_code` of the answer.
-   * - `HTTP_502` and the like: the answer has no `error_code`. Either a proxy has sent the answer, or `formatError` of
+   * - `HTTP_502` and the like: the answer has no `error_code`, because a proxy has sent it, or because `formatError` of
    *   the service file has made its body.
    * - `NETWORK_ERROR`, `TIMEOUT`: no complete answer came.
    */

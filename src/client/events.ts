@@ -1,6 +1,6 @@
 // Reads server-sent events (HTML standard, 9.2) as an async iterable. When a stream breaks off, or the service ends the
-// stream to replace its code, the reader requests the stream again with the id of the last event. The service marks the
-// end of a complete stream with the comment `: end`. Such a stream is not requested again.
+// stream to replace its code, the reader requests the stream again with the id of the last event. A complete stream
+// ends with the comment line `: end`, and is not requested again.
 import { ApiError } from './error.ts';
 
 /** One server-sent event. */
@@ -15,25 +15,35 @@ export interface ServerEvent<T = unknown> {
 /** Requests the stream again, from the event after `lastId`. */
 export type Resume = (lastId: string) => Promise<Response>;
 
+/** The state of a stream that can consist of several answers. */
+interface StreamState {
+  /** The id of the last event; '' when there was none. */
+  lastId: string;
+  /** Milliseconds before the next request of the stream. */
+  retry: number;
+  /** True when the service has marked the end of the stream. */
+  isAtEnd: boolean;
+}
+
 /** Milliseconds before a stream that broke off is requested again, unless the service sends another value. */
 const RETRY_DELAY = 1000;
 
 /**
  * @param resume undefined when the request must not be repeated
- * @param abort closes the connection, also when the reader stops early
+ * @param abort aborted at the end, so that the connection closes even when the reader stops early
  */
 export async function* readEvents(
   firstResponse: Response,
   resume: Resume | undefined,
   abort: AbortController,
 ): AsyncGenerator<ServerEvent, void> {
-  const stream = { lastId: '', retry: RETRY_DELAY, isAtEnd: false };
+  const stream: StreamState = { lastId: '', retry: RETRY_DELAY, isAtEnd: false };
   let response: Response | undefined = firstResponse;
   try {
     while (!stream.isAtEnd) {
       try {
         response ??= await (resume as Resume)(stream.lastId);
-        // An answer with 204 has no stream. By the HTML standard, the client then does not reconnect.
+        // By the HTML standard, an answer such as 204 means that the client must not reconnect.
         if (response.status !== 200) return;
         yield* parseEvents(response, stream);
       } catch (error) {
@@ -61,15 +71,12 @@ function pause(ms: number, signal: AbortSignal): Promise<unknown> {
   });
 }
 
-/** Returns whether a later request can succeed: no answer came, or a gateway or the service is not ready (502, …). */
+/** Returns whether a later request can succeed: no answer came, or the service was not ready (502 and above). */
 function isTemporary(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 502);
 }
 
-async function* parseEvents(
-  response: Response,
-  stream: { lastId: string; retry: number; isAtEnd: boolean },
-): AsyncGenerator<ServerEvent, void> {
+async function* parseEvents(response: Response, stream: StreamState): AsyncGenerator<ServerEvent, void> {
   let event = '';
   let data: string[] = [];
   let id = stream.lastId;
@@ -86,7 +93,7 @@ async function* parseEvents(
       if (field === 'data') data.push(value);
       else if (field === 'event') event = value;
       else if (field === 'id') id = value;
-      else if (field === 'retry') stream.retry = Number(value) || 0;
+      else if (field === 'retry' && /^\d+$/.test(value)) stream.retry = Number(value);
     }
   }
 }

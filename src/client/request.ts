@@ -9,8 +9,8 @@ type Body = NonNullable<RequestInit['body']>;
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * The parts of a request that a call gives. Only a quoted route has `path`. Only another operation has `slugs` (the
- * segments of the URL after its name) and `method` (the HTTP method).
+ * The parts of a request that a call gives. A call of a quoted route can have `path`. A call of any other operation can
+ * have `slugs` (the segments of the URL after the name of the operation) and `method` (the HTTP method).
  */
 export interface RequestParts extends CallOptions {
   readonly body?: unknown;
@@ -60,7 +60,7 @@ function fillSegment(segment: Segment, values: Values): string[] {
   return parts.map(encodeSegment);
 }
 
-/** Encodes a segment of a path. `..` is an error: a URL cannot escape it, and it would lead to another operation. */
+/** Encodes a segment of a path. No escape of `..` exists in a URL, and `..` would lead to another operation. */
 function encodeSegment(value: unknown): string {
   const text = toText(value ?? '');
   if (/^\.{0,2}$/.test(text))

@@ -7,8 +7,8 @@ import type { ServerEvent } from './events.ts';
 
 export interface ClientOptions {
   /**
-   * The value of the header `Authorization`, such as `Bearer gfk_…`. If `authorization` is a function, it is called for
-   * each request.
+   * The value of the header `Authorization`, such as `Bearer gfk_…`, or a function that returns the value for each
+   * request.
    */
   readonly authorization?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
   /** Headers of every request. */

@@ -1,8 +1,8 @@
 // Caches the contract of a controller (the types of its operations, see contract.ts) as one text. The text also lists
 // everything that the contract was read from: the loaded class, digests of the source files, and the file to which each
-// import led. A cached contract is valid while all of these are unchanged. The caller provides the storage.
+// import led. A cached contract is valid while all of these are unchanged. groups/contract-cache.ts stores the texts.
 import type { GroupContract, OperationContract } from './contract.ts';
-import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
+import { type GroupReader, type LoadedController, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { IS_DATE, IS_FILE } from './schema/schema.ts';
 import type { ImportedFiles, TypeFiles } from './source/files.ts';
@@ -26,58 +26,58 @@ interface CacheEntry {
   readonly reads: readonly (readonly [file: string, digest: string])[];
   readonly lookUps: readonly LookUp[];
   /**
-   * For each loaded method, whether the source hides it with `private` or `protected`. The key consists of the
-   * inheritance depth (0 is the controller's own class) and the method's name: `0 find`.
+   * The answers of `isHidden`: whether the source marks a loaded method `private` or `protected`. A key is the level of
+   * the class (0 is the controller's own) and the method's name: `0 find`.
    */
-  readonly hidden: Readonly<Record<string, boolean>>;
-  /** A text that identifies the loaded operations which the contract describes. */
+  readonly hiddenByMethod: Readonly<Record<string, boolean>>;
+  /** The loaded operations that the contract describes, as one text. */
   readonly operationsKey: string;
   readonly contract: unknown;
 }
 
 /** Reads a group, or reuses its cached contract. */
 export interface CachingReader extends GroupReader {
-  /** Whether `contract()` returned a cached contract. The schemas of such a contract are known to compile. */
+  /** Whether `readContract` returned a cached contract. An earlier process has already compiled its schemas. */
   wasCached(): boolean;
-  /** Adds the contract to the cache. The caller must already have compiled the contract's schemas. */
+  /** Adds the contract to the cache. The caller must have compiled the contract's schemas before. */
   addToCache(): void;
 }
 
 export function createCachingReader(
-  source: GroupSource,
+  controller: LoadedController,
   files: TypeFiles,
   importedFiles: ImportedFiles,
   cache: ContractCache,
 ): CachingReader {
-  const { path, group, exportName, classNames } = source;
+  const { path, group, exportName, classNames } = controller;
   const identity = JSON.stringify([group, exportName, classNames.map((name) => name ?? null)]);
   const cachedEntry = readValidEntry(cache.find(path), identity, files, cache);
-  const newEntry = { identity, hidden: {} as Record<string, boolean>, operationsKey: '', contract: {} };
+  const newEntry = { identity, hiddenByMethod: {} as Record<string, boolean>, operationsKey: '', contract: {} };
   const recorder = createRecorder(files, importedFiles);
   let isCached = false;
   let reader = cachedEntry === undefined ? startReading() : undefined;
 
   function startReading(): GroupReader {
-    Object.assign(newEntry.hidden, cachedEntry?.hidden);
-    return readGroup(source, recorder.files, recorder.importedFiles);
+    Object.assign(newEntry.hiddenByMethod, cachedEntry?.hiddenByMethod);
+    return readGroup(controller, recorder.files, recorder.importedFiles);
   }
 
   return {
     isHidden(name, depth) {
       const key = `${depth} ${name}`;
-      const cachedAnswer = reader === undefined ? cachedEntry?.hidden[key] : undefined;
+      const cachedAnswer = reader === undefined ? cachedEntry?.hiddenByMethod[key] : undefined;
       if (cachedAnswer !== undefined) return cachedAnswer;
       reader ??= startReading();
       const isHidden = reader.isHidden(name, depth);
-      newEntry.hidden[key] = isHidden;
+      newEntry.hiddenByMethod[key] = isHidden;
       return isHidden;
     },
-    contract(operations) {
+    readContract(operations) {
       const operationsKey = describeOperations(operations);
       isCached = reader === undefined && operationsKey !== undefined && cachedEntry?.operationsKey === operationsKey;
       if (isCached) return decodeContract(cachedEntry?.contract as EncodedContract);
       reader ??= startReading();
-      const contract = reader.contract(operations);
+      const contract = reader.readContract(operations);
       if (operationsKey === undefined) recorder.fail();
       Object.assign(newEntry, { operationsKey, contract });
       return contract;
@@ -92,8 +92,8 @@ export function createCachingReader(
 }
 
 /**
- * Records which files are read, and where imports lead. The recorder fails when the contract depends on anything else.
- * After a failure the contract is not cached.
+ * Records which files are read, and where imports lead. `fail` is called when the contract depends on anything else,
+ * and the contract is then not cached.
  */
 function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
   const modules = new Map<string, Module>();
@@ -104,8 +104,8 @@ function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
   };
 
   /**
-   * Calls `read` and records its result. The recorder fails if `read` throws, or if `record` returns false. `record`
-   * returns false when the same file or import gave another result before.
+   * Calls `read`, and passes its result to `record`. `record` returns false when the same file or import had another
+   * result before: it has changed meanwhile, so the contract is not cached. An error of `read` has the same effect.
    */
   function readAndRecord<T>(read: () => T, record: (result: T) => boolean): T {
     let isRecorded = false;
@@ -130,7 +130,7 @@ function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
     );
     return target === undefined || target === 'package' ? target : { path: target, module: read(target) };
   };
-  // The list of all imported files is not recorded, so a contract that depends on it is not cached.
+  // The list of all imported files is not in the cache entry, so a contract that depends on the list is not cached.
   const imported = () => {
     fail();
     return importedFiles.imported();
@@ -146,7 +146,7 @@ function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
   };
 }
 
-/** Sets the value of a key only if the key has no value yet. Returns the key's value, old or new. */
+/** Sets the value of a key that has no value yet. Returns the value of the key. */
 function getOrSet<T>(map: Map<string, T>, key: string, value: T): T {
   const first = map.get(key) ?? value;
   map.set(key, first);
@@ -169,38 +169,32 @@ function readValidEntry(
       cached.lookUps.every(([importer, specifier, target]) => (files.locate(importer, specifier) ?? null) === target);
     return isSame ? cached : undefined;
   } catch {
-    // A file cannot be read now. The cached contract is not used, and reading the group reports the error.
+    // A file can no longer be read. The controller is then read again, which reports the error.
     return undefined;
   }
 }
 
 /**
- * Returns a text of everything that a contract takes from the loaded code. Returns undefined when an operation has the
- * schema of a validation library. Such a schema contains functions, which cannot be compared as texts.
+ * Writes everything that a contract takes from the loaded operations as one text. Returns undefined when an operation
+ * has the schema of a library (such as zod), because its functions cannot be compared as texts.
  */
 function describeOperations(operations: readonly RunTimeOperation[]): string | undefined {
   const hasLibrarySchema = operations.some(({ settings: { body, query, result } }) =>
     [body === 'stream' ? undefined : body, query, result].some((schema) => schema !== undefined),
   );
-  return hasLibrarySchema
-    ? undefined
-    : JSON.stringify(
-        operations.map(({ name, depth, pathNames, settings: { unchecked, body, status, summary } }) => [
-          ...[name, depth, pathNames, unchecked === true, body === 'stream'],
-          ...[status, summary],
-        ]),
-      );
+  if (hasLibrarySchema) return undefined;
+  const described = operations.map(({ name, depth, pathNames, settings: { unchecked, body, status, summary } }) => {
+    return { name, depth, pathNames, unchecked, body, status, summary };
+  });
+  return JSON.stringify(described);
 }
 
 interface EncodedContract extends Omit<GroupContract, 'operations'> {
   readonly operations: readonly OperationContract[];
 }
 
-/**
- * The keys that replace the symbols of a schema in the cached text, because JSON has no symbols. No JSON Schema keyword
- * has such a name.
- */
-const MARKS = new Map([
+/** The keys that replace symbols in the cached text, because JSON has none. No JSON Schema keyword begins with `\0`. */
+const SYMBOL_KEYS = new Map([
   ['\0date', IS_DATE],
   ['\0file', IS_FILE],
 ]);
@@ -213,25 +207,24 @@ function encode(entry: CacheEntry): string | undefined {
     { ...entry, contract: { ...contract, operations: [...operations.values()] } },
     (_, value: unknown) => {
       if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) isExact = false;
-      if (typeof value === 'bigint' || typeof value === 'function' || typeof value === 'symbol') isExact = false;
-      if (typeof value !== 'object' || value === null) return typeof value === 'bigint' ? null : value;
-      const marks = [...MARKS].filter(([, symbol]) => Object.hasOwn(value, symbol));
-      return marks.length === 0 ? value : { ...value, ...Object.fromEntries(marks.map(([mark]) => [mark, true])) };
+      if (typeof value !== 'object' || value === null) return value;
+      const found = [...SYMBOL_KEYS].filter(([, symbol]) => Object.hasOwn(value, symbol));
+      return found.length === 0 ? value : { ...value, ...Object.fromEntries(found.map(([key]) => [key, true])) };
     },
   );
   return isExact ? text : undefined;
 }
 
 function decode(text: string): CacheEntry {
-  const hasMark = text.includes('\\u0000');
-  return JSON.parse(text, hasMark ? (_, value: unknown) => withSymbols(value) : undefined) as CacheEntry;
+  const hasSymbolKey = text.includes('\\u0000');
+  return JSON.parse(text, hasSymbolKey ? (_, value: unknown) => withSymbols(value) : undefined) as CacheEntry;
 }
 
 function withSymbols(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  for (const [mark, symbol] of MARKS) {
-    if (!Object.hasOwn(value, mark)) continue;
-    const { [mark]: _, ...rest } = value as Record<string, unknown>;
+  for (const [key, symbol] of SYMBOL_KEYS) {
+    if (!Object.hasOwn(value, key)) continue;
+    const { [key]: _, ...rest } = value as Record<string, unknown>;
     return { ...rest, [symbol]: true };
   }
   return value;

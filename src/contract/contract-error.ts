@@ -1,5 +1,4 @@
-// The error of a controller whose types cannot be read, with the place of the mistake in the source.
-
+// The error of a controller whose types cannot be read, with the place of the mistake in its source.
 import type { TypeFiles } from './source/files.ts';
 import { lineOf } from './source/source-error.ts';
 

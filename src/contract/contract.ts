@@ -3,8 +3,8 @@
 
 /**
  * A JSON Schema of draft 2020-12. A reference in the schema has the form `#/$defs/Name` and points into the `defs` of
- * the group. A symbol as a key marks the schema of a `Date` or a `File` for the check. `JSON.stringify` leaves out this
- * key.
+ * the group. The schema of a `Date` or a `File` also has the key `IS_DATE` or `IS_FILE` (schema/schema.ts). These keys
+ * are symbols, so that `JSON.stringify` leaves them out.
  */
 export interface Schema extends Readonly<Partial<Record<NumberKeyword, number>>> {
   readonly $ref?: string;
@@ -40,15 +40,15 @@ export interface ResultContract {
    */
   readonly body: 'json' | 'bytes' | 'events' | 'none';
   /**
-   * The schema of a `json` body as the client gets the body: a `Date` is a text there. The field is undefined when the
+   * The schema of a `json` body as the client gets it: 7 is wrapped as `{ "data": 7 }`. The field is undefined when the
    * body can be any value, or is not JSON.
    */
   readonly schema?: Schema | undefined;
   /**
-   * The schema of the value before the value becomes JSON: the result, or the data of an event. The field is undefined
-   * when any value is allowed.
+   * The schema of the value that the operation returns, or of the data of its events: 7 is a number here. The field is
+   * undefined when any value is allowed.
    */
-  readonly returned?: Schema | undefined;
+  readonly returnedSchema?: Schema | undefined;
   /** Whether the result is a `Reply`. */
   readonly isReply?: boolean;
   /** Whether the type of the result, or of the body of a `Reply`, includes undefined. */
@@ -61,19 +61,19 @@ export interface ResultContract {
 export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
 
 export interface OperationContract {
-  /** The value of `params.method`: `created`, `find`, `GET {id}`. */
+  /** The name that the controller gives to the operation: `created`, `find`, `GET {id}`. */
   readonly name: string;
   /** The first sentence or line of the doc comment. */
   readonly summary?: string | undefined;
   /** The rest of the doc comment, without its tags. */
   readonly description?: string | undefined;
-  readonly deprecated: boolean;
+  readonly isDeprecated: boolean;
   /**
    * The schema of the operation's `data`: the body, or the query when the request has no body. The field is undefined
    * when `data` is not checked.
    */
   readonly data?: Schema | undefined;
-  /** Whether a request needs no data, as with `data?: T`. Without a body, `data` is then undefined. */
+  /** Whether `data` may be left out of a request, as with `data?: T`. The operation then receives undefined. */
   readonly dataIsOptional: boolean;
   /** The object schema of `params.query`. The field is undefined when the query is not checked. */
   readonly query?: Schema | undefined;
@@ -89,7 +89,7 @@ export interface OperationContract {
   /** The kinds of answers that the operation declares, at least one. */
   readonly results: readonly ResultContract[];
   /** The reason, in one line, why the result's type cannot be documented. */
-  readonly undocumented?: string | undefined;
+  readonly undocumentedReason?: string | undefined;
   /** The place of the declaration: `/path/UserController.ts:12:5`. */
   readonly at?: string | undefined;
 }

@@ -1,4 +1,5 @@
-// Writes a contract in a few words, for the commands: `data { name, email, age? }`.
+// Writes the contract of an operation (the types that its source declares) in a few words, for the commands `routes`
+// and `doctor`: `data { name, email, age? }`.
 
 import { resolveReference } from './check/run.ts';
 import type { OperationContract, Schema } from './contract.ts';
@@ -6,9 +7,9 @@ import type { OperationContract, Schema } from './contract.ts';
 export interface ContractOutline {
   /** The checked parts, such as `data { name, age? }, query { dryRun? }`. The text is empty when no part is checked. */
   readonly checked: string;
-  /** The reason why `data` is not checked. */
+  /** The reason why `data` is not checked: `it has no annotation`. */
   readonly unchecked?: string | undefined;
-  /** The reason why the result is not documented. */
+  /** The reason why the OpenAPI document has no schema of the result. */
   readonly undocumented?: string | undefined;
 }
 
@@ -17,14 +18,14 @@ const MAX_FIELDS = 12;
 
 /** Outlines the contract of an operation. Returns undefined when the outline would be empty. */
 export function outlineOf(
-  { data, query, path, uncheckedReason, undocumented }: OperationContract,
+  { data, query, path, uncheckedReason, undocumentedReason }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
 ): ContractOutline | undefined {
   const parts = Object.entries({ data, query, path }).flatMap(([name, schema]) =>
     schema === undefined ? [] : [`${name} ${outlineSchema(schema, defs)}`],
   );
-  if (parts.length === 0 && uncheckedReason === undefined && undocumented === undefined) return undefined;
-  return { checked: parts.join(', '), unchecked: uncheckedReason, undocumented };
+  if (parts.length === 0 && uncheckedReason === undefined && undocumentedReason === undefined) return undefined;
+  return { checked: parts.join(', '), unchecked: uncheckedReason, undocumented: undocumentedReason };
 }
 
 function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): string {

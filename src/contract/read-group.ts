@@ -1,7 +1,7 @@
-// Reads the contract of a group (one controller): finds each operation of the loaded class in the source, and reads its
-// annotations. A TypeScript file is refused when an operation is not in its source, because requests to that operation
-// would be unchecked. `contractWithoutSource` has the exceptions. A level is the exported class or object, or one of
-// its ancestors.
+// Reads the contract of one controller, which is also called a group: the types of its operations. Each operation of
+// the loaded class is looked up in the source, and its type annotations are read. When a TypeScript file does not have
+// an operation, nothing would check its requests, so the file is refused. `contractWithoutSource` lists the exceptions.
+// A level is the exported class or object (level 0), or one of its ancestors (level 1 is its parent).
 import { basename } from 'node:path';
 import { applySettings, needsNoDataType } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
@@ -13,83 +13,66 @@ import { createBundle } from './schema/bundle.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
-import { type ImportedFiles, type TypeFiles, UnreadableFile } from './source/files.ts';
+import { type ImportedFiles, isJavaScript, type TypeFiles, UnreadableFile } from './source/files.ts';
 import { lineOf, SourceError } from './source/source-error.ts';
 import { Kind, type Token, tokenize } from './source/tokens.ts';
-import {
-  type FoundMember,
-  findLevels,
-  findMember,
-  hasUnreadName,
-  isMarkedHidden,
-  type Level,
-  type Levels,
-} from './types/class-levels.ts';
+import { type FoundMember, findLevels, findMember, hasUnreadName, type Level } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
-import { NO_PARAMS } from './types/look-up.ts';
+import { isMarkedHidden, NO_TYPE_PARAMS } from './types/look-up.ts';
 
 /** A controller that the process has loaded. */
-export interface GroupSource {
+export interface LoadedController {
   readonly path: string;
   readonly group: string;
   /** `default`, or the name of the controller's class. */
   readonly exportName: string;
   /**
-   * The `constructor.name` of each loaded level, from the exported class to its ancestors. An entry is undefined for an
-   * object.
+   * The `constructor.name` of each loaded level, from level 0 on. The name is undefined for an object without a class.
    */
   readonly classNames: readonly (string | undefined)[];
 }
 
 export interface GroupReader {
-  /**
-   * Whether the source marks a loaded method `private` or `protected`. `depth` is the level of the method: 0 is the
-   * exported class or object itself.
-   */
+  /** Whether the source marks a loaded method `private` or `protected`. @param depth the method's level */
   isHidden(name: string, depth: number): boolean;
   /** @throws ContractError */
-  contract(operations: readonly RunTimeOperation[]): GroupContract;
+  readContract(operations: readonly RunTimeOperation[]): GroupContract;
 }
 
 /** @throws ContractError */
 export function readGroup(
-  { path, group, exportName, classNames }: GroupSource,
+  { path, group, exportName, classNames }: LoadedController,
   files: TypeFiles,
-  sources: ImportedFiles,
+  importedFiles: ImportedFiles,
 ): GroupReader {
   const evaluator = createEvaluator();
   const withPlace = createPlaceAdder(path);
   const module = withPlace(() => files.read(path));
-  const levels: Levels = withPlace(() =>
-    findLevels(exportName, { path, module, load: files.load, typeParams: NO_PARAMS }, evaluator),
+  const { levels, hasPackageAncestor } = withPlace(() =>
+    findLevels(exportName, { path, module, load: files.load, typeParams: NO_TYPE_PARAMS }, evaluator),
   );
-  const { list } = levels;
-  /**
-   * Whether the classes in the source are the classes that were loaded. They differ, for example, when a decorator has
-   * put another class in front.
-   */
-  const isAligned = list.length <= classNames.length && list.every(({ className }, i) => className === classNames[i]);
+  /** False, for example, when a decorator has replaced the class of the source by a subclass. */
+  const hasSameClasses =
+    levels.length <= classNames.length && levels.every(({ className }, i) => className === classNames[i]);
 
-  /**
-   * Finds the nearest member with a name. When `isAligned` is true, the member must be on the same level as the loaded
-   * method.
-   */
-  function find(name: string, depth: number): FoundMember | undefined {
-    for (const [i, level] of list.slice(0, depth + 1).entries()) {
+  /** Finds the source of a loaded method, which is on level `depth`. */
+  function findLoadedMember(name: string, depth: number): FoundMember | undefined {
+    for (const [i, level] of levels.slice(0, depth + 1).entries()) {
       const member = withPlace(() => findMember(level, name));
-      // A member of a nearer level, such as a field, replaces the method at run time.
-      if (member !== undefined) return i === depth || !isAligned ? member : undefined;
+      // A subclass can have a field of the same name. Then the field is found here first, but the loaded method comes
+      // from an ancestor, so the field is not its source.
+      if (member !== undefined) return i === depth || !hasSameClasses ? member : undefined;
     }
     return undefined;
   }
 
-  function contract(operations: readonly RunTimeOperation[]): GroupContract {
+  function readContract(operations: readonly RunTimeOperation[]): GroupContract {
     const writer = createSchemaWriter();
     const bundle = createBundle(writer);
     const contracts = new Map<string, OperationContract>();
     for (const operation of operations) {
       const { name, settings } = operation;
-      const method = find(name, operation.depth)?.method;
+      const method = findLoadedMember(name, operation.depth)?.method;
       const contract =
         method === undefined
           ? contractWithoutSource(operation)
@@ -99,21 +82,24 @@ export function readGroup(
       if (ambiguity !== undefined) throw new ContractError(contract.at ?? path, `${name}: ${ambiguity}`);
       contracts.set(name, applySettings(contract, settings, bundle));
     }
-    refuseUnloadedMethod(path, module.source, list, operations);
-    for (const level of list) refuseUnreadTag(level);
-    const summary = summaryOf(readDoc(list[0]?.doc).text);
-    return { group, ...summary, operations: inSourceOrder(contracts, list), defs: writer.defs };
+    refuseUnloadedMethod(path, module.source, levels, operations);
+    for (const level of levels) refuseUnreadTag(level);
+    const summary = summaryOf(readDoc(levels[0]?.doc).text);
+    return { group, ...summary, operations: inSourceOrder(contracts, levels), defs: writer.defs };
   }
 
   /**
-   * Creates the contract of an operation that is not in the source. Nothing checks the requests of such an operation.
-   * In a TypeScript file, such an operation is therefore allowed only when it needs no check, when the controller says
-   * that it is unchecked, or when it comes from a package.
+   * Creates the contract of an operation that is not found in the source, so its types are unknown. In a TypeScript
+   * file the operation is allowed only in three cases:
+   * - It has no parameters, or the schema of a library (such as zod) checks its data.
+   * - `static operations` declares it `unchecked`.
+   * - It comes from a package.
    *
-   * @throws ContractError in the other cases, and when the method may be private or protected
+   * @throws ContractError in all other cases, and when the method may be private or protected
    */
   function contractWithoutSource({ name, method, depth, settings }: RunTimeOperation): OperationContract {
-    const place = `${path}:${lineOf(module.source, Math.max(module.source.search(new RegExp(`\\b${name.replace(/\W/g, '\\$&')}\\b`)), 0))}`;
+    const nameOffset = module.source.search(new RegExp(`\\b${name.replace(/\W/g, '\\$&')}\\b`));
+    const place = `${path}:${lineOf(module.source, nameOffset)}`;
     const refuse = (reason: string): never => {
       const key = JSON.stringify(name);
       throw new ContractError(
@@ -122,12 +108,12 @@ export function readGroup(
           `or write static operations = { ${key}: { body: schema } } or { ${key}: { unchecked: true } }`,
       );
     };
-    const level = isAligned ? list[depth] : undefined;
+    const level = hasSameClasses ? levels[depth] : undefined;
     const mayBeReplaced = level !== undefined && hasUnreadName(level);
     if (mayBeMarkedHidden(name)) refuse('may be private or protected, and its class is not found in the source');
     if (mayBeReplaced && level.members.some(isMarkedHidden))
       refuse('may be private or protected, since a member beside it has a computed name');
-    const isFromPackage = levels.isPackageBelow && isAligned && depth >= list.length;
+    const isFromPackage = hasPackageAncestor && hasSameClasses && depth >= levels.length;
     if (isFromPackage) return contractWithoutTypes(name, 'it comes from a package, whose source is not read');
     if (settings.unchecked === true) return contractWithoutTypes(name, 'static operations says so');
     if (needsNoDataType(name, settings)) return contractWithoutTypes(name);
@@ -139,36 +125,40 @@ export function readGroup(
     );
   }
 
+  /** Whether any imported file can have a private or protected method of this name, which is then no operation. */
   function mayBeMarkedHidden(name: string): boolean {
-    return [path, ...sources.imported()].some(
-      (file) => file.endsWith('.ts') && mayMarkMethod(sources.textOf(file), name),
+    return [path, ...importedFiles.imported()].some(
+      (file) => file.endsWith('.ts') && mayMarkMethod(importedFiles.textOf(file), name),
     );
   }
 
-  return { isHidden: (name, depth) => find(name, depth)?.isHidden === true, contract };
+  return { isHidden: (name, depth) => findLoadedMember(name, depth)?.isHidden === true, readContract };
 }
 
 /**
- * Whether the source can contain a method of this name that is marked `private` or `protected`. The result is true for
- * a marked method with a computed name, which can be any name, and for a source that cannot be parsed.
+ * Whether a source can have a method of this name that is `private` or `protected`. The result is also true when such a
+ * method has a computed name (`private [KEY]()`), and when the source cannot be parsed.
  */
 function mayMarkMethod(source: string, name: string): boolean {
   if (!/\b(?:private|protected)\b/.test(source)) return false;
   try {
-    const { list, partner } = tokenize(source);
-    return list.some(({ kind, text }, index) => {
+    const { tokens, partner } = tokenize(source);
+    return tokens.some(({ kind, text }, index) => {
       if (kind !== Kind.name || (text !== 'private' && text !== 'protected')) return false;
       const startsName = (token: Token | undefined) =>
         token?.kind === Kind.name || token?.kind === Kind.string || /^[[*]$/.test(token?.text ?? '');
       // Skips further modifiers: `private static async *name(`.
       let i = index + 1;
-      while (list[i]?.text !== '[' && startsName(list[i + 1])) i++;
-      const isComputed = list[i]?.text === '[';
+      while (tokens[i]?.text !== '[' && startsName(tokens[i + 1])) i++;
+      const isComputed = tokens[i]?.text === '[';
       const end = isComputed ? (partner[i] as number) : i;
-      const key = list[isComputed ? i + 1 : i];
-      const isLiteral = !isComputed || (end === i + 2 && (key?.kind === Kind.string || key?.kind === Kind.template));
-      const afterName = /^[?!]$/.test(list[end + 1]?.text ?? '') ? end + 2 : end + 1;
-      return /^[(<]$/.test(list[afterName]?.text ?? '') && (isLiteral ? key?.value === name : key?.text !== 'Symbol');
+      const key = tokens[isComputed ? i + 1 : i];
+      const isNameWritten =
+        !isComputed || (end === i + 2 && (key?.kind === Kind.string || key?.kind === Kind.template));
+      const afterName = /^[?!]$/.test(tokens[end + 1]?.text ?? '') ? end + 2 : end + 1;
+      return (
+        /^[(<]$/.test(tokens[afterName]?.text ?? '') && (isNameWritten ? key?.value === name : key?.text !== 'Symbol')
+      );
     });
   } catch (error) {
     if (error instanceof SourceError) return true;
@@ -176,28 +166,22 @@ function mayMarkMethod(source: string, name: string): boolean {
   }
 }
 
-/**
- * Whether a function's text declares no parameters. The result is false for a bound or built-in function, because its
- * text does not show the parameters.
- */
+/** Whether a loaded function declares no parameters. False for a bound function, whose text does not show them. */
 function hasNoParameters(method: RunTimeOperation['method']): boolean {
   const text = Function.prototype.toString.call(method);
   if (/\[native code\]|\barguments\b/.test(text)) return false;
   try {
-    const { list, partner } = tokenize(text);
+    const { tokens, partner } = tokenize(text);
     let i = 0;
-    while (i < list.length && !/^(?:\(|=>)$/.test(list[i]?.text ?? '')) i = Math.max(partner[i] as number, i) + 1;
-    return list[i]?.kind === Kind.punctuation && list[i]?.text === '(' && partner[i] === i + 1;
+    while (i < tokens.length && !/^(?:\(|=>)$/.test(tokens[i]?.text ?? '')) i = Math.max(partner[i] as number, i) + 1;
+    return tokens[i]?.kind === Kind.punctuation && tokens[i]?.text === '(' && partner[i] === i + 1;
   } catch (error) {
     if (error instanceof SourceError) return false;
     throw error;
   }
 }
 
-/**
- * Refuses a controller whose source has a public method that is not an operation of the loaded class. In that case the
- * source or the class was misread.
- */
+/** Refuses a controller whose source has a public method that the loaded class lacks: one of the two was misread. */
 function refuseUnloadedMethod(
   path: string,
   source: string,
@@ -218,12 +202,9 @@ function refuseUnloadedMethod(
   );
 }
 
-/**
- * Refuses a constraint tag, such as `@minimum`, in the comment of a class. Constraints are read only from the comment
- * of a property or an alias.
- */
+/** Refuses a constraint tag, such as `@minimum`, on a class. Only properties and type aliases can have constraints. */
 function refuseUnreadTag({ doc = '', scope: { path, module } }: Level): void {
-  const message = findUnreadConstraint(doc, /\.[mc]?js$/.test(path));
+  const message = findUnreadConstraint(doc, isJavaScript(path));
   if (message !== undefined)
     throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, message);
 }
@@ -232,11 +213,13 @@ function inSourceOrder(
   contracts: ReadonlyMap<string, OperationContract>,
   levels: readonly Level[],
 ): ReadonlyMap<string, OperationContract> {
-  const order = new Map(levels.flatMap(({ members }) => members.map(({ name }) => name)).map((name, i) => [name, i]));
-  return new Map([...contracts].sort(([a], [b]) => (order.get(a) ?? Infinity) - (order.get(b) ?? Infinity) || 0));
+  const namesInOrder = levels.flatMap(({ members }) => members.map(({ name }) => name));
+  const positions = new Map(namesInOrder.map((name, i) => [name, i]));
+  const positionOf = (name: string) => positions.get(name) ?? namesInOrder.length;
+  return new Map([...contracts].sort(([a], [b]) => positionOf(a) - positionOf(b)));
 }
 
-/** Creates a function that runs `read`, and adds the place to the error of a file that cannot be parsed. */
+/** Creates a function that runs `read`. For a file that cannot be parsed, the error gets the file and the line. */
 function createPlaceAdder(controller: string): <T>(read: () => T) => T {
   return (read) => {
     try {
@@ -253,5 +236,5 @@ function createPlaceAdder(controller: string): <T>(read: () => T) => T {
 }
 
 function contractWithoutTypes(name: string, uncheckedReason?: string): OperationContract {
-  return { name, deprecated: false, dataIsOptional: false, uncheckedReason, results: [UNKNOWN_RESULT] };
+  return { name, isDeprecated: false, dataIsOptional: false, uncheckedReason, results: [UNKNOWN_RESULT] };
 }

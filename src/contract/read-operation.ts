@@ -1,6 +1,6 @@
 // Reads the contract of one operation from its signature: the types of its data, query, path and result. A controller
-// with a request type that is not understood is refused, so that no operation is unchecked by mistake. A shape is a
-// type whose names have been looked up (types/shape.ts).
+// with an unsupported request type is refused, so that no operation is unchecked by mistake. A shape is a type whose
+// names have been looked up (types/shape.ts).
 
 import { type ContractSettings, needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
@@ -9,12 +9,12 @@ import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
-import type { TypeFiles } from './source/files.ts';
-import { docResult, withDocTypes } from './source/js-types.ts';
+import { isJavaScript, type TypeFiles } from './source/files.ts';
+import { withDocTypes } from './source/js-types.ts';
 import { SourceError, Unsupported } from './source/source-error.ts';
 import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
-import type { FollowedFunction } from './types/follow.ts';
+import { type FollowedFunction, resultTypeOf } from './types/follow.ts';
 import { findType, type Scope } from './types/look-up.ts';
 import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './types/shape.ts';
 
@@ -22,15 +22,15 @@ import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './
 export interface RunTimeOperation {
   readonly name: string;
   readonly method: (...args: never[]) => unknown;
-  /** The inheritance depth of the class or object that has the method: 0 is the exported class, 1 its parent. */
+  /** Where the method is declared: 0 for the exported class or object, 1 for its parent, 2 for the parent's parent. */
   readonly depth: number;
   /** The names that the operation's route captures, such as `id` for `GET {id}`; undefined without a route. */
   readonly pathNames: readonly string[] | undefined;
-  /** The settings of `static operations` that replace types of the source. */
+  /** The operation's entry in `static operations` of the controller. It can replace types of the source. */
   readonly settings: ContractSettings;
 }
 
-export interface Tools {
+export interface OperationTools {
   readonly evaluator: Evaluator;
   readonly writer: SchemaWriter;
   readonly files: TypeFiles;
@@ -39,7 +39,7 @@ export interface Tools {
 export function readOperation(
   { name, settings, pathNames }: RunTimeOperation,
   method: FollowedFunction,
-  tools: Tools,
+  tools: OperationTools,
 ): OperationContract {
   const { at, doc, node } = method;
   const scope: Scope = {
@@ -47,8 +47,8 @@ export function readOperation(
     typeParams: tools.evaluator.bind(node.typeParams.map(constraintFirst), [], method.scope),
   };
   const place = placeOf(scope.path, at, tools.files);
-  const isScript = /\.[mc]?js$/.test(scope.path);
-  const withoutRequest = () => describeWithoutRequest(name, method, isScript, scope, place, tools);
+  const isScript = isJavaScript(scope.path);
+  const withoutRequest = () => describeWithoutRequest(name, method, scope, place, tools);
   if (settings.unchecked === true) return { ...withoutRequest(), uncheckedReason: 'static operations says so' };
   const [data, params, ...others] = (isScript ? readDocTypes(name, method, place) : node.params).filter(
     (param) => param.name !== 'this',
@@ -58,7 +58,7 @@ export function readOperation(
   }
   refuseUnreadTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
   const typedRest = [data, params].find(
-    (param) => param?.rest && param.type !== undefined && !isListOfAnything(param.type, scope),
+    (param) => param?.isRest && param.type !== undefined && !isListOfAnything(param.type, scope),
   );
   if (typedRest !== undefined)
     throw new ContractError(
@@ -66,7 +66,7 @@ export function readOperation(
       `${name}(...${typedRest.name}): the types of rest arguments are not read: write data and params`,
     );
   const shapeOf = (param: Param | undefined) =>
-    param === undefined || param.rest || data?.rest ? undefined : evaluateParam(name, param, scope, tools);
+    param === undefined || param.isRest || data?.isRest ? undefined : evaluateParam(name, param, scope, tools);
   const dataShape = needsNoDataType(name, settings) ? undefined : shapeOf(data);
   const pathAndQuery = writeParams(name, params, shapeOf(params), settings.query === undefined, scope, tools);
   refuseUncapturedPath(name, pathAndQuery.path, pathNames, place);
@@ -77,7 +77,7 @@ export function readOperation(
   return {
     ...withoutRequest(),
     data: dataSchema,
-    dataIsOptional: dataShape !== undefined && (data?.optional === true || mayBeAbsent(dataShape)),
+    dataIsOptional: dataShape !== undefined && (data?.isOptional === true || mayBeAbsent(dataShape)),
     ...pathAndQuery,
     uncheckedReason:
       (needsNoDataType(name, settings) ? undefined : uncheckedDataReason(data, dataShape)) ??
@@ -85,37 +85,29 @@ export function readOperation(
   };
 }
 
-/**
- * Replaces the default of a type parameter by its constraint, because a request may have any value that fits the
- * constraint.
- */
+/** Makes the constraint of a type parameter its default, because a request may have any value of the constraint. */
 const constraintFirst = (param: TypeParam): TypeParam => ({ ...param, fallback: param.constraint ?? param.fallback });
 
 /** Reads the parts of a contract that do not describe the request: the doc comment and the result. */
 function describeWithoutRequest(
   name: string,
-  { node, doc, at }: FollowedFunction,
-  isScript: boolean,
+  method: FollowedFunction,
   scope: Scope,
   place: string,
-  { evaluator, writer }: Tools,
+  { evaluator, writer }: OperationTools,
 ): OperationContract {
-  const { text, tags } = readDoc(doc);
-  const result = node.result ?? (isScript ? docResult(doc, at) : undefined);
+  const { text, tags } = readDoc(method.doc);
   return {
     name,
     ...summaryOf(text),
-    deprecated: tags.some(([tag]) => tag === 'deprecated'),
+    isDeprecated: tags.some(({ name: tag }) => tag === 'deprecated'),
     dataIsOptional: false,
-    ...readResults(result, scope, evaluator, writer),
+    ...readResults(resultTypeOf(method), scope, evaluator, writer),
     at: place,
   };
 }
 
-/**
- * Refuses a constraint tag, such as `@minimum`, in the comment of a method or a parameter. Constraints are read only
- * from the comment of a property or an alias.
- */
+/** Refuses a constraint tag, such as `@minimum`, on a method or a parameter. Only properties and aliases have them. */
 function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
   for (const doc of docs) {
     const message = findUnreadConstraint(doc, isScript);
@@ -148,21 +140,21 @@ function readDocTypes(name: string, { node: { params }, doc, at }: FollowedFunct
   }
 }
 
-function evaluateParam(name: string, param: Param, scope: Scope, tools: Tools): Shape | undefined {
+function evaluateParam(name: string, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
   const { type } = param;
   return type === undefined
     ? undefined
     : withSignature(name, param, scope, tools, () => {
         const shape = tools.evaluator.evaluate(type, scope);
-        // `resolve` also evaluates a named type, so that an error in it gets this signature.
+        // A named type is evaluated only here, by `resolve`, so that its errors are reported with this signature.
         if (resolve(shape).kind === 'never')
           throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
         return shape;
       });
 }
 
-/** Runs `read`. When it throws Unsupported, adds the signature and the place of the type to the error. */
-function withSignature<T>(name: string, param: Param, scope: Scope, { files }: Tools, read: () => T): T {
+/** Runs `read`. When `read` throws Unsupported, adds the signature and the place of the type to the error. */
+function withSignature<T>(name: string, param: Param, scope: Scope, { files }: OperationTools, read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -171,12 +163,8 @@ function withSignature<T>(name: string, param: Param, scope: Scope, { files }: T
     const text = param.type === undefined ? '' : annotationOf(param, scope);
     const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
     const [path, at] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
-    throw new ContractError(
-      placeOf(path, at, files),
-      [`${signature}: ${error.message}`, ...(error.cure === '' ? [] : [error.cure.replace('OPERATION', key)])].join(
-        '; ',
-      ),
-    );
+    const cure = error.cure === '' ? '' : `; ${error.cure.replace('OPERATION', key)}`;
+    throw new ContractError(placeOf(path, at, files), `${signature}: ${error.message}${cure}`);
   }
 }
 
@@ -188,7 +176,7 @@ function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
-/** Whether a type allows any data: `unknown`, or `undefined`, which declares that the data is not used. */
+/** Whether a type needs no check: `unknown` allows any data, and `undefined` says that the data is not used. */
 function checksNothing(shape: Shape): boolean {
   const { kind } = resolve(excludeKinds(shape, 'undefined'));
   return kind === 'any' || kind === 'never';
@@ -196,25 +184,21 @@ function checksNothing(shape: Shape): boolean {
 
 function uncheckedDataReason(param: Param | undefined, shape: Shape | undefined): string | undefined {
   if (param === undefined) return undefined;
-  if (param.rest) return 'it is a rest argument';
+  if (param.isRest) return 'it is a rest argument';
   if (shape === undefined) return 'it has no annotation';
   return resolve(shape).kind === 'any' ? TYPE_IS_UNKNOWN : undefined;
 }
 
-/**
- * Explains why `params` is not checked. In TypeScript, a parameter without an annotation can get its type from
- * elsewhere, such as `satisfies Api`. That type is not read.
- */
+/** Explains why `params` is not checked. A type that TypeScript infers, as from `satisfies Api`, is not read. */
 function uncheckedParamsReason(param: Param | undefined, isScript: boolean): string | undefined {
-  return param === undefined || param.rest || param.type !== undefined || isScript
+  return param === undefined || param.isRest || param.type !== undefined || isScript
     ? undefined
     : 'its params have no annotation';
 }
 
 /**
  * Writes the schemas of the second parameter: `ControllerParams<{ path, query }>`, or another object type with these
- * fields. `path` and `query` are required even when the type makes them optional, because the server always passes
- * both.
+ * fields. An optional `path?: T` is read as `path: T`, because the server always passes both fields.
  */
 function writeParams(
   name: string,
@@ -222,7 +206,7 @@ function writeParams(
   shape: Shape | undefined,
   readsQuery: boolean,
   scope: Scope,
-  tools: Tools,
+  tools: OperationTools,
 ): Pick<OperationContract, 'path' | 'query' | 'user'> {
   if (param === undefined || shape === undefined) return {};
   const fail = (message: string): never => {
@@ -242,22 +226,19 @@ function writeParams(
   });
 }
 
-/**
- * Reads whether the type of the user includes undefined. Nothing else of that type is read, because it can come from
- * anywhere, such as a package.
- */
+/** Reads whether the user's type includes undefined. The rest of the type may come from a package and is not read. */
 function readUser(params: Shape): OperationContract['user'] {
   const user = params.kind === 'record' ? params.props.get('user') : undefined;
   if (user?.isUser !== true) return undefined;
   try {
-    return user.optional || mayBeAbsent(user.shape) ? 'optional' : 'required';
+    return user.isOptional || mayBeAbsent(user.shape) ? 'optional' : 'required';
   } catch (error) {
     if (error instanceof Unsupported) return 'required';
     throw error;
   }
 }
 
-/** Whether a type of rest arguments checks nothing: `unknown[]`, `[any, ControllerParams]`. */
+/** Whether the type of rest arguments needs no check: `unknown[]`, `[any, ControllerParams]`. */
 function isListOfAnything(type: TypeNode, scope: Scope): boolean {
   const isAnyOrList = (item: TypeNode) => isAnything(item, scope) || isListOfAnything(item, scope);
   return type.kind === 'array'

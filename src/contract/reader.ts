@@ -1,7 +1,8 @@
-// The entry to the folder `contract`. The reader finds out which methods a controller's source hides, and reads the
-// types of the operations. When a controller loads without a cached contract, the reader compiles each check once, to
-// refuse a schema that does not compile. The check of an operation is compiled again, for use, at its first request. A
-// worker imports this file, and with it the parser, when the worker loads its first controller.
+// The entry to the folder `contract`. A contract is what the source of a controller declares: the types of its
+// operations, and their comments. From the contract, this file makes the check of each operation's requests.
+// When a controller loads, each check is compiled once, so that a schema which does not compile refuses the controller.
+// That check is dropped, to save memory, and compiled again at the operation's first request.
+// A worker imports this file only when it loads its first controller, because the parser takes time to load.
 
 import { type CachingReader, type ContractCache, createCachingReader } from './cached-contract.ts';
 import { needsNoDataType, queryAsData } from './check/library.ts';
@@ -16,70 +17,72 @@ import {
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
 import type { GroupContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
-import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
+import { type GroupReader, type LoadedController, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { type ErrorBody, readErrorBody } from './read-service.ts';
 import { createTypeFiles, type ImportedFiles } from './source/files.ts';
 
-export interface ControllerSource extends Pick<GroupReader, 'isHidden'> {
-  /** @throws ContractError for a request type that is not understood, and for an operation that is not in the source */
-  contract(operations: readonly RunTimeOperation[]): ReadContract;
+export interface ControllerReader extends Pick<GroupReader, 'isHidden'> {
+  /** @throws ContractError for a request type that is not supported, and for an operation that is not in the source */
+  readContract(operations: readonly RunTimeOperation[]): ContractWithChecks;
 }
 
-export interface ReadContract {
+export interface ContractWithChecks {
   readonly contract: GroupContract;
-  /** The checks of requests, by the name of the operation. An operation that declares nothing to check has no entry. */
+  /** The checks of requests, by the operation's name. An operation without a checked type has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
-  /**
-   * Compiles the check of an operation's results, for development. Returns undefined when there is nothing to check.
-   */
+  /** Compiles the check of an operation's results, for development. The check is undefined for an unchecked result. */
   readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
 }
 
 export interface Reader {
   /** @throws ContractError */
-  group(source: GroupSource): ControllerSource;
-  /** The bodies that `formatError` of a service file returns. */
-  errorBody(path: string): ErrorBody;
+  openController(controller: LoadedController): ControllerReader;
+  /** Reads the type of the error bodies that `formatError` of a service file returns. */
+  readErrorBody(path: string): ErrorBody;
   /** Frees the memory that controllers share, such as parsed files. Called when the whole folder has been read. */
   release(): void;
 }
 
 /** @param cache the contracts that earlier processes have read; without it, each contract is read from its source */
-export function createReader(sources: ImportedFiles, cache?: ContractCache): Reader {
-  const files = createTypeFiles(sources);
+export function createReader(importedFiles: ImportedFiles, cache?: ContractCache): Reader {
+  const files = createTypeFiles(importedFiles);
   return {
-    group(source) {
+    openController(controller) {
       const reader: GroupReader & Partial<CachingReader> =
-        cache === undefined ? readGroup(source, files, sources) : createCachingReader(source, files, sources, cache);
+        cache === undefined
+          ? readGroup(controller, files, importedFiles)
+          : createCachingReader(controller, files, importedFiles, cache);
       return {
         isHidden: reader.isHidden,
-        contract(operations) {
-          const contract = reader.contract(operations);
-          const withChecks = addChecks(contract, operations, source.path, reader.wasCached?.() === true);
-          if (reader.wasCached?.() === false) reader.addToCache?.();
+        readContract(operations) {
+          const contract = reader.readContract(operations);
+          const wasCached = reader.wasCached?.() === true;
+          const withChecks = addChecks(contract, operations, controller.path, wasCached);
+          if (!wasCached) reader.addToCache?.();
           return withChecks;
         },
       };
     },
-    errorBody: (path) => readErrorBody(path, files),
+    readErrorBody: (path) => readErrorBody(path, files),
     release: files.release,
   };
 }
 
-/** @param isCompilable whether the schemas of the contract are known to compile */
+/** @param isCompilable whether an earlier process has compiled the schemas of the contract without an error */
 function addChecks(
   contract: GroupContract,
   operations: readonly RunTimeOperation[],
   file: string,
   isCompilable: boolean,
-): ReadContract {
+): ContractWithChecks {
   const requestChecks = new Map<string, RequestCheck>();
   let compilers: Compilers | undefined;
   for (const { name, settings } of operations) {
     const { data, dataIsOptional = false, query, path, at = file } = contract.operations.get(name) ?? {};
     const body = settings.body === 'stream' ? undefined : settings.body;
-    // A library checks data by its own schema. The contract has a JSON Schema of it only for the document.
+    // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The contract
+    // then has a JSON Schema for the document alone.
     const hasLibrarySchema = body !== undefined || settings.query !== undefined;
     const schemas: RequestSchemas = {
       data: needsNoDataType(name, settings) ? undefined : data,
@@ -95,17 +98,17 @@ function addChecks(
     if (!isCompilable) refuseUncompilable(name, at, schemas);
     if (declaresCheck(schemas)) requestChecks.set(name, compileLater(schemas));
   }
-  // Frees what was compiled. The getter creates the compilers again at the first request.
+  // Frees the compiled checks. The getter above creates new compilers at the first request.
   compilers = undefined;
   const resultCheckOf = (name: string) => {
     const operation = contract.operations.get(name);
-    const hasLibrarySchema = operations.some((one) => one.name === name && one.settings.result !== undefined);
+    const hasLibrarySchema = operations.some((other) => other.name === name && other.settings.result !== undefined);
     return operation === undefined || hasLibrarySchema ? undefined : createResultCheck(operation, contract.defs);
   };
   return { contract, requestChecks, resultCheckOf };
 }
 
-/** Compiles the check at the first request, because most groups of a large folder get no request for a long time. */
+/** Compiles the check at the first request, because most controllers of a large folder get none for a long time. */
 function compileLater(schemas: RequestSchemas): RequestCheck {
   let check: RequestCheck | undefined;
   return (parts, dataSource, verb) => {

@@ -1,5 +1,5 @@
-// Reads the kinds of answers of an operation from the annotation of its result, for the document. A controller with a
-// result type that is not understood still loads. The field `undocumented` then has the reason.
+// Reads the kinds of answers of an operation from its result type, for the OpenAPI document. A controller with an
+// unsupported result type still loads. The field `undocumentedReason` then says why the document has no type.
 import type { OperationContract, ResultContract } from './contract.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { UnreadableFile } from './source/files.ts';
@@ -7,23 +7,24 @@ import { Unsupported } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
 import type { Scope } from './types/look-up.ts';
-import { excludeKinds, mayBeAbsent, resolve, type Shape, unite } from './types/shape.ts';
+import { excludeKinds, includesKind, mayBeAbsent, resolve, type Shape, unite } from './types/shape.ts';
 
+/** The result of an operation without a result type: any JSON value. */
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
-const BODILESS = new Set([204, 205, 304]);
+const BODILESS_STATUSES = new Set([204, 205, 304]);
 
 export function readResults(
   type: TypeNode | undefined,
   scope: Scope,
   evaluator: Evaluator,
   writer: SchemaWriter,
-): Pick<OperationContract, 'results' | 'undocumented'> {
+): Pick<OperationContract, 'results' | 'undocumentedReason'> {
   if (type === undefined) return { results: [UNKNOWN_RESULT] };
   try {
     return { results: writeResults(evaluator.evaluate(type, scope), writer) };
   } catch (error) {
     if (!(error instanceof Unsupported || error instanceof UnreadableFile)) throw error;
-    return { results: [UNKNOWN_RESULT], undocumented: error.message };
+    return { results: [UNKNOWN_RESULT], undocumentedReason: error.message };
   }
 }
 
@@ -35,9 +36,11 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
   const replies = parts.map(resolve).filter((part) => part.kind === 'reply');
   const results = replies.map(
     ({ status, body }): ResultContract =>
-      BODILESS.has(status) ? { status, body: 'none' } : { ...writeResult(status, body, writer), isReply: true },
+      BODILESS_STATUSES.has(status)
+        ? { status, body: 'none' }
+        : { ...writeResult(status, body, writer), isReply: true },
   );
-  // Without a `Reply` the type is written unchanged, so that a named type keeps its name in the document.
+  // Without a `Reply`, the type is written as a whole, so that a named union keeps its name in the document.
   if (plainParts.length > 0)
     results.unshift(writeResult(200, replies.length === 0 ? shape : unite(plainParts), writer));
   return results;
@@ -48,23 +51,22 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
   if (kind === 'bytes' || kind === 'file') return { status, body: 'bytes' };
   const data = eventDataOf(shape);
   if (data !== undefined)
-    return { status, body: 'events', returned: resolve(data).kind === 'any' ? undefined : writer.write(data) };
+    return { status, body: 'events', returnedSchema: resolve(data).kind === 'any' ? undefined : writer.write(data) };
   if (kind === 'any') return { status, body: 'json' };
   const valueShape = excludeKinds(shape, 'undefined', 'null');
   const definedShape = excludeKinds(shape, 'undefined');
-  const isNeverDefined = resolve(definedShape).kind === 'never';
-  const returned = {
-    returned: isNeverDefined ? undefined : writer.write(definedShape),
-    mayBeAbsent: mayBeAbsent(shape),
-  };
-  // The body of an answer without a value is the success message of the service.
-  if (resolve(valueShape).kind === 'never') return { status, body: 'json', ...returned };
-  const schema = writer.write(valueShape);
-  return {
-    ...(mayBeEmpty(shape) && { mayBeEmpty: true }),
+  const result: ResultContract = {
     status,
     body: 'json',
-    ...returned,
+    returnedSchema: resolve(definedShape).kind === 'never' ? undefined : writer.write(definedShape),
+    mayBeAbsent: mayBeAbsent(shape),
+  };
+  // The type is only undefined, null or both. The service then sends its success message, which needs no schema.
+  if (resolve(valueShape).kind === 'never') return result;
+  const schema = writer.write(valueShape);
+  return {
+    ...result,
+    ...(includesKind(shape, 'undefined', 'null') && { mayBeEmpty: true }),
     // The service sends `{ "data": 7 }` for 7.
     schema: isScalar(valueShape) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };
@@ -76,12 +78,6 @@ function eventDataOf(shape: Shape): Shape | undefined {
   const parts = (target.kind === 'union' ? target.parts : [target]).map(resolve);
   const streams = parts.filter((part) => part.kind === 'events');
   return streams.length === parts.length ? unite(streams.map(({ data }) => data)) : undefined;
-}
-
-function mayBeEmpty(shape: Shape): boolean {
-  const target = resolve(shape);
-  if (target.kind === 'union') return target.parts.some(mayBeEmpty);
-  return target.kind === 'undefined' || target.kind === 'null';
 }
 
 function isScalar(shape: Shape): boolean {

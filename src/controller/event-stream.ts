@@ -1,4 +1,4 @@
-// Server-sent events (WHATWG HTML, 9.2) as an operation returns them. http/answer/event-stream.ts sends them.
+// Server-sent events (WHATWG HTML, 9.2), as an operation returns them. http/answer/event-stream.ts sends the events.
 
 /** One server-sent event. */
 export interface ServerEvent<Data = unknown> {
@@ -31,8 +31,8 @@ export class EventStream<Data = unknown> {
 Object.defineProperty(EventStream.prototype, BRAND, { value: true });
 
 /**
- * Creates a result that sends one event for each item of `source`. An item is a value, or `{ data, event?, id?, retry?
- * }`.
+ * Creates a result that sends one event for each item of `source`. An item is a `ServerEvent`, or any other value,
+ * which is then the data of the event.
  *
  * The stream ends with its source, or when the client disconnects. The service also ends the stream when the credential
  * is revoked or expires, and when new code replaces the worker. The client then reconnects, and `params.lastEventId` is

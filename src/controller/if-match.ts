@@ -1,5 +1,4 @@
-// `If-Match` (RFC 9110, 13.1.1): refuses a change of a resource that has changed since the client read it.
-
+// The header `If-Match` (RFC 9110, 13.1.1): refuses to change a resource that has changed since the client read it.
 import { parseEntityTags } from '../base/entity-tags.ts';
 import { refusal } from '../base/errors.ts';
 import type { ControllerParams } from '../controller.ts';
@@ -10,7 +9,7 @@ export interface IfMatchOptions {
 }
 
 /**
- * Checks `If-Match`. An operation calls this function before its change.
+ * Checks `If-Match`. An operation calls this function before it changes the resource.
  *
  * @param etag the current entity tag of the resource, with its quotes, as its answers send it in `ETag`; undefined when
  *   the resource does not exist

@@ -28,13 +28,13 @@ export type AccessRule<User = unknown> =
   | 'user'
   | 'caller'
   | { readonly scope: string }
-  // The function type is declared as a method. So TypeScript also accepts a function for a narrower type of user.
+  // The function type is that of a method, so that TypeScript also accepts a function for a narrower type of user.
   | { bivariance(params: AccessParamsOf<User>): boolean | Promise<boolean> }['bivariance'];
 
 /** The callers of an operation: one rule, or a list of rules that must all hold. */
 export type Access<User = unknown> = AccessRule<User> | readonly AccessRule<User>[];
 
-/** The settings of one operation. Its schemas must produce the operation's own types `Data`, `Query` and `Result`. */
+/** The settings of one operation. The schemas in the settings must produce the types of the operation's parameters. */
 export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown> {
   /** Media types or ranges (`image/*`) that are accepted beside JSON, forms and text. Their `data` is a `Blob`. */
   readonly accepts?: readonly string[];
@@ -93,11 +93,9 @@ export type Operations<Controller> = {
   readonly [Name in OperationName<Controller>]?: SettingsOf<Name, Controller[Name]>;
 } & { readonly '*'?: OperationSettings };
 
-/**
- * Operations whose `data` is always the query, and operations whose `data` is always the body. For any other operation,
- * `data` is the body when the request has one, and otherwise the query.
- */
+/** Operations whose `data` is always the query. The `data` of other operations can be the body. */
 type QueryIsData = 'index' | 'deleted' | `${'GET' | 'HEAD' | 'DELETE'} ${string}`;
+/** Operations whose `data` is always the body. `data` of all others is the body, or else the query. */
 type BodyIsData = 'created' | 'red' | 'patch' | `${'POST' | 'PUT' | 'PATCH'} ${string}`;
 
 type SettingsOf<Name, Method> = Name extends QueryIsData
@@ -132,7 +130,7 @@ type ResultOf<Method> = Method extends (...parameters: never[]) => infer Result
 
 type BodyOf<Result> = Result extends Reply<number, infer Body> ? Body : Result;
 
-/** The types that a result schema may declare for a type. For example, a `Date` may be declared as its text. */
+/** The types that a result schema may declare for the type `T` of a result. A `Date` may be declared as its text. */
 type Sent<T> = unknown extends T
   ? unknown
   : T extends { toJSON(...parameters: never[]): infer Text }

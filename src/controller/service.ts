@@ -5,17 +5,15 @@ import type { ErrorDetail } from '../base/errors.ts';
 import type { CallingApplication, OperationLog } from '../controller.ts';
 import type { Access } from './operations.ts';
 
-/** A signed-in user of the service. The id is a text that is not empty, or a safe integer. */
+/** A signed-in user of the service. */
 export interface ServiceUser {
+  /** A text that is not empty, or a safe integer. */
   readonly id: string | number;
 }
 
 /** A request before its body has arrived: the argument of `authenticate` and of the functions in `access`. */
 export interface AccessParams {
-  /**
-   * The header `Authorization`. If the header has a credential of Gatefold, `authorization` is undefined, so your code
-   * never reads such a credential.
-   */
+  /** The header `Authorization`; undefined if it has a credential of Gatefold, which your code need not see. */
   readonly authorization: string | undefined;
   /** The application whose credential the request has; undefined when the request has none. */
   readonly application?: CallingApplication;
@@ -86,8 +84,8 @@ type MaybePromise<T> = T | Promise<T>;
 
 export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   /**
-   * Whether every group is strict. The bare URL of a strict group (`/api/user`) answers its verb operations, such as
-   * `index`. Each other operation has its own URL, which answers only POST. Default: `false`.
+   * Whether every group is strict. In a strict group, only verb operations such as `index` answer the bare URL
+   * (`/api/user`). Each other operation has its own URL, which answers only POST. Default: `false`.
    */
   readonly strict?: boolean;
   /**
@@ -157,8 +155,7 @@ export class ErrorReply<Body = unknown> {
   }
 }
 
-// A global symbol marks an ErrorReply, because `instanceof` fails when the service file imports another copy of this
-// package.
+// A global symbol marks an ErrorReply: `instanceof` fails when the service file imports another copy of this package.
 Object.defineProperty(ErrorReply.prototype, ERROR_REPLY, { value: true });
 
 export function isErrorReply(value: unknown): value is ErrorReply {

@@ -21,9 +21,9 @@ export interface SpanOptions {
 export interface Trace {
   /** The id of the trace: 32 hexadecimal digits. */
   readonly traceId: string | undefined;
-  /** The id of the span of this service, or else of the caller's span: 16 hexadecimal digits. */
+  /** The id of the span that this service has begun, or else of the caller's span: 16 hexadecimal digits. */
   readonly spanId: string | undefined;
-  /** The header that continues the trace in another service. */
+  /** The value of the header `traceparent` for a request to another service, which then continues the trace. */
   readonly traceparent: string | undefined;
   /**
    * Runs `work` as a span of its own, and returns its result. The span ends when `work` ends, or when the promise that
@@ -62,11 +62,9 @@ export interface RequestEvent {
   readonly operation: string;
   /** The IP address of the client. Behind `TRUSTED_PROXIES`, this is the address that those proxies report. */
   readonly address: string;
-  /**
-   * The name of the tool, when a client of the Model Context Protocol calls the operation. The call is then a part of
-   * the request `parent`.
-   */
+  /** The name of the tool, when a client of the Model Context Protocol calls the operation as a tool. */
   readonly tool: string | undefined;
+  /** The request that brought the call of a tool; undefined for any other request. */
   readonly parent: RequestEvent | undefined;
   /**
    * The status of the answer, or 0 until the answer has been sent. 499 means that the client left before the last byte
@@ -78,8 +76,8 @@ export interface RequestEvent {
   /** The value that was thrown, when the answer is a 5xx. */
   readonly error: unknown;
   /**
-   * The trace that the header `traceparent` names. A subscriber may replace it. Log lines then have the ids of the new
-   * trace.
+   * The trace that the header `traceparent` names. When a subscriber replaces this trace, log lines have the ids of the
+   * new one.
    */
   trace: Trace | undefined;
 }

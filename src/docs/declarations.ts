@@ -77,9 +77,9 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
 
 function whyResultUnknown(contract: OperationContract | undefined): string | undefined {
   if (contract === undefined) return 'its source was not read';
-  if (contract.undocumented !== undefined) return contract.undocumented;
-  const isUnknown = contract.results.every(({ body, schema, returned, mayBeAbsent }) => {
-    return body === 'json' && schema === undefined && returned === undefined && mayBeAbsent !== true;
+  if (contract.undocumentedReason !== undefined) return contract.undocumentedReason;
+  const isUnknown = contract.results.every(({ body, schema, returnedSchema, mayBeAbsent }) => {
+    return body === 'json' && schema === undefined && returnedSchema === undefined && mayBeAbsent !== true;
   });
   return isUnknown ? 'its result has no type in the source, so it is unknown: annotate it' : undefined;
 }
@@ -158,7 +158,7 @@ function writeData(contract: OperationContract | undefined, isStream: boolean, n
 }
 
 function writeResult(result: ResultContract, nameOf: NameOf, indent: string): string {
-  const { status, body, schema: bodySchema, returned: returnedSchema = bodySchema, isReply, mayBeAbsent } = result;
+  const { status, body, schema: bodySchema, returnedSchema = bodySchema, isReply, mayBeAbsent } = result;
   if (body === 'none') return `Reply<${status}, undefined>`;
   const parts = [
     ...(returnedSchema === undefined ? [] : [typeText(returnedSchema, nameOf, indent)]),

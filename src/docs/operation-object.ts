@@ -44,7 +44,7 @@ export function describeOperation(parts: OperationParts): object {
   return {
     summary: operation.settings.summary ?? contract?.summary,
     description: contract?.description,
-    deprecated: contract?.deprecated || undefined,
+    deprecated: contract?.isDeprecated || undefined,
     parameters: parameters.length === 0 ? undefined : removeDuplicates(parameters),
     requestBody: dataIsQuery ? undefined : describeBody(parts),
     responses: describeResponses(parts),

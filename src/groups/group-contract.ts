@@ -6,7 +6,7 @@ import { idsOf } from '../base/log.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { ResultCheck } from '../contract/check/result-check.ts';
 import type { RunTimeOperation } from '../contract/read-operation.ts';
-import type { ControllerSource } from '../contract/reader.ts';
+import type { ControllerReader } from '../contract/reader.ts';
 import type { ControllerParams } from '../controller.ts';
 import type { Group, Operation, OperationMethod } from './operations.ts';
 
@@ -16,10 +16,10 @@ import type { Group, Operation, OperationMethod } from './operations.ts';
  */
 export function withContract(
   group: Omit<Group, 'contract'>,
-  source: ControllerSource,
+  source: ControllerReader,
   onMismatch: ReportMismatch | undefined,
 ): Group {
-  const { contract, requestChecks, resultCheckOf } = source.contract(runTimeOperations(group));
+  const { contract, requestChecks, resultCheckOf } = source.readContract(runTimeOperations(group));
   const operations = new Map(
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
       const resultCheck = onMismatch === undefined ? undefined : resultCheckOf(name);

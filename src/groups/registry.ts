@@ -167,7 +167,7 @@ export function createGroups({
       build(module, reader, path) {
         const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
         const classNames = exported.levels.map(({ className }) => className);
-        const source = reader.group({ path, group, exportName: exported.exportName, classNames });
+        const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
         const created = withContract(createGroup(group, exported, source.isHidden), source, onMismatch);
         checkTools(created, toolOwners, path);
         if (state.kind === 'loaded') return applyService(created, state.service, path);
@@ -198,7 +198,7 @@ export function createGroups({
   async function loadService(file: string): Promise<GroupLoad> {
     state = { kind: 'broken' };
     const { load, loaded } = await files.load(SERVICE, file, {
-      build: (module, reader, path) => createService(path, module, () => reader.errorBody(path)),
+      build: (module, reader, path) => createService(path, module, () => reader.readErrorBody(path)),
     });
     if (loaded === undefined) return load;
     state = { kind: 'loaded', service: loaded };

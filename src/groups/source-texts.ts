@@ -3,7 +3,7 @@
 // that it loads, this file uses that text. Otherwise, a text is valid only if the file had it before the import and
 // still has it.
 import { checkSource, readSource } from '../base/source-file.ts';
-import { SOURCE } from '../contract/source/files.ts';
+import { SOURCE_FILE } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
 
 export interface SourceTexts {
@@ -90,7 +90,7 @@ function isAsWritten(loaded: LoadResult | undefined): loaded is LoadResult {
 }
 
 export function isSource(path: string): boolean {
-  return SOURCE.test(path) && !isOwnFile(path) && !/[\\/]node_modules[\\/]/.test(path);
+  return SOURCE_FILE.test(path) && !isOwnFile(path) && !/[\\/]node_modules[\\/]/.test(path);
 }
 
 /** Returns the text if the file still has it. @throws SourceChanged */

@@ -22,13 +22,13 @@ export function createAccessLog(sink: LineSink): AccessLog {
       trace === undefined ? '' : `,"trace_id":${quote(`${trace.traceId}`)},"span_id":${quote(`${trace.spanId}`)}`;
     const callerAndTool = toolCall === undefined ? callerFields : `${callerFields},"tool":"${toolCall.name}"`;
     sink.write(
-      `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${milliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${callerAndTool},"request_id":"${requestId}"${traceFields}}\n`,
+      `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${formatMilliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${callerAndTool},"request_id":"${requestId}"${traceFields}}\n`,
     );
   };
 }
 
-/** Writes milliseconds with three decimals. `toFixed()` would cost more than the rest of the line. */
-function milliseconds(duration: number): string {
+/** Formats milliseconds with three decimals. `toFixed()` would cost more than the rest of the line. */
+function formatMilliseconds(duration: number): string {
   const micros = Math.round(duration * 1000);
   const integer = Math.floor(micros / 1000);
   return `${integer}.${THOUSANDTHS[micros - integer * 1000]}`;

@@ -3,14 +3,13 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
-/** A BlockList that is only read. */
 export type TrustedProxies = Pick<BlockList, 'check'>;
 
-const NOBODY: TrustedProxies = { check: () => false };
+const NO_PROXIES: TrustedProxies = { check: () => false };
 
 /** @param entries valid addresses and CIDR blocks */
 export function parseTrustedProxies(entries: readonly string[]): TrustedProxies {
-  if (entries.length === 0) return NOBODY;
+  if (entries.length === 0) return NO_PROXIES;
   const list = new BlockList();
   for (const entry of entries) {
     const [address = '', bits] = entry.split('/');
@@ -20,20 +19,20 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
   return list;
 }
 
-/** Maximum entries of X-Forwarded-For that are read. More trusted proxies in a row are a header that is made up. */
+/** Maximum entries of X-Forwarded-For that are read. No real chain of trusted proxies has more. */
 const MAX_PROXIES = 32;
 
-/** Returns the address of the client of a request, by its connection or by trusted proxies. */
+/** Returns the address of the client: the peer of the connection, or the address that trusted proxies report. */
 export function addressOf({ request }: { readonly request: IncomingMessage }, proxies: TrustedProxies): string {
   let address = plainAddress(request.socket.remoteAddress ?? '');
-  if (proxies === NOBODY) return address;
-  // Node builds the object of all headers at its first use. This return saves the cost when the peer is not a proxy.
-  if (!isTrusted(address, proxies)) return address;
+  // When the peer is no proxy, `headers` is not read, because Node builds that object at its first use.
+  if (proxies === NO_PROXIES || !isTrusted(address, proxies)) return address;
   const forwarded = String(request.headers['x-forwarded-for'] ?? '');
   for (let end = forwarded.length, hops = 0; end > 0 && hops < MAX_PROXIES; hops++) {
     const comma = forwarded.lastIndexOf(',', end - 1);
     const entry = withoutPort(forwarded.slice(comma + 1, end).trim());
-    // The entry is not an address: a proxy hides its client, or the header is nonsense. The entry to its right counts.
+    // The entry is no address, for example `unknown` from a proxy that hides its client. So the entry to the right of
+    // this one counts, which is still in `address`.
     if (isIP(entry) === 0) return address;
     address = canonicalAddress(entry);
     if (!isTrusted(address, proxies)) return address;
@@ -57,7 +56,7 @@ function familyName(family: number): 'ipv4' | 'ipv6' {
  * - the zone (`fe80::1%eth0`), which has a meaning only on this machine
  */
 function plainAddress(address: string): string {
-  // An IPv4 address has neither. Nearly all addresses are of this kind, and a log line or a span needs each of them.
+  // Nearly all addresses are IPv4, which has neither part. They skip the two expressions, because this runs often.
   if (!address.includes(':')) return address;
   return /^::ffff:(\d+\.[\d.]+)$/.exec(address)?.[1] ?? address.replace(/%.*$/, '');
 }
@@ -68,7 +67,7 @@ function canonicalAddress(address: string): string {
   return plainAddress(new SocketAddress({ address: address.replace(/%.*$/, ''), family: 'ipv6' }).address);
 }
 
-/** Reads `192.0.2.1:1234`, `[2001:db8::1]:1234` and `"[2001:db8::1]"`, as some proxies write them. */
+/** Removes a port, brackets and quotes, which some proxies write: `192.0.2.1:1234`, `"[2001:db8::1]"`. */
 function withoutPort(text: string): string {
   const [, v6, v4] =
     /^"?(?:\[([0-9a-f:.]{2,45})\]|(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}))(?::\d{1,5})?"?$/i.exec(text) ?? [];

@@ -1,5 +1,6 @@
-// Serves one request, from top to bottom: `serve`, and the steps that it chooses. This file opens no port and reads no
-// environment; the caller of createApp() listens.
+// Serves one request, from top to bottom: `serve` refuses bad requests, finds the row of routes.ts, and then runs the
+// steps (steps.ts) of that row. An exchange is one request with its answer. This file opens no port and reads no
+// environment. The caller of createApp() makes the server listen.
 import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, refusal } from '../base/errors.ts';
@@ -26,7 +27,7 @@ import { createRouter, firstMatch, type RouteMatch } from './router.ts';
 import { type Route, routesWith } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
 import { type Destinations, prepareSteps } from './steps.ts';
-import { pathEnd, readQuery } from './target.ts';
+import { readQuery } from './target.ts';
 import { createCallExchange, type ToolServer } from './tool-calls.ts';
 
 export interface AppParts extends Destinations {
@@ -38,7 +39,7 @@ export interface AppParts extends Destinations {
   /** Answers the messages of the Model Context Protocol; undefined when MCP is off. */
   readonly tools?: ToolServer | undefined;
   readonly observer?: RequestObserver | undefined;
-  /** Default: a limiter that counts for this process alone. */
+  /** Default: a limiter that counts the calls of this process alone. */
   readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
   readonly routes?: readonly Route[];
   /** Default: HTTP without TLS. */
@@ -50,7 +51,7 @@ export interface App {
   readonly server: Server;
   /** Uses this state of the service file from now on. When the service file is broken, every request gets a 500. */
   useService(state: ServiceState): void;
-  /** Returns the text of a whole answer to bytes that are not a valid request. */
+  /** Returns the text of a whole HTTP response, for a connection whose bytes are not a valid request. */
   rawRefusal(code: ErrorCode): string;
   /** Makes every answer from now on end its connection. */
   setDraining(): void;
@@ -61,11 +62,11 @@ export interface App {
   /** Stops waiting for the work of `params.waitUntil`, and logs each piece that has not ended. */
   giveUpWork(): void;
   /**
-   * Answers, with a 500, the request whose operation led to the throw, if there is one and it has no answer yet. An
-   * `uncaughtException` listener calls this.
+   * Called by an `uncaughtException` listener. If the operation of a request led to the throw, and the request has no
+   * answer yet, it gets a 500.
    */
   failCurrentRequest(thrown: unknown): void;
-  /** Returns the ids of the request whose operation led to the throw, for the log; undefined when there is none. */
+  /** Returns, for the log, the ids of the request whose operation led to the throw; undefined when there is none. */
   currentRequestIds(): RequestIds | undefined;
 }
 
@@ -96,12 +97,12 @@ export function createApp({
     log,
     accessLog: requestLog && createAccessLog(requestLog),
     bodyLimit,
-    development: settings.development,
+    showsCauses: settings.development,
     isSecure: transport.isSecure,
     observer,
     onSettled: finish,
     onStreaming: leaveFlight,
-    watch: createStreamWatch(credentials),
+    watchStream: createStreamWatch(credentials),
   });
   const budget = createBodyBudget({
     limit: bodyBudget,
@@ -127,10 +128,7 @@ export function createApp({
     isSecure: transport.isSecure,
   });
 
-  /**
-   * Serves one request. The comment at the end of a line names the statuses with which the line refuses. The last lines
-   * choose the steps (steps.ts) for the row of routes.ts that matches the request.
-   */
+  /** Serves one request. The comment at the end of a line names the statuses with which the line refuses. */
   function serve(exchange: Exchange): void {
     try {
       const { earlyError } = exchange.request;
@@ -152,8 +150,8 @@ export function createApp({
   }
 
   /**
-   * Serves a tool call of the Model Context Protocol. The request that brings the call has already passed the steps of
-   * `serve`, and is counted as in flight. So the call itself is not counted.
+   * Serves a tool call of the Model Context Protocol (MCP). The request that brings the call, `outer`, has passed
+   * `serve` and is counted as in flight. So the exchange of the call is not counted.
    */
   function callTool(outer: Exchange, call: ToolCall): Promise<CapturedAnswer> {
     return new Promise((resolve) => {
@@ -180,7 +178,7 @@ export function createApp({
   let stepsByTarget = createSteps(undefined);
   let isServiceBroken = false;
 
-  /** Runs the remaining steps, until one has to wait for something or the request is answered. */
+  /** Runs the remaining steps, until a step has to wait for something or has answered the request. */
   function advance(exchange: Exchange): void {
     const { steps } = exchange;
     try {
@@ -202,9 +200,9 @@ export function createApp({
 
   function readTarget(exchange: Exchange): void {
     const target = exchange.request.url as string;
-    const queryMark = pathEnd(target);
-    if (queryMark < target.length) exchange.queryText = readQuery(target, queryMark + 1);
-    exchange.resolvedPath = router.resolve(queryMark < target.length ? target.slice(0, queryMark) : target);
+    const queryMark = target.indexOf('?');
+    if (queryMark >= 0) exchange.queryText = readQuery(target, queryMark + 1);
+    exchange.resolvedPath = router.resolve(queryMark < 0 ? target : target.slice(0, queryMark));
   }
 
   function findMatch({ resolvedPath, verb }: Exchange): RouteMatch {
@@ -225,24 +223,20 @@ export function createApp({
     inFlight++;
     exchange.requestId = newRequestId(exchange.head.requestId);
     exchange.expectsContinue = expectation === 'continue';
-    // Node's parser drops the bytes that follow a request with an `Upgrade` header. So the connection ends after the
-    // answer.
+    // Node's parser drops the bytes that follow such a request, so the connection ends after the answer.
     if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
     if (expectation === 'unknown') request.earlyError ??= 'EXPECTATION_FAILED';
     serveFollowed(exchange, undefined, eventParts, serve);
   }
 
-  /**
-   * Says whether too many requests are under way. A request whose body is still coming does not count: the body budget
-   * limits those.
-   */
+  /** Says whether too many requests are under way, not counting those whose body is coming: the budget limits them. */
   function isFull(): boolean {
     return inFlight - budget.uploads() > maxInFlight;
   }
 
   /**
-   * Stops counting a request when its answer is complete, or when its streamed answer begins. MAX_IN_FLIGHT does not
-   * limit streamed answers, because MAX_CONNECTIONS does. The body is released, because it is not needed any more.
+   * Stops counting a request, and releases its body. Called when the answer is complete, or when a streamed answer
+   * begins: MAX_CONNECTIONS limits streamed answers, and MAX_IN_FLIGHT does not.
    */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;
@@ -252,6 +246,7 @@ export function createApp({
   }
 
   function finish(exchange: Exchange): void {
+    // A tool call is not in flight, and the request that brought it still uses the connection.
     if (exchange.capture !== undefined) return budget.release(exchange);
     if (!exchange.isStreamingAnswer) leaveFlight(exchange);
     connections.end(exchange);
@@ -260,7 +255,7 @@ export function createApp({
   const server = createRequestServer(transport, settings, startInTurn);
   // With TLS, the socket of a request is the one that Node makes after the handshake, and not the accepted one.
   connections.watch(server, transport.isSecure ? 'secureConnection' : 'connection');
-  answerClientErrors(server, { respond, newRequestId, connections });
+  answerClientErrors(server, respond, newRequestId);
 
   return {
     server,

@@ -11,7 +11,7 @@ export interface BackgroundWork {
   giveUp(): void;
 }
 
-/** @param leaveContext calls a function outside of the asynchronous context of the request */
+/** @param leaveContext calls a function outside of the AsyncLocalStorage context of the request */
 export function createBackgroundWork(log: Log, leaveContext: (work: () => void) => void): BackgroundWork {
   const pending = new Set<OperationFacts>();
   return {

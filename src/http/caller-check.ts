@@ -1,6 +1,7 @@
-// Finds the user by `authenticate` of the service file, then checks each rule of the operation's `access`. Both happen
-// before the body is read. An unexpected result of these functions is a 500, so it never makes a caller anonymous.
-
+// One step of a request, before its body is read: finds the user by `authenticate` of the service file, then checks
+// each rule of the operation's `access`. A rule can be a function. When such a function or `authenticate` returns
+// something unexpected, the answer is a 500. So a mistake in that code never lets a caller in, and never makes a user
+// anonymous.
 import { type HttpErrorOptions, refusal } from '../base/errors.ts';
 import { isThenable } from '../base/values.ts';
 import type { AccessRule } from '../controller/operations.ts';
@@ -17,8 +18,8 @@ type Service = Pick<ServiceDefinition, 'authenticate' | 'securitySchemes'>;
 
 /**
  * @param service undefined when there is no service file
- * @returns a step that throws USER_REQUIRED, CREDENTIAL_REQUIRED, SCOPE_MISSING, ACCESS_DENIED, and what the functions
- *   throw
+ * @returns a step that throws USER_REQUIRED, CREDENTIAL_REQUIRED, SCOPE_MISSING, ACCESS_DENIED, or an error of
+ *   `authenticate` or of a rule
  */
 export function createCheckCaller(
   service: Service | undefined,
@@ -42,7 +43,7 @@ export function createCheckCaller(
     return checkRules(exchange, rules);
   }
 
-  /** Checks the rules in their order, each after the one before it has ended. */
+  /** Checks the rules one after another. A rule that is an asynchronous function delays the next rule. */
   function checkRules(exchange: Exchange, rules: readonly AccessRule[]): Promise<undefined> | undefined {
     for (const [i, rule] of rules.entries()) {
       const outcome = checkRule(exchange, rule);
@@ -74,9 +75,7 @@ export function createCheckCaller(
     return undefined;
   }
 
-  /**
-   * Calls a function of the service file. When a callback of that function throws later, this request gets the 500.
-   */
+  /** Calls a function of the service file. When a callback of that function throws later, this request gets a 500. */
   function callFunction(
     exchange: Exchange,
     method: (params: RequestAccess) => unknown,
@@ -92,12 +91,7 @@ export function createCheckCaller(
   return checkCaller;
 }
 
-/**
- * Stores the user that `authenticate` has found. A result without an id is an error, so it never makes a caller
- * anonymous.
- *
- * @throws TypeError for a user without an id
- */
+/** @throws TypeError when `user` is neither a user with an id, nor undefined or null for nobody */
 function storeUser(exchange: Exchange, user: unknown): void {
   if (user === undefined || user === null) return;
   const id: unknown = typeof user === 'object' ? (user as { id?: unknown }).id : undefined;
@@ -118,8 +112,8 @@ function readVerdict(outcome: unknown): undefined {
 }
 
 /**
- * Returns the header `WWW-Authenticate` of a refusal, which names all schemes of type `http`. A browser asks for a
- * password when it sees `Basic`.
+ * Returns the header `WWW-Authenticate` of a refusal: the names of all schemes of type `http`, such as `Bearer, Basic`.
+ * A browser asks for a password when it sees `Basic`.
  */
 function challengeOf(schemes: ServiceDefinition['securitySchemes']): HttpErrorOptions | undefined {
   const names = Object.values(schemes).flatMap((scheme) =>

@@ -7,11 +7,11 @@ import type { Exchange, Outcome, Step } from './exchange.ts';
 
 /** The answer of the credentials table to an `Authorization` header. */
 export type Caller =
-  /** `expiresAt` is in Unix milliseconds; undefined when the credential never expires. */
+  /** The header holds a valid key. `expiresAt` is in Unix milliseconds; undefined when the key never expires. */
   | { readonly kind: 'row'; readonly row: CallerRow; readonly expiresAt?: number }
   /** The header is not a key of this service, so operations may read it themselves. */
   | { readonly kind: 'foreign' }
-  /** `id` is the id of the credential's row, if the token has a readable id. */
+  /** The header holds a key that is not valid. `id` is the id of its row, if the id in the key can be read. */
   | { readonly kind: 'refused'; readonly reason: string; readonly id?: string }
   /** This machine's copy of the table is too old to accept any credential. */
   | { readonly kind: 'away' };
@@ -19,14 +19,11 @@ export type Caller =
 export interface CallerTable {
   /** Returns a promise only when the table must be read first. Neither throws nor rejects. */
   identify(authorization: string): Caller | Promise<Caller>;
-  /**
-   * Returns the current table, which is another object after each change. A table that never changes has no such
-   * function.
-   */
+  /** Returns the present table, which is a new object after each change. Absent if the table never changes. */
   table?(): unknown;
 }
 
-/** @param keyHeader a header, in lower case, that may hold a key in the place of `Authorization` */
+/** @param keyHeader the name, in lower case, of a header that may hold a key in the place of `Authorization` */
 export function createIdentifyCaller(
   credentials: CallerTable,
   checkRate: Step,
@@ -44,9 +41,7 @@ export function createIdentifyCaller(
     else exchange.foreignAuthorization = authorization;
   }
 
-  /**
-   * Refuses a key. Each refusal first counts against the rate of the address, so a client that guesses keys is limited.
-   */
+  /** Refuses a key. The refusal first counts as a call of the address, so a client that guesses keys is limited. */
   function refuseKey(exchange: Exchange, reason: string): never {
     checkRate(exchange);
     throw invalidCredential(reason);
@@ -66,7 +61,7 @@ export function createIdentifyCaller(
 
   if (keyHeader === undefined) return identifyAuthorization;
 
-  return async function identifyEither(exchange): Promise<undefined> {
+  return async function identifyByEitherHeader(exchange): Promise<undefined> {
     await identifyAuthorization(exchange);
     const { rawHeaders } = exchange.request;
     const keyValues = rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === keyHeader);

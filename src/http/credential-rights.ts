@@ -6,6 +6,7 @@ import type { Rate } from '../base/rate.ts';
 import { methodOf, VERB_OPERATIONS } from '../base/route-name.ts';
 import type { AccessRule } from '../controller/operations.ts';
 import type { CallingApplication } from '../controller.ts';
+import type { Exchange } from './exchange.ts';
 
 /** The fields of a row of the registered-credentials table that a request needs. */
 export interface CallerRow {
@@ -18,6 +19,9 @@ export interface CallerRow {
   /** The rate limit for calls with the key; undefined when there is no limit. */
   readonly limit?: Rate | undefined;
 }
+
+/** The call of an operation. */
+export type Call = Pick<Exchange, 'verb' | 'groupInUrl' | 'group' | 'operation'>;
 
 /** @throws HttpError `GROUP_NOT_ALLOWED` */
 export function checkGroup({ groups }: CallerRow, groupInUrl: string): void {
@@ -45,36 +49,30 @@ export function checkOperationVerb(row: CallerRow, operation: string): void {
 }
 
 /**
- * Checks a request that is already being served by the present row of its key. When the row has lost a scope since the
- * request came, the request is refused, because the operation can have asked for that scope itself.
+ * Checks whether the row of a key allows a call of an operation. `access` of the operation is not checked.
  *
- * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
+ * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`
  */
-export function checkStillAllowed(
-  row: CallerRow,
-  { application, verb, groupInUrl, group, operation }: ServedRequest,
-): void {
+export function checkCall(row: CallerRow, { verb, groupInUrl, group, operation }: Call): void {
   checkVerb(row, verb);
   checkOperationVerb(row, operation);
   if (row.handler === undefined) checkGroup(row, groupInUrl);
   if (groupNameOf(row.handler ?? groupInUrl) !== group) throw refusal('GROUP_NOT_ALLOWED');
-  for (const scope of application?.scopes ?? []) checkAccess(row.application, { scope });
-}
-
-/** The request. `application` is as it was when the request came. */
-interface ServedRequest {
-  readonly application: CallingApplication | undefined;
-  readonly verb: string;
-  readonly groupInUrl: string;
-  readonly group: string;
-  readonly operation: string;
 }
 
 /**
- * Creates the refusal of a key.
+ * Checks whether the present row of a key still allows a request that the service is already answering. A scope that
+ * the row has lost since the request came is a reason to refuse, because the code of the operation can depend on it.
  *
- * @param reason written to the log, and not sent
+ * @param exchange the request, whose `application` is as it was when the request came
+ * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
  */
+export function checkStillAllowed(row: CallerRow, exchange: Call & Pick<Exchange, 'application'>): void {
+  checkCall(row, exchange);
+  for (const scope of exchange.application?.scopes ?? []) checkAccess(row.application, { scope });
+}
+
+/** @param reason written to the log, and not sent */
 export function invalidCredential(reason: string): Error {
   return refusal('INVALID_CREDENTIAL', undefined, {
     headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },

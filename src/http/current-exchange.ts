@@ -1,6 +1,6 @@
 // Finds the request to which an uncaught exception belongs. The exception may come from a timer that an operation has
-// set, or from a promise that nobody awaits. Node's asynchronous context leads to the request. Before Node 24, a
-// context slows down every promise of the process, so only functions that work asynchronously run in one.
+// set, or from a promise that nobody awaits. An AsyncLocalStorage (a context) leads from there to the request. Before
+// Node 24, a context slows down every promise of the process, so only functions that work asynchronously run in one.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { isThenable } from '../base/values.ts';
 import type { Exchange } from './exchange.ts';
@@ -11,16 +11,16 @@ type Work = (...args: never[]) => unknown;
 
 export interface CurrentExchange {
   /**
-   * Says whether a call needs a context, because the method can still work after it has returned. When a tracing tool
-   * follows the request, each method needs a context, until one of its calls has shown that it starts no work that the
-   * tool follows. A context for all calls would cost too much.
+   * Says whether a call of the method needs a context. A method that can still work after it has returned needs one.
+   * When a tracing tool follows the request, any other method needs a context, too, until a call has shown that the
+   * method starts nothing that the tool follows.
    */
   needsContext(exchange: Exchange, method: Work): boolean;
   /** Notes that a method has returned a promise, so its next calls need a context. */
   markAsynchronous(method: Work): void;
-  /** Calls `work`, which calls `method`, in the context of the exchange and of the tools that follow it. */
+  /** Calls `work`, which calls `method`, in a context of the exchange. Tracing tools bind their own contexts, too. */
   run<T>(exchange: Exchange, method: Work, work: () => T): T;
-  /** Calls `work` outside of any context, so that an error of a tool does not fail the request. */
+  /** Calls `work` outside of any context. An error of a tracing tool in `work` then belongs to no request. */
   leaveContext<T>(work: () => T): T;
   /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
   get(): Exchange | undefined;
@@ -30,22 +30,16 @@ export interface CurrentExchange {
 const ASYNCHRONOUS =
   /\basync\b|\bawait\b|\bPromise\b|\.then\b|\bset(?:Timeout|Interval|Immediate)\b|\bnextTick\b|\bqueueMicrotask\b|\.on(?:ce)?\(/;
 
-/**
- * Matches the source of functions that probably start work which a tracing tool follows. Searched only when such a tool
- * follows the request.
- */
+/** Matches the source of functions that probably start work which a tracing tool follows, such as a request. */
 const STARTS_FOLLOWED_WORK = /\bfetch\b|\brequest\b|\bwaitUntil\b|\btrace\b|\bspan\b|\bget\(/;
 
 export function createCurrentExchange(): CurrentExchange {
   const storage = new AsyncLocalStorage<Exchange | undefined>();
   const asynchronousMethods = new WeakMap<Work, boolean>();
-  /** Methods that returned no promise, and whose source starts nothing that a tool would follow. */
+  /** Methods whose source and whose last call show neither asynchronous work nor work that a tracing tool follows. */
   const plainMethods = new WeakSet<Work>();
 
-  /**
-   * Says whether a method can still work after it has returned: its source suggests so, or it has returned a promise
-   * before.
-   */
+  /** Says whether a method can still work after it has returned: its source suggests so, or it returned a promise. */
   function isAsynchronous(method: Work): boolean {
     let isMarked = asynchronousMethods.get(method);
     if (isMarked === undefined) {
@@ -61,7 +55,8 @@ export function createCurrentExchange(): CurrentExchange {
     run(exchange, method, work) {
       const { event } = exchange;
       if (event === undefined) return storage.run(exchange, work);
-      // An error in the store of a tool is thrown outside of the exchange. Node reports it later, as uncaught.
+      // When a tool's own context fails, Node reports the error later, as uncaught. The tools' contexts are therefore
+      // the outer ones: such an error then belongs to no request.
       const result = runFollowed(event, () => storage.run(exchange, work));
       const isPlain = !isAsynchronous(method) && !isThenable(result) && !STARTS_FOLLOWED_WORK.test(sourceOf(method));
       if (isPlain) plainMethods.add(method);

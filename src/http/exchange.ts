@@ -1,6 +1,8 @@
-// One request and its answer: the state that the steps of the request share, and from which its log line is made. A key
-// is the credential of a registered application. Each application has a row in the credentials table.
+// An exchange is one request with its answer: the state that the steps of the request share, and from which its log
+// line is made. A key is the credential of a registered application. Each application has a row in the credentials
+// table.
 import type { ServerResponse } from 'node:http';
+import { formatTraceparent, parseTraceparent } from '../base/traceparent.ts';
 import type { RequestParts } from '../contract/check/request-check.ts';
 import type { ServiceUser } from '../controller/service.ts';
 import type { Trace } from '../controller/trace.ts';
@@ -10,7 +12,6 @@ import type { Pieces } from './body/pieces.ts';
 import type { CallerRow } from './credential-rights.ts';
 import type { Request, RequestHead } from './head.ts';
 import type { Choice } from './operation-choice.ts';
-import { receivedTrace } from './received-trace.ts';
 import type { ExchangeEvent } from './request-event.ts';
 import type { ResolvedPath } from './router.ts';
 
@@ -45,7 +46,7 @@ export interface ToolCall {
   readonly body: string | undefined;
 }
 
-/** The answer to a tool call, which the code in mcp/ gets in the place of the connection. */
+/** The answer to a tool call. It is not sent by itself: the code in mcp/ makes it a part of another answer. */
 export interface CapturedAnswer {
   readonly status: number;
   /** Names and values in turn. */
@@ -54,7 +55,7 @@ export interface CapturedAnswer {
 }
 
 const NO_STEPS: readonly Step[] = [];
-const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
+export const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
 
 export class Exchange {
   readonly request: Request;
@@ -69,14 +70,11 @@ export class Exchange {
   queryText = '';
   /** The name of the group, as the URL spells it: `order` for `Order`. */
   groupInUrl = '';
-  /**
-   * The name of the group that serves the request, by the URL or by the row of the key; '' until the group has been
-   * found.
-   */
+  /** The name of the group that serves the request, such as `Order`; '' until the group has been found. */
   group = '';
   /** The decoded segments of the path after the group. */
   slugs: readonly string[] = [];
-  /** The decoded path segments to which the route of the operation gives names. */
+  /** The values of `{id}` and other named segments in the route of the operation, decoded. */
   path: Readonly<Record<string, string>> = NO_PATH;
   /** The name of the operation; '' until it has been found. */
   operation = '';
@@ -94,12 +92,9 @@ export class Exchange {
   credentialId = '';
   /** The user whom `authenticate` of the service file has found. */
   user: ServiceUser | undefined;
-  /** The id of `user`. The id is read only once, because a getter can throw the next time. */
+  /** The id of `user`, as a text. It is a copy, because `user.id` can be a getter that throws at the next reading. */
   userId: string | undefined;
-  /**
-   * Milliseconds of the operation's time limit that `authenticate` and `access` have left; undefined when they have not
-   * waited for anything.
-   */
+  /** Milliseconds that remain of the operation's time limit; undefined when `authenticate` and `access` used none. */
   timeLeft: number | undefined;
   /** `performance.now()` when the timer of the time limit was last started. */
   clockStartedAt = 0;
@@ -110,10 +105,7 @@ export class Exchange {
   cookies: Readonly<Record<string, string>> | undefined;
   /** True while the client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
-  /**
-   * True when the operation reads the body as a stream. A part of the body may then still be unread when the answer is
-   * sent.
-   */
+  /** True when the operation reads the body as a stream. The answer can then be sent before the body is read. */
   streamsBody = false;
   /** True while the body is being read and is not complete. */
   isUploading = false;
@@ -121,12 +113,12 @@ export class Exchange {
   receivedBody: Buffer | Pieces | undefined;
   /** The bytes of the body that body/budget.ts counts. */
   heldBytes = 0;
-  /** `heldBytes` at the last check for slow uploads (body/budget.ts); -1 when none came since the start or a pause. */
+  /** `heldBytes` at the last check for slow uploads (body/budget.ts); -1 before the first check and after a pause. */
   lastHeldBytes = -1;
   /** True when the whole answer has been passed to Node, or to the code in mcp/. */
   isAnswered = false;
   /** The bytes of the answer that the kernel had not taken when they were last counted. */
-  unsent = 0;
+  unsentBytes = 0;
   /** True when the answer is a 500 because the request named something unknown, so it is not counted as an error. */
   isClientFault = false;
   /** True when the head of a streamed answer has been sent. */
@@ -138,8 +130,8 @@ export class Exchange {
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
   /** Ends the source of a streamed answer. */
-  cancelBody: ((reason: Error) => void) | undefined;
-  /** Called when the connection closes before the whole body has come. A listener for each request would cost more. */
+  cancelAnswer: ((reason: Error) => void) | undefined;
+  /** Called when the connection closes before the whole body has come. An event listener would cost more. */
   onLost: (() => void) | undefined;
   /** The tool call that this exchange serves; undefined when a client sent the request itself. */
   toolCall: ToolCall | undefined;
@@ -147,12 +139,12 @@ export class Exchange {
   capture: ((answer: CapturedAnswer) => void) | undefined;
   /** The event that is published on the diagnostics channels; undefined when no tracing tool follows requests. */
   event: ExchangeEvent | undefined;
-  /** True when `event` exists and the first, synchronous part of the request ended before its answer was out. */
+  /** True when `event` exists and the synchronous part of the request ended before the answer was out. */
   returnedBeforeAnswer = false;
   /** Makes the body of a refusal of this request, instead of `formatError` of the service file. */
   formatRefusal: FormatError | undefined;
   #trace: Trace | undefined;
-  /** True when the header `traceparent` has been read, or the trace has been set. */
+  /** True when `#trace` is valid: the header `traceparent` has been read, or a tracing tool has set the trace. */
   #hasTrace = false;
   #isWatched = false;
   #abort: AbortController | undefined;
@@ -196,7 +188,7 @@ export class Exchange {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
     this.#abort?.abort(reason);
-    this.cancelBody?.(reason);
+    this.cancelAnswer?.(reason);
   }
 
   /** The signal that aborts when nobody waits for the result any more. The signal is created for its first reader. */
@@ -209,15 +201,28 @@ export class Exchange {
     return this.#abort.signal;
   }
 
-  /** Makes the exchange abort when the client leaves. Only an operation that needs this pays for the listener. */
+  /** From now on, the exchange aborts when the client leaves. Only operations that need this pay for a listener. */
   watchClient(): void {
     if (this.#isWatched) return;
     this.#isWatched = true;
     const leave = () => {
       if (!this.response.writableFinished) this.abort(new Error('the client is gone'));
     };
-    // The client can have left before this call.
     if (this.response.destroyed) leave();
     else this.response.once('close', leave);
   }
+}
+
+/**
+ * Returns the trace that the client sent, without a span of this service. Log lines and `params.trace` have this trace
+ * even without a tracing tool.
+ *
+ * @returns undefined when the header `traceparent` is malformed
+ */
+function receivedTrace(header: string): Trace | undefined {
+  const context = parseTraceparent(header);
+  if (context === undefined) return undefined;
+  const { traceId, spanId } = context;
+  const trace: Trace = { traceId, spanId, traceparent: formatTraceparent(context), span: (_name, work) => work(trace) };
+  return trace;
 }

@@ -1,6 +1,6 @@
-// Two steps of a request. The first finds the folder of controllers that the URL can name. The second finds the group
-// and the operation that serve the request. The row of a key can have a handler: a group that serves all requests of
-// the key, whatever group the URL names.
+// Two steps of a request. The first finds out whether the URL names a folder before the group. The second finds the
+// group and the operation that serve the request. The row of a key (the credential of an application) can have a
+// handler: a group that serves all requests of the key, whatever group the URL names.
 import { refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
@@ -8,10 +8,7 @@ import { checkOperationVerb } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation } from './operation-choice.ts';
 
-/**
- * Creates the step that reads a folder and a group in it from the URL: `v2/order` becomes the name of the group. A
- * request that a handler serves needs no such step.
- */
+/** Creates the step that makes `v2/order` the name of the group, if the service has such a folder with such a group. */
 export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
   return function locateGroup(exchange): undefined {
     if (exchange.caller?.handler !== undefined) return;
@@ -22,11 +19,7 @@ export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
   };
 }
 
-/**
- * Creates the step that finds the group and the operation.
- *
- * @param isStrict whether the service file is strict: without a key, an absent group is then always a 404
- */
+/** @param isStrict whether the service file is strict: without a key, an absent group is then always a 404 */
 export function createFindOperation(groups: Pick<Groups, 'find'>, isStrict = false): Step {
   return function findOperation(exchange): Outcome {
     const group = groups.find(exchange.caller?.handler ?? exchange.groupInUrl);
@@ -51,8 +44,8 @@ function choose(exchange: Exchange, group: Group | undefined, isStrict: boolean)
 }
 
 /**
- * Creates the refusal for a group that does not exist. A request whose `Authorization` is no key of this service gets a
- * 500, as docs/REFERENCE.md prescribes, and not a 404.
+ * Creates the refusal for a group that does not exist. docs/REFERENCE.md prescribes a 500 in two cases: the row of the
+ * key has a handler, or `Authorization` holds no key of this service. A strict service sends a 404 in the second case.
  */
 function absentGroup({ caller, head }: Exchange, isStrict: boolean): Error {
   if (caller === undefined)

@@ -1,163 +1,134 @@
-// Reads the header section once, and refuses malformed requests that node:http accepts (decisions 2.3 and 2.4). Later
-// steps get the few header values that they need from this file.
+// Reads the header section of a request once, and refuses malformed requests that node:http accepts (decisions 2.3 and
+// 2.4 in docs/DECISIONS.md). Later steps get the few header values that they need from `RequestHead`.
 import type { Socket } from 'node:net';
 import { IncomingMessage } from '../base/builtins.ts';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import { overrideHeaders, stopParsingAfter } from '../base/node-internals.ts';
 
-/**
- * The header values that the service reads, as sent. Node has trimmed the spaces and tabs around them.
- */
-export interface RequestHead {
-  readonly host: string | undefined;
-  /** The number of `Host` lines. */
-  readonly hostCount: number;
-  /** The header `Authorization`; undefined when it is absent or empty. */
-  readonly authorization: string | undefined;
-  /** The number of `Authorization` lines. */
-  readonly authorizationCount: number;
-  readonly contentType: string | undefined;
-  readonly contentEncoding: string | undefined;
-  readonly contentLength: string | undefined;
-  readonly transferEncoding: string | undefined;
-  readonly requestId: string | undefined;
-  readonly expect: string | undefined;
-  readonly origin: string | undefined;
-  /** The header `traceparent`; '' when the request has several such lines, because then none counts. */
-  readonly traceparent: string | undefined;
-  /** True when the client asks for another protocol by the header `Upgrade`. */
-  readonly hasUpgrade: boolean;
-}
-
-/**
- * Maximum header lines of a request. Node's own limit is off (server.ts), because Node drops further lines in silence,
- * even an `Authorization`.
- */
+/** Maximum header lines. Node's own limit (off, see server.ts) would drop lines in silence, even `Authorization`. */
 const MAX_HEADER_LINES = 1000;
 
-/**
- * Scans the header lines once. The length of a name is compared first, so most lines cost one comparison. Names are
- * case-insensitive (RFC 9110, 5.1). The two usual spellings match without a conversion.
- */
-export function scanHead(rawHeaders: readonly string[]): RequestHead {
-  let host: string | undefined;
-  let hostCount = 0;
-  let authorization: string | undefined;
-  let authorizationCount = 0;
-  let contentType: string | undefined;
-  let contentEncoding: string | undefined;
-  let contentLength: string | undefined;
-  let transferEncoding: string | undefined;
-  let requestId: string | undefined;
-  let expect: string | undefined;
-  let origin: string | undefined;
-  let traceparent: string | undefined;
-  let hasUpgrade = false;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    const value = rawHeaders[i + 1] as string;
-    switch (name.length) {
-      case 4:
-        if (isName(name, 'Host', 'host')) {
-          host = value;
-          hostCount++;
-        }
-        break;
-      case 6:
-        if (isName(name, 'Origin', 'origin')) origin ??= value;
-        else if (isName(name, 'Expect', 'expect')) expect = value;
-        break;
-      case 7:
-        if (isName(name, 'Upgrade', 'upgrade')) hasUpgrade = true;
-        break;
-      case 11:
-        if (isName(name, 'Traceparent', 'traceparent')) traceparent = traceparent === undefined ? value : '';
-        break;
-      case 12:
-        if (isName(name, 'Content-Type', 'content-type')) contentType ??= value;
-        else if (isName(name, 'X-Request-Id', 'x-request-id')) requestId ??= value;
-        break;
-      case 13:
-        if (isName(name, 'Authorization', 'authorization')) {
-          authorizationCount++;
-          if (value !== '') authorization = value;
-        }
-        break;
-      case 14:
-        if (isName(name, 'Content-Length', 'content-length')) contentLength = value;
-        break;
-      case 16:
-        if (isName(name, 'Content-Encoding', 'content-encoding')) contentEncoding = join(contentEncoding, value);
-        break;
-      case 17:
-        if (isName(name, 'Transfer-Encoding', 'transfer-encoding')) transferEncoding = join(transferEncoding, value);
-        break;
+/** The header values that the service reads, as sent. Node has trimmed the spaces and tabs around them. */
+export class RequestHead {
+  host: string | undefined;
+  /** The number of `Host` lines. */
+  hostCount = 0;
+  /** The header `Authorization`; undefined when it is absent or empty. */
+  authorization: string | undefined;
+  /** The number of `Authorization` lines. */
+  authorizationCount = 0;
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  contentLength: string | undefined;
+  transferEncoding: string | undefined;
+  requestId: string | undefined;
+  expect: string | undefined;
+  origin: string | undefined;
+  /** The header `traceparent`; '' when the request has several such lines, because then none counts. */
+  traceparent: string | undefined;
+  /** True when the client asks for another protocol by the header `Upgrade`. */
+  hasUpgrade = false;
+
+  /**
+   * Scans the header lines once. The length of a name is compared first, so most lines cost one comparison. Names are
+   * case-insensitive (RFC 9110, 5.1). The two usual spellings match without a conversion.
+   */
+  constructor(rawHeaders: readonly string[]) {
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      const name = rawHeaders[i] as string;
+      const value = rawHeaders[i + 1] as string;
+      switch (name.length) {
+        case 4:
+          if (isName(name, 'Host', 'host')) {
+            this.host = value;
+            this.hostCount++;
+          }
+          break;
+        case 6:
+          if (isName(name, 'Origin', 'origin')) this.origin ??= value;
+          else if (isName(name, 'Expect', 'expect')) this.expect = value;
+          break;
+        case 7:
+          if (isName(name, 'Upgrade', 'upgrade')) this.hasUpgrade = true;
+          break;
+        case 11:
+          if (isName(name, 'Traceparent', 'traceparent'))
+            this.traceparent = this.traceparent === undefined ? value : '';
+          break;
+        case 12:
+          if (isName(name, 'Content-Type', 'content-type')) this.contentType ??= value;
+          else if (isName(name, 'X-Request-Id', 'x-request-id')) this.requestId ??= value;
+          break;
+        case 13:
+          if (isName(name, 'Authorization', 'authorization')) {
+            this.authorizationCount++;
+            if (value !== '') this.authorization = value;
+          }
+          break;
+        case 14:
+          if (isName(name, 'Content-Length', 'content-length')) this.contentLength = value;
+          break;
+        case 16:
+          if (isName(name, 'Content-Encoding', 'content-encoding'))
+            this.contentEncoding = addToList(this.contentEncoding, value);
+          break;
+        case 17:
+          if (isName(name, 'Transfer-Encoding', 'transfer-encoding'))
+            this.transferEncoding = addToList(this.transferEncoding, value);
+          break;
+      }
     }
   }
-  return {
-    host,
-    hostCount,
-    authorization,
-    authorizationCount,
-    contentType,
-    contentEncoding,
-    contentLength,
-    transferEncoding,
-    requestId,
-    expect,
-    origin,
-    traceparent,
-    hasUpgrade,
-  };
 }
 
 function isName(name: string, capitalised: string, lower: string): boolean {
   return name === capitalised || name === lower || name.toLowerCase() === lower;
 }
 
-function join(earlierValue: string | undefined, value: string): string {
-  return earlierValue === undefined ? value : `${earlierValue}, ${value}`;
+/** Joins the values of two lines of one header, as RFC 9110, 5.3, allows. */
+function addToList(list: string | undefined, value: string): string {
+  return list === undefined ? value : `${list}, ${value}`;
 }
 
 /**
- * A request whose headers are read in one pass. Node itself reads `headers` of every request, for `Expect` and for the
- * length of the body. To save time, `headers` has only scanned values until readHead() is called. After that call,
- * readers such as a controller get Node's complete object.
+ * A request whose header lines are read in one pass. Node itself reads the property `headers` of every request first,
+ * for `Expect` and for the length of the body. To save time, `headers` is a substitute with only a few values until
+ * readHead() is called. From then on, `headers` is Node's object of all headers, which Node makes at its first use.
  */
 export class Request extends IncomingMessage {
-  scanned: RequestHead | undefined;
+  head: RequestHead | undefined;
   isHeadRead: boolean;
-  /** An error that was found before the request was served: in its body while it waited, or in its `Expect`. */
+  /**
+   * An error that was found before the request was served: an unknown `Expect`, or a fault in the body of a request
+   * that was waiting for the answers before its own.
+   */
   earlyError: ErrorCode | undefined;
 
-  /**
-   * The constructor is explicit for speed. An implicit one would pass its arguments by a spread, and V8 does not inline
-   * such a call.
-   */
+  /** Without an explicit constructor, the arguments would be passed by a spread, and V8 does not inline such a call. */
   constructor(socket: Socket) {
     super(socket);
-    this.scanned = undefined;
+    this.head = undefined;
     this.isHeadRead = false;
     this.earlyError = undefined;
-    // The connection has been cut because it brought too many requests. One read can bring a thousand more, so Node's
-    // parser is stopped.
+    // The connection was cut because it brought too many requests. The bytes that Node is parsing can hold a thousand
+    // more of them, so Node's parser is stopped.
     if (socket.destroyed) stopParsingAfter(this);
   }
 
-  /** Returns the scanned values. From now on `headers` is the object of Node. */
+  /** Returns the header values that the service reads. From now on, `headers` is Node's object. */
   readHead(): RequestHead {
     this.isHeadRead = true;
-    this.scanned ??= scanHead(this.rawHeaders);
-    return this.scanned;
+    this.head ??= new RequestHead(this.rawHeaders);
+    return this.head;
   }
 }
 
 overrideHeaders(Request.prototype, (request) => {
   if (request.isHeadRead) return undefined;
-  request.scanned ??= scanHead(request.rawHeaders);
-  const { expect, contentLength, transferEncoding } = request.scanned;
-  if (contentLength === undefined && transferEncoding === undefined) return request.scanned;
-  // Node 24 tests by `in` whether the object has these two names. So a request without a body does not get this object.
+  request.head ??= new RequestHead(request.rawHeaders);
+  const { expect, contentLength, transferEncoding } = request.head;
+  // Node 24 expects a body if the object has one of the two names below, even with the value undefined.
+  if (contentLength === undefined && transferEncoding === undefined) return request.head;
   return { expect, 'content-length': contentLength, 'transfer-encoding': transferEncoding };
 });
 

@@ -1,7 +1,6 @@
-// Ends the streamed answers of a key (the credential of an application) that no longer allows them. A request is
-// checked when it comes, but its stream can outlast the rights of its key. Each second, a sweep looks at all streams. A
-// stream is checked again when the credentials table has changed or when its key has expired.
-
+// Ends a streamed answer whose key (the credential of an application) no longer allows the request. The rights are
+// checked when the request comes, but its stream can outlast them. So each second, a sweep looks at all streams. A
+// stream is checked again when the credentials table has changed, or when its key has expired.
 import type { Caller, CallerTable } from './caller.ts';
 import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
 import type { Exchange } from './exchange.ts';
@@ -16,23 +15,20 @@ export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) 
 interface OpenStream {
   readonly exchange: Exchange;
   readonly end: (refusal: unknown) => void;
-  /** The credentials table by which the stream was last checked. Each change of the table makes another object. */
+  /** `credentials.table()` at the last check of the stream: another object after each change of the table. */
   checkedTable: unknown;
   /** When the key expires, in Unix milliseconds. */
   expiresAt: number;
 }
 
 /**
- * Milliseconds between two sweeps. A change of the credentials table takes effect within one second. Streams that the
- * change forbids end within another second.
+ * Milliseconds between two sweeps. New requests notice a change of the credentials table within one second. Streams
+ * that the change forbids end within another second.
  */
 const SWEEP_INTERVAL = 1000;
-/**
- * Maximum number of checks in one turn of the event loop. Each check hashes a secret, so other work has to get a turn
- * in between.
- */
+/** Maximum number of checks in one turn of the event loop. Each check hashes a secret, so other work would wait. */
 const CHECKS_A_TURN = 200;
-const NO_TABLE = Symbol('unchecked');
+const NOT_CHECKED = Symbol('not checked');
 
 export function createStreamWatch(credentials: CallerTable): WatchStream {
   const streams = new Set<OpenStream>();
@@ -74,7 +70,7 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
 
   return (exchange, end) => {
     if (exchange.caller === undefined) return;
-    const stream: OpenStream = { exchange, end, checkedTable: NO_TABLE, expiresAt: 0 };
+    const stream: OpenStream = { exchange, end, checkedTable: NOT_CHECKED, expiresAt: 0 };
     streams.add(stream);
     exchange.response.once('close', () => forget(stream));
     timer ??= setInterval(sweep, SWEEP_INTERVAL).unref();

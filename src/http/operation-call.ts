@@ -1,6 +1,5 @@
-// Two steps of a request: the check of its types, and the operation between the guards `_before` and `_after`. Both run
-// within the time limit of the operation.
-
+// Two steps of a request: the check of its types, and the operation between the guards `_before` and `_after` (methods
+// of the controller that run around each operation). Both steps run within the time limit of the operation.
 import { refusal } from '../base/errors.ts';
 import { describeError, idsOf } from '../base/log.ts';
 import { isObject, isThenable } from '../base/values.ts';
@@ -32,24 +31,15 @@ export function createCallSteps(options: CallOptions) {
     const problems = check(input, dataSourceOf(input), exchange.verb);
     if (!isThenable(problems)) return useInput(exchange, input, problems);
     // The schema of a validation library can be asynchronous. The operation's time limit covers its work, too.
-    startTimeLimit(exchange);
-    return problems.then(
-      (lateProblems) => {
-        if (!exchange.isAnswered) return useInput(exchange, input, lateProblems);
-        return logLateEnd(exchange, lateProblems && invalidData(lateProblems));
-      },
-      (error) => {
-        if (!exchange.isAnswered) throw error;
-        return logLateEnd(exchange, error);
-      },
-    );
+    const checked = Promise.resolve(problems).then((foundLater) => useInput(exchange, input, foundLater));
+    return withinTimeLimit(exchange, checked);
   }
 
   function callOperation(answer: Responder['result']): Step {
     return (exchange): Outcome => {
       const { operation } = exchange.choice;
       const { data, query, bytes } = exchange.input as RequestInput;
-      // The exchange drops its reference to the data, so that only the operation keeps the data in memory.
+      // From now on, only the operation keeps the data in memory.
       exchange.input = undefined;
       const params = new Params(exchange, query as Query, options, bytes);
       const result = currentExchange.needsContext(exchange, operation.method)
@@ -65,7 +55,8 @@ export function createCallSteps(options: CallOptions) {
         return 'later';
       }
       answer(exchange, result);
-      // Without an answer by now, the result is a stream whose first byte has not come. The time limit covers the wait.
+      // If there is no answer yet, the result is a stream whose first byte has not come. The time limit covers that
+      // wait.
       if (!exchange.isAnswered) startTimeLimit(exchange);
       return undefined;
     };
@@ -84,7 +75,7 @@ export function createCallSteps(options: CallOptions) {
     }
   }
 
-  /** Starts the timer of the time limit, which applies until the answer, or until the first byte of a stream. */
+  /** Starts the timer of the time limit. The answer, or the first byte of a streamed answer, stops the timer. */
   function startTimeLimit(exchange: Exchange): void {
     if (exchange.timeLimitTimer !== undefined) return;
     const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
@@ -96,7 +87,7 @@ export function createCallSteps(options: CallOptions) {
     }, exchange.timeLeft ?? timeout);
   }
 
-  /** Stops the timer of the time limit while the body arrives. */
+  /** Stops the timer, because the time limit does not count the arrival of the body. */
   function pauseTimeLimit(exchange: Exchange): void {
     const timeout = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
     clearTimeout(exchange.timeLimitTimer);
@@ -104,23 +95,35 @@ export function createCallSteps(options: CallOptions) {
     exchange.timeLeft = Math.max(1, timeout - (performance.now() - exchange.clockStartedAt));
   }
 
-  /** Wraps a step that comes before the body is read, so that the operation's time limit also covers this step. */
+  /** Wraps a step that runs before the body is read, so that the operation's time limit also covers that step. */
   function withTimeLimit(step: Step): Step {
     return function timedStep(exchange): Outcome {
       const outcome = step(exchange);
-      if (!(outcome instanceof Promise)) return outcome;
-      startTimeLimit(exchange);
-      return outcome.then(
-        () => (exchange.isAnswered ? logLateEnd(exchange) : pauseTimeLimit(exchange)) as undefined,
-        (error) => {
-          if (!exchange.isAnswered) throw error;
-          return logLateEnd(exchange, error);
-        },
-      );
+      return outcome instanceof Promise ? withinTimeLimit(exchange, outcome, pauseTimeLimit) : outcome;
     };
   }
 
-  /** Logs the end of an operation (or of a step before it) that ended after its request had been answered. */
+  /**
+   * Starts the time limit, which answers the request when `work` takes too long. The end of `work` is then only logged.
+   *
+   * @param succeed called when `work` succeeds in time
+   */
+  function withinTimeLimit(
+    exchange: Exchange,
+    work: Promise<undefined>,
+    succeed?: (exchange: Exchange) => void,
+  ): Promise<undefined> {
+    startTimeLimit(exchange);
+    return work.then(
+      () => (exchange.isAnswered ? logLateEnd(exchange) : void succeed?.(exchange)),
+      (error) => {
+        if (!exchange.isAnswered) throw error;
+        return logLateEnd(exchange, error);
+      },
+    );
+  }
+
+  /** Logs that an operation, or a step before it, has ended after its request had been answered. */
   function logLateEnd(exchange: Exchange, error?: unknown): undefined {
     const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
     if (error === undefined) log.debug('operation-finished-late', facts);
@@ -148,10 +151,7 @@ function dataSourceOf({ data, query, bytes }: RequestInput): 'query' | 'nothing'
   return isObject(data) && Object.getPrototypeOf(data) === null ? 'form' : 'body';
 }
 
-/**
- * Calls the operation. In a group with guards (`_before`, `_after`), this function returns a promise. Without guards,
- * it returns the result itself.
- */
+/** Calls the operation with its guards. Without guards, an operation that is synchronous stays synchronous. */
 function perform(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
   const { guards, method, controller } = operation;
   // Both arguments are always given, so that arity, defaults and rest parameters work as written (decisions 3.4).
@@ -167,7 +167,7 @@ async function performGuarded(
   exchange: Exchange,
 ): Promise<unknown> {
   const reply = await before?.call(controller, data, params);
-  // The time limit has passed and the client has a 503, so the operation must not run.
+  // The time limit has passed, and the client has a 503. So the operation must not run any more.
   if (exchange.isAnswered) return reply;
   if (isReply(reply)) return reply;
   // An author who writes `return false` wants a refusal, so the request must not pass.

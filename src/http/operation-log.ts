@@ -4,18 +4,9 @@ import type { OperationLog } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The fields of a log line that only the service may set. */
-const RESERVED: ReadonlySet<string> = new Set([
-  'time',
-  'level',
-  'event',
-  'pid',
-  'message',
-  'request_id',
-  'trace_id',
-  'span_id',
-  'group',
-  'operation',
-]);
+const RESERVED: ReadonlySet<string> = new Set(
+  'time level event pid message request_id trace_id span_id group operation'.split(' '),
+);
 
 export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
   const { group, operation } = exchange;
@@ -33,7 +24,7 @@ export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
   };
 }
 
-/** Makes a text of any value. Does not throw, as String() does for an object without a prototype, such as a form. */
+/** Makes a text of any value, and never throws. String() throws for an object without a prototype, such as a form. */
 function messageText(message: unknown): string {
   try {
     return typeof message === 'object' && message !== null ? JSON.stringify(message) : String(message);

@@ -21,10 +21,7 @@ export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolea
   ];
 }
 
-/**
- * Says whether an origin is the service's own. Behind a proxy that ends TLS, the service sees plain HTTP. So the scheme
- * is compared only when TLS ends in this process.
- */
+/** @param isSecure whether TLS ends in this process. If not, a proxy may end TLS, so any scheme of the origin fits */
 function isOwnOrigin({ head: { host } }: Exchange, origin: string, isSecure: boolean): boolean {
   const [, scheme, authority] = /^(https?):\/\/(.+)$/.exec(origin) ?? [];
   // A proxy can write the default port into Host. An origin never contains that port.

@@ -1,5 +1,6 @@
-// The second argument of an operation. The enumerable fields are safe as JSON. All other properties are getters on the
-// prototype, so a result that contains the params does not send them, and they cost nothing until they are read.
+// The second argument of an operation. Only fields that a client may see are enumerable. All other properties are
+// getters on the prototype. So a result that contains the params does not send them, and they cost nothing until they
+// are read.
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../base/log.ts';
 import type { ServiceUser } from '../controller/service.ts';

@@ -1,5 +1,5 @@
-// Two steps of a request. The first checks the rate of the caller, the second the `limit` of the operation. The limiter
-// in limits/ counts. A key is the credential of an application.
+// Two steps of a request. The first checks how often the caller may call the service, the second the `limit` of the
+// operation. The limiter in limits/ counts the calls. A key is the credential of an application.
 import { parseRate, type Rate } from '../base/rate.ts';
 import type { RateLimiter } from '../limits/rate-limiter.ts';
 import { addressOf, networkOf, type TrustedProxies } from './address.ts';
@@ -16,10 +16,7 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions) 
   const parsedRates = new Map<string, Rate>();
   const network = (exchange: Exchange) => networkOf(addressOf(exchange, proxies));
 
-  /**
-   * Parses each text of a `limit` once. The texts come from the operations and were checked when these were loaded, so
-   * the map stays small.
-   */
+  /** Parses each text of a `limit` once. Only operations have such texts, so the map stays small. */
   function rateOf(limit: string): Rate {
     const rate = parsedRates.get(limit) ?? (parseRate(limit) as Rate);
     parsedRates.set(limit, rate);
@@ -34,16 +31,13 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions) 
         if (addressRate !== undefined) limiter.check('address', network(exchange), addressRate);
       } else if (caller.limit !== undefined) limiter.check('credential', caller.application.id, caller.limit);
     },
-    /**
-     * Checks the `limit` of the operation, which counts the calls of each application. Without a key, it counts those
-     * of each user, and without a user, those of each address.
-     */
+    /** Checks the `limit` of the operation: for each application, or else for each user, or else for each address. */
     checkLimit(exchange: Exchange): undefined {
       const { limit } = exchange.choice.operation.settings;
       if (limit === undefined) return;
       const { group, operation, application, userId } = exchange;
-      // The id of a user can be any text, so the kind of the caller comes before the id. No name of an operation has a
-      // line break, so the line break ends the name.
+      // The id of a user can be any text, even one like `application 7`. The kind of caller keeps the two apart, and a
+      // line break, which no name of an operation has, ends the name.
       const callerText =
         application !== undefined
           ? `application ${application.id}`

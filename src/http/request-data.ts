@@ -1,5 +1,5 @@
-// One step of a request: reads its data, which is the body, or the query when there is no body. body/ reads and decodes
-// the body.
+// One step of a request: reads the data of the operation, which is the body, or the query when there is no body. The
+// files in body/ read and decode the body. The decisions in the comments are those of docs/DECISIONS.md.
 import { type DataSink, type Intake, readBody } from './body/body.ts';
 import { objectWithoutPrototype, parseQuery, type Query } from './body/form.ts';
 import { checkAccepted } from './body/media-type.ts';
@@ -16,7 +16,7 @@ export interface DataOptions {
 }
 
 export function createReadData({ bodyLimit, intake, resume, fail }: DataOptions): Step {
-  const sink: DataSink<Query> = {
+  const sink: DataSink = {
     done(exchange, data, query, bytes) {
       keepInput(exchange, data === undefined ? dataWithoutBody(exchange, query) : data, query, bytes);
       resume(exchange);
@@ -44,7 +44,7 @@ function keepInput(exchange: Exchange, data: unknown, query: Query, bytes: Buffe
   exchange.input = { data, query, path: exchange.path, bytes };
 }
 
-/** An operation that is called by its name may have its arguments in the query, whatever the verb (decisions 11.2). */
+/** If the URL names the operation, its data may be in the query, whatever the verb is (decisions 11.2). */
 function dataWithoutBody({ verb, choice }: Exchange, query: Query): unknown {
-  return !choice.byName && (verb === 'POST' || verb === 'PUT' || verb === 'PATCH') ? {} : query;
+  return !choice.isByName && (verb === 'POST' || verb === 'PUT' || verb === 'PATCH') ? {} : query;
 }

@@ -3,30 +3,26 @@
 //
 // tracingChannel('gatefold:request')     the request, from its head to the last byte of its answer
 // tracingChannel('gatefold:background')  a promise given to `params.waitUntil`
-// channel('gatefold:operation')          runs code of a controller or of the service file: tools bind a store to it
+// channel('gatefold:operation')          for tools that bind an AsyncLocalStorage to it (`bindStore`): code of a
+//                                        controller or of the service file runs within their stores
 import { channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { splitRouteName } from '../base/route-name.ts';
 import type { BackgroundEvent, RequestEvent, Trace } from '../controller/trace.ts';
 import type { Operation } from '../groups/operations.ts';
-import { addressOf, type TrustedProxies } from './address.ts';
+import { addressOf } from './address.ts';
 import type { Exchange } from './exchange.ts';
 import type { Choice } from './operation-choice.ts';
+import type { ParamsParts } from './params.ts';
 import { firstMatch } from './router.ts';
 
 const requestChannel: TracingChannel<object> = tracingChannel('gatefold:request');
 const backgroundChannel: TracingChannel<object> = tracingChannel('gatefold:background');
 const operationChannel = channel('gatefold:operation');
 
-export interface EventParts {
-  readonly proxies: TrustedProxies;
-  /** BASE_PATH, which is empty when the service is at the root. */
-  readonly basePath: string;
-}
+export type EventParts = Pick<ParamsParts, 'proxies' | 'basePath'>;
 
-/**
- * The event of a request. Its facts are getters, so that a request pays only for those that a tool reads.
- */
+/** The event of a request. Most properties are getters, so a request pays only for those that a tool reads. */
 export class ExchangeEvent implements RequestEvent {
   status = 0;
   bytes = 0;
@@ -90,7 +86,7 @@ export class ExchangeEvent implements RequestEvent {
   }
 }
 
-/** Says whether a tool has subscribed. A TracingChannel of Node before 20.13 cannot say so, but its parts can. */
+/** Says whether a tool has subscribed. Before Node 20.13, only the channels of a TracingChannel say so. */
 function hasFollower({ hasSubscribers, start, asyncEnd }: TracingChannel<object>): boolean {
   return hasSubscribers ?? (start.hasSubscribers || asyncEnd.hasSubscribers);
 }
@@ -112,7 +108,7 @@ export function serveFollowed(
   else exchange.returnedBeforeAnswer = true;
 }
 
-/** Publishes the end: the last byte of the answer is out, or the client has left. */
+/** Publishes that the last byte of the answer is out, or that the client has left. */
 export function endEvent({ event, returnedBeforeAnswer }: Exchange, status: number, bytes: number): void {
   if (event === undefined) return;
   event.status = status;
@@ -125,7 +121,7 @@ function publishAnswer(event: ExchangeEvent): void {
   requestChannel.asyncEnd.publish(event);
 }
 
-/** Publishes that the request has failed. @param thrown the cause of a 5xx */
+/** Publishes that the answer is a 5xx. @param thrown the cause */
 export function failEvent({ event }: Exchange, thrown: unknown): void {
   if (event === undefined) return;
   event.error = thrown;
@@ -137,27 +133,18 @@ export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
   return operationChannel.runStores(event, work) as T;
 }
 
-/** Publishes a piece of work that continues after the answer. */
+/** Publishes the start and the end of work that continues after the answer. */
 export function followBackground({ event: request }: Exchange, work: PromiseLike<unknown>): void {
   if (request === undefined || !hasFollower(backgroundChannel)) return;
   const event: BackgroundEvent = { request };
-  const finish = (): void => {
-    backgroundChannel.asyncStart.publish(event);
-    backgroundChannel.asyncEnd.publish(event);
-  };
-  backgroundChannel.start.publish(event);
-  backgroundChannel.end.publish(event);
-  Promise.resolve(work).then(finish, (error: unknown) => {
-    event.error = error;
-    backgroundChannel.error.publish(event);
-    finish();
-  });
+  // background.ts logs a rejection.
+  backgroundChannel.tracePromise(() => Promise.resolve(work), event).catch(() => {});
 }
 
-/** The last path template of each operation. Nearly all requests of an operation have the same template. */
+/** The last path template of each operation, such as `/api/order/{id}`. Nearly all its requests have the same one. */
 const cachedTemplates = new WeakMap<Operation, { groupInUrl: string; depth: number; template: string }>();
 
-/** Returns the template of the path by which the operation was found; undefined when no operation was found. */
+/** Returns the template of the request's path, such as `/api/order/{id}`; undefined when no operation was found. */
 function routeOf(exchange: Exchange, basePath: string): string | undefined {
   const { operation, resolvedPath, verb, caller, groupInUrl, slugs, choice } = exchange;
   if (operation === '') return undefined;
@@ -174,8 +161,8 @@ function routeOf(exchange: Exchange, basePath: string): string | undefined {
 }
 
 /** @param depth the number of segments below the group */
-function templateBelow({ operation: { name }, byName }: Choice, depth: number): string {
-  if (byName) return `/${name}${depth > 1 ? '/{params}' : ''}`;
+function templateBelow({ operation: { name }, isByName }: Choice, depth: number): string {
+  if (isByName) return `/${name}${depth > 1 ? '/{params}' : ''}`;
   const route = splitRouteName(name);
   if (route === undefined) return depth > 0 ? '/{params}' : '';
   return route.pattern === undefined ? '' : `/${route.pattern}`;

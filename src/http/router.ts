@@ -1,5 +1,5 @@
 // Matches a path with the ordered rows of routes.ts, by comparing decoded segments. A table with a row that no request
-// can reach is refused.
+// can reach is refused. The decisions in the comments are those of docs/DECISIONS.md.
 import type { Route } from './routes.ts';
 import { parsePath, type TargetPath } from './target.ts';
 
@@ -12,7 +12,7 @@ export interface ResolvedPath {
 
 export interface RouteMatch {
   readonly route: Route;
-  /** The group that the path names. For a row of one operation, the path below `/api`. '' for `/api` alone. */
+  /** The group that the path names: `order` for `/api/order/7`. For other rows, such as `/api/docs`, it is `docs`. */
   readonly groupInUrl: string;
   /** The decoded segments after `groupInUrl`. */
   readonly slugs: readonly string[];
@@ -23,15 +23,9 @@ export interface Router {
   resolve(rawPath: string): ResolvedPath;
 }
 
-/**
- * Maximum number of paths in the cache of resolved paths. A flood of made-up paths only makes the usual paths be
- * resolved again.
- */
+/** Maximum number of paths in the cache. A flood of made-up paths only makes the usual paths be resolved again. */
 export const MAX_CACHED_PATHS = 1000;
-/**
- * Maximum characters of a path in the cache. In the worst case a character takes 30 bytes of segments, so the whole
- * cache takes 4 MB at most.
- */
+/** Maximum characters of a cached path. A character takes up to 30 bytes of segments, so the cache takes up to 4 MB. */
 export const MAX_CACHED_PATH_LENGTH = 128;
 
 /**
@@ -76,38 +70,38 @@ export function takesMethod(route: Route, method: string): boolean {
 interface Pattern {
   readonly route: Route;
   readonly literals: readonly string[];
-  readonly tail: 'none' | 'page' | 'params';
+  /** Whether `{params}` follows the literals. */
+  readonly hasParams: boolean;
   /**
-   * Whether the path must end in a slash. `either` when that does not matter (decisions 1.3): the table does not have
-   * both spellings, such as `/api` and `/api/`.
+   * `true` when the path must end in a slash, `false` when it must not. Usually both fit (`either`). Only a table that
+   * has both spellings, such as `/api` and `/api/`, distinguishes them (decisions 1.3).
    */
-  readonly slash: boolean | 'either';
+  readonly endsInSlash: boolean | 'either';
 }
 
 function parsePattern(route: Route, routes: readonly Route[]): Pattern {
   const segments = route.path.split('/').filter((segment) => segment !== '');
-  const last = segments.at(-1);
-  const tail = last === '{params}' ? 'params' : last === '{page}' ? 'page' : 'none';
-  const literals = tail === 'none' ? segments : segments.slice(0, -1);
+  const hasParams = segments.at(-1) === '{params}';
+  const literals = hasParams ? segments.slice(0, -1) : segments;
   const invalid = literals.find((literal) => /[{}%]/.test(literal));
   if (invalid !== undefined)
-    throw new Error(
-      `route ${describe(route)}: ${invalid} is not a literal segment; only the last may be {page} or {params}`,
-    );
+    throw new Error(`route ${describe(route)}: ${invalid} is not a literal segment; only the last may be {params}`);
   const hasSlash = route.path.endsWith('/');
   const otherSpelling = hasSlash ? route.path.slice(0, -1) : `${route.path}/`;
-  return { route, literals, tail, slash: routes.some(({ path }) => path === otherSpelling) ? hasSlash : 'either' };
+  const endsInSlash = routes.some(({ path }) => path === otherSpelling) ? hasSlash : 'either';
+  return { route, literals, hasParams, endsInSlash };
 }
 
-function match({ route, literals, tail, slash }: Pattern, path: TargetPath, depth: number): RouteMatch | undefined {
-  const { segments, trailingSlash } = path;
-  const rest = segments.length - literals.length;
-  if (tail === 'none' ? rest !== 0 : tail === 'page' ? rest !== 1 : rest < 1) return undefined;
-  if (slash !== 'either' && slash !== trailingSlash) return undefined;
+/** @param depth the number of segments of the base path */
+function match(pattern: Pattern, path: TargetPath, depth: number): RouteMatch | undefined {
+  const { route, literals, hasParams, endsInSlash } = pattern;
+  const { segments } = path;
+  if (hasParams ? segments.length <= literals.length : segments.length !== literals.length) return undefined;
+  if (endsInSlash !== 'either' && endsInSlash !== path.endsInSlash) return undefined;
   for (let i = 0; i < literals.length; i++) {
     if (literals[i] !== segments[i]) return undefined;
   }
-  if (tail === 'none') return { route, groupInUrl: segments.slice(depth).join('/'), slugs: [] };
+  if (!hasParams) return { route, groupInUrl: segments.slice(depth).join('/'), slugs: [] };
   const [first = '', ...others] = segments.slice(literals.length);
   // A decoded segment can contain a slash: `order%2Fdeleted`. Such a segment is split at its first slash only.
   const slashIndex = first.indexOf('/');
@@ -140,12 +134,9 @@ function checkReachable(patterns: readonly Pattern[]): void {
 function coversPath(above: Pattern, below: Pattern): boolean {
   if (above.literals.length > below.literals.length) return false;
   if (above.literals.some((literal, i) => literal !== below.literals[i])) return false;
-  const fitsSameSlash = above.slash === 'either' || above.slash === below.slash;
-  const extraSegments = below.literals.length - above.literals.length;
-  if (above.tail === 'none') return extraSegments === 0 && below.tail === 'none' && fitsSameSlash;
-  if (above.tail === 'page')
-    return (extraSegments === 1 && below.tail === 'none') || (extraSegments === 0 && below.tail === 'page');
-  return extraSegments >= 1 || below.tail !== 'none';
+  if (above.hasParams) return below.hasParams || below.literals.length > above.literals.length;
+  const fitsSameSlash = above.endsInSlash === 'either' || above.endsInSlash === below.endsInSlash;
+  return !below.hasParams && below.literals.length === above.literals.length && fitsSameSlash;
 }
 
 function describe(route: Route): string {

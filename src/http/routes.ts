@@ -1,6 +1,6 @@
 // The ordered rows of routes: the first row that matches serves the request. The last three rows (the gateway) lead to
-// the controllers. router.ts refuses to start the service when a row can never match, because the rows above it match
-// all its requests. The paths are written for the default BASE_PATH, `/api`.
+// the controllers. The service does not start when a row can never match, because rows above it match all its requests
+// (router.ts). The paths are written for the default BASE_PATH, `/api`.
 
 /** The destination of a row. For each destination, steps.ts lists the functions that handle a request in turn. */
 export type RouteTarget =
@@ -13,7 +13,7 @@ export type RouteTarget =
 
 export interface Route {
   readonly methods: readonly string[] | 'any';
-  /** `{params}` at the end stands for one or more segments. (router.ts also accepts `{page}`, which no row uses.) */
+  /** `{params}` at the end stands for one or more segments. */
   readonly path: string;
   readonly target: RouteTarget;
 }

@@ -1,4 +1,5 @@
-// Creates the Node server that receives the requests. Its options make Node leave refusals to this project's code.
+// Creates the Node server that receives the requests. Many of its options turn off a refusal or a limit of Node that
+// this project has itself.
 import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { createServer } from '../base/builtins.ts';
 import type { Settings } from '../base/settings.ts';
@@ -12,7 +13,7 @@ export interface Transport {
 
 export const PLAIN: Transport = { createServer, isSecure: false };
 
-/** The header `Expect` of a request; undefined when the request has none. */
+/** The meaning of the header `Expect`: `100-continue`, or something unknown; undefined without this header. */
 export type Expectation = 'continue' | 'unknown' | undefined;
 
 /** Creates a server that does not listen yet. */

@@ -1,5 +1,5 @@
-// The steps of a request, in their order, for each row of routes.ts. Each step is in a file of its own.
-
+// The steps of a request (functions that run one after another), for each row of routes.ts. The steps themselves are in
+// other files.
 import type { ControllerParams } from '../controller.ts';
 import { NO_SETTINGS } from '../groups/operation-settings.ts';
 import type { OperationMethod } from '../groups/operations.ts';
@@ -17,7 +17,7 @@ import { createReadData, type DataOptions } from './request-data.ts';
 import type { RouteTarget } from './routes.ts';
 import { checkToolOperation, createCheckMessageOrigin, createMessageSteps, type MessageParts } from './tool-calls.ts';
 
-/** The answer of an explicit handler. Its body contains a secret, so no cache may store it. */
+/** The answer of an explicit handler. Its body contains a secret, so it is sent with `Cache-Control: no-store`. */
 export interface ExplicitAnswer {
   readonly status: number;
   readonly body: object;
@@ -80,10 +80,10 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
       callOperation(respond.result), // 500, 503: `_before`, the operation, `_after`
     ];
     const documentSteps = [identifyCaller, checkRate, readData, callOperation(respond.result)];
-    // A client has no key until one of these operations issues a key, so no `Authorization` is read.
+    // A client gets its key from one of these operations, so no `Authorization` is read.
     const identitySteps = [...checkOrigin, checkRate, readData, callOperation(answerSecret)];
     return {
-      // The URL names a group in a folder by two segments of its path.
+      // locateGroup: a URL can name a group in a folder by two segments (`v2/order`).
       'gateway.index': [...callerSteps, locateGroup, ...findSteps, ...operationSteps],
       // A message of the Model Context Protocol passes the steps that concern its caller. The tool call that it brings
       // passes the other steps.
@@ -105,12 +105,12 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   };
 }
 
-/** Creates the step that chooses the one operation of a row which leads to no group. */
+/** Creates the step that chooses the operation of a row that leads to no group. */
 function useOperation(name: string, controller: object, method: OperationMethod): Step {
   const choice: Choice = {
     operation: { name, controller, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined },
     path: {},
-    byName: false,
+    isByName: false,
   };
   return (exchange): undefined => {
     exchange.choice = choice;

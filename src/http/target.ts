@@ -1,5 +1,5 @@
-// Turns a request target into path segments and query text. No other code decodes the percent signs of a path. The
-// route, the group and the rights are decided by these segments, and never by the text of the URL.
+// Turns a request target (`/api/order/7?all=1`) into path segments and query text. No other code decodes the percent
+// signs of a path. The route, the group and the rights are decided by these segments, and never by the text of the URL.
 import { refusal } from '../base/errors.ts';
 
 export interface TargetPath {
@@ -7,14 +7,8 @@ export interface TargetPath {
   readonly raw: string;
   /** The decoded segments that are not empty. */
   readonly segments: readonly string[];
-  /** True when the path ends in a slash: routes.ts has a row for `/api/`. */
-  readonly trailingSlash: boolean;
-}
-
-/** Returns the index of the question mark, or the length of a target without a query. */
-export function pathEnd(target: string): number {
-  const mark = target.indexOf('?');
-  return mark < 0 ? target.length : mark;
+  /** Only the row `/api/` of routes.ts asks for this. */
+  readonly endsInSlash: boolean;
 }
 
 /**
@@ -30,7 +24,7 @@ export function parsePath(raw: string): TargetPath {
   for (const piece of path.split('/')) {
     if (piece !== '') segments.push(decodeSegment(piece));
   }
-  return { raw, segments, trailingSlash: path.endsWith('/') };
+  return { raw, segments, endsInSlash: path.endsWith('/') };
 }
 
 /**

@@ -1,21 +1,22 @@
-// Calls of operations as tools of the Model Context Protocol. A request brings a message, and passes the steps for its
-// origin, its key and its rate. If the message is a tool call, the call becomes an exchange of its own, with the same
-// caller. This exchange passes the later steps of any request. The code in mcp/ reads the messages.
+// Calls of operations as tools of the Model Context Protocol (MCP). A request brings a message, and passes the steps
+// for its origin, its key and its rate. If the message is a tool call, an exchange (a request with its answer) is made
+// for the call, with the same caller. This exchange passes the steps that follow the rate. The code in mcp/ reads the
+// messages.
 import type { IncomingHttpHeaders } from 'node:http';
 import { JSON_TYPE } from '../base/envelope.ts';
 import { type HttpError, refusal } from '../base/errors.ts';
-import { groupNameOf } from '../base/page-name.ts';
 import type { Access } from '../controller/operations.ts';
 import { Reply } from '../controller/reply.ts';
 import { rulesOf } from '../service/access.ts';
 import type { CorsPolicy } from '../service/cors.ts';
+import type { FormatError } from './answer/error-body.ts';
 import type { Responder } from './answer/response.ts';
 import { bodyKindOf } from './body/media-type.ts';
-import { checkAccess, checkGroup, checkOperationVerb, checkVerb } from './credential-rights.ts';
+import { type Call, checkAccess, checkCall } from './credential-rights.ts';
 import { type CapturedAnswer, Exchange, type RequestInput, type Step, type ToolCall } from './exchange.ts';
 import { Request } from './head.ts';
 
-/** Answers the messages. The code in mcp/ implements this interface. */
+/** The interface of the code in mcp/, which answers the messages. */
 export interface ToolServer {
   answer(message: unknown, conversation: Conversation): Promise<MessageAnswer>;
   /** Returns the body of the answer to a message that was refused before it was read. */
@@ -38,11 +39,7 @@ export interface Conversation {
   call(call: ToolCall): Promise<CapturedAnswer>;
 }
 
-export interface ListedTool {
-  readonly group: string;
-  readonly groupInUrl: string;
-  readonly operation: string;
-  readonly verb: string;
+export interface ListedTool extends Call {
   readonly access: Access;
 }
 
@@ -61,33 +58,25 @@ export interface MessageParts {
   readonly callTool: (outer: Exchange, call: ToolCall) => Promise<CapturedAnswer>;
 }
 
-/** Matches headers that concern only the message, so the request of the call does not get them. */
+/** Matches names of headers that concern only the message. The request of the call does not get such headers. */
 const MESSAGE_HEADERS =
   /^(?:content-.*|transfer-encoding|expect|connection|keep-alive|te|trailer|upgrade|if-.*|range|accept|last-event-id|mcp-.*)$/;
 
-/**
- * @returns the three steps that only a message has: before its key is read, after the check of its rate, and at its end
- */
+/** @returns the steps that only a message has: before its key is read, after its rate is checked, and at the end */
 export function createMessageSteps({ tools, toolAccess, respond, callTool }: MessageParts) {
   function beginMessage(exchange: Exchange): undefined {
     if (tools === undefined) throw refusal('GROUP_NOT_FOUND');
-    exchange.formatRefusal = (error, requestId) => ({
-      status: error.status,
-      text: tools.refuseMessage(error, requestId),
-      contentType: JSON_TYPE,
-      headers: [],
-    });
+    exchange.formatRefusal = refusalFormat(JSON_TYPE, tools.refuseMessage);
     if (exchange.verb !== 'POST') throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'POST' } });
     if (bodyKindOf(exchange.head.contentType) !== 'json')
       throw refusal('UNSUPPORTED_MEDIA_TYPE', 'Cannot read the message: send it as application/json');
   }
 
   function checkApplication({ application }: Exchange): undefined {
-    if (toolAccess !== 'application' || application !== undefined) return;
-    throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+    if (toolAccess === 'application') checkAccess(application, 'application');
   }
 
-  /** @param authenticate finds the user of an exchange whose operation has no `access` */
+  /** @param authenticate the step that finds the user; it also checks `access`, which the message itself has not */
   function createAnswerMessage(authenticate: Step): Step {
     return (exchange) => {
       const { data } = exchange.input as RequestInput;
@@ -125,12 +114,7 @@ export function createCheckMessageOrigin(cors: CorsPolicy | undefined): Step {
 
 function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boolean {
   try {
-    if (caller !== undefined) {
-      checkVerb(caller, tool.verb);
-      checkOperationVerb(caller, tool.operation);
-      if (caller.handler === undefined) checkGroup(caller, tool.groupInUrl);
-      else if (groupNameOf(caller.handler) !== tool.group) return false;
-    }
+    if (caller !== undefined) checkCall(caller, tool);
     for (const rule of rulesOf(tool.access)) {
       if (typeof rule === 'function') continue;
       if (rule !== 'user' && rule !== 'caller') checkAccess(application, rule);
@@ -142,7 +126,7 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
   }
 }
 
-/** Says whether the data of a call is its body, even when the body is missing. Otherwise, the data is the query. */
+/** Says whether the data of a call is its body, which may be missing. If not, the data is the query. */
 const isDataInBody = ({ body, verb }: ToolCall): boolean => body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb);
 
 /** Creates the exchange of a call. @param outer the exchange of the message */
@@ -154,13 +138,16 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
   exchange.credentialId = outer.credentialId;
   exchange.key = outer.key;
   exchange.foreignAuthorization = outer.foreignAuthorization;
-  exchange.formatRefusal = (error, requestId) => ({
-    status: error.status,
-    text: tools.describeRefusal(error, requestId, isDataInBody(call) ? 'body' : 'query'),
-    contentType: 'text/plain; charset=UTF-8',
-    headers: [],
-  });
+  const dataPart = isDataInBody(call) ? 'body' : 'query';
+  exchange.formatRefusal = refusalFormat('text/plain; charset=UTF-8', (error, requestId) =>
+    tools.describeRefusal(error, requestId, dataPart),
+  );
   return exchange;
+}
+
+/** Creates a format of refusals. @param textOf returns the body of the answer */
+function refusalFormat(contentType: string, textOf: (error: HttpError, requestId: string) => string): FormatError {
+  return (error, requestId) => ({ status: error.status, text: textOf(error, requestId), contentType, headers: [] });
 }
 
 /** Creates a request with the headers of the message and the body of the call. The body has already arrived. */

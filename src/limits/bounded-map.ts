@@ -1,6 +1,6 @@
-// A map with a maximum size. When the map is full, it drops the entries that were used longest ago. The entries are in
-// two halves, a young and an old one. Nearly all reads find their entry in the young half, and such a read costs
-// one look-up and no reordering.
+// A map with a maximum size, which keeps the entries that were used last. The entries are in two halves, `young` and
+// `old`. When `young` is full, it becomes `old`, and the entries of the old half before it are dropped. A read moves
+// its entry to `young`. Nearly all reads find their entry there already, and such a read costs one look-up.
 
 export interface BoundedMap<V> {
   get(key: string): V | undefined;
@@ -10,14 +10,14 @@ export interface BoundedMap<V> {
   size(): number;
 }
 
-/** @param maxEntries the maximum size; of all entries, at least the `maxEntries / 2` used last stay in the map */
+/** @param maxEntries the maximum size; the half of it that was used last is never dropped */
 export function createBoundedMap<V>(maxEntries: number): BoundedMap<V> {
-  const half = Math.max(1, Math.floor(maxEntries / 2));
+  const halfSize = Math.max(1, Math.floor(maxEntries / 2));
   let young = new Map<string, V>();
   let old = new Map<string, V>();
 
   function set(key: string, value: V): void {
-    if (young.size >= half && !young.has(key)) {
+    if (young.size >= halfSize && !young.has(key)) {
       old = young;
       young = new Map();
     }

@@ -1,25 +1,27 @@
-// A token bucket, and the key of the caller that it belongs to. A bucket gains tokens at the rate, up to the burst. A
-// request takes one token. The number of tokens can be negative: the caller then has to wait for longer.
+// A token bucket, and the key of the caller that it belongs to. With a rate of 100 requests in 60 seconds, a bucket
+// gains 100 tokens in 60 seconds, and holds at most `burst` tokens. A request takes one token. The number of tokens can
+// be negative: the caller then has to wait for longer.
 import { hash } from '../base/builtins.ts';
 import type { Rate } from '../base/rate.ts';
 
 export interface Bucket {
   tokens: number;
-  /** The time at which `tokens` was computed, in milliseconds of the clock in use. */
+  /** When `tokens` was computed, in milliseconds of a clock that never goes back. */
   updatedAt: number;
 }
 
-/** Maximum number of callers whose tokens a process stores. Each takes some 300 bytes, so all take 30 MB at most. */
+/** Maximum number of callers whose tokens a process keeps. A caller takes some 300 bytes, so all take 30 MB at most. */
 export const MAX_CALLERS = 100_000;
-/** Maximum characters of a key. The end of a longer key is replaced by a digest of the key. */
-const MAX_CALLER_LENGTH = 200;
+/** Maximum characters of a caller's key. The end of a longer key is replaced by a digest of the key. */
+const MAX_KEY_LENGTH = 200;
 /** Characters of a SHA-256 digest in base64url. */
 const DIGEST_LENGTH = 43;
 
+/** Returns the key of a caller, such as `credential shop` or `address 192.0.2.1`. */
 export function callerKey(kind: string, name: string): string {
   const key = `${kind} ${name}`;
-  if (key.length <= MAX_CALLER_LENGTH) return key;
-  return key.slice(0, MAX_CALLER_LENGTH - DIGEST_LENGTH) + hash('sha256', key, 'base64url');
+  if (key.length <= MAX_KEY_LENGTH) return key;
+  return key.slice(0, MAX_KEY_LENGTH - DIGEST_LENGTH) + hash('sha256', key, 'base64url');
 }
 
 export function fullBucket({ burst }: Rate, now: number): Bucket {
@@ -28,7 +30,7 @@ export function fullBucket({ burst }: Rate, now: number): Bucket {
 
 /** Adds the tokens that the bucket has gained since `updatedAt`. */
 export function refill(bucket: Bucket, { count, seconds, burst }: Rate, now: number): void {
-  const filled = bucket.tokens + (Math.max(0, now - bucket.updatedAt) * count) / (seconds * 1000);
-  bucket.tokens = Math.min(burst, filled);
+  const gained = (Math.max(0, now - bucket.updatedAt) * count) / (seconds * 1000);
+  bucket.tokens = Math.min(burst, bucket.tokens + gained);
   bucket.updatedAt = now;
 }

@@ -1,6 +1,7 @@
 // The supervisor's half of rate limiting: the ledger. It holds the tokens of each caller, and subtracts the tokens that
 // the workers report as spent. The ledger lives as long as the supervisor, so a reload of the controllers resets no
-// limit. If machines share their rates (shared-rates.ts), each reply of the store replaces tokens of the ledger.
+// limit. Machines can share their rates in a database, the store (shared-rates.ts). Then the store counts the tokens of
+// all machines, and its replies replace the tokens of the ledger.
 import type { Rate } from '../base/rate.ts';
 import { createBoundedMap } from './bounded-map.ts';
 import { type Bucket, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
@@ -10,8 +11,8 @@ export interface Ledger {
   /**
    * Subtracts the tokens that a worker reports as spent.
    *
-   * @returns the tokens that the reported callers have left. A new worker sends an empty report, and gets the balances
-   *   of the callers that have less than half of their burst
+   * @returns the tokens that the reported callers have left. For the empty report of a new worker: the tokens of the
+   *   callers that have less than half of their burst
    */
   spend(spendings: readonly Spending[]): Balance[];
   /**
@@ -19,7 +20,7 @@ export interface Ledger {
    *
    * @param spent the tokens that this machine has spent and the store has not counted yet
    */
-  replaceTokens(caller: string, tokens: number, spent: number): void;
+  replaceTokens(callerKey: string, tokens: number, spent: number): void;
 }
 
 interface Account extends Bucket {
@@ -29,37 +30,32 @@ interface Account extends Bucket {
 export interface LedgerOptions {
   /** A clock in milliseconds that never goes back. */
   readonly now?: () => number;
-  /**
-   * Returns the divisor of each rate. While machines cannot share their rates, the divisor is the number of machines.
-   */
+  /** Returns the divisor of each rate: 1, or the number of machines while they cannot share their rates. */
   readonly divisor?: () => number;
 }
 
-/**
- * Maximum debt of a caller (negative tokens), as a multiple of its burst. So an error locks nobody out for long.
- */
+/** Maximum debt of a caller (negative tokens), in bursts. So a wrong count locks nobody out for long. */
 const MAX_DEBT = 2;
-/**
- * Maximum balances in the reply to a new worker. The worker gets any other balance after a request of the caller.
- */
+/** Maximum balances in the reply to a new worker. It gets the balance of another caller after that caller's request. */
 const MAX_INITIAL_BALANCES = 1000;
 
 export function createLedger({ now = () => performance.now(), divisor = () => 1 }: LedgerOptions = {}): Ledger {
   const accounts = createBoundedMap<Account>(MAX_CALLERS);
 
-  function spend([caller, spent, count, seconds, burst]: Spending, time: number): Balance {
+  function spend([callerKey, spent, count, seconds, burst]: Spending, time: number): Balance {
     const rate = { count, seconds, burst };
-    let account = accounts.get(caller);
+    let account = accounts.get(callerKey);
     if (account === undefined) {
       account = { rate, ...fullBucket(rate, time) };
-      accounts.set(caller, account);
+      accounts.set(callerKey, account);
     }
     account.rate = rate;
     refill(account, machineShare(rate), time);
     account.tokens = Math.max(-MAX_DEBT * burst, account.tokens - spent);
-    return [caller, account.tokens, count, seconds, burst];
+    return [callerKey, account.tokens, count, seconds, burst];
   }
 
+  /** Returns the rate that this machine enforces. */
   function machineShare(rate: Rate): Rate {
     const machines = divisor();
     return machines === 1 ? rate : { ...rate, count: rate.count / machines, burst: Math.max(1, rate.burst / machines) };
@@ -67,10 +63,10 @@ export function createLedger({ now = () => performance.now(), divisor = () => 1 
 
   function lowBalances(time: number): Balance[] {
     const balances: Balance[] = [];
-    for (const [caller, account] of accounts.entries()) {
+    for (const [callerKey, account] of accounts.entries()) {
       const { count, seconds, burst } = account.rate;
       refill(account, machineShare(account.rate), time);
-      if (account.tokens < burst / 2) balances.push([caller, account.tokens, count, seconds, burst]);
+      if (account.tokens < burst / 2) balances.push([callerKey, account.tokens, count, seconds, burst]);
       if (balances.length >= MAX_INITIAL_BALANCES) break;
     }
     return balances;
@@ -81,8 +77,8 @@ export function createLedger({ now = () => performance.now(), divisor = () => 1 
       const time = now();
       return spendings.length === 0 ? lowBalances(time) : spendings.map((spending) => spend(spending, time));
     },
-    replaceTokens(caller, tokens, spent) {
-      const account = accounts.get(caller);
+    replaceTokens(callerKey, tokens, spent) {
+      const account = accounts.get(callerKey);
       if (account === undefined) return;
       account.tokens = tokens - spent;
       account.updatedAt = now();

@@ -1,27 +1,24 @@
 // A worker's half of rate limiting. Each request costs its caller a token. The worker decides at once, from its own
-// memory: it takes the balance (the tokens left) that the supervisor sent last, adds the tokens gained since, and
-// subtracts the tokens that it has spent since. A few milliseconds later, the worker reports what it has spent. The
-// supervisor replies with the balance after the requests of all workers. Between two reports, two workers can spend the
-// same token. The balance is then negative and the caller has to wait, so the rate is exact over about a second.
+// memory: it takes the balance (the tokens left) that the supervisor sent last, adds the tokens gained since then, and
+// subtracts the tokens spent since then. A few milliseconds later, the worker reports the spent tokens. The supervisor
+// replies with the balance after the requests of all workers. Between two reports, two workers can spend the same
+// token. The balance is then negative and the caller has to wait, so the rate is exact over about a second.
 import { refusal } from '../base/errors.ts';
 import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
 import { type Bucket, callerKey, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
 
-/** The subject of a limit. For `operation`, each caller of the operation is counted separately. */
+/** The kind of caller that a limit counts: a key, an address, or either of them at one operation. */
 export type LimitKind = 'credential' | 'address' | 'operation';
 
-/** The tokens that a caller has spent in this worker since the report before. */
+/** The tokens that a caller has spent in this worker since its last report. */
 export type Spending = readonly [callerKey: string, spent: number, ...rate: FlatRate];
 /** The tokens that a caller has left after the requests of all workers. The number can be negative. */
 export type Balance = readonly [callerKey: string, tokens: number, ...rate: FlatRate];
 type FlatRate = readonly [count: number, seconds: number, burst: number];
 
 export interface RateLimiterOptions {
-  /**
-   * Sends a report to the supervisor. The first report is empty and asks for the balances. `report` is undefined when
-   * this process is the only one.
-   */
+  /** Sends a report to the supervisor. An empty report asks for balances. Undefined where no supervisor exists. */
   readonly report?: ((spendings: readonly Spending[]) => void) | undefined;
   /** The number of workers that share the tokens. */
   readonly workers?: number;
@@ -35,7 +32,7 @@ export interface RateLimiter {
   /**
    * Takes a token, or refuses the request.
    *
-   * @param name the name of the caller, unique in its kind
+   * @param name the name of the caller, unique among the callers of its kind
    * @throws HttpError RATE_LIMITED, with the headers that say when to retry
    */
   check(kind: LimitKind, name: string, rate: Rate): void;
@@ -48,20 +45,17 @@ export interface RateLimiter {
 interface Account extends Bucket {
   readonly callerKey: string;
   rate: Rate;
-  /** Tokens that were spent and are not reported yet. */
+  /** Spent tokens that are in no report yet. */
   unreported: number;
-  /** Tokens that were spent since the last balance from the supervisor. */
+  /** Tokens that were spent since the supervisor sent the last balance. */
   spentSinceBalance: number;
 }
 
-/** One token, minus a margin for the rounding error of adding fractions. */
-const ONE_TOKEN = 1 - 1e-6;
-/**
- * The smallest share of a balance, in tokens, that is enforced while the balance is high. When a burst has fewer tokens
- * than this for each worker, its reports are never urgent.
- */
-const SMALLEST_SHARE = 8;
-/** Milliseconds between two reports, unless one is urgent. */
+/** The tokens that a request needs: 1, minus a margin for the rounding errors of added fractions. */
+const NEARLY_ONE_TOKEN = 1 - 1e-6;
+/** A burst is small when its equal part for each worker has fewer tokens. Small bursts have looser rules below. */
+const SMALL_SHARE = 8;
+/** Milliseconds from one report to the next, unless the next one is urgent. */
 const REPORT_INTERVAL = 4;
 
 export function createRateLimiter({
@@ -73,24 +67,17 @@ export function createRateLimiter({
   const refused = { credential: 0, address: 0, operation: 0 };
   let accounts: BoundedMap<Account> | undefined;
   let unreportedAccounts: Account[] = [];
-  /** The delay of the next report in milliseconds; infinite when no report is scheduled. */
+  /** The delay of the scheduled report in milliseconds; infinite when none is scheduled. */
   let scheduledDelay = Number.POSITIVE_INFINITY;
   let isReplyDue = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
 
   function check(kind: LimitKind, name: string, rate: Rate): void {
-    // The map is created on first use, because most services set no limit.
-    accounts ??= createBoundedMap(MAX_CALLERS);
-    const key = callerKey(kind, name);
     const time = now();
-    let account = accounts.get(key);
-    if (account === undefined) {
-      account = { callerKey: key, rate, unreported: 0, spentSinceBalance: 0, ...fullBucket(rate, time) };
-      accounts.set(key, account);
-    }
+    const account = accountOf(callerKey(kind, name), rate, time);
     account.rate = rate;
     refill(account, rate, time);
-    if (account.tokens < ONE_TOKEN || isBeyondShare(account)) {
+    if (account.tokens < NEARLY_ONE_TOKEN || isBeyondShare(account)) {
       refused[kind]++;
       throw rateLimited(kind, rate, account.tokens);
     }
@@ -101,26 +88,38 @@ export function createRateLimiter({
     scheduleReport(time, isUrgent(account));
   }
 
+  /** Returns the account of a caller. A new account has a full bucket. */
+  function accountOf(key: string, rate: Rate, time: number): Account {
+    // The map is created on first use, because most services set no limit.
+    accounts ??= createBoundedMap(MAX_CALLERS);
+    let account = accounts.get(key);
+    if (account === undefined) {
+      account = { callerKey: key, rate, unreported: 0, spentSinceBalance: 0, ...fullBucket(rate, time) };
+      accounts.set(key, account);
+    }
+    return account;
+  }
+
   /**
-   * Returns whether this worker has spent its share of the last balance: two thirds of an equal part. All workers see
-   * the same balance, so each worker spends only its share before the next balance arrives. A share below
-   * SMALLEST_SHARE is enforced only when at most an eighth of the burst is left. So a caller with five requests an hour
-   * may send them in a row.
+   * Whether this worker has spent its share of the last balance. All workers get the same balance, so each one may
+   * spend only a share, two thirds of an equal part, before the next balance arrives. A share of fewer than SMALL_SHARE
+   * tokens is enforced only when at most an eighth of the burst is left. So a caller with five requests an hour may
+   * send them one after the other through one worker.
    */
   function isBeyondShare({ tokens, spentSinceBalance, rate: { burst } }: Account): boolean {
     const balance = tokens + spentSinceBalance;
     const share = workers === 1 ? balance : balance / (1.5 * workers);
-    return spentSinceBalance > 0 && spentSinceBalance + 1 > share && (share >= SMALLEST_SHARE || balance <= burst / 8);
+    return spentSinceBalance > 0 && spentSinceBalance + 1 > share && (share >= SMALL_SHARE || balance <= burst / 8);
   }
 
-  /** Returns whether a quarter of an equal part is spent. Without a new balance, refusals would soon follow. */
+  /** Whether this worker has spent a quarter of an equal part, and would soon refuse requests without a new balance. */
   function isUrgent({ tokens, spentSinceBalance, rate: { burst } }: Account): boolean {
-    return burst >= SMALLEST_SHARE * workers && spentSinceBalance * 4 * workers >= tokens + spentSinceBalance;
+    return burst >= SMALL_SHARE * workers && spentSinceBalance * 4 * workers >= tokens + spentSinceBalance;
   }
 
-  /** Schedules a report. An urgent report does not wait until REPORT_INTERVAL has passed since the report before. */
-  function scheduleReport(time: number, isAtOnce: boolean): void {
-    const delay = isAtOnce || time - reportedAt >= REPORT_INTERVAL ? 0 : REPORT_INTERVAL;
+  /** Schedules a report. An urgent report does not wait until REPORT_INTERVAL has passed since the last report. */
+  function scheduleReport(time: number, isReportUrgent: boolean): void {
+    const delay = isReportUrgent || time - reportedAt >= REPORT_INTERVAL ? 0 : REPORT_INTERVAL;
     if (delay >= scheduledDelay) return;
     scheduledDelay = delay;
     later(sendReport, delay);
@@ -128,20 +127,16 @@ export function createRateLimiter({
 
   function sendReport(): void {
     scheduledDelay = Number.POSITIVE_INFINITY;
-    // Only one report is under way at a time. So each reply covers all spent tokens except those in `unreported`.
+    // The next report waits for the reply to this one. So a reply counts all spent tokens except those in `unreported`.
     if (isReplyDue || unreportedAccounts.length === 0) return;
     isReplyDue = true;
     reportedAt = now();
-    const spendings = unreportedAccounts.map(
-      ({ callerKey, unreported, rate: { count, seconds, burst } }): Spending => [
-        callerKey,
-        unreported,
-        count,
-        seconds,
-        burst,
-      ],
-    );
-    for (const account of unreportedAccounts) account.unreported = 0;
+    const spendings: Spending[] = [];
+    for (const account of unreportedAccounts) {
+      const { count, seconds, burst } = account.rate;
+      spendings.push([account.callerKey, account.unreported, count, seconds, burst]);
+      account.unreported = 0;
+    }
     unreportedAccounts = [];
     report?.(spendings);
   }
@@ -151,23 +146,11 @@ export function createRateLimiter({
     check,
     applyBalances(balances) {
       const time = now();
-      accounts ??= createBoundedMap(MAX_CALLERS);
       for (const [callerKey, tokens, count, seconds, burst] of balances) {
-        const account = accounts.get(callerKey);
-        if (account === undefined)
-          accounts.set(callerKey, {
-            callerKey,
-            rate: { count, seconds, burst },
-            unreported: 0,
-            spentSinceBalance: 0,
-            tokens,
-            updatedAt: time,
-          });
-        else {
-          account.tokens = tokens - account.unreported;
-          account.spentSinceBalance = account.unreported;
-          account.updatedAt = time;
-        }
+        const account = accountOf(callerKey, { count, seconds, burst }, time);
+        account.tokens = tokens - account.unreported;
+        account.spentSinceBalance = account.unreported;
+        account.updatedAt = time;
       }
       isReplyDue = false;
       if (unreportedAccounts.length > 0) scheduleReport(time, unreportedAccounts.some(isUrgent));
@@ -181,15 +164,12 @@ function callLater(callback: () => void, milliseconds: number): void {
   else setTimeout(callback, milliseconds).unref();
 }
 
-/**
- * Refusals by their content. During a flood, the same refusal is thrown again, because creating the stack of an Error
- * is slow. When the map is full, it is emptied.
- */
+/** Refusals by their content. The same refusal is thrown again, because creating an Error with its stack is slow. */
 const refusals = new Map<string, Error>();
 const MAX_REFUSALS = 100;
 
 function rateLimited(kind: LimitKind, { count, seconds }: Rate, tokens: number): Error {
-  const wait = Math.max(1, Math.ceil(((ONE_TOKEN - tokens) * seconds) / count));
+  const wait = Math.max(1, Math.ceil(((NEARLY_ONE_TOKEN - tokens) * seconds) / count));
   const key = `${kind} ${count} ${seconds} ${wait}`;
   const cached = refusals.get(key);
   if (cached !== undefined) return cached;

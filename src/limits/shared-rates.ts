@@ -1,16 +1,14 @@
-// Shares the rates with other machines. The ledger, which has the token balances of all callers on this machine,
-// answers the workers at once, without waiting for the store. The spent tokens are sent to the store ten times a second
-// in one statement, and sooner when a caller has spent many. The reply has the tokens that are left after the requests
-// of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact over about a
-// second. While the store cannot be reached, each machine enforces an equal part of each rate.
+// Shares the rates with other machines through a database, the store. The ledger has the tokens of all callers on this
+// machine, and answers the workers at once, without waiting for the store. The spent tokens are sent to the store ten
+// times a second, and sooner when a caller has spent many. The store replies with the tokens that are left after the
+// requests of all machines. Tokens that two machines spend at the same time become a debt, so a rate is exact over
+// about a second. While the store cannot be reached, each machine enforces an equal part of each rate.
 import type { Rate } from '../base/rate.ts';
 import { createLedger, type Ledger } from './ledger.ts';
 import type { Spending } from './rate-limiter.ts';
 
 export interface SharedRatesOptions {
-  /**
-   * Subtracts spent tokens at the store. @returns the tokens that are left; undefined when the store cannot be reached
-   */
+  /** Subtracts spent tokens at the store. @returns the tokens left; undefined when the store cannot be reached */
   readonly spend: (spendings: readonly Spending[]) => Promise<readonly number[] | undefined>;
   readonly machines: () => number;
   /** A clock in milliseconds that never goes back. */
@@ -19,14 +17,14 @@ export interface SharedRatesOptions {
   readonly later?: (callback: () => void, milliseconds: number) => void;
 }
 
-/** Milliseconds between two reports, unless one is urgent. */
+/** Milliseconds from one report to the next, unless the next one is urgent. */
 const REPORT_INTERVAL = 100;
-/** Minimum milliseconds between two reports, even when one is urgent. */
-const MIN_INTERVAL = 10;
-/** A report is urgent when a caller has spent this part of its burst since the report before. */
+/** Milliseconds from one report to the next when the next one is urgent. */
+const URGENT_INTERVAL = 10;
+/** A report is urgent when a caller has spent this part of its burst since the last report. */
 const URGENT_PART = 0.25;
-/** Maximum number of callers in one statement. The others are in the next statement. */
-const CALLERS_A_REPORT = 1000;
+/** Maximum number of callers in one report. The others are in the next report. */
+const CALLERS_PER_REPORT = 1000;
 
 export function createSharedLedger({
   spend: spendAtStore,
@@ -34,9 +32,9 @@ export function createSharedLedger({
   now = () => performance.now(),
   later = (callback, milliseconds) => void setTimeout(callback, milliseconds).unref(),
 }: SharedRatesOptions): Pick<Ledger, 'spend'> {
-  let isStoreAway = false;
-  const ledger = createLedger({ now, divisor: () => (isStoreAway ? Math.max(1, machines()) : 1) });
-  /** Tokens that callers have spent since the report before, by the key of the caller. */
+  let isStoreUnreachable = false;
+  const ledger = createLedger({ now, divisor: () => (isStoreUnreachable ? Math.max(1, machines()) : 1) });
+  /** The tokens that each caller has spent since the last report, by the key of the caller. */
   let unreported = new Map<string, { spent: number; rate: Rate }>();
   let isReporting = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
@@ -46,12 +44,11 @@ export function createSharedLedger({
   function schedule(isUrgent: boolean): void {
     if (isReporting) return;
     const time = now();
-    const due = Math.max(time, reportedAt + (isUrgent ? MIN_INTERVAL : REPORT_INTERVAL));
+    const due = Math.max(time, reportedAt + (isUrgent ? URGENT_INTERVAL : REPORT_INTERVAL));
     if (due >= dueAt) return;
     dueAt = due;
     later(() => {
-      // An urgent report may have been scheduled after this one and have run before it. In this case `dueAt` has
-      // changed, and this timer does nothing.
+      // When an urgent report was scheduled after this timer was set, `dueAt` has changed, and this timer is not used.
       if (dueAt === due) void report();
     }, due - time);
   }
@@ -62,15 +59,14 @@ export function createSharedLedger({
     isReporting = true;
     reportedAt = now();
     const entries = [...unreported];
-    const sent = entries.slice(0, CALLERS_A_REPORT);
-    unreported = new Map(entries.slice(CALLERS_A_REPORT));
+    const sent = entries.slice(0, CALLERS_PER_REPORT);
+    unreported = new Map(entries.slice(CALLERS_PER_REPORT));
     const tokens = await spendAtStore(
       sent.map(([callerKey, { spent, rate }]) => [callerKey, spent, rate.count, rate.seconds, rate.burst]),
     ).catch(() => undefined);
     isReporting = false;
-    // While the store cannot be reached, this machine enforces its own part of each rate. So the tokens of a failed
-    // report are not sent again.
-    isStoreAway = tokens === undefined;
+    // The tokens of a failed report are not sent again, because this machine then enforces its own part of each rate.
+    isStoreUnreachable = tokens === undefined;
     for (const [index, [callerKey]] of sent.entries()) {
       const tokensLeft = tokens?.[index];
       if (tokensLeft !== undefined) ledger.replaceTokens(callerKey, tokensLeft, unreported.get(callerKey)?.spent ?? 0);

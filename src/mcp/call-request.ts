@@ -1,9 +1,8 @@
-// Turns the arguments of a tool into the path, the query and the body of a request, or lists what is wrong with them.
-// The types of the values are checked later, by the operation's own check.
-
+// Turns the arguments of a tool, `{ path, query, body }`, into a request, or lists the mistakes in them. The types of
+// the values are checked later, by the operation's own check.
 import type { ErrorDetail } from '../base/errors.ts';
 import type { Segment } from '../base/route-name.ts';
-import type { Fields } from '../base/values.ts';
+import { type Fields, isObject } from '../base/values.ts';
 import { stepOf } from '../contract/check/run.ts';
 import type { Tool } from './tool-list.ts';
 
@@ -11,9 +10,9 @@ export type CallRequest =
   | { readonly target: string; readonly body: string | undefined }
   | { readonly problems: readonly ErrorDetail[] };
 
-/** The most characters of a path with its query. The head of an HTTP request has the same limit. */
+/** Maximum characters of a path with its query. The head of an HTTP request has the same limit. */
 const MAX_TARGET_LENGTH = 16 * 1024;
-/** The most mistakes that a refusal lists, and the most field names that one mistake lists. */
+/** Maximum number of mistakes in a refusal, and of field names in one mistake. */
 const MAX_PROBLEMS = 20;
 
 /** @param basePath the base path of the service; empty for the root */
@@ -24,11 +23,10 @@ export function createCallRequest(tool: Tool, toolArguments: unknown, basePath: 
   };
   const parts = tool.definition.inputSchema.properties as Readonly<Record<string, Part>>;
   const fields = fieldsOf(toolArguments ?? {}, '', report);
-  for (const name of Object.keys(fields)) if (!Object.hasOwn(parts, name)) report(stepOf(name), adviceOn(name, parts));
+  for (const name of Object.keys(fields)) if (!Object.hasOwn(parts, name)) report(stepOf(name), adviseOn(name, parts));
   for (const [name, part] of Object.entries(parts)) reportUnknown(name, part, ownField(fields, name), report);
-  const path = tool.segments.map((segment) =>
-    pathPartOf(segment, fieldsOf(ownField(fields, 'path'), '/path', report), report),
-  );
+  const pathFields = fieldsOf(ownField(fields, 'path'), '/path', report);
+  const path = tool.segments.map((segment) => pathPartOf(segment, pathFields, report));
   const query = queryOf(fieldsOf(ownField(fields, 'query'), '/query', report), report);
   const target = [basePath, tool.groupInUrl, ...path].join('/') + (query === '' ? '' : `?${query}`);
   if (target.length > MAX_TARGET_LENGTH) report('', `path and query have more than ${MAX_TARGET_LENGTH} characters`);
@@ -42,8 +40,8 @@ interface Part {
   readonly additionalProperties?: unknown;
 }
 
-/** Returns advice about a field beside `path`, `query` and `body`. Names the part that declares such a field. */
-function adviceOn(name: string, parts: Readonly<Record<string, Part>>): string {
+/** Returns advice about an argument other than `path`, `query` and `body`: the part that has such a field, if any. */
+function adviseOn(name: string, parts: Readonly<Record<string, Part>>): string {
   const names = Object.keys(parts);
   const [rightPart] = names.filter((part) => Object.hasOwn(parts[part]?.properties ?? {}, name));
   if (rightPart !== undefined) return `belongs to ${rightPart}: write { "${rightPart}": { "${name}": … } }`;
@@ -52,14 +50,14 @@ function adviceOn(name: string, parts: Readonly<Record<string, Part>>): string {
     : `is unknown: the arguments are ${names.join(', ')}`;
 }
 
-/** Reports each unknown field of a part. A request would drop such a field silently, for example a misspelt filter. */
+/** Reports each unknown field of a part, such as a misspelt filter, which the operation would ignore in silence. */
 function reportUnknown(
   part: string,
   { properties = {}, additionalProperties }: Part,
   value: unknown,
   report: Report,
 ): void {
-  if (additionalProperties !== false || typeof value !== 'object' || value === null || Array.isArray(value)) return;
+  if (additionalProperties !== false || !isObject(value)) return;
   const knownNames = Object.keys(properties);
   for (const name of Object.keys(value))
     if (!knownNames.includes(name))
@@ -74,7 +72,7 @@ function ownField(fields: Fields, name: string): unknown {
 
 function fieldsOf(value: unknown, pointer: string, report: Report): Fields {
   if (value === undefined || value === null) return {};
-  if (typeof value === 'object' && !Array.isArray(value)) return value as Fields;
+  if (isObject(value)) return value;
   report(pointer, 'must be an object');
   return {};
 }
@@ -82,9 +80,10 @@ function fieldsOf(value: unknown, pointer: string, report: Report): Fields {
 function pathPartOf(segment: Segment, fields: Fields, report: Report): string {
   if (segment.literal !== undefined) return encodeURIComponent(segment.literal);
   const pointer = `/path${stepOf(segment.name)}`;
-  const text = textOf(ownField(fields, segment.name));
+  const value = ownField(fields, segment.name);
+  const text = scalarText(value);
   if (text === undefined || text === '') {
-    report(pointer, ownField(fields, segment.name) === undefined ? 'is missing' : 'must be a text or a number');
+    report(pointer, value === undefined ? 'is missing' : 'must be a text or a number');
     return '';
   }
   return segment.isRest
@@ -102,7 +101,7 @@ function queryOf(fields: Fields, report: Report): string {
     const pointer = `/query${stepOf(name)}`;
     if (value === null) continue;
     for (const item of Array.isArray(value) ? value : [value]) {
-      const text = textOf(item);
+      const text = scalarText(item);
       if (text === undefined) report(pointer, 'must be a text, a number, true, false or a list of these');
       else pairs.push(`${encode(name, pointer, report)}=${encode(text, pointer, report)}`);
     }
@@ -110,10 +109,12 @@ function queryOf(fields: Fields, report: Report): string {
   return pairs.join('&');
 }
 
-function textOf(value: unknown): string | undefined {
+/** @returns undefined for a value that a URL cannot have: an object, a list or null */
+function scalarText(value: unknown): string | undefined {
   return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
 }
 
+/** Encodes a text for a URL. */
 function encode(text: string, pointer: string, report: Report): string {
   try {
     return encodeURIComponent(text);

@@ -10,7 +10,7 @@ import type { Conversation, MessageAnswer, ToolServer } from '../http/tool-calls
 import { rulesOf } from '../service/access.ts';
 import { createCallRequest } from './call-request.ts';
 import { createError, createResult, describeDetail, describeRefusal, type ToolResult } from './results.ts';
-import { RpcError, type RpcMessage, readMessage, SUPPORTED } from './rpc.ts';
+import { META_PREFIX, RpcError, type RpcMessage, readMessage, SUPPORTED } from './rpc.ts';
 import { describeTools, type Tool } from './tool-list.ts';
 
 export interface ToolServerParts {
@@ -20,15 +20,15 @@ export interface ToolServerParts {
   readonly basePath: string;
 }
 
-/** Milliseconds for which a client may cache a list of tools, or what the server says about itself. */
-const CACHE_TTL = 60_000;
+/** A client may cache an answer for a minute. `private` means that no other client may get that answer. */
+const CACHING = { ttlMs: 60_000, cacheScope: 'private' };
 const CAPABILITIES = { tools: {} };
 
 export function createToolServer({ groups, info, basePath }: ToolServerParts): ToolServer {
   const allTools = async (): Promise<readonly Tool[]> => (await groups()).flatMap(describeTools);
 
   async function listTools({ params }: RpcMessage, conversation: Conversation): Promise<object> {
-    // Lists have no pages, so the server has never issued a cursor.
+    // Each list is sent as a whole, so the server has never issued a cursor.
     if (params.cursor !== undefined) throw new RpcError('INVALID_PARAMS', 'The cursor is unknown: ask without one');
     const tools = await allTools();
     const rules = new Set(tools.flatMap(({ access }) => rulesOf(access)));
@@ -47,20 +47,17 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
     return createResult(await conversation.call({ name, group, operation, verb, ...request }));
   }
 
-  /** Returns the result of a message. In the revision 2026-07-28, `answer` adds the fields that every result has. */
+  /** Returns the result of a message. For the revision 2026-07-28, `answer` adds the fields that every result has. */
   async function perform(message: RpcMessage, conversation: Conversation): Promise<object> {
     const { method, isStateless, params } = message;
     const { title: name, version, description: instructions } = info();
     if (method === 'tools/list') {
       const list = await listTools(message, conversation);
-      return isStateless ? { ...list, ttlMs: CACHE_TTL, cacheScope: 'private' } : list;
+      return isStateless ? { ...list, ...CACHING } : list;
     }
     if (method === 'tools/call') return callTool(message, conversation);
     if (method === 'server/discover' && isStateless)
-      return {
-        ...{ supportedVersions: SUPPORTED, capabilities: CAPABILITIES, instructions },
-        ...{ ttlMs: CACHE_TTL, cacheScope: 'private' },
-      };
+      return { supportedVersions: SUPPORTED, capabilities: CAPABILITIES, instructions, ...CACHING };
     if (method === 'initialize' && !isStateless) {
       if (typeof params.protocolVersion !== 'string')
         throw new RpcError('INVALID_PARAMS', 'params.protocolVersion is missing');
@@ -78,16 +75,9 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
       if (message.id === undefined) return { status: 202, body: undefined };
       const result = await perform(message, conversation);
       const { title: name, version } = info();
-      const commonFields = {
-        resultType: 'complete',
-        _meta: { 'io.modelcontextprotocol/serverInfo': { name, version } },
-      };
-      const body = {
-        jsonrpc: '2.0',
-        id: message.id,
-        result: message.isStateless ? { ...result, ...commonFields } : result,
-      };
-      return { status: 200, body };
+      const _meta = { [`${META_PREFIX}serverInfo`]: { name, version } };
+      const fullResult = message.isStateless ? { ...result, resultType: 'complete', _meta } : result;
+      return { status: 200, body: { jsonrpc: '2.0', id: message.id, result: fullResult } };
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
       return refuse(error, message);
@@ -107,7 +97,7 @@ function refuse({ kind, code, message, data, id }: RpcError, parsed: RpcMessage 
   return { status, body: { jsonrpc: '2.0', id: parsed?.id ?? id ?? null, error } };
 }
 
-/** Returns the answer's body for a message that is refused before it is read. Its id is unknown, so `id` is null. */
+/** Returns the body of the refusal of a message that has not been read. The id of the message is unknown. */
 function refuseMessage({ status, code, message, details }: HttpError, requestId: string): string {
   const rpcCode = code === 'MALFORMED_JSON' ? -32_700 : status >= 500 ? -32_603 : -32_600;
   const data = { error_code: code, request_id: requestId, ...(details !== undefined && { errors: details }) };

@@ -1,6 +1,7 @@
 // Turns the answer of an operation into the result of a tool. Turns a refusal into a text that says how to correct the
 // call. A language model reads both, so the texts name the arguments as the tool has them.
 import type { ErrorDetail, HttpError } from '../base/errors.ts';
+import { isObject } from '../base/values.ts';
 import { MAX_TOOL_BYTES } from '../http/answer/collector.ts';
 import type { CapturedAnswer } from '../http/exchange.ts';
 
@@ -11,7 +12,7 @@ export interface ToolResult {
 }
 
 export function createResult({ status, headers, body }: CapturedAnswer): ToolResult {
-  if (status >= 400) return createError(textOf(body) || `The call failed with the status ${status}.`);
+  if (status >= 400) return createError(bodyText(body) || `The call failed with the status ${status}.`);
   if (Buffer.byteLength(body) > MAX_TOOL_BYTES)
     return createError(`The result is longer than ${MAX_TOOL_BYTES} bytes, the limit of a tool: ask for less.`);
   if (body.length === 0) {
@@ -20,13 +21,13 @@ export function createResult({ status, headers, body }: CapturedAnswer): ToolRes
     return { content: [{ type: 'text', text }] };
   }
   const type = headerOf('content-type', headers)?.toLowerCase() ?? '';
-  const [, kind] = /^(image|audio)\/[\w.+-]+/.exec(type) ?? [];
-  if (/^application\/(?:[\w.-]+\+)?json\b/.test(type)) return createJsonResult(textOf(body));
-  if (kind !== undefined) {
+  const [, media] = /^(image|audio)\/[\w.+-]+/.exec(type) ?? [];
+  if (/^application\/(?:[\w.-]+\+)?json\b/.test(type)) return createJsonResult(bodyText(body));
+  if (media !== undefined) {
     const data = Buffer.from(body as Uint8Array).toString('base64');
-    return { content: [{ type: kind, data, mimeType: type.split(';', 1)[0] }] };
+    return { content: [{ type: media, data, mimeType: type.split(';', 1)[0] }] };
   }
-  if (type.startsWith('text/')) return { content: [{ type: 'text', text: textOf(body) }] };
+  if (type.startsWith('text/')) return { content: [{ type: 'text', text: bodyText(body) }] };
   return createError(`The result has the type ${type || 'of unknown bytes'}, which no tool returns.`);
 }
 
@@ -37,8 +38,7 @@ function createJsonResult(text: string): ToolResult {
   } catch {
     return createError('The result says that it is JSON, and is not.');
   }
-  const isObject = typeof value === 'object' && value !== null;
-  const structured = Array.isArray(value) ? { items: value } : isObject ? (value as object) : { data: value };
+  const structured = Array.isArray(value) ? { items: value } : isObject(value) ? value : { data: value };
   return {
     content: [{ type: 'text', text: structured === value ? text : JSON.stringify(structured) }],
     structuredContent: structured,
@@ -60,8 +60,8 @@ export function describeRefusal(
   dataPart: 'query' | 'body',
 ): string {
   const lines = [`${code} (${status}): ${message}${/[.!?]$/.test(message) ? '' : '.'}`];
-  // A mistake from the type check already names its part of the request. A mistake from an operation names no part,
-  // because its pointer leads into the operation's data.
+  // A mistake that the type check found has the part of the request in `in`. A mistake that the operation reports has
+  // no `in`, because its pointer leads into the data of the operation.
   if (Array.isArray(details)) lines.push(...details.map((detail) => describeDetail({ in: dataPart, ...detail })));
   if (code === 'PRECONDITION_REQUIRED') lines.push('A tool sends no such header, so this operation cannot be called.');
   const wait = headers === undefined ? undefined : headerOf('retry-after', Object.entries(headers).flat());
@@ -80,6 +80,6 @@ function headerOf(wanted: string, headers: readonly string[]): string | undefine
   return index < 0 ? undefined : headers[index + 1];
 }
 
-function textOf(body: string | Uint8Array): string {
+function bodyText(body: string | Uint8Array): string {
   return typeof body === 'string' ? body : Buffer.from(body).toString();
 }

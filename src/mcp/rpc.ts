@@ -1,6 +1,5 @@
-// Reads a message of JSON-RPC 2.0 as the Model Context Protocol (MCP) defines it, and finds out which revision of the
-// protocol it has. Each field is checked before it is used.
-
+// Reads a message of JSON-RPC 2.0 as the Model Context Protocol (MCP) defines it, and finds out which revision of MCP
+// the message has. Each field is checked before it is used.
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Fields, isObject } from '../base/values.ts';
 
@@ -25,7 +24,7 @@ const CODES = {
   UNSUPPORTED_VERSION: -32_022,
 } as const;
 
-/** An error of the protocol, which is sent instead of a result. */
+/** An error of JSON-RPC, which is sent instead of a result. */
 export class RpcError extends Error {
   readonly kind: keyof typeof CODES;
   readonly code: number;
@@ -40,9 +39,10 @@ export class RpcError extends Error {
   }
 }
 
-/** The most characters of a message's id, and of an unsupported version in an error. */
+/** Maximum characters of the id of a message, and of an unsupported version that an error repeats. */
 const MAX_ID_LENGTH = 256;
-const META_PREFIX = 'io.modelcontextprotocol/';
+/** The names of the protocol's own fields in `_meta` begin with this text. */
+export const META_PREFIX = 'io.modelcontextprotocol/';
 
 /** Reads a message and checks its fields. @throws RpcError when a field or a header is wrong */
 export function readMessage(sent: unknown, headers: IncomingHttpHeaders): RpcMessage {
@@ -96,7 +96,7 @@ function needsNoHandshake(method: string, params: Fields, headers: IncomingHttpH
 }
 
 /**
- * Checks that the headers and the body agree. A proxy can decide by the headers whether a call may pass, but the
+ * Checks that the headers and the body agree. A proxy can decide by the headers whether a call may pass, and the
  * service reads the call from the body.
  */
 function checkStateless(method: string, params: Fields, headers: IncomingHttpHeaders): void {

@@ -20,8 +20,9 @@ interface ObjectSchema {
   readonly [keyword: string]: unknown;
 }
 
+/** The methods of tools whose requests have no body. */
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'DELETE']);
-/** Keywords that allow an object to have more fields than its `properties`. */
+/** Keywords by which an object can have more fields than its `properties`. */
 const OPENING_KEYWORDS = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 'oneOf'];
 
 export function inputSchema({ operation, contract, endpoint, defs }: InputParts): ObjectSchema {
@@ -59,7 +60,7 @@ function pathSchema(schema: Schema | undefined, names: readonly string[], defs: 
   return { type: 'object', properties, required: names, additionalProperties: false };
 }
 
-/** Joins the schemas of the query into one, because `data` and `params.query` may both declare parts of the query. */
+/** Joins the schemas of the query into one: the types of `data` and of `params.query` may both declare fields of it. */
 function joinSchemas(parts: readonly Schema[], defs: Defs): Schema {
   const [only = {}] = parts;
   if (parts.length < 2) return only;
@@ -93,8 +94,8 @@ function dataSchema(
 }
 
 /**
- * Forbids fields that an object does not declare. A request would drop such a field silently. A model that has misspelt
- * a filter would then take the whole list for the filtered list.
+ * Forbids fields that an object does not declare. The operation would ignore such a field in silence, and a model that
+ * has misspelt a filter would take the whole list for the filtered one.
  */
 function closeSchema(schema: Schema, defs: Defs): Schema {
   const target = resolveReference(schema, defs);
@@ -103,8 +104,8 @@ function closeSchema(schema: Schema, defs: Defs): Schema {
 }
 
 /**
- * Returns the schema of the results. Clients refuse a result that does not match its schema. So the function returns
- * undefined when the body of an answer can be something else, such as the success message of the service.
+ * Returns the schema of the results. Clients refuse a result that does not match its schema. So there is no schema
+ * (undefined) when an answer can have another body, such as the success message of the service.
  */
 export function outputSchema(contract: OperationContract | undefined, defs: Defs): object | undefined {
   const results = contract?.results ?? [];
@@ -129,7 +130,7 @@ function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   return areObjects ? { type: 'object', ...target } : undefined;
 }
 
-/** Adds all named schemas that a schema uses, also through other schemas. Adds the type to each `enum` of texts. */
+/** Adds all named schemas that a schema uses, also indirectly. Adds `type: 'string'` to each `enum` of texts. */
 function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   const used = new Map<string, Schema>();
   const pending: Schema[] = [schema];
@@ -147,7 +148,7 @@ function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   );
 }
 
-/** Returns whether an `enum` has only texts. Some providers of models refuse such an `enum` without a type. */
+/** Recognises a schema whose `enum` has only texts. Some providers of models refuse such a schema without a type. */
 function isEnumOfTexts(value: unknown): boolean {
   const { enum: literals } = Object(value) as { readonly enum?: unknown };
   return Array.isArray(literals) && literals.every((literal) => typeof literal === 'string');

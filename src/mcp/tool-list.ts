@@ -3,21 +3,15 @@
 import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, type Segment } from '../base/route-name.ts';
 import type { OperationContract } from '../contract/contract.ts';
-import type { Access } from '../controller/operations.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import { toolsOf } from '../groups/tools.ts';
+import type { ListedTool } from '../http/tool-calls.ts';
 import { inputSchema, outputSchema } from './schemas.ts';
 
-export interface Tool {
+export interface Tool extends ListedTool {
   readonly name: string;
-  readonly group: string;
-  /** The name of the group as the URL spells it, such as `order` for `Order`. */
-  readonly groupInUrl: string;
-  readonly operation: string;
-  readonly verb: string;
   /** The segments of the path after the group. */
   readonly segments: readonly Segment[];
-  readonly access: Access;
   /** The definition, as `tools/list` sends it. */
   readonly definition: ToolDefinition;
 }
@@ -74,9 +68,9 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
 }
 
 /**
- * Returns the method and the path segments that call an operation. An operation that is neither a route nor in the verb
- * table is called by POST and its name. `updated` is an exception in a group that is not strict: there it is called by
- * PUT, because a credential needs the permission for PUT.
+ * Returns the method and the path segments that call an operation. An operation such as `publish`, which is neither a
+ * route (`GET {id}`) nor in the verb table (`created`), is called by POST and its name. For `updated`, a credential
+ * needs the permission for PUT. So in a group that is not strict, `updated` is called by PUT.
  */
 function endpointOf(name: string, { routes, strictRoutes }: Group): Pick<Tool, 'verb' | 'segments'> {
   const route = routes.find((candidate) => candidate.name === name);
@@ -87,7 +81,7 @@ function endpointOf(name: string, { routes, strictRoutes }: Group): Pick<Tool, '
 }
 
 function descriptionOf(summary: string | undefined, contract: OperationContract | undefined, fallback: string): string {
-  const texts = [summary, contract?.description, contract?.deprecated ? 'Deprecated.' : undefined];
+  const texts = [summary, contract?.description, contract?.isDeprecated ? 'Deprecated.' : undefined];
   return texts.filter((text) => text !== undefined).join('\n\n') || fallback;
 }
 
@@ -96,8 +90,8 @@ function segmentText(segment: Segment): string {
 }
 
 /**
- * Returns the hints for clients. An operation that is neither a route nor in the verb table (`publish`) has no method
- * that shows its effect. So the hint says that it can destroy data.
+ * Returns the hints for clients. The method of an operation such as `publish`, which is neither a route nor in the verb
+ * table, does not show the effect of the operation. So the hint says that the operation can destroy data.
  */
 function hintsOf(name: string, verb: string): object {
   const isCustom = !/^[A-Z]+(?: |$)/.test(name) && methodOf(name) === undefined;

@@ -421,6 +421,20 @@ describe('a stream of events', () => {
     }, /broke off/);
   });
 
+  test('keeps its delay when the service sends a retry that is no number', async (t) => {
+    const delays: unknown[] = [];
+    const { setTimeout } = globalThis;
+    t.mock.method(globalThis, 'setTimeout', (done: () => void, ms: number) => {
+      delays.push(ms);
+      return setTimeout(done, 0);
+    });
+    const resume = async () => new Response('data: 2\n\n: end\n\n');
+    const first = new Response('retry: 70\nretry: soon\nretry:\nretry: -1\ndata: 1\n\n');
+    const got: unknown[] = [];
+    for await (const { data } of readEvents(first, resume, new AbortController())) got.push(data);
+    assert.deepEqual({ got, delays }, { got: [1, 2], delays: [70] });
+  });
+
   test('collects no listeners, however often it is requested again', async () => {
     const abort = new AbortController();
     const body = (text: string) => new Response(text);

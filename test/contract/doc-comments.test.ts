@@ -26,7 +26,7 @@ function readByTypeScript(comment: string): Read {
 
 function readByUs(comment: string): Read {
   const { text, tags } = readDoc(comment);
-  return { text: plain(text), tags: tags.map(([name, value]) => [name, plain(value)]) };
+  return { text: plain(text), tags: tags.map(({ name, text: value }) => [name, plain(value)]) };
 }
 
 /** TypeScript removes the type and the name from the text of these tags. Our text keeps them. */

@@ -66,7 +66,7 @@ test('a union of event streams is a stream whose events are of any of the types'
   const [result, ...others] = (await groups.find('user'))?.contract.operations.get('news')?.results ?? [];
   assert.deepEqual(others, []);
   assert.equal(result?.body, 'events');
-  const types = (result?.returned?.anyOf ?? []) as { required: string[] }[];
+  const types = (result?.returnedSchema?.anyOf ?? []) as { required: string[] }[];
   assert.deepEqual(
     types.map(({ required }) => required),
     [['a'], ['b']],

@@ -490,7 +490,9 @@ describe('a tag', () => {
   });
 
   test('of a comment that ends in a link without its brace is read', () => {
-    assert.deepEqual(readDoc('/** See {@link Other\n * @minLength 3 */').tags, [['minLength', '3', true, 24]]);
+    assert.deepEqual(readDoc('/** See {@link Other\n * @minLength 3 */').tags, [
+      { name: 'minLength', text: '3', isFirstOnLine: true, offset: 24 },
+    ]);
   });
 });
 

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { createCompiler } from '../../src/contract/check/compile.ts';
-import { Run } from '../../src/contract/check/run.ts';
+import { CheckRun } from '../../src/contract/check/run.ts';
 import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { parseModule } from '../../src/contract/source/parse-module.ts';
 import { createEvaluator } from '../../src/contract/types/evaluate.ts';
@@ -21,7 +21,7 @@ function checkOf(type: string, isText: boolean): (value: unknown) => { made: unk
   );
   const check = createCompiler(writer.defs, isText).compile(schema);
   return (value) => {
-    const run = new Run();
+    const run = new CheckRun();
     const made = check(value, run);
     return { made, mistakes: run.mistakes.map(({ pointer, message }) => `${pointer} ${message}`.trim()) };
   };

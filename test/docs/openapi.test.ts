@@ -19,7 +19,7 @@ const EMPTY = {
   summary: undefined,
   description: undefined,
   dataIsOptional: false,
-  deprecated: false,
+  isDeprecated: false,
   data: undefined,
   query: undefined,
   path: undefined,
@@ -228,7 +228,7 @@ describe('of its answers it says', () => {
       name: 'index',
       summary: 'A',
       description: 'B',
-      deprecated: true,
+      isDeprecated: true,
     });
     assert.deepEqual([summary, description, deprecated], ['A', 'B', true]);
     assert.equal(only({ name: 'index', summary: 'A', settings: { summary: 'C' } }).summary, 'C');

@@ -49,7 +49,7 @@ async function load(dir: string, store: ContractCache): Promise<Group> {
   const exported = instantiate('X', await modules.load(path, ++loads));
   const classNames = exported.levels.map(({ className }) => className);
   const reader = createReader(modules, store);
-  const source = reader.group({ path, group: 'X', exportName: exported.exportName, classNames });
+  const source = reader.openController({ path, group: 'X', exportName: exported.exportName, classNames });
   return withContract(createGroup('X', exported, source.isHidden), source, undefined);
 }
 
@@ -165,8 +165,10 @@ export default class { created(data: { m: number }) {} }`,
     const path = join(dir, 'XController.ts');
     const read = (exportName: string, className: string) => {
       const operation = { name: 'created', method() {}, depth: 0, pathNames: undefined, settings: {} };
-      const source = reader.group({ path, group: 'X', exportName, classNames: [className] });
-      return Object.keys(source.contract([operation]).contract.operations.get('created')?.data?.properties as object);
+      const source = reader.openController({ path, group: 'X', exportName, classNames: [className] });
+      return Object.keys(
+        source.readContract([operation]).contract.operations.get('created')?.data?.properties as object,
+      );
     };
     assert.deepEqual(read('XController', 'XController'), ['n']);
     assert.deepEqual(read('default', 'default'), ['m']);
@@ -349,6 +351,15 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
     rmSync(folder);
     writeFileSync(folder, '', { mode: 0o700 });
     assert.throws(() => openCacheFolder('one', parent), /is not used/);
+  });
+
+  test('removes nothing where a link leads to other files of this user', (t) => {
+    const parent = scratch(t);
+    const documents = join(parent, 'documents');
+    for (let i = 0; i < 30; i++) mkdirSync(join(documents, String(i)), { recursive: true, mode: 0o700 });
+    symlinkSync(documents, join(parent, `gatefold-${process.geteuid?.()}`));
+    assert.throws(() => openCacheFolder('one', parent), /is not used/);
+    assert.equal(readdirSync(documents).length, 30);
   });
 
   test('of another user is refused', { skip: process.geteuid?.() !== 0 }, async (t) => {

@@ -9,6 +9,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { connect as connectSecurely } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { findConnection } from '../../src/http/connections/connection.ts';
 import { createConnections } from '../../src/http/connections/connections.ts';
 import { unsentBytes } from '../../src/http/connections/slow-readers.ts';
 import { Exchange } from '../../src/http/exchange.ts';
@@ -45,12 +46,12 @@ test('of a connection that has closed, the server forgets the exchange', async (
   const { socket } = request;
   const exchange = new Exchange(request, response, 0);
   connections.begin(exchange);
-  assert.equal(connections.stateOf(socket).exchange, exchange);
+  assert.equal(findConnection(socket)?.exchange, exchange);
 
   // The request never gets an answer. A closed connection that refers to it would make each garbage collection copy it.
   client.destroy();
   await once(socket, 'close');
-  assert.equal(connections.stateOf(socket).exchange, undefined);
+  assert.equal(findConnection(socket)?.exchange, undefined);
 });
 
 // The first comes in one piece, which is not copied, the second in many.

@@ -149,6 +149,11 @@ test('the path of a tool is split nowhere, and reaches no other operation', asyn
       assert.equal(await find(id), 'The arguments are wrong');
     const { structuredContent } = await callTool(api, 'a_GET_files_by_name', { path: { name: 'a/b c' } });
     assert.deepEqual(structuredContent, { path: { name: 'a/b c' } });
+    // The path has two segments, and the mistake is listed once.
+    assert.equal(
+      textOf(await callTool(api, 'a_GET_files_by_name', { path: 7 })),
+      'The arguments are wrong:\n- /path must be an object\n- /path/name is missing',
+    );
   }
 });
 

@@ -1,10 +1,9 @@
-// Compiles a JSON Schema (the part of 2020-12 that schema.ts writes) into a check. A check collects the mistakes of a
-// value. The check also converts the value:
-// - the text of a query to a number
-// - the text of a date to a Date
-// - an object to its declared fields
-// A check copies what it converts and never changes the value itself, because a union tries one value with several
-// checks.
+// Compiles a JSON Schema (draft 2020-12) into a check. Only the keywords that schema.ts writes are supported. A check
+// collects the mistakes of a value, and returns the value as its type says:
+// - `"7"` from a query becomes the number 7.
+// - The text of a date becomes a `Date`.
+// - An object loses the fields that its type does not declare.
+// A check never changes the value itself, because the check of a union gives one value to the checks of several parts.
 
 import type { Schema } from '../contract.ts';
 import { IS_FILE } from '../schema/schema.ts';
@@ -15,8 +14,8 @@ import { compileArray, compileObject } from './structures.ts';
 import { compileUnion } from './unions.ts';
 import { compileLiterals, compileNumber, compileString } from './values.ts';
 
-/** Keywords that only the document uses. The check ignores them. */
-const ANNOTATIONS = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
+/** Keywords that only the OpenAPI document uses. The check ignores them. */
+const DOCUMENT_KEYWORDS = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
 const CHECKED_KEYWORDS = new Set(
   `type enum const minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf items
   prefixItems minItems maxItems uniqueItems properties required additionalProperties
@@ -26,13 +25,15 @@ const CHECKED_KEYWORDS = new Set(
 /**
  * Creates a compiler for schemas that refer to `defs`. Its method `compile` throws when no check implements a keyword,
  * so that a constraint is never ignored.
+ *
+ * @param readsText whether the checked values are strings, as in a query, a path or a form
  */
 export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText: boolean): Compiler {
   const compiled = new Map<unknown, Check>();
 
   /**
-   * Compiles each schema once. A named schema, and a schema that contains itself, gets a check that also counts the
-   * depth of the value.
+   * Compiles each schema once. A value can be nested without end only in a named schema, or in a schema that contains
+   * itself. The checks of these two also count the depth of the value.
    */
   function compile(schema: Schema): Check {
     const key = schema.$ref ?? schema;
@@ -46,7 +47,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText
       run.depth--;
       return converted;
     };
-    // While this schema is compiled, references to the schema itself get `countDepth` as their check.
+    // A schema that contains itself is found in the map while it is still being compiled, so it gets this check there.
     compiled.set(key, countDepth);
     target = compileNew(schema);
     if (key === schema) compiled.set(key, target);
@@ -55,7 +56,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText
 
   function compileNew(schema: Schema): Check {
     for (const keyword of Object.keys(schema)) {
-      if (!CHECKED_KEYWORDS.has(keyword) && !ANNOTATIONS.has(keyword))
+      if (!CHECKED_KEYWORDS.has(keyword) && !DOCUMENT_KEYWORDS.has(keyword))
         throw new Error(`No check implements the JSON Schema keyword ${keyword}`);
     }
     if (schema.$ref !== undefined) return compile(resolve(schema));

@@ -1,6 +1,6 @@
-// Schemas of validation libraries (zod, valibot, arktype, …) that `static operations` declares. All of them have the
-// interface of https://standardschema.dev. Such a schema replaces a type of the source, in the check and in the
-// document. This file does not trust any value that a library returns.
+// Schemas of validation libraries (zod, valibot, arktype, …). A controller declares them in `static operations`, in
+// place of types of its source. All of them have the interface of https://standardschema.dev. The library then checks
+// the requests, and its schema is in the OpenAPI document. This file does not trust any value that a library returns.
 
 import type { OperationContract, Problem, ResultContract, Schema } from '../contract.ts';
 import type { Bundle } from '../schema/bundle.ts';
@@ -21,7 +21,7 @@ export interface StandardSchema {
 
 /** The settings of one operation in `static operations` that replace types of its source. */
 export interface ContractSettings {
-  /** Whether the types of the request are ignored. */
+  /** Whether requests are not checked, although the source declares their types. */
   readonly unchecked?: boolean | undefined;
   readonly body?: StandardSchema | 'stream' | undefined;
   readonly query?: StandardSchema | undefined;
@@ -42,7 +42,7 @@ export function applySettings(
   const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
   const firstResult = {
     ...first,
-    // `status` does not replace the status of a `Reply<201, …>`.
+    // The setting `status` does not replace the status of a `Reply<201, …>`.
     status: first.status === 200 ? (status ?? 200) : first.status,
     schema: result === undefined ? first.schema : documentSchema(result, 'result'),
   };
@@ -59,26 +59,29 @@ export function applySettings(
     query: query === undefined ? contract.query : documentSchema(query, 'query'),
     uncheckedReason: needsNoDataType(name, { body, query }) ? undefined : contract.uncheckedReason,
     results: [firstResult, ...others],
-    undocumented: result === undefined ? contract.undocumented : undefined,
+    undocumentedReason: result === undefined ? contract.undocumentedReason : undefined,
   };
 }
 
 /**
- * When an operation gets the query as its `data`, converted by the query's schema:
- * - `always`: also when the request has a body
- * - `without a body`: only when the request has no body. The body of a GET, HEAD or DELETE is ignored unless it has a
- *   schema.
- * - `never`: the query's schema does not give `data`
+ * Which requests pass their query as the operation's `data`, after the library's schema has converted the query:
+ * - `always`: all requests. A body is ignored.
+ * - `without a body`: requests without a body. The body of a GET, HEAD or DELETE counts only when it has a schema.
+ * - `never`: none, because `data` is the body
  */
 export type QueryAsData = 'always' | 'without a body' | 'never';
 
+/**
+ * Decides by the operation's name. `index` and `deleted` answer GET and DELETE, whose data is the query. `created`,
+ * `red` and `patch` answer POST, PUT and PATCH, whose data is the body.
+ */
 export function queryAsData(name: string, { body, query }: ContractSettings): QueryAsData {
   if (query === undefined || body === 'stream') return 'never';
   if (/^(?:index|deleted)$|^(?:GET|HEAD|DELETE) /.test(name)) return body === undefined ? 'always' : 'without a body';
   return body !== undefined || /^(?:created|red|patch)$|^(?:POST|PUT|PATCH) /.test(name) ? 'never' : 'without a body';
 }
 
-/** Whether `data` needs no type in the source, because it has a library's schema or is a stream. */
+/** Whether the type of `data` in the source is not used: a library checks `data`, or `data` is a stream. */
 export function needsNoDataType(name: string, settings: ContractSettings): boolean {
   return settings.body !== undefined || queryAsData(name, settings) === 'always';
 }

@@ -1,5 +1,5 @@
-// Every text that a check sends to the caller of an API, such as `must be a number`. In an error, a text comes after
-// the name of a field, or of a part of the request such as `query`. A text never contains a value that the caller sent.
+// Every text that a check sends to a client, such as `must be a number`. The text of an error comes after the name of a
+// field, or of a part of the request such as `query`. No text contains a value that the client sent.
 
 import { LIMITS } from '../types/limits.ts';
 
@@ -30,8 +30,8 @@ export const MESSAGES = {
   tooMany: (most: number) => `must have at most ${most} ${most === 1 ? 'entry' : 'entries'}`,
   tooSmall: (minimum: number) => `must be at least ${minimum}`,
   tooLarge: (maximum: number) => `must be at most ${maximum}`,
-  notAbove: (bound: number) => `must be more than ${bound}`,
-  notBelow: (bound: number) => `must be less than ${bound}`,
+  notMoreThan: (bound: number) => `must be more than ${bound}`,
+  notLessThan: (bound: number) => `must be less than ${bound}`,
   notMultiple: (step: number) => `must be a multiple of ${step}`,
 } as const;
 
@@ -59,9 +59,9 @@ export const KIND_DESCRIPTIONS = {
   file: 'a file',
 } as const;
 
-/** The most literals, or kinds of values, that a message lists. */
+/** Maximum number of alternatives (literals, or kinds of values) that a message lists. */
 const MAX_ALTERNATIVES = 10;
-/** The most characters of one literal or pattern that a message shows. */
+/** Maximum characters of one literal or pattern that a message shows. */
 const MAX_LITERAL_LENGTH = 100;
 
 /** Lists the literals of an enumeration: `"a" or "b"`, `one of "a", "b", "c"`. */

@@ -1,12 +1,11 @@
-// The check of an operation's requests. The check reports the mistakes of path, query and body together.
-
+// Creates the check of an operation's requests. The check reports the mistakes of path, query and body together.
 import type { Problem, Schema } from '../contract.ts';
 import { LIMITS } from '../types/limits.ts';
 import { createCompiler } from './compile.ts';
 import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
-import { type Check, type Compiler, cutPointer, Run } from './run.ts';
+import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';
 
-/** The parts of a request that an operation receives. A check replaces each part by the converted part. */
+/** The parts of a request that an operation receives. The check replaces each part by its converted value. */
 export interface RequestParts {
   data: unknown;
   query: unknown;
@@ -22,7 +21,7 @@ export interface RequestSchemas {
   readonly compilers: Compilers;
   /**
    * The schemas of validation libraries, such as zod. Each replaces the schema that was made from the TypeScript types
-   * of the same part. `queryAsData` is explained in library.ts.
+   * of the same part. `queryAsData` says which requests pass their query as `data` (library.ts).
    */
   readonly librarySchemas: {
     readonly body?: StandardSchema | undefined;
@@ -31,7 +30,7 @@ export interface RequestSchemas {
   };
 }
 
-/** The compilers of a controller: one for JSON values, one for the texts of a query, a path or a form. */
+/** The compilers of a controller: `values` for JSON, and `texts` for the strings of a query, a path or a form. */
 export interface Compilers {
   readonly values: Compiler;
   readonly texts: Compiler;
@@ -43,7 +42,7 @@ export function createCompilers(defs: Readonly<Record<string, Schema>>): Compile
 
 /**
  * Where `data` comes from:
- * - `body`: the body of the request
+ * - `body`: a JSON body
  * - `form`: a body whose values are texts
  * - `query`: the query
  * - `nothing`: no body was sent, and `data` is `{}`
@@ -72,7 +71,7 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
   const { body, query, queryAsData = 'never' } = schemas.librarySchemas;
   if (body === undefined && query === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
-    // Whether `data` is the query as the library's schema of the query has converted it.
+    // Whether the operation gets the query as its `data`, after the library's schema has converted it.
     const dataIsQuery =
       queryAsData === 'always' ||
       (queryAsData !== 'never' && (dataSource === 'query' || (body === undefined && BODILESS.has(verb))));
@@ -91,7 +90,7 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
   };
 }
 
-/** Creates the check of the types from the source. A call without a `dataSource` does not check `data`. */
+/** Creates the check of the parts that have types in the source. Called without `dataSource`, it skips `data`. */
 function createTypeCheck({
   data,
   dataIsOptional,
@@ -115,7 +114,7 @@ function createTypeCheck({
     else if (checkDataAsTexts !== undefined && dataSource !== undefined) {
       const problemsBefore = problems;
       problems = checkPart(parts, 'data', dataSource === 'query' ? 'query' : 'body', checkDataAsTexts, problems);
-      // Data is optional, and an empty query that fails the check counts as no data.
+      // With `data?: { a: number }`, a request without a query is valid: it has no data, instead of data without `a`.
       if (dataIsOptional && problems !== problemsBefore && dataSource === 'query' && isEmpty(parts.data))
         [parts.data, problems] = [undefined, problemsBefore];
     }
@@ -125,15 +124,15 @@ function createTypeCheck({
 
 const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;
 
-/** @returns `problems` itself (the same object) when the part has no mistakes, else a longer list */
+/** Checks one part. @returns `problems`, the same object, when the part has no mistakes; otherwise a longer list */
 function checkPart(
   parts: RequestParts,
   part: keyof RequestParts,
-  publicName: Problem['in'],
+  nameInError: Problem['in'],
   check: Check,
   problems: Problem[] | undefined,
 ): Problem[] | undefined {
-  const run = new Run();
+  const run = new CheckRun();
   const converted = check(parts[part], run);
   const { mistakes } = run;
   if (mistakes.length === 0) {
@@ -142,6 +141,6 @@ function checkPart(
   }
   return [
     ...(problems ?? []),
-    ...mistakes.map(({ pointer, message }) => ({ in: publicName, pointer: cutPointer(pointer), message })),
+    ...mistakes.map(({ pointer, message }) => ({ in: nameInError, pointer: cutPointer(pointer), message })),
   ];
 }

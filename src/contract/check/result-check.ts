@@ -1,19 +1,19 @@
-// Compares the result of an operation with its result type. Only development does this: the dispatcher logs the first
-// difference, and sends the result unchanged.
+// Compares the result of an operation with its result type, in development only. The caller logs the first difference,
+// and sends the result unchanged.
 import { isReply } from '../../controller/reply.ts';
 import type { OperationContract, Schema } from '../contract.ts';
 import { createCompiler } from './compile.ts';
-import { type Check, Run } from './run.ts';
+import { type Check, CheckRun } from './run.ts';
 
 export interface ResultMistake {
   readonly pointer: string;
   readonly message: string;
 }
 
-/** @returns the first mistake of a result, or undefined when the result has no mistake or cannot be checked */
+/** Returns the first mistake of a result, or undefined when the result has no mistake or cannot be checked. */
 export type ResultCheck = (result: unknown) => ResultMistake | undefined;
 
-/** Creates the check of an operation's results. Returns undefined when the result type declares nothing to check. */
+/** Creates the check of an operation's results. Returns undefined when no result has a schema. */
 export function createResultCheck(
   { results }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
@@ -23,18 +23,18 @@ export function createResultCheck(
   const checks = new Map<number, Check | undefined>();
   for (const { status, body, schema } of results)
     checks.set(status, body === 'json' && schema !== undefined ? compiler.compile(schema) : undefined);
-  // A result that is no `Reply` has the status of the first result contract, which `static operations` can set.
+  // A result that is no `Reply` has the status of the first result type, which `static operations` can set.
   const plainStatus = results[0]?.status ?? 200;
   return (result) => {
     const { status, value } = isReply(result)
       ? { status: result.status, value: result.body }
       : { status: plainStatus, value: result };
     const check = checks.get(status);
-    // For these three values the service sends its success message, whatever the type is.
+    // For undefined, null and true, the service sends its success message, whatever the type is.
     if (check === undefined || value === undefined || value === null || value === true) return undefined;
     const text = JSON.stringify(typeof value === 'object' ? value : { data: value });
     if (text === undefined) return undefined;
-    const run = new Run();
+    const run = new CheckRun();
     check(JSON.parse(text), run);
     return run.mistakes[0];
   };

@@ -1,33 +1,33 @@
-// A check is a function that compile.ts makes from a schema. This file declares the type of a check, the mistakes and
-// counters of one run, and the interface of the compiler.
+// A check is a function that compile.ts makes from a schema. This file declares the type of a check, the interface of
+// the compiler, and the run of a check: the mistakes that it finds, and the costs that it counts.
 import type { Schema } from '../contract.ts';
 import { LIMITS } from '../types/limits.ts';
-import { MESSAGES } from './messages.ts';
 
 /**
  * Checks a value and converts it to its declared type.
  *
  * @returns the converted value, which is meaningless when the check has reported a mistake to `run`
  */
-export type Check = (value: unknown, run: Run) => unknown;
+export type Check = (value: unknown, run: CheckRun) => unknown;
 
-/**
- * One mistake. Its pointer is built only after the mistake is found: each enclosing check puts its own key in front. So
- * the check of a value without mistakes builds no pointers.
- */
 export interface Mistake {
+  /**
+   * The path to the mistake, such as `/items/0/price`. It is built after the mistake is found, from its end: each outer
+   * check puts its own key in front. So the check of a value without mistakes builds no pointers.
+   */
   pointer: string;
   readonly message: string;
 }
 
-/** The most characters of one key that a pointer shows. */
+/** Maximum characters of one key that a pointer shows. */
 const MAX_KEY_LENGTH = 200;
-/** The most characters of a pointer that an error shows. */
+/** Maximum characters of a pointer that an error shows. */
 const MAX_POINTER_LENGTH = 1000;
 
-/** The mistakes and the counted costs of checking one part of a request. */
-export class Run {
+/** The run of a check on one part of a request. LIMITS has the maximum of each number. */
+export class CheckRun {
   mistakes: Mistake[] = [];
+  /** How deep the value that is checked now is nested in named types. */
   depth = 0;
   /** The number of attempts to match a part of a union. */
   tries = 0;
@@ -42,15 +42,12 @@ export class Run {
   /** Puts a key in front of the pointers of all mistakes from index `from` on. */
   prefixPointers(key: string | number, from: number): undefined {
     const step = typeof key === 'number' ? `/${key}` : stepOf(key);
-    for (let i = from; i < this.mistakes.length; i++) {
-      const mistake = this.mistakes[i] as Mistake;
-      mistake.pointer = step + mistake.pointer;
-    }
+    for (const mistake of this.mistakes.slice(from)) mistake.pointer = step + mistake.pointer;
   }
 
-  reportMissing(key: string): undefined {
-    this.report(MESSAGES.missing);
-    return this.prefixPointers(key, this.mistakes.length - 1);
+  reportField(name: string, message: string): undefined {
+    this.mistakes.push({ pointer: stepOf(name), message });
+    return undefined;
   }
 
   get hasMaxMistakes(): boolean {
@@ -59,8 +56,8 @@ export class Run {
 }
 
 /**
- * Escapes a key as one step of a JSON pointer. A long key is cut, because the client chooses the keys of a record, and
- * each mistake repeats the key.
+ * Escapes a key as one step of a JSON pointer: `a/b` as `/a~1b`. A long key is cut, because the client chooses the keys
+ * of a `Record`, and the error repeats a key for each mistake.
  */
 export function stepOf(key: string): string {
   const shown = key.length > MAX_KEY_LENGTH ? `${key.slice(0, MAX_KEY_LENGTH)}…` : key;
@@ -82,10 +79,13 @@ export interface Compiler {
   readonly readsText: boolean;
 }
 
+/** Maximum number of references that follow each other. The limit ends a circle of references. */
+const MAX_REFERENCES = 100;
+
 /** Follows a reference, and references to references. Returns any other schema unchanged, and `{}` for undefined. */
 export function resolveReference(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>): Schema {
   let target = schema ?? {};
-  for (let i = 0; typeof target.$ref === 'string' && i < 100; i++)
+  for (let i = 0; typeof target.$ref === 'string' && i < MAX_REFERENCES; i++)
     target = defs[target.$ref.slice('#/$defs/'.length)] as Schema;
   return target;
 }

@@ -1,12 +1,12 @@
-// Compiles the schemas of objects and lists. The checks copy a value only when something in it changes: a field is
-// dropped, or a text is converted to a Date.
+// Compiles the schemas of objects and lists to checks. A check copies a value only when it changes something in the
+// value: it drops a field, or converts a text to a `Date`. A field is undeclared when the type does not name it.
 
 import type { Fields } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 import { isNumberName } from '../types/formats.ts';
 import { LIMITS } from '../types/limits.ts';
 import { MESSAGES } from './messages.ts';
-import type { Check, Compiler, Run } from './run.ts';
+import type { Check, CheckRun, Compiler } from './run.ts';
 
 /** Whether a value is an object with fields. A Blob is not: it is a file of a form, or a body of bytes. */
 const hasFields = (value: unknown): value is Fields =>
@@ -20,41 +20,41 @@ export function compileArray(schema: Schema, { compile, readsText }: Compiler): 
   return (value, run) => {
     let list: readonly unknown[];
     if (Array.isArray(value)) list = value;
-    // A query that has the key of a list only once has a plain text. The text becomes a list of one entry.
+    // `?tag=a&tag=b` gives the list ['a', 'b'], but `?tag=a` gives the text 'a', which becomes the list ['a'] here.
     else if (readsText && value !== undefined) list = [value];
     else return run.report(MESSAGES.notList);
     if (list.length < minItems) return run.report(MESSAGES.tooFew(minItems));
     if (list.length > maxLength) return run.report(MESSAGES.tooMany(maxLength));
-    const mistakeCountBefore = run.mistakes.length;
+    const mistakesAtStart = run.mistakes.length;
     let copy: unknown[] | undefined;
     for (let i = 0; i < list.length; i++) {
       const check = i < prefixChecks.length ? prefixChecks[i] : restCheck;
       if (check === undefined) continue;
-      const firstOwnMistake = run.mistakes.length;
+      const mistakesBefore = run.mistakes.length;
       const item = list[i];
       const converted = check(item, run);
-      if (run.mistakes.length > firstOwnMistake) {
-        run.prefixPointers(i, firstOwnMistake);
+      if (run.mistakes.length > mistakesBefore) {
+        run.prefixPointers(i, mistakesBefore);
         if (run.hasMaxMistakes) return undefined;
       } else if (converted !== item) {
         copy ??= list.slice();
         copy[i] = converted;
       }
     }
-    if (uniqueItems && run.mistakes.length === mistakeCountBefore) reportDuplicates(copy ?? list, run);
+    if (uniqueItems && run.mistakes.length === mistakesAtStart) reportDuplicates(copy ?? list, run);
     return copy ?? list;
   };
 }
 
-function reportDuplicates(list: readonly unknown[], run: Run): void {
+function reportDuplicates(list: readonly unknown[], run: CheckRun): void {
   const keys = list.map((item) => (item instanceof Blob ? item : canonicalText(item, 0)));
   if (keys.includes(undefined)) run.report(MESSAGES.tooDeep);
   else if (new Set(keys).size < list.length) run.report(MESSAGES.duplicate);
 }
 
-/** Writes equal values as the same text, in any order of fields. Returns undefined for a value nested too deep. */
+/** Writes a value as JSON with sorted fields, so equal values have equal texts. Returns undefined beyond the depth. */
 function canonicalText(value: unknown, depth: number): string | undefined {
-  if (typeof value !== 'object' || value === null || value instanceof Date) return ` ${JSON.stringify(value)}`;
+  if (typeof value !== 'object' || value === null || value instanceof Date) return String(JSON.stringify(value));
   if (depth > LIMITS.depth) return undefined;
   const parts = Array.isArray(value)
     ? value.map((item) => canonicalText(item, depth + 1))
@@ -62,31 +62,32 @@ function canonicalText(value: unknown, depth: number): string | undefined {
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .flatMap(([name, item]) => [JSON.stringify(name), canonicalText(item, depth + 1)]);
   if (parts.includes(undefined)) return undefined;
-  return Array.isArray(value) ? ` [${parts.join()}]` : ` {${parts.join()}}`;
+  return Array.isArray(value) ? `[${parts.join()}]` : `{${parts.join()}}`;
 }
 
 export function compileObject(schema: Schema, { compile, readsText }: Compiler): Check {
   const { properties, additionalProperties, patternProperties } = schema;
   // schema.ts writes `patternProperties` only for an index signature by number, `{ [id: number]: T }`.
   const [numberIndexSchema] = Object.values(patternProperties ?? {});
-  const othersSchema = numberIndexSchema ?? additionalProperties;
+  const undeclaredSchema = numberIndexSchema ?? additionalProperties;
   const names = Object.keys(properties ?? {});
   const checks = Object.values(properties ?? {}).map(compile);
   const required = new Set(schema.required);
   const isRequired = names.map((name) => required.has(name));
-  // Every object inherits names such as `toString`, even when the client did not send them.
+  // A declared field can have the name of a property that every object inherits, such as `toString`. Then only an own
+  // property is a field that the client has sent.
   const isInherited = names.map((name) => name in Object.prototype);
   const declared = new Set(names);
-  const otherCheck = typeof othersSchema === 'object' ? compile(othersSchema) : undefined;
+  const undeclaredCheck = typeof undeclaredSchema === 'object' ? compile(undeclaredSchema) : undefined;
   // A schema without `properties` allows any fields.
-  const keepsOthers = othersSchema !== undefined || properties === undefined;
-  const alwaysCopies = readsText && !keepsOthers;
+  const keepsUndeclared = undeclaredSchema !== undefined || properties === undefined;
+  const alwaysCopies = readsText && !keepsUndeclared;
 
   return (fields, run) => {
     if (!hasFields(fields)) return run.report(MESSAGES.notObject);
-    const mistakeCountBefore = run.mistakes.length;
-    // Nearly every field that comes from text is converted, so such an object is copied from the start. Its fields are
-    // not counted here, because the parser of the query or the form has already limited their number.
+    const mistakesAtStart = run.mistakes.length;
+    // Nearly every field of a query or a form is converted, so the object is copied from the start. Its fields are not
+    // counted here, because the parser of the query or the form has already limited their number.
     const copy: Record<string, unknown> | undefined = alwaysCopies ? Object.create(null) : undefined;
     // The converted fields that differ from the sent fields, by their index in `names`.
     let changed: unknown[] | undefined;
@@ -95,13 +96,13 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
       const name = names[i] as string;
       const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
       if (field === undefined) {
-        if (isRequired[i]) run.reportMissing(name);
+        if (isRequired[i]) run.reportField(name, MESSAGES.missing);
         continue;
       }
       presentCount++;
-      const firstOwnMistake = run.mistakes.length;
+      const mistakesBefore = run.mistakes.length;
       const converted = (checks[i] as Check)(field, run);
-      if (run.mistakes.length > firstOwnMistake) run.prefixPointers(name, firstOwnMistake);
+      if (run.mistakes.length > mistakesBefore) run.prefixPointers(name, mistakesBefore);
       else if (copy !== undefined) copy[name] = converted;
       else if (converted !== field) {
         changed ??= [];
@@ -112,20 +113,20 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
     let sentCount = 0;
     for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(MESSAGES.tooManyFields);
     if (sentCount === presentCount && changed === undefined) return fields;
-    if (sentCount > presentCount && otherCheck !== undefined)
-      return checkOthers(fields, changed, run, mistakeCountBefore);
-    if (sentCount > presentCount && keepsOthers && changed === undefined) return fields;
-    return run.mistakes.length > mistakeCountBefore ? undefined : copyFields(fields, changed, keepsOthers);
+    if (sentCount > presentCount && undeclaredCheck !== undefined)
+      return checkUndeclared(fields, changed, run, mistakesAtStart);
+    if (sentCount > presentCount && keepsUndeclared && changed === undefined) return fields;
+    return run.mistakes.length > mistakesAtStart ? undefined : copyFields(fields, changed, keepsUndeclared);
   };
 
-  /** Copies the declared fields. With `includesOthers`, also copies the other fields as they were sent. */
+  /** Copies the declared fields, and with `includesUndeclared` the other ones as they were sent. */
   function copyFields(
     fields: Fields,
     changed: readonly unknown[] | undefined,
-    includesOthers: boolean,
+    includesUndeclared: boolean,
   ): Record<string, unknown> {
     const copy = emptyLike(fields);
-    if (includesOthers)
+    if (includesUndeclared)
       for (const name of Object.keys(fields)) if (!declared.has(name)) setField(copy, name, fields[name]);
     for (let i = 0; i < names.length; i++) {
       const name = names[i] as string;
@@ -136,12 +137,12 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
     return copy;
   }
 
-  /** Checks the fields that only the index signature declares. Returns the object with all converted fields. */
-  function checkOthers(
+  /** Checks the undeclared fields by the index signature. Returns the object with all converted fields. */
+  function checkUndeclared(
     fields: Fields,
     changed: readonly unknown[] | undefined,
-    run: Run,
-    mistakeCountBefore: number,
+    run: CheckRun,
+    mistakesAtStart: number,
   ): unknown {
     const copy = copyFields(fields, changed, false);
     let differs = changed !== undefined;
@@ -151,24 +152,24 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
         differs = true;
         continue;
       }
-      const firstOwnMistake = run.mistakes.length;
-      const converted = (otherCheck as Check)(fields[name], run);
-      if (run.mistakes.length > firstOwnMistake) {
-        run.prefixPointers(name, firstOwnMistake);
+      const mistakesBefore = run.mistakes.length;
+      const converted = (undeclaredCheck as Check)(fields[name], run);
+      if (run.mistakes.length > mistakesBefore) {
+        run.prefixPointers(name, mistakesBefore);
         if (run.hasMaxMistakes) return undefined;
       } else setField(copy, name, converted);
       differs ||= converted !== fields[name];
     }
-    return run.mistakes.length > mistakeCountBefore ? undefined : differs ? copy : fields;
+    return run.mistakes.length > mistakesAtStart ? undefined : differs ? copy : fields;
   }
 }
 
-/** Creates the object for a copy. A query or form has no prototype, and its copy gets none either. */
-function emptyLike(fields: Fields): Record<string, unknown> {
+/** Creates the object for a copy. A query or a form is an object without prototype, and so is its copy. */
+export function emptyLike(fields: Fields): Record<string, unknown> {
   return Object.getPrototypeOf(fields) === null ? Object.setPrototypeOf({}, null) : {};
 }
 
-/** Sets a field with any name. An assignment to `__proto__` would replace the prototype of an object that has one. */
+/** Sets a field of any name. A plain assignment to `__proto__` would replace the object's prototype instead. */
 function setField(target: Record<string, unknown>, name: string, value: unknown): void {
   if (name === '__proto__')
     Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });

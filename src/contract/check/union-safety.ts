@@ -1,6 +1,6 @@
-// Finds recursive unions whose check has to try every part, because no field distinguishes the parts. At each depth of
-// a value, all parts would be tried again, so the time would grow exponentially with the depth. A controller with such
-// a union is refused.
+// Finds recursive unions whose check would have to try every part, because no field distinguishes the parts:
+// `type Tree = { left: Tree } | { right: Tree }`. All parts would be tried again at each depth of a value, so the time
+// would grow exponentially with the depth. A controller with such a union is refused.
 
 import type { Schema } from '../contract.ts';
 import { resolveReference } from './run.ts';
@@ -19,7 +19,7 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
   }
   return undefined;
 
-  /** Returns what to write instead of a union that is ambiguous and contains itself; undefined for a safe union. */
+  /** Returns what to write instead of a recursive union with indistinguishable parts; undefined for a safe union. */
   function cureOf(union: Schema): string | undefined {
     const parts = flattenParts(union.anyOf ?? [], resolver);
     const objects = parts.filter((part) => kindsOf(part, resolver).has('object'));
@@ -32,22 +32,16 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
       : undefined;
   }
 
-  /** Returns the schemas, all schemas inside of them, and all schemas that these refer to. */
-  function reachableFrom(from: readonly Schema[]): ReadonlySet<Schema> {
-    const reached = new Set<Schema>();
-    const stack = [...from];
-    for (let schema = stack.pop(); schema !== undefined; schema = stack.pop()) {
-      if (reached.has(schema)) continue;
-      reached.add(schema);
+  /** Returns the schemas, and all schemas that they contain or refer to, at any depth. */
+  function reachableFrom(schemas: readonly Schema[]): ReadonlySet<Schema> {
+    const reached = new Set(schemas);
+    // The set grows while the loop runs, and the loop also visits what was added.
+    for (const schema of reached) {
       const { $ref, items, additionalProperties, properties, patternProperties, prefixItems, anyOf } = schema;
       const lists = [properties, patternProperties, prefixItems, anyOf].flatMap((list) => Object.values(list ?? {}));
-      const children = [
-        $ref === undefined ? undefined : resolver.resolve(schema),
-        ...lists,
-        items,
-        additionalProperties,
-      ];
-      stack.push(...children.filter((child): child is Schema => typeof child === 'object'));
+      const target = $ref === undefined ? undefined : resolver.resolve(schema);
+      for (const child of [target, ...lists, items, additionalProperties])
+        if (typeof child === 'object') reached.add(child);
     }
     return reached;
   }

@@ -1,7 +1,8 @@
-// Compiles unions. The check of a union finds the part for a value in up to three steps:
+// Compiles unions, whose parts are the types between the `|`. The check finds the part for a value in up to three
+// steps:
 // 1. The kind of the value (string, list, object) selects the parts that accept this kind.
-// 2. Among objects, the value of the tag selects the part. A tag is a field that every part requires, with a different
-//    literal in each part (`kind: 'a'`, `kind: 'b'`).
+// 2. Among objects, the tag selects the part. A tag is a field that every part requires, with a different literal in
+//    each part: `{ kind: 'a'; … } | { kind: 'b'; … }`.
 // 3. When several parts remain, the check tries each of them.
 // union-safety.ts refuses a recursive union that would need step 3.
 
@@ -9,7 +10,8 @@ import type { Schema } from '../contract.ts';
 import { IS_DATE, IS_FILE } from '../schema/schema.ts';
 import { LIMITS } from '../types/limits.ts';
 import { FORMAT_DESCRIPTIONS, joinAlternatives, KIND_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
-import type { Check, Compiler, Mistake, Run } from './run.ts';
+import type { Check, CheckRun, Compiler, Mistake } from './run.ts';
+import { emptyLike } from './structures.ts';
 
 interface Part {
   readonly schema: Schema;
@@ -25,7 +27,7 @@ export function compileUnion(schemas: readonly Schema[], compiler: Compiler): Ch
   const byKind = new Map<Kind, Check>();
   for (const kind of KINDS) {
     const fitting = parts.filter(({ schema }) => kindsOf(schema, compiler).has(kind));
-    if (kind === 'string' && compiler.readsText) byKind.set(kind, compileText(parts, compiler, message));
+    if (kind === 'string' && compiler.readsText) byKind.set(kind, compileTextUnion(parts, compiler, message));
     else if (fitting.length > 0)
       byKind.set(kind, kind === 'object' ? compileObjects(fitting, compiler, message) : compileTrial(fitting, message));
   }
@@ -35,7 +37,7 @@ export function compileUnion(schemas: readonly Schema[], compiler: Compiler): Ch
   };
 }
 
-/** Returns the parts of a union, each once. A part that is a union itself is replaced by its parts. */
+/** Returns the parts of a union, each once. A part that is a union itself is replaced by the parts of that union. */
 export function flattenParts(schemas: readonly Schema[], { resolve }: Pick<Compiler, 'resolve'>): Schema[] {
   const seen = new Set<Schema>();
   const visit = (schema: Schema): Schema[] => {
@@ -69,16 +71,14 @@ export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>): Re
 }
 
 /** Compiles a union for a text of a query, a path or a form. Tries numbers and literals, then strings, then lists. */
-function compileText(parts: readonly Part[], compiler: Compiler, message: string): Check {
+function compileTextUnion(parts: readonly Part[], compiler: Compiler, message: string): Check {
   const rank = ({ schema }: Part): number => {
     const kinds = kindsOf(schema, compiler);
     return kinds.has('array') ? 2 : kinds.has('string') && !('const' in schema) && schema.enum === undefined ? 1 : 0;
   };
-  const readable = parts.filter(({ schema }) => [...kindsOf(schema, compiler)].some((kind) => kind !== 'null'));
-  return compileTrial(
-    readable.sort((a, b) => rank(a) - rank(b)),
-    message,
-  );
+  const possible = parts.filter(({ schema }) => [...kindsOf(schema, compiler)].some((kind) => kind !== 'null'));
+  const sorted = possible.sort((a, b) => rank(a) - rank(b));
+  return compileTrial(sorted, message);
 }
 
 function compileObjects(parts: readonly Part[], compiler: Compiler, message: string): Check {
@@ -88,30 +88,22 @@ function compileObjects(parts: readonly Part[], compiler: Compiler, message: str
   const byTagValue = new Map<unknown, Check>();
   for (const { schema, check } of parts)
     for (const value of tagValuesOf(schema, tag, compiler) ?? []) byTagValue.set(value, check);
+  const byTagText = compiler.readsText
+    ? new Map(Array.from(byTagValue, ([value, check]): [unknown, Check] => [String(value), check]))
+    : undefined;
   const wrongTag = MESSAGES.mustBe(listLiterals([...byTagValue.keys()]));
   return (value, run) => {
     const tagValue = (value as Record<string, unknown>)[tag];
-    const check =
-      byTagValue.get(tagValue) ??
-      (compiler.readsText && typeof tagValue === 'string' ? findByText(byTagValue, tagValue) : undefined);
+    const check = byTagValue.get(tagValue) ?? byTagText?.get(tagValue);
     if (check !== undefined) return check(value, run);
-    if (tagValue === undefined) return run.reportMissing(tag);
-    const from = run.mistakes.length;
-    run.report(wrongTag);
-    return run.prefixPointers(tag, from);
+    return run.reportField(tag, tagValue === undefined ? MESSAGES.missing : wrongTag);
   };
 }
 
-function findByText(byTagValue: ReadonlyMap<unknown, Check>, text: string): Check | undefined {
-  for (const [value, check] of byTagValue) if (String(value) === text) return check;
-  return undefined;
-}
-
-/** Finds the tag of a union: a field that every part requires, with literals that no other part has. */
+/** Finds the tag of a union: the name of a field that every part requires, with literals that no other part has. */
 export function findTag(parts: readonly Schema[], compiler: Pick<Compiler, 'resolve'>): string | undefined {
-  const [first] = parts;
-  const required = (first === undefined ? undefined : compiler.resolve(first).required) ?? [];
-  return required.find((name) => {
+  const { required } = compiler.resolve(parts[0] ?? {});
+  return required?.find((name) => {
     const seen = new Set<unknown>();
     return parts.every((part) => {
       const values = tagValuesOf(part, name, compiler);
@@ -120,7 +112,7 @@ export function findTag(parts: readonly Schema[], compiler: Pick<Compiler, 'reso
   });
 }
 
-/** Returns the literals of a part's field, or undefined when the field is optional or has another type. */
+/** Returns the literals that a field of a part can be, or undefined when the field is optional or has another type. */
 function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resolve'>): readonly unknown[] | undefined {
   const { required, properties } = compiler.resolve(part);
   if (!required?.includes(name) || properties === undefined) return undefined;
@@ -128,10 +120,7 @@ function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resol
   return 'const' in field ? [field.const] : field.enum;
 }
 
-/**
- * Compiles a check that tries every part. For a single part, the check of that part is returned, so that its mistakes
- * are reported.
- */
+/** Compiles a check that tries every part. For a single part, returns that part's check, which reports its mistakes. */
 function compileTrial(parts: readonly Part[], message: string): Check {
   const [only] = parts;
   if (only !== undefined && parts.length === 1) return only.check;
@@ -143,14 +132,15 @@ function compileTrial(parts: readonly Part[], message: string): Check {
       if (++run.tries > LIMITS.tries) return run.report(MESSAGES.tooAmbiguous);
       const converted = tryPart(check, value, run);
       if (converted === FAILED) continue;
-      // As a number, `007` would lose its zeros. So the number is used only if no part accepts the text as a string.
+      // As the number 7, the text `007` would lose its zeros. So the number is used only if no later part accepts the
+      // text unchanged, as a string does.
       if (typeof converted === 'number' && typeof value === 'string' && String(converted) !== value) {
         inexactNumber ??= converted;
         continue;
       }
       if (inexactNumber !== undefined && converted !== value) continue;
-      // Each part drops the fields that it does not declare, so the results are merged: `{ a } | { a, b }` must keep
-      // `b`.
+      // The check of `{ a }` drops a field `b`, and the check of `{ a, b }` keeps it. A value that fits both must keep
+      // its `b`, so the results are merged.
       result = fits ? merge(result, converted) : converted;
       fits = true;
       if (typeof value !== 'object' || value === null) break;
@@ -162,7 +152,7 @@ function compileTrial(parts: readonly Part[], message: string): Check {
 const FAILED = Symbol('failed');
 
 /** Runs the check of a part. When the check reports mistakes, discards them and returns FAILED. */
-function tryPart(check: Check, value: unknown, run: Run): unknown {
+function tryPart(check: Check, value: unknown, run: CheckRun): unknown {
   const mistakesBefore: Mistake[] = run.mistakes;
   run.mistakes = [];
   const converted = check(value, run);
@@ -171,14 +161,11 @@ function tryPart(check: Check, value: unknown, run: Run): unknown {
   return hasFailed ? FAILED : converted;
 }
 
-/** Merges the results of two parts for the same value. The merged object has each field that one of the results has. */
+/** Merges the results of two parts for one value. The merged object has every field of both results. */
 function merge(a: unknown, b: unknown): unknown {
   if (a === b || !isStructure(a) || !isStructure(b)) return a;
   if (Array.isArray(a)) return Array.isArray(b) ? a.map((item, i) => merge(item, b[i])) : a;
-  const merged = Object.assign(Object.getPrototypeOf(a) === null ? Object.setPrototypeOf({}, null) : {}, b) as Record<
-    string,
-    unknown
-  >;
+  const merged = Object.assign(emptyLike(a), b);
   for (const key of Object.keys(a)) merged[key] = key in b ? merge(a[key], b[key]) : a[key];
   return merged;
 }

@@ -1,4 +1,4 @@
-// Compiles the schemas of values without parts: literals, strings and numbers.
+// Compiles the schemas of literals, strings and numbers.
 
 import type { Schema } from '../contract.ts';
 import { IS_DATE } from '../schema/schema.ts';
@@ -36,8 +36,8 @@ export function compileString(schema: Schema): Check {
   const notString = becomesDate ? MESSAGES.mustBe(FORMAT_DESCRIPTIONS['date-time'] as string) : MESSAGES.notString;
   return (value, run) => {
     if (typeof value !== 'string') return run.report(notString);
-    // Characters are counted only when `length` does not decide, because counting takes time. `length` (in UTF-16
-    // units) is never less than the number of characters.
+    // Counting characters takes time, so `length` is compared first. It counts UTF-16 units, and is never less than the
+    // number of characters: `'😀'.length` is 2.
     if (maxLength !== undefined && value.length > maxLength && countCharacters(value) > maxLength)
       return run.report(MESSAGES.tooLong(maxLength));
     if (minLength !== undefined && (value.length < minLength || (minLength > 1 && countCharacters(value) < minLength)))
@@ -50,9 +50,9 @@ export function compileString(schema: Schema): Check {
 }
 
 /**
- * Compiles a pattern. With backtracking, its time can grow with a power of the text's length. The pattern therefore
- * runs after all other checks of the text, and its estimated steps count against a limit for each checked part of a
- * request.
+ * Compiles a pattern. Its time can grow with a power of the text's length, because V8 tries each way to divide the text
+ * among the pattern's repetitions. The steps are therefore estimated before the pattern runs. A part of a request (the
+ * body, the query or the path) is refused when all its patterns together need too many steps.
  */
 function compilePattern(source: string): Check {
   const regExp = new RegExp(source, 'u');
@@ -60,7 +60,7 @@ function compilePattern(source: string): Check {
   const message = MESSAGES.mustMatch(source);
   return (value, run) => {
     const text = value as string;
-    // `retriesOf` cannot throw here. A controller with a pattern that can take exponentially long does not load.
+    // `retriesOf` cannot throw here: it throws only for patterns with which the controller would not have loaded.
     retries ??= retriesOf(source);
     if (retries.length > 0) {
       const steps = stepsOf(retries, text.length);
@@ -87,9 +87,9 @@ export function compileNumber(schema: Schema, readsText: boolean): Check {
     if (minimum !== undefined && value < minimum) return run.report(MESSAGES.tooSmall(minimum));
     if (maximum !== undefined && value > maximum) return run.report(MESSAGES.tooLarge(maximum));
     if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
-      return run.report(MESSAGES.notAbove(exclusiveMinimum));
+      return run.report(MESSAGES.notMoreThan(exclusiveMinimum));
     if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
-      return run.report(MESSAGES.notBelow(exclusiveMaximum));
+      return run.report(MESSAGES.notLessThan(exclusiveMaximum));
     if (multipleOf !== undefined && !isMultiple(value, multipleOf)) return run.report(MESSAGES.notMultiple(multipleOf));
     return value;
   };
@@ -97,7 +97,7 @@ export function compileNumber(schema: Schema, readsText: boolean): Check {
 
 /** Parses a JSON number, and also the forms `.5`, `5.` and `07`. Returns undefined when the text is not a number. */
 function parseNumber(text: string): number | undefined {
-  // The fast path: nearly all numbers in a query have up to nine digits and nothing else.
+  // This loop is faster than `Number`, and nearly all numbers in a query have only digits, nine at most.
   let value = 0;
   let i = 0;
   for (; i < text.length && i < 9; i++) {
@@ -109,13 +109,13 @@ function parseNumber(text: string): number | undefined {
   return text.length <= 50 && DECIMAL.test(text) ? Number(text) : undefined;
 }
 
-/** Whether a number is a multiple of `step`. Compares decimal digits, because `0.3 / 0.1` is not 3 in JavaScript. */
+/** Whether a number is a multiple of `step`. Computes with decimal digits, because `0.3 / 0.1` is 2.999… */
 function isMultiple(value: number, step: number): boolean {
   if (Number.isSafeInteger(value) && Number.isSafeInteger(step)) return value % step === 0;
   const [digits, exponent] = decimalOf(value);
   const [stepDigits, stepExponent] = decimalOf(step);
-  // JavaScript writes a number with at most 21 digits. A shift by more than 80 digits therefore has the same result as
-  // a shift by 80.
+  // Both numbers have at most 21 digits. The power of ten has a factor 2 and a factor 5 for each digit of the shift,
+  // and 80 of both are more than a number of 21 digits can have. So a shift by more digits changes no result.
   const shift = Math.max(-80, Math.min(exponent - stepExponent, 80));
   if (shift >= 0) return (digits * 10n ** BigInt(shift)) % stepDigits === 0n;
   return digits % (stepDigits * 10n ** BigInt(-shift)) === 0n;

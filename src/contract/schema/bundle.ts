@@ -1,22 +1,18 @@
-// The JSON Schema that a validation library (such as zod) makes can have definitions, and references to these. This
-// file moves the definitions to the definitions of the group, under names that are free there. Two schemas that have
-// the same definition under the same name share one definition.
+// Moves the definitions of a schema to the `defs` of the controller. A validation library, such as zod, makes a JSON
+// Schema with definitions of its own, in `$defs` or `definitions`. The moved definitions get names that are free in the
+// `defs` of the controller. Two schemas with the same definition under the same name share one definition there.
 import { isObject } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 import type { SchemaWriter } from './schema.ts';
 
-/**
- * Moves the definitions of a schema to the group, and returns the schema with the new references.
- *
- * @param label the name for a definition that has no name, such as `created_body`
- */
+/** Moves the definitions of a schema, and returns the schema. @param label the name for a definition without a name */
 export type Bundle = (schema: Schema, label: string) => Schema;
 
 /** Keywords whose value is a map of schemas. */
 const SCHEMA_MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
 /** Keywords whose value is data and not a schema. The value may contain any key. */
 const DATA_KEYWORDS = new Set(['const', 'enum', 'default', 'example', 'examples']);
-/** Keywords that are removed: they only resolve references, or hold the definitions, which are moved. */
+/** Keywords that are removed. Some only identify the target of a reference, and others hold the definitions. */
 const DROPPED = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$defs', 'definitions']);
 const REF = /"\$ref":("(?:[^"\\]|\\.)*")/g;
 
@@ -24,6 +20,7 @@ export function createBundle({ reserve, define }: Pick<SchemaWriter, 'reserve' |
   const namesByFullText = new Map<string, string>();
 
   return (root, label) => {
+    /** The new name of the definition that each pointer leads to; undefined when it leads nowhere. */
     const namesByPointer = new Map<string, string | undefined>();
 
     function rewrite(value: unknown): unknown {
@@ -57,25 +54,19 @@ export function createBundle({ reserve, define }: Pick<SchemaWriter, 'reserve' |
     }
 
     const rewritten = rewrite(root) as Schema;
-    // A schema that refers to itself as a whole becomes a definition, too.
+    // A schema that refers to itself by `#` becomes a definition, too.
     const rootName = namesByPointer.get('#');
     return rootName === undefined ? rewritten : { $ref: `#/$defs/${rootName}` };
   };
 }
 
-/**
- * Returns the name in a pointer: `Category` in `#/$defs/Category`. Returns undefined for a name that a library
- * generated, and for another kind of pointer.
- */
+/** Returns `Category` for `#/$defs/Category`, and undefined for a generated name (`__schema0`) or another pointer. */
 function definitionName(pointer: string): string | undefined {
   const name = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(pointer)?.[1];
   return name === undefined || /^_*(?:schema|intersection)?\d+$/i.test(name) ? undefined : name;
 }
 
-/**
- * Follows a reference within a schema (RFC 6901). Returns undefined when the reference has no target, or leads to
- * another document.
- */
+/** Follows a reference within a schema (RFC 6901). Returns undefined without a target, and for another document. */
 function follow(root: Schema, pointer: string): Schema | boolean | undefined {
   if (!/^#(?:\/|$)/.test(pointer)) return undefined;
   let target: unknown = root;
@@ -95,24 +86,23 @@ function unescapeStep(step: string): string {
   try {
     decoded = decodeURIComponent(step);
   } catch {
-    // The step has a plain percent sign, which is no encoding, so the step stays unchanged.
+    // A plain percent sign, as in `50%`, begins no encoding. The step is then used as it is.
   }
   return decoded.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 /**
  * Writes a definition, with everything that it refers to, as one text. Definitions with the same text are merged. The
- * text contains the definition's own pointer, so equal definitions under two names keep both names. The user of the
- * library chose these names.
+ * text contains the pointers, so `Cat` and `Dog` stay two definitions even when they are equal.
  */
-function fullTextOf(root: Schema, from: string): string {
-  const textByPointer = new Map<string, string>();
-  const queue = [from];
-  for (let pointer = queue.pop(); pointer !== undefined; pointer = queue.pop()) {
-    if (textByPointer.has(pointer)) continue;
+function fullTextOf(root: Schema, start: string): string {
+  const pointers = new Set([start]);
+  const texts: string[] = [];
+  // The set grows while the loop runs, and the loop also visits what was added.
+  for (const pointer of pointers) {
     const text = JSON.stringify(follow(root, pointer)) ?? '';
-    textByPointer.set(pointer, text);
-    for (const [, quoted] of text.matchAll(REF)) queue.push(JSON.parse(quoted as string) as string);
+    texts.push(pointer, text);
+    for (const [, quoted] of text.matchAll(REF)) pointers.add(JSON.parse(quoted as string) as string);
   }
-  return JSON.stringify([...textByPointer]);
+  return JSON.stringify(texts);
 }

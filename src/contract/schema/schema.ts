@@ -8,7 +8,6 @@ import {
   mayBeAbsent,
   type NamedShape,
   type Notes,
-  type Prop,
   type RecordShape,
   resolve,
   type Shape,
@@ -22,20 +21,18 @@ export const IS_FILE = Symbol('file');
 export interface SchemaWriter {
   /** @throws Unsupported */
   write(shape: Shape): Schema;
-  /** Reserves a name in `defs` and returns it. When the name is in use, reserves a similar one instead. */
+  /** Reserves a name in `defs` and returns it. When the name is in use, reserves it with a number: `User2`. */
   reserve(name: string): string;
+  /** Sets the schema of a reserved name. */
   define(name: string, schema: Schema): void;
   /** The named types that the written schemas refer to. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-/** How many named types can be nested in each other. Without the limit, `interface G<T> { a?: G<T[]> }` never ends. */
+/** Maximum number of named types inside each other. The limit ends a type such as `interface G<T> { a?: G<T[]> }`. */
 const MAX_NESTING = 200;
 
-/**
- * The pattern of the field names that `{ [id: number]: T }` declares. Only the document uses the pattern. The check
- * uses `isNumberName` instead, and drops fields with other names, like `07`.
- */
+/** The pattern of the field names of `{ [id: number]: T }`, for the OpenAPI document. The check uses `isNumberName`. */
 const NUMBER_NAMES = '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?$';
 
 export function createSchemaWriter(): SchemaWriter {
@@ -80,45 +77,41 @@ export function createSchemaWriter(): SchemaWriter {
   }
 
   function writeTuple({ items, rest }: Extract<Shape, { kind: 'tuple' }>): Schema {
-    const required = items.filter(({ optional }) => !optional).length;
+    const required = items.filter(({ isOptional }) => !isOptional).length;
     return {
       type: 'array',
       ...(items.length === 0
         ? {}
-        : { prefixItems: items.map(({ shape, optional }) => write(optional ? withoutUndefined(shape) : shape)) }),
+        : { prefixItems: items.map(({ shape, isOptional }) => write(isOptional ? withoutUndefined(shape) : shape)) }),
       items: rest === undefined ? false : write(rest),
       ...(required === 0 ? {} : { minItems: required }),
     };
   }
 
-  function writeRecord({ props, index, byNumber, open: isOpen }: RecordShape): Schema {
+  function writeRecord({ props, index, isNumberIndex, isOpen }: RecordShape): Schema {
     const required: string[] = [];
     const properties: Record<string, Schema> = {};
     for (const [name, prop] of props) {
-      if (!prop.optional && resolve(prop.shape).kind === 'never')
+      if (!prop.isOptional && resolve(prop.shape).kind === 'never')
         throw new Unsupported(
           `the field ${name} is never, which no value fits; write ${name}?: never for one that must be left out`,
           '',
           0,
         );
-      if (!prop.optional && !mayBeAbsent(prop.shape)) required.push(name);
-      properties[name] = writeProperty(prop);
+      if (!prop.isOptional && !mayBeAbsent(prop.shape)) required.push(name);
+      properties[name] = addNotes(write(withoutUndefined(prop.shape)), prop.notes);
     }
     return {
       type: 'object',
       ...(isOpen || (props.size === 0 && index !== undefined) ? {} : { properties }),
       ...(required.length === 0 ? {} : { required }),
-      ...(index === undefined ? {} : writeIndex(index, byNumber)),
+      ...(index === undefined ? {} : writeIndex(index, isNumberIndex)),
     };
   }
 
-  function writeIndex(index: Shape, byNumber: boolean | undefined): Schema {
-    if (byNumber) return { patternProperties: { [NUMBER_NAMES]: write(withoutUndefined(index)) } };
+  function writeIndex(index: Shape, isNumberIndex: boolean | undefined): Schema {
+    if (isNumberIndex) return { patternProperties: { [NUMBER_NAMES]: write(withoutUndefined(index)) } };
     return { additionalProperties: index.kind === 'any' ? true : write(withoutUndefined(index)) };
-  }
-
-  function writeProperty({ shape, notes }: Prop): Schema {
-    return addNotes(write(withoutUndefined(shape)), notes);
   }
 
   function writeUnion(parts: readonly Shape[]): Schema {
@@ -152,7 +145,7 @@ export function createSchemaWriter(): SchemaWriter {
     namesById.set(shape.id, name);
     if (++depth > MAX_NESTING) throw new Unsupported('this type grows without end', '', 0);
     const target = shape.target();
-    // A schema cannot express undefined. Instead, the property with this named type becomes optional.
+    // A schema cannot express undefined. Instead, a property of this type is not in `required`.
     defs[name] = addNotes(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
     depth--;
     return name;
@@ -176,7 +169,7 @@ export function createSchemaWriter(): SchemaWriter {
   };
 }
 
-/** The kinds of shapes that only a result can have, with their descriptions for an error. */
+/** Descriptions of the kinds of shapes that only a result can have, for the error of a request type. */
 const RESULT_KINDS = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', reply: 'a Reply' };
 
 function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {
@@ -185,12 +178,12 @@ function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'numb
   return { type: 'integer', ...rest };
 }
 
-/** Adds the description and similar keywords to a schema. JSON Schema 2020-12 allows them beside `$ref`. */
+/** Adds notes (`description`, `default`, …) to a schema. JSON Schema 2020-12 allows them beside `$ref`. */
 function addNotes(schema: Schema, notes: Notes): Schema {
   return Object.keys(notes).length === 0 ? schema : { ...schema, ...notes };
 }
 
-/** Removes undefined from a type. A named type that does not include undefined keeps its name. */
+/** Removes undefined from a type. A named type without undefined is returned as it is, with its name. */
 function withoutUndefined(shape: Shape): Shape {
   return mayBeAbsent(shape) ? excludeKinds(resolve(shape), 'undefined') : shape;
 }

@@ -1,15 +1,17 @@
-// The constraint tags of doc comments, named as in JSON Schema. A tag of another library is an error, and so is a tag
-// whose name is nearly that of a constraint. All other tags are remarks, which are accepted. This file knows no types.
+// The tags of doc comments that constrain a value, such as `@minLength 1`. They are named as in JSON Schema. Two kinds
+// of tags are errors, because they look like constraints but have no effect: a constraint of another library
+// (`@isInt`), and a name with a typing mistake (`@minLenght`). All other tags are accepted as remarks. This file knows
+// no types.
 
 import { isNear } from '../../base/near.ts';
 import type { Notes } from '../types/shape.ts';
 import { readDoc, type Tag } from './doc-comment.ts';
 
-/** The kind of value that a constraint tag applies to. */
-export type Family = 'string' | 'number' | 'array';
+export type ConstrainedKind = 'string' | 'number' | 'array';
 
 interface TagRow {
-  readonly for: Family;
+  /** The kind of value that the tag constrains. */
+  readonly constrains: ConstrainedKind;
   /**
    * The form of the text behind the tag:
    * - `count`: a whole number, at least 0
@@ -21,27 +23,27 @@ interface TagRow {
 }
 
 export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Object.create(null), {
-  minLength: { for: 'string', value: 'count' },
-  maxLength: { for: 'string', value: 'count' },
-  pattern: { for: 'string', value: 'text' },
-  format: { for: 'string', value: 'text' },
-  minimum: { for: 'number', value: 'number' },
-  maximum: { for: 'number', value: 'number' },
-  exclusiveMinimum: { for: 'number', value: 'number' },
-  exclusiveMaximum: { for: 'number', value: 'number' },
-  multipleOf: { for: 'number', value: 'number' },
-  integer: { for: 'number', value: 'flag' },
-  minItems: { for: 'array', value: 'count' },
-  maxItems: { for: 'array', value: 'count' },
-  uniqueItems: { for: 'array', value: 'flag' },
+  minLength: { constrains: 'string', value: 'count' },
+  maxLength: { constrains: 'string', value: 'count' },
+  pattern: { constrains: 'string', value: 'text' },
+  format: { constrains: 'string', value: 'text' },
+  minimum: { constrains: 'number', value: 'number' },
+  maximum: { constrains: 'number', value: 'number' },
+  exclusiveMinimum: { constrains: 'number', value: 'number' },
+  exclusiveMaximum: { constrains: 'number', value: 'number' },
+  multipleOf: { constrains: 'number', value: 'number' },
+  integer: { constrains: 'number', value: 'flag' },
+  minItems: { constrains: 'array', value: 'count' },
+  maxItems: { constrains: 'array', value: 'count' },
+  uniqueItems: { constrains: 'array', value: 'flag' },
 } satisfies Record<string, TagRow>);
 
 const LIBRARY_SCHEMA = 'a schema of a library in `static operations`';
 const INTEGER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
 /**
- * Constraints of class-validator, tsoa, typia and JSON Schema that are not read. Each row says what to write
- * instead. Behind the colon are the names of the tags, in lower case.
+ * Constraints of class-validator, tsoa, typia and JSON Schema that are not read. A row has what to write instead, a
+ * colon, and the names of the tags in lower case.
  */
 const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
   [
@@ -81,17 +83,16 @@ const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/**
- * Returns the reason why a tag is refused: the tag looks like a constraint but is not read. Returns undefined for a
- * constraint and for a remark.
- */
+/** Returns why a tag that looks like a constraint is refused. Returns undefined for a constraint and for a remark. */
 export function findTagMistake(name: string, text: string): string | undefined {
+  // typescript-json-schema reads `@TJS-minLength` like `@minLength`.
   const bareName = name.replace(/^TJS-/i, '');
   if (bareName === name && CONSTRAINTS[name] !== undefined) return undefined;
   const lower = bareName.toLowerCase();
   const near = findNearest(lower);
-  const isRemark = lower === 'const' && /^(?:\{|$)/.test(text);
-  const foreign = isRemark
+  // `@const` and `@const {string}` are JSDoc, and `@const 5` is the constraint of a library.
+  const isJsdocConst = lower === 'const' && /^(?:\{|$)/.test(text);
+  const foreign = isJsdocConst
     ? undefined
     : (FOREIGN_TAGS.get(lower) ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${LIBRARY_SCHEMA}` : undefined));
   const isNumberType = /^(?:as)?type$/.test(lower) && INTEGER_TYPE.test(text);
@@ -102,59 +103,56 @@ export function findTagMistake(name: string, text: string): string | undefined {
 
 /** Finds the constraint whose name differs least, by at most two letters. Upper and lower case are equal. */
 function findNearest(lower: string): string | undefined {
-  const isWithin = (edits: number) => (name: string) => isNear(lower, name.toLowerCase(), edits);
-  const names = Object.keys(CONSTRAINTS);
-  return names.find(isWithin(0)) ?? names.find(isWithin(1)) ?? names.find(isWithin(2));
+  const findWithin = (edits: number) =>
+    Object.keys(CONSTRAINTS).find((name) => isNear(lower, name.toLowerCase(), edits));
+  return findWithin(0) ?? findWithin(1) ?? findWithin(2);
 }
 
-/**
- * Whether a tag is a constraint, or is refused because it looks like one. A `@format` without a value is neither,
- * because it marks a file for prettier.
- */
-export const isConstraint = ([name, text]: Tag): boolean =>
+/** Whether a tag is a constraint or looks like one. A plain `@format` is neither: it marks a file for prettier. */
+export const isConstraint = ({ name, text }: Tag): boolean =>
   findTagMistake(name, text) !== undefined || (CONSTRAINTS[name] !== undefined && !(name === 'format' && text === ''));
 
 /**
- * Returns the reason why a comment is refused at a place where constraints are not read. Returns undefined when the
- * comment has no constraint.
- * @param isScript whether the file is JavaScript, where `@type` is no constraint and the tags of a `@typedef` are read
- * elsewhere
+ * Finds a constraint in a comment at a place where constraints have no effect.
+ *
+ * @returns the error text, or undefined when the comment has no constraint
  */
 export function findUnreadConstraint(doc: string | undefined, isScript = false): string | undefined {
   if (doc?.includes('@') !== true) return undefined;
   const { tags } = readDoc(doc);
-  if (isScript && tags.some(([name]) => name === 'typedef')) return undefined;
-  const tag = tags.find((tag) => isConstraint(tag) && !(isScript && tag[0] === 'type'));
+  // In JavaScript, js-types.ts reads the constraints of a `@typedef`, and `@type` declares a type.
+  if (isScript && tags.some(({ name }) => name === 'typedef')) return undefined;
+  const tag = tags.find((tag) => isConstraint(tag) && !(isScript && tag.name === 'type'));
   return tag === undefined ? undefined : unreadConstraintMessage(tag);
 }
 
-/** Whether a comment applies to the next token even when another comment comes between. */
+/** Whether the tags of a comment are read for the next token even when another comment comes between. */
 export function appliesAcrossComments(doc: string): boolean {
   const { tags } = readDoc(doc);
-  if (tags.some(([name]) => /^(?:typedef|callback|import)$/.test(name))) return false;
+  if (tags.some(({ name }) => /^(?:typedef|callback|import)$/.test(name))) return false;
   return (
     findUnreadConstraint(doc) !== undefined ||
-    tags.some(([name]) => /^(?:overload|param|arg|argument|type|template)$/.test(name))
+    tags.some(({ name }) => /^(?:overload|param|arg|argument|type|template)$/.test(name))
   );
 }
 
-/** Returns the error text for a constraint at a place where constraints are not read. */
-export const unreadConstraintMessage = ([name, text]: Tag): string =>
+/** Returns the error text for a constraint at a place where constraints have no effect. */
+export const unreadConstraintMessage = ({ name, text }: Tag): string =>
   findTagMistake(name, text) ??
   `@${name} can have no effect here: write it in the comment before a property or a type alias`;
 
 export interface Constraints {
   readonly keywords: Readonly<Record<string, unknown>>;
-  /** The tags that are no constraints but appear in the OpenAPI document, such as `@deprecated`. */
+  /** The text of the comment, and the tags that only the OpenAPI document shows, such as `@deprecated`. */
   readonly notes: Notes;
 }
 
-/** @throws Error with a message of one line, on a tag that is refused and on a tag with an invalid value */
+/** @throws Error with a message of one line, for a tag that is refused and for an invalid value */
 export function readConstraints(doc: string | undefined): Constraints {
   const { text, tags } = readDoc(doc);
   const keywords: Record<string, unknown> = {};
   const notes: Record<string, unknown> = text === '' ? {} : { description: text };
-  for (const [i, [tag, value]] of tags.entries()) {
+  for (const [i, { name: tag, text: value }] of tags.entries()) {
     const row = CONSTRAINTS[tag];
     const mistake = findTagMistake(tag, value);
     if (mistake !== undefined) throw new Error(mistake);
@@ -189,15 +187,12 @@ function readConstraintValue(tag: string, row: TagRow, text: string, next: Tag |
   return value;
 }
 
-/**
- * Matches a pattern that has text behind its `$`, which no value fits. A `$` in a character class or behind a backslash
- * is a plain character, and does not count.
- */
+/** Matches a pattern with text behind its `$`, which no value fits. `\$` and the `$` of `[$]` are plain characters. */
 const TEXT_AFTER_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*?\$(?![$)|]|\(\?|$)/s;
-/** Matches a pattern that ends with such a `$`. */
+/** Matches a pattern that ends with a `$`, except for a plain character `$`. */
 const ENDS_WITH_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*\$$/s;
 
-/** Refuses slashes, quotes and text around the pattern. As parts of the pattern they would match no value. */
+/** Refuses a pattern with slashes, quotes or a remark around it, which would become parts of the pattern. */
 function refuseMisreadPattern(text: string, next: Tag | undefined): void {
   const fail = (reason: string): never => {
     throw new Error(`@pattern ${text}: ${reason}`);
@@ -207,14 +202,14 @@ function refuseMisreadPattern(text: string, next: Tag | undefined): void {
   if (/^(["'`]).*\1$/.test(text)) fail('write the pattern without quotes');
   if (TEXT_AFTER_DOLLAR.test(text))
     fail('nothing can follow the $; write text above the tags, and \\$ for a dollar sign');
-  const isCutByTag = next?.[2] === false;
+  const isCutByTag = next?.isFirstOnLine === false;
   if (isCutByTag && !ENDS_WITH_DOLLAR.test(text))
-    fail(`@${next[0]} ends it; write \\x40 for an at sign, or the next tag on its own line`);
+    fail(`@${next.name} ends it; write \\x40 for an at sign, or the next tag on its own line`);
   if (/\s/.test(text) && !ENDS_WITH_DOLLAR.test(text))
     fail('write text above the tags, and \\x20 for a blank, or end the pattern with $');
 }
 
-/** Parses a text as JSON. A text that is not JSON stays a text, because defaults and examples are for readers only. */
+/** Parses a text as JSON. Any other text stays a text, because no check uses defaults and examples. */
 function parseLooseValue(text: string): unknown {
   try {
     return JSON.parse(text);

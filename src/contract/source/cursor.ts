@@ -1,6 +1,6 @@
 // A position in a list of tokens, and the steps of a recursive-descent parser. The cursor also finds doc comments whose
-// constraints would have no effect. A parser marks the comments that it reads, and refuseStrayTags() reports a
-// constraint in any other comment.
+// constraints (tags such as `@minimum`) would have no effect. It remembers which comments the parsers have read, and
+// `refuseStrayTags` reports a constraint in any other comment.
 import { findUnreadConstraint } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 import type { TypeNode, ValueNode } from './syntax.ts';
@@ -12,20 +12,20 @@ export interface Parsers {
 }
 
 export class Cursor {
-  readonly list: readonly Token[];
+  readonly tokens: readonly Token[];
   readonly partner: Int32Array;
   /** Index of the next token. */
   i = 0;
-  /** The namespace around the current statement, with its dot. */
+  /** The namespace around the current statement, with a dot behind it: `Shop.`. */
   namespace = '';
 
   readonly #parsers: Parsers;
-  /** Indexes of the tokens whose comment needs no further look: a parser has read it, or it has no constraint. */
-  readonly #readDocs = new Set<number>();
+  /** Indexes of the tokens whose comments are done: a parser has read the comment, or it has no constraint. */
+  readonly #checkedDocs = new Set<number>();
 
-  /** @param parsers passed in, because the files that parse types, values and members would import each other */
-  constructor({ list, partner }: Tokens, parsers: Parsers) {
-    this.list = list;
+  /** @param parsers passed in, because this file and those that parse types and values would import each other */
+  constructor({ tokens, partner }: Tokens, parsers: Parsers) {
+    this.tokens = tokens;
     this.partner = partner;
     this.#parsers = parsers;
   }
@@ -34,16 +34,16 @@ export class Cursor {
     return this.#parsers.parseType(this);
   }
 
-  /** @param end index of the bracket that closes the expression around the value */
+  /** @param end index of the closing bracket, or of the file's end, before which the value ends */
   parseValue(end: number): ValueNode | undefined {
     return this.#parsers.parseValue(this, end);
   }
 
   token(ahead = 0): Token {
-    return this.list[Math.max(0, Math.min(this.i + ahead, this.list.length - 1))] as Token;
+    return this.tokens[Math.max(0, Math.min(this.i + ahead, this.tokens.length - 1))] as Token;
   }
 
-  /** Whether the token is this punctuation or word. A string literal never matches. */
+  /** Whether the token is this punctuation or word. @param ahead how many tokens behind the current one */
   is(text: string, ahead = 0): boolean {
     const token = this.token(ahead);
     return token.text === text && token.kind !== Kind.string;
@@ -54,7 +54,7 @@ export class Cursor {
   }
 
   get isAtEnd(): boolean {
-    return this.i >= this.list.length - 1;
+    return this.i >= this.tokens.length - 1;
   }
 
   /** Joins an earlier comment with the comment of the current token, so that the tags of both are read. */
@@ -63,38 +63,36 @@ export class Cursor {
     return doc === undefined || doc === earlier ? earlier : (earlier ?? '') + doc;
   }
 
-  /**
-   * Reads the comment of a property or an alias, and marks it as read. A comment on the line of the previous token is
-   * not read, because it is perhaps meant for that token.
-   */
+  /** Reads the comment of a property or an alias. Skips one beside the previous token, to which it may belong. */
   readDocAt(index: number): string | undefined {
-    const { doc, isBesidePrevious } = this.list[index] as Token;
-    if (doc === undefined || isBesidePrevious) return undefined;
-    this.#readDocs.add(index);
+    const { doc, isDocBesidePrevious } = this.tokens[index] as Token;
+    if (doc === undefined || isDocBesidePrevious) return undefined;
+    this.#checkedDocs.add(index);
     return doc;
   }
 
-  /** @returns the type, or a mistake when a comment from `from` to `end` has a constraint that no parser has read */
+  /** Returns the type, or a mistake when a comment from `from` to `end` has a constraint that no parser has read. */
   refuseStrayTags(type: TypeNode, from: number, end = this.i): TypeNode {
     for (let i = from; i < end; i++) {
-      const { doc, at, isBesidePrevious } = this.list[i] as Token;
-      if (doc === undefined || this.#readDocs.has(i)) continue;
+      const { doc, at, isDocBesidePrevious } = this.tokens[i] as Token;
+      if (doc === undefined || this.#checkedDocs.has(i)) continue;
       const message = findUnreadConstraint(doc);
       if (message !== undefined)
-        return { kind: 'mistake', message: isBesidePrevious ? `${message}, on a line of its own` : message, at };
-      this.#readDocs.add(i);
+        return { kind: 'mistake', message: isDocBesidePrevious ? `${message}, on a line of its own` : message, at };
+      this.#checkedDocs.add(i);
     }
     return type;
   }
 
   /**
-   * Index up to which refuseStrayTags() looks for the comments of a declaration: behind the declaration and its `;` or
-   * `,`. The next token is included when its comment is on the line of the declaration, or when it is a closing brace.
+   * The index up to which `refuseStrayTags` looks at the comments of a declaration, when the cursor is behind it. A `;`
+   * or `,` is included. The token after that is included when its comment is on the line of the declaration, or when
+   * the token is a closing brace.
    */
   get declarationEnd(): number {
     const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.i + 1 : this.i;
-    const { isBesidePrevious, text } = this.list[end] ?? this.token();
-    return end < this.list.length && (isBesidePrevious || (text === '}' && end > this.i)) ? end + 1 : end;
+    const { isDocBesidePrevious, text } = this.tokens[end] ?? this.token();
+    return end < this.tokens.length && (isDocBesidePrevious || (text === '}' && end > this.i)) ? end + 1 : end;
   }
 
   fail(expected: string): never {
@@ -102,9 +100,7 @@ export class Cursor {
     throw new SourceError(`expected ${expected} and found ${text || 'the end of the file'}`, at);
   }
 
-  /**
-   * Steps over the current token and returns true when the token is this punctuation or word. Otherwise returns false.
-   */
+  /** Steps over the current token if it is this punctuation or word. Returns whether it was. */
   accept(text: string): boolean {
     if (!this.is(text)) return false;
     this.i++;
@@ -117,7 +113,7 @@ export class Cursor {
 
   next(): Token {
     if (this.isAtEnd) this.fail('more');
-    return this.list[this.i++] as Token;
+    return this.tokens[this.i++] as Token;
   }
 
   expectName(): string {
@@ -138,9 +134,7 @@ export class Cursor {
     return path;
   }
 
-  /**
-   * Index of the bracket that closes the current token. @throws SourceError when the current token is not `bracket`
-   */
+  /** Returns the index of the bracket that closes the current one. @throws SourceError for another current token */
   closingIndex(bracket: string): number {
     return this.is(bracket) ? (this.partner[this.i] as number) : this.fail(bracket);
   }

@@ -1,93 +1,99 @@
 // Splits doc comments into their text and their tags, as TypeScript does. This file does not know what a tag means.
 
-/**
- * A tag of a doc comment. `isFirstOnLine` is true when only white space and an asterisk precede the tag on its line.
- */
-export type Tag = readonly [name: string, text: string, isFirstOnLine: boolean, offsetInComment: number];
+export interface Tag {
+  readonly name: string;
+  readonly text: string;
+  /** Whether only white space and an asterisk precede the tag on its line. */
+  readonly isFirstOnLine: boolean;
+  /** Offset of the tag's `@` in the comment. */
+  readonly offset: number;
+}
 
 export interface DocComment {
+  /** The text before the first tag. */
   readonly text: string;
   readonly tags: readonly Tag[];
 }
 
+/** The characters that TypeScript takes for white space, as the inside of a character class. */
 const WHITE_SPACE = '\\t\\v\\f \\u0085\\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u3000\\ufeff';
 /** White space within a line. As in TypeScript, the first character must be an ASCII character. */
 const BLANK = `(?:[\\t\\v\\f ][${WHITE_SPACE}]*)?`;
 const LINE_BREAK = '(?:\\r\\n|[\\n\\r])';
 const TAG_NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\p{Join_Control}-]*/uy;
 const TAG_AT_START = new RegExp(`(?<=^${BLANK})@`);
-/** White space and line breaks, with the asterisk at the start of a line. */
+/** White space and line breaks, each with the asterisk at the start of the next line. */
 const GAP = new RegExp(`(?:${LINE_BREAK}${BLANK}\\*?|[\\t\\v\\f ][${WHITE_SPACE}]*)*`, 'y');
 const TAG_AT_LINE_START = new RegExp(`(?<=(?:^|[\\n\\r])${BLANK}\\*?${BLANK})@`, 'y');
 /** Finds the next place that is not plain text: the start of a line, a backtick, a link, a tag behind white space. */
-const MARK = new RegExp(
+const NOT_PLAIN_TEXT = new RegExp(
   `${LINE_BREAK}${BLANK}\\*?${BLANK}(@?)|(\`)|` +
     `\\{@link(?:code|plain)?(?![\\p{ID_Continue}$\\p{Join_Control}-])[\\t\\v\\f \\r\\n]*[^}\\n\\r]*\\}?|(?<=[${WHITE_SPACE}])(@)(?![\\s${WHITE_SPACE}])`,
   'gu',
 );
-/**
- * Tags that can have a type in braces before their text. The tags in the capturing group can also have a name before
- * the type.
- */
+/** Tags with a type in braces before their text. Those in the inner group can have a name before the type. */
 const TAGS_WITH_TYPE =
   /^(?:(param|arg|argument|prop|property)|returns?|type|typedef|throws|exception|enum|this|satisfies|template|implements|augments|extends)$/;
 const PARAM_NAME = /[\p{ID_Continue}$.[\]`]+/uy;
 
-/**
- * Reads one comment, or several joined comments. The result has the tags of all of them, and the text of the last one
- * that has a text.
- */
+/** Reads a comment, or several joined ones: the tags of all of them, and the text of the last one that has a text. */
 export function readDoc(doc: string | undefined): DocComment {
-  const comments = doc?.slice(0, -2).split('*/').map(readComment) ?? [];
+  const comments = doc?.slice(0, -'*/'.length).split('*/').map(readComment) ?? [];
   return { text: comments.findLast(({ text }) => text !== '')?.text ?? '', tags: comments.flatMap(({ tags }) => tags) };
 }
 
 function readComment(comment: string): DocComment {
-  const body = comment.slice(3);
-  const marks: { at: number; name: string; nameEnd: number }[] = [];
+  const body = comment.slice('/**'.length);
+  const tagNames: { at: number; name: string; nameEnd: number }[] = [];
   let at = body.search(TAG_AT_START);
   if (at < 0) at = findNextTag(body, 0, false);
   while (at >= 0) {
     const name = matchAt(TAG_NAME, body, at + 1);
     const nameEnd = at + 1 + name.length;
-    marks.push({ at, name, nameEnd });
+    tagNames.push({ at, name, nameEnd });
     const textStart = skipType(body, nameEnd + matchAt(GAP, body, nameEnd).length, TAGS_WITH_TYPE.exec(name));
     at = body[textStart] === '@' ? textStart : findNextTag(body, textStart, true);
   }
-  const tags = marks.map(({ at, name, nameEnd }, i): Tag => {
+  const tags = tagNames.map(({ at, name, nameEnd }, i): Tag => {
+    const text = removeLineStarts(body.slice(nameEnd, tagNames[i + 1]?.at));
     const isFirstOnLine = matchAt(TAG_AT_LINE_START, body, at) !== '';
-    return [name, removeLineStarts(body.slice(nameEnd, marks[i + 1]?.at)), isFirstOnLine, at + 3];
+    return { name, text, isFirstOnLine, offset: at + '/**'.length };
   });
-  return { text: removeLineStarts(body.slice(0, marks[0]?.at)), tags };
+  return { text: removeLineStarts(body.slice(0, tagNames[0]?.at)), tags };
 }
 
 /**
- * Returns the offset of the next tag, or -1. @param inTag whether `from` is in the text of a tag, where backticks hide
- * other tags. In the text before the first tag they hide none.
+ * Returns the offset of the next tag, or -1.
+ *
+ * @param isInTag whether `from` is in the text of a tag. Only there do backticks hide an at sign.
  */
-function findNextTag(body: string, from: number, inTag: boolean): number {
-  MARK.lastIndex = from;
-  for (let mark = MARK.exec(body); mark !== null; mark = MARK.exec(body)) {
-    if (mark[1] === '@' || mark[3] === '@') return MARK.lastIndex - 1;
-    if (mark[2] !== undefined && inTag) MARK.lastIndex += matchAt(/[^`\n\r]*`?/y, body, MARK.lastIndex).length;
+function findNextTag(body: string, from: number, isInTag: boolean): number {
+  const pattern = NOT_PLAIN_TEXT;
+  pattern.lastIndex = from;
+  for (let match = pattern.exec(body); match !== null; match = pattern.exec(body)) {
+    const [, atLineStart, backtick, behindSpace] = match;
+    if (atLineStart === '@' || behindSpace === '@') return pattern.lastIndex - 1;
+    if (backtick && isInTag) pattern.lastIndex += matchAt(/[^`\n\r]*`?/y, body, pattern.lastIndex).length;
   }
   return -1;
 }
 
-/** Returns the offset behind a type in braces, because an at sign inside the type begins no tag. */
-function skipType(body: string, from: number, typed: RegExpExecArray | null): number {
-  if (typed === null) return from;
-  const afterName = from + (typed[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;
+/**
+ * Returns the offset behind a type in braces, because an at sign inside the type begins no tag.
+ *
+ * @param tag the match of TAGS_WITH_TYPE, or null for a tag without a type
+ */
+function skipType(body: string, from: number, tag: RegExpExecArray | null): number {
+  if (tag === null) return from;
+  const afterName = from + (tag[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;
   const start = afterName + matchAt(GAP, body, afterName).length;
   const end = findBracketEnd(body, start, '{}');
   return end < 0 ? from : end;
 }
 
-/**
- * Returns the offset behind the bracket that closes the one at `from`. Returns -1 when there is no such pair. The last
- * parameter has the opening and the closing bracket: `{}`.
- */
-export function findBracketEnd(text: string, from: number, [opening, closing]: string): number {
+/** Returns the offset behind the bracket that closes the one at `from`, or -1. @param pair both brackets: `{}` */
+export function findBracketEnd(text: string, from: number, pair: '{}' | '[]'): number {
+  const [opening, closing] = pair;
   let depth = 0;
   for (const { 0: piece, index } of text.slice(from).matchAll(/(["'`])(?:\\.|(?!\1)[^\\])*\1|./gs)) {
     if (piece === opening) depth++;
@@ -110,7 +116,7 @@ const removeLineStarts = (slice: string): string =>
     .join('\n')
     .trim();
 
-/** Splits a text behind its first sentence, or behind its first paragraph when that ends earlier. */
+/** Splits a text into its first sentence or paragraph, whichever is shorter, and the rest. */
 export function summaryOf(text: string): { summary: string | undefined; description: string | undefined } {
   if (text === '') return { summary: undefined, description: undefined };
   const end = /\n\s*\n|(?<=[.!?])\s+(?=[^\s])/.exec(text);

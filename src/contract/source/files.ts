@@ -1,5 +1,5 @@
-// Finds and parses the source files of a controller and its types. Own files are the files outside `node_modules`, by
-// their real path. The text of a file is the one that the process has imported, so the checks fit the code that runs.
+// Finds and parses the source files of a controller and of its types. Only own files are parsed: those whose real path
+// is outside `node_modules`. A text is the one that the process has imported, so the checks fit the code that runs.
 import { realpathSync, statSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -10,10 +10,7 @@ import { SourceError } from './source-error.ts';
 import type { Module } from './syntax.ts';
 
 export interface ImportedFiles {
-  /**
-   * Returns the text of a file: the text that the process has imported, or else the current text. @throws the read
-   * error
-   */
+  /** Returns the text that the process has imported, or else the text on the disk. @throws the error of the read */
   textOf(path: string): string;
   /** Resolves a specifier that is no relative path, as Node does. */
   resolve(from: string, specifier: string): string | undefined;
@@ -26,15 +23,12 @@ export interface ImportedFiles {
 export interface TypeFiles {
   /** @throws UnreadableFile */
   read(path: string): Module;
-  /** The text that `read` parses. @throws the read error */
+  /** Returns the text that `read` parses. @throws the error of the read */
   textOf(path: string): string;
-  /**
-   * @returns the path of the own file that a specifier means, `package` for a file that is not read, or undefined when
-   * no file is found
-   */
+  /** @returns the own file that a specifier leads to, `package` for a file that is not read, undefined for no file */
   locate(from: string, specifier: string): string | undefined;
   readonly load: Loader;
-  /** Empties the cache, once all controllers are read. */
+  /** Frees the parsed files. Called when all controllers have been read. */
   release(): void;
 }
 
@@ -51,21 +45,16 @@ export class UnreadableFile extends Error {
   }
 }
 
-/**
- * The cache keeps the parsed files of at most this many characters of source, because parsed files are large. The limit
- * leaves room for files that several controllers share. The newest file is always kept.
- */
+/** Maximum characters of all files in the cache, because parsed files are large. The newest file is always kept. */
 const MAX_CACHED_CHARACTERS = 1_000_000;
-export const SOURCE = /\.[mc]?[tj]s$/;
-const PACKAGES = /[\\/]node_modules[\\/]/;
+export const SOURCE_FILE = /\.[mc]?[tj]s$/;
+export const isJavaScript = (path: string): boolean => /\.[mc]?js$/.test(path);
+const IN_NODE_MODULES = /[\\/]node_modules[\\/]/;
 
 export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFiles {
   const cache = new Map<string, Module>();
   let cachedLength = 0;
-  /**
-   * The real path that a specifier leads to, by importer and specifier. The process has imported one version of the
-   * folder, so an entry stays valid.
-   */
+  /** The own files that specifiers lead to, by importer and specifier. A process imports each file only once. */
   const located = new Map<string, string>();
 
   function textOf(path: string): string {
@@ -108,7 +97,7 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
     const path = isRelative ? resolveRelative(from, specifier) : files.resolve(from, specifier);
     if (path === undefined) return !isRelative && isInstalled(from, specifier) ? 'package' : undefined;
     const real = realpathSync.native(path);
-    return PACKAGES.test(real) || !SOURCE.test(real) ? 'package' : real;
+    return IN_NODE_MODULES.test(real) || !SOURCE_FILE.test(real) ? 'package' : real;
   }
 
   const load: Loader = (from, specifier) => {
@@ -117,12 +106,13 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
   };
 
   function resolveRelative(from: string, specifier: string): string | undefined {
-    const paths = listCandidates(resolve(dirname(from), specifier.replace(/[?#].*$/, ''))).filter((path) =>
-      SOURCE.test(path),
-    );
-    const index = paths.findIndex(isFile);
-    for (const path of paths.slice(0, index < 0 ? undefined : index)) files.remember(path);
-    return paths[index];
+    const paths = listCandidates(resolve(dirname(from), specifier.replace(/[?#].*$/, '')));
+    for (const path of paths.filter((path) => SOURCE_FILE.test(path))) {
+      if (isFile(path)) return path;
+      // The file may be created later, and would then be the one that the specifier means.
+      files.remember(path);
+    }
+    return undefined;
   }
 
   function release(): void {
@@ -134,30 +124,24 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
   return { read, textOf, locate, load, release };
 }
 
-/**
- * Lists the files that a path can mean in TypeScript, where `./x.js` and `./x` can be `./x.ts`. Files with types come
- * before files with code only.
- */
+/** Lists the files that a path can mean in TypeScript, where `./x.js` and `./x` can be `./x.ts`. The first one wins. */
 function listCandidates(path: string): string[] {
   const [, stem, prefix] = /^(.*)\.([mc]?)js$/.exec(path) ?? [];
   if (stem !== undefined) return [`${stem}.${prefix}ts`, `${stem}.d.${prefix}ts`, path];
-  return SOURCE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
+  return SOURCE_FILE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
 }
 
-/** Whether the path exists and is no folder. A pipe or a device is refused later, when it is read. */
+/** Whether a path exists and is no folder. When it is a pipe or a device, reading it is refused later. */
 function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
 }
 
-/**
- * Whether the specifier is an installed package. The result is false for a link to a package outside `node_modules`,
- * because the files of that package are own files.
- */
+/** Whether a specifier is an installed package. False for a package that is a link to a folder of own files. */
 function isInstalled(from: string, specifier: string): boolean {
   const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
   for (let dir = dirname(from), previous = ''; dir !== previous; previous = dir, dir = dirname(dir)) {
     const folder = join(dir, 'node_modules', name);
-    if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return PACKAGES.test(realpathSync(folder));
+    if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return IN_NODE_MODULES.test(realpathSync(folder));
   }
   return false;
 }
@@ -165,13 +149,13 @@ function isInstalled(from: string, specifier: string): boolean {
 function parseFile(path: string, source: string): Module {
   try {
     const module = parseModule(source);
-    return /\.[mc]?js$/.test(path) ? addTypedefs(module) : module;
+    return isJavaScript(path) ? addTypedefs(module) : module;
   } catch (error) {
     throw error instanceof SourceError ? new UnreadableFile(path, source, error) : error;
   }
 }
 
-/** Adds the types that JavaScript declares in comments. */
+/** Adds the types that a JavaScript file declares in comments. */
 function addTypedefs(module: Module): Module {
   const { declarations, imports } = readTypedefs(module);
   const merged: Module['declarations'] = new Map([...module.declarations, ...declarations]);

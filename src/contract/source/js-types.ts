@@ -1,5 +1,5 @@
-// Reads the types of JavaScript files from JSDoc comments: `@typedef`, `@import`, and `@param` and `@returns` of
-// functions. An unsupported form is an error, or becomes a type that is refused only where a request needs it.
+// Reads the types of JavaScript files from JSDoc comments: `@typedef`, `@import`, and the `@param` and `@returns` of
+// functions. An unsupported form is an error, or becomes a type that is refused only when a request needs it.
 import { isConstraint, unreadConstraintMessage } from './constraint-tags.ts';
 import { findBracketEnd, readDoc, type Tag } from './doc-comment.ts';
 import { parseJsdocType, splitType, stripBraces } from './jsdoc-type.ts';
@@ -14,9 +14,9 @@ export function readTypedefs({ source, docOffsets }: Module): Pick<Module, 'decl
     const doc = source.slice(offset, source.indexOf('*/', offset) + 2);
     if (!/@(?:typedef|import)\b/.test(doc)) continue;
     const { text, tags } = readDoc(doc);
-    for (const [name, value] of tags) if (name === 'import') readImport(value, imports);
+    for (const { name, text: value } of tags) if (name === 'import') readImport(value, imports);
     for (const [i, tag] of tags.entries()) {
-      if (tag[0] !== 'typedef') continue;
+      if (tag.name !== 'typedef') continue;
       const typedef = readTypedef(tags, i, offset);
       if (typedef === undefined) continue;
       const { name, constraints } = typedef;
@@ -24,41 +24,43 @@ export function readTypedefs({ source, docOffsets }: Module): Pick<Module, 'decl
         ? createMistake(`@typedef ${name} is written twice in this file: write it once`, offset)
         : typedef.type;
       const doc = toComment(text + constraints);
-      const fields = { typeParams: readTemplates(tags), type, className: '', doc, at: offset + tag[3] };
+      const fields = { typeParams: readTemplates(tags), type, className: '', doc, at: offset + tag.offset };
       declarations.set(name, [createDeclaration('alias', name, fields)]);
     }
   }
   return { declarations, imports };
 }
 
-/**
- * Tags that declare something. The constraint tags behind a declaring tag belong to it, up to the next declaring tag.
- */
+/** Tags that declare something. The constraint tags behind such a tag belong to it, up to the next such tag. */
 const DECLARING_TAG = /^(?:typedef|callback|import|overload|param|arg|argument|returns?|prop|property)$/;
-const isProperty = ([name]: Tag): boolean => name === 'property' || name === 'prop';
+const isProperty = ({ name }: Tag): boolean => name === 'property' || name === 'prop';
 const createMistake = (message: string, at: number): TypeNode => ({ kind: 'mistake', message, at });
 
-/** Reads the alias that the tag at `i` declares, with its constraint tags. A tag without a name declares none. */
+/** Reads the alias that the `@typedef` at index `i` declares, with its constraint tags. */
 function readTypedef(
   tags: readonly Tag[],
   i: number,
   at: number,
 ): { name: string; type: TypeNode; constraints: string } | undefined {
-  const { type, rest } = splitType((tags[i] as Tag)[1]);
+  const typedef = tags[i] as Tag;
+  const { type, rest } = splitType(typedef.text);
   const name = /^[\p{ID_Continue}$.]+/u.exec(rest)?.[0];
   if (name === undefined) return undefined;
-  const end = tags.findIndex(([other], j) => j > i && DECLARING_TAG.test(other) && !/^prop/.test(other));
+  const end = tags.findIndex((tag, j) => j > i && DECLARING_TAG.test(tag.name) && !isProperty(tag));
   const ownTags = tags.slice(i + 1, end < 0 ? undefined : end);
   const fields = ownTags.flatMap((tag, j) =>
-    isProperty(tag) ? [{ ...readField(tag[1], at + tag[3]), constraints: collectConstraints(ownTags, j + 1) }] : [],
+    isProperty(tag)
+      ? [{ ...readField(tag.text, at + tag.offset), constraints: collectConstraints(ownTags, j + 1) }]
+      : [],
   );
-  const typeTag = ownTags.find(([other]) => other === 'type')?.[1];
+  const typeTag = ownTags.find(({ name }) => name === 'type')?.text;
   const typeText = type ?? (typeTag === undefined ? 'Object' : stripBraces(typeTag));
-  const node = parseJsdocType(typeText, at + (tags[i] as Tag)[3]);
-  const isFirst = !tags.slice(0, i).some(([other]) => other === 'typedef');
+  const node = parseJsdocType(typeText, at + typedef.offset);
+  // A constraint before the first `@typedef` belongs to no tag.
+  const isFirst = !tags.slice(0, i).some(({ name }) => name === 'typedef');
   const stray = tags.find((tag, j) => isConstraint(tag) && ((isFirst && j < i) || belongsToOtherTag(tags, j)));
   const message = stray === undefined ? findFieldMistake(fields, 'property') : unreadConstraintMessage(stray);
-  const root: Field = { path: '', type: node, optional: false, text: '', at: node.at };
+  const root: Field = { path: '', type: node, isOptional: false, text: '', at: node.at };
   return {
     name,
     type: message === undefined ? (buildType(root, fields, 'property') ?? node) : createMistake(message, node.at),
@@ -66,22 +68,22 @@ function readTypedef(
   };
 }
 
-/** Whether the tag at `i` belongs to a declaration that cannot have constraints, such as a `@callback`. */
+/** Whether the tag at index `i` belongs to a tag that cannot have constraints, such as a `@callback`. */
 function belongsToOtherTag(tags: readonly Tag[], i: number): boolean {
-  const owner = tags.slice(0, i).findLast(([name]) => DECLARING_TAG.test(name));
-  return owner !== undefined && !/^(?:typedef|prop)/.test(owner[0]);
+  const owner = tags.slice(0, i).findLast(({ name }) => DECLARING_TAG.test(name));
+  return owner !== undefined && !/^(?:typedef|prop)/.test(owner.name);
 }
 
-/** The constraint tags from `from` to the next declaring tag, written as in a comment. */
+/** Writes the constraint tags between index `from` and the next declaring tag as the text of a comment. */
 function collectConstraints(tags: readonly Tag[], from: number): string {
-  const end = tags.findIndex(([name], i) => i >= from && DECLARING_TAG.test(name));
-  const between = tags.slice(from, end < 0 ? undefined : end).filter(([name]) => name !== 'type');
-  return between.map(([name, text, isFirstOnLine]) => `${isFirstOnLine ? '\n' : ' '}@${name} ${text}`).join('');
+  const end = tags.findIndex(({ name }, i) => i >= from && DECLARING_TAG.test(name));
+  const between = tags.slice(from, end < 0 ? undefined : end).filter(({ name }) => name !== 'type');
+  return between.map(({ name, text, isFirstOnLine }) => `${isFirstOnLine ? '\n' : ' '}@${name} ${text}`).join('');
 }
 
 /** Reads `@template T, U` and `@template {string} T - text`. */
 function readTemplates(tags: readonly Tag[]): TypeParam[] {
-  return tags.flatMap(([name, text]) => {
+  return tags.flatMap(({ name, text }) => {
     const names =
       name === 'template'
         ? /^[\p{ID_Continue}$]+(?:\s*,\s*[\p{ID_Continue}$]+)*/u.exec(splitType(text).rest)?.[0]
@@ -104,60 +106,58 @@ function readImport(text: string, imports: Map<string, Import>): void {
   }
 }
 
-/**
- * Adds the types in the comment of a function to its parameters.
- * @throws SourceError on a form that is not supported
- */
+/** Adds the types in a function's comment to its parameters. @throws SourceError for an unsupported form */
 export function withDocTypes(params: readonly Param[], doc: string | undefined, at: number): readonly Param[] {
   const { tags } = readDoc(doc);
   const fail = (message: string): never => {
     throw new SourceError(message, at);
   };
-  const fields = tags.filter(([tag]) => /^(?:param|arg|argument)$/.test(tag)).map(([, text]) => readField(text, at));
+  const fields = tags
+    .filter(({ name }) => /^(?:param|arg|argument)$/.test(name))
+    .map(({ text }) => readField(text, at));
   const hasTypes = fields.some(({ type }) => type !== undefined);
-  const unreadTag = tags.find(([tag]) => tag === 'overload' || tag === 'type' || (tag === 'template' && hasTypes));
-  if (unreadTag !== undefined) fail(`@${unreadTag[0]} of an operation is not read: write @param`);
+  const unreadTag = tags.find(({ name }) => /^(?:overload|type)$/.test(name) || (name === 'template' && hasTypes));
+  if (unreadTag !== undefined) fail(`@${unreadTag.name} of an operation is not read: write @param`);
   const message = findFieldMistake(fields, 'param');
   if (message !== undefined) fail(message);
   const typedParams = params.map((param) => readInlineType(param, at));
   for (const [i, field] of findChildren('', fields).entries()) {
     const type = buildType(field, fields, 'param');
     if (type === undefined) continue;
-    // A destructured parameter has no name, so its tag is found by the position.
+    // A destructured parameter (`{ name, age }`) has no name of its own, so its tag is found by the position.
     const sameName = params.findIndex(({ name }) => name === field.path);
     const index = sameName >= 0 ? sameName : params[i]?.name === '' ? i : -1;
     if (index < 0) fail(`@param ${field.path || 'without a name'} is no parameter of the operation`);
     if (typedParams[index]?.type !== undefined) fail(`@param ${field.path} already has a type: write only one`);
-    typedParams[index] = { ...(params[index] as Param), type, typeEnd: at, optional: field.optional };
+    typedParams[index] = { ...(params[index] as Param), type, typeEnd: at, isOptional: field.isOptional };
   }
   return typedParams;
 }
 
 /** Reads the type in `created(/** @type {T} *\/ data)`. */
 function readInlineType(param: Param, at: number): Param {
-  const text = readDoc(param.doc).tags.find(([tag]) => tag === 'type')?.[1];
+  const text = readDoc(param.doc).tags.find(({ name }) => name === 'type')?.text;
   return text === undefined ? param : { ...param, type: parseJsdocType(stripBraces(text), at), typeEnd: at };
 }
 
 /** Returns the type that a `@returns` in the comment of a function names. */
 export function docResult(doc: string | undefined, at: number): TypeNode | undefined {
-  const tag = readDoc(doc).tags.find(([name]) => name === 'returns' || name === 'return');
-  const type = tag === undefined ? undefined : splitType(tag[1]).type;
+  const tag = readDoc(doc).tags.find(({ name }) => name === 'returns' || name === 'return');
+  const type = tag === undefined ? undefined : splitType(tag.text).type;
   return type === undefined ? undefined : parseJsdocType(type, at);
 }
 
-// Fields: each `@param` or `@property` describes one. The field `data.items` is a child of the field `data`.
-
+/** A `@param` or a `@property`. The field `data.items` is a child of the field `data`. */
 interface Field {
   /** The dotted name without `[]`: `data.items.name`. */
   readonly path: string;
   /** The name as written: `data.items[].name`. */
   readonly written?: string;
   readonly type: TypeNode | undefined;
-  readonly optional: boolean;
+  readonly isOptional: boolean;
   readonly text: string;
   readonly at: number;
-  /** The constraint tags of the field, written as in a comment. */
+  /** The constraint tags of the field, as the text of a comment. */
   readonly constraints?: string;
 }
 
@@ -173,7 +173,7 @@ function readField(text: string, at: number): Field {
     path: written.replaceAll('[]', ''),
     written,
     type: type === undefined ? undefined : parseJsdocType(type, at),
-    optional: end >= 0 || type?.endsWith('=') === true,
+    isOptional: end >= 0 || type?.endsWith('=') === true,
     text: rest.replace(/^[\s-]+/, ''),
     at,
   };
@@ -195,10 +195,7 @@ function findFieldMistake(fields: readonly Field[], tag: string): string | undef
   return undefined;
 }
 
-/**
- * Builds the type of a field from its own type and its child fields. Only an object or a list of objects can have child
- * fields.
- */
+/** Builds the type of a field from its own type, which is an object or a list of objects, and its child fields. */
 function buildType({ path, type, at }: Field, fields: readonly Field[], tag: string): TypeNode | undefined {
   const children = findChildren(path, fields);
   const isList = type?.kind === 'array';
@@ -208,11 +205,8 @@ function buildType({ path, type, at }: Field, fields: readonly Field[], tag: str
     const listChild = children.find(({ written }) => written?.startsWith(`${path}[]`));
     if (listChild !== undefined && !isList)
       return createMistake(`@${tag} ${listChild.written}: ${path} is not a list: write {Object[]} ${path}`, at);
-    const node: TypeNode = {
-      kind: 'object',
-      members: children.map((child) => buildMember(child, path, fields, tag)),
-      at,
-    };
+    const members = children.map((child) => buildMember(child, path, fields, tag));
+    const node: TypeNode = { kind: 'object', members, at };
     return isList ? { kind: 'array', element: node, at } : node;
   }
   const typedChild = children.find((child) => child.type !== undefined);
@@ -222,10 +216,10 @@ function buildType({ path, type, at }: Field, fields: readonly Field[], tag: str
 }
 
 function buildMember(field: Field, parent: string, fields: readonly Field[], tag: string): Member {
-  const { path, optional, text, constraints = '', at } = field;
+  const { path, isOptional, text, constraints = '', at } = field;
   const type = buildType(field, fields, tag) ?? { kind: 'word', name: 'any', at };
   const name = parent === '' ? path : path.slice(parent.length + 1);
-  // The field's text becomes the text of a tag, @description, because backticks hide an at sign only there.
+  // The text goes behind a `@description`, because backticks hide an at sign only in the text of a tag.
   const doc = toComment((text === '' ? '' : `@description ${text}`) + constraints);
-  return { kind: 'property', name, modifiers: [], optional, doc, type, params: [], hasBody: false, at };
+  return { kind: 'property', name, modifiers: [], isOptional, doc, type, params: [], hasBody: false, at };
 }

@@ -1,5 +1,5 @@
-// Parses a JSDoc type, which is the text in the braces of a tag. The signs that only JSDoc has are translated first.
-// Then the TypeScript parser reads the text. An unsupported form becomes an `unsupported` node, as in TypeScript.
+// Parses a JSDoc type, which is the text in the braces of a tag: `{Array.<?string>}`. The signs that only JSDoc has are
+// translated first. Then the parser for TypeScript reads the text. An unsupported form becomes an `unsupported` node.
 import { Cursor } from './cursor.ts';
 import { findBracketEnd } from './doc-comment.ts';
 import { parseType } from './parse-types.ts';
@@ -7,10 +7,7 @@ import { SourceError } from './source-error.ts';
 import type { NameNode, TypeNode } from './syntax.ts';
 import { Kind, type Token, tokenize } from './tokens.ts';
 
-/**
- * Splits `{T} rest` into the type and the rest. When the brace is not closed, the whole text becomes the type, and that
- * type is refused.
- */
+/** Splits `{T} rest` into type and rest. Without a closing brace, the type is the whole text, which is refused. */
 export function splitType(text: string): { type: string | undefined; rest: string } {
   const trimmed = text.trim();
   const end = findBracketEnd(trimmed, 0, '{}');
@@ -24,15 +21,13 @@ export const stripBraces = (text: string): string => splitType(text).type ?? tex
 export function parseJsdocType(text: string, at: number): TypeNode {
   const unsupported: TypeNode = { kind: 'unsupported', form: `the type {${text}}`, at };
   try {
-    const c = new Cursor(tokenize(replaceJsdocSigns(text.replace(/=$/, ''))), {
-      parseType,
-      parseValue: () => undefined,
-    });
+    const tokens = tokenize(replaceJsdocSigns(text.replace(/=$/, '')));
+    const c = new Cursor(tokens, { parseType, parseValue: () => undefined });
     const type = parseType(c);
     return c.isAtEnd ? translateNames(type, at) : unsupported;
   } catch (error) {
-    if (!(error instanceof SourceError)) throw error;
-    return unsupported;
+    if (error instanceof SourceError) return unsupported;
+    throw error;
   }
 }
 
@@ -44,30 +39,30 @@ export function parseJsdocType(text: string, at: number): TypeNode {
  * - `Array.<T>` becomes `Array<T>`.
  */
 function replaceJsdocSigns(text: string): string {
-  const { list } = tokenize(text);
+  const { tokens } = tokenize(text);
   let translated = text;
-  for (let i = list.length - 2; i >= 0; i--) {
-    const { kind, at } = list[i] as Token;
-    const sign = kind === Kind.punctuation ? translateSign(list, i) : undefined;
+  for (let i = tokens.length - 2; i >= 0; i--) {
+    const { kind, at } = tokens[i] as Token;
+    const sign = kind === Kind.punctuation ? translateSign(tokens, i) : undefined;
     if (sign !== undefined) translated = translated.slice(0, at) + sign + translated.slice(at + 1);
   }
   return translated;
 }
 
-/** @returns undefined for a sign that has the same meaning in TypeScript */
-function translateSign(list: readonly Token[], i: number): string | undefined {
-  const { text } = list[i] as Token;
-  const nextText = (list[i + 1] as Token).text;
+/** Returns the translation of a sign, or undefined when it has the same meaning in TypeScript. */
+function translateSign(tokens: readonly Token[], i: number): string | undefined {
+  const { text } = tokens[i] as Token;
+  const nextText = (tokens[i + 1] as Token).text;
   if (text === '*') return 'any';
   if (text === '!' || (text === '.' && nextText === '<')) return '';
-  const previous = list[i - 1];
+  const previous = tokens[i - 1];
   if (text !== '?') return undefined;
   if (previous === undefined || (previous.kind === Kind.punctuation && /^(?:[<(,|:[=]|=>)$/.test(previous.text)))
     return /^[>),\]}|&=]?$/.test(nextText) ? 'any' : 'null|';
-  return nextText === '' && list.every((token) => token.text !== '&') ? '|null' : undefined;
+  return nextText === '' && tokens.every((token) => token.text !== '&') ? '|null' : undefined;
 }
 
-/** Gives names their meaning in JSDoc (`String` is `string`), and all nodes the offset of the comment. */
+/** Replaces names by their meaning in JSDoc (`String` is `string`), and all offsets by the offset of the comment. */
 function translateNames<T>(node: T, at: number): T {
   if (Array.isArray(node)) return node.map((item) => translateNames(item, at)) as T;
   if (typeof node !== 'object' || node === null) return node;

@@ -1,4 +1,4 @@
-// Creates declarations, and parses classes and interfaces from behind their name: what they extend, and their body.
+// Creates declarations, and parses classes and interfaces from behind their name: their parents and their body.
 import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
 import type { Declaration, TypeNode } from './syntax.ts';
@@ -47,6 +47,7 @@ function parseParents(c: Cursor): TypeNode[] {
       const from = c.i;
       if (!c.isName() || c.is('class')) {
         if (c.is('class')) {
+          // In `extends class {} {`, the first braces are the body of the parent.
           c.skipTo('{');
           c.skip();
         }

@@ -5,17 +5,17 @@ import { SourceError } from './source-error.ts';
 import type { FunctionNode, Member, Param, TypeNode, TypeParam } from './syntax.ts';
 import { Kind } from './tokens.ts';
 
-export type MemberHolder = 'type' | 'class' | 'value';
+export type MemberHolder = 'type' | 'class' | 'object';
 
 const MODIFIERS = new Set(
   'public private protected static async override abstract readonly declare accessor get set export default'.split(' '),
 );
 /** Modifiers that must be on the same line as their member. Alone on a line, such a word is the name of a field. */
 const SAME_LINE_MODIFIERS = /^(?:async|declare|accessor|abstract)$/;
-/** Tokens that continue the value of the line before. */
+/** Tokens that continue a value from the line before. */
 const CONTINUES_VALUE = /^(?:[.,;:?)\]}([*/%+&|^<>=-]|=>|in|instanceof|as|satisfies)$/;
 
-/** @param end index of the closing bracket. @param holder where the members are: in a type, a class or an object */
+/** @param end index of the closing bracket. @param holder what the members are part of: a type, a class or an object */
 export function parseMembers(c: Cursor, end: number, holder: MemberHolder): Member[] {
   const members: Member[] = [];
   while (c.i < end) {
@@ -35,15 +35,17 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   }
   const docIndex = ownDoc === undefined ? c.i : from;
   const doc = c.i === from ? ownDoc : c.joinDoc(ownDoc);
-  const shared = { modifiers, doc, at, optional: false, params: [], type: undefined, hasBody: false };
+  const shared = { modifiers, doc, at, isOptional: false, params: [], type: undefined, hasBody: false };
+  // A static block: `static { … }`.
   if (holder === 'class' && c.is('static', -1) && c.is('{')) {
     c.skip();
     return { ...shared, kind: 'other', name: '' };
   }
-  if (holder === 'value' && c.accept('...')) {
+  if (holder === 'object' && c.accept('...')) {
     skipValue(c, end, ',');
     return { ...shared, kind: 'spread', name: '' };
   }
+  // A signature without a name: `(data: T): U`, `new (data: T): U`.
   if (c.is('(') || c.is('<') || (holder === 'type' && c.is('new') && (c.is('(', 1) || c.is('<', 1)))) {
     c.accept('new');
     parseSignature(c);
@@ -52,34 +54,34 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   if (c.is('[') && c.isName(1) && c.is(':', 2)) return parseIndexSignature(c, shared, from, docIndex);
   const { name, computed } = parseMemberName(c);
   const nameAndShared = { ...shared, name, computed };
-  const optional = c.is('?');
+  const isOptional = c.is('?');
   if (!c.accept('?')) c.accept('!');
   if (c.is('(') || c.is('<')) {
     const { params, result, typeParams } = parseSignature(c);
     const hasBody = c.is('{');
     if (hasBody) c.skip();
     const kind = modifiers.includes('get') || modifiers.includes('set') ? 'accessor' : 'method';
-    return { ...nameAndShared, kind, optional, params, typeParams, type: result, hasBody };
+    return { ...nameAndShared, kind, isOptional, params, typeParams, type: result, hasBody };
   }
-  if (holder === 'value')
-    return { ...nameAndShared, optional, kind: 'property', value: parsePropertyValue(c, end, nameAndShared) };
+  if (holder === 'object')
+    return { ...nameAndShared, isOptional, kind: 'property', value: parsePropertyValue(c, end, nameAndShared) };
   const type = c.accept(':') ? c.parseType() : undefined;
   const typed =
     type === undefined ? {} : { doc: c.readDocAt(docIndex), type: c.refuseStrayTags(type, from, c.declarationEnd) };
   const decorated = decoratorName === undefined ? {} : { type: refuseDecorator(decoratorName, at) };
   if (holder === 'class' && c.accept('=')) skipValue(c, end, ';', true);
   else if (holder === 'class' && !c.is(';') && c.i < end && !c.token().startsLine) c.fail(';');
-  return { ...nameAndShared, kind: 'property', optional, ...typed, ...decorated };
+  return { ...nameAndShared, kind: 'property', isOptional, ...typed, ...decorated };
 }
 
-type SharedFields = Pick<Member, 'modifiers' | 'doc' | 'at' | 'optional' | 'params' | 'type' | 'hasBody'>;
+type SharedFields = Pick<Member, 'modifiers' | 'doc' | 'at' | 'isOptional' | 'params' | 'type' | 'hasBody'>;
 
 function parseIndexSignature(c: Cursor, shared: SharedFields, start: number, docIndex: number): Member {
   c.i += 3;
   const key = c.parseType();
   c.expect(']');
   c.expect(':');
-  const params = [{ name: '', optional: false, rest: false, type: key }];
+  const params = [{ name: '', isOptional: false, isRest: false, type: key }];
   const type = c.parseType();
   return {
     ...shared,
@@ -112,7 +114,7 @@ export function parseFunction(c: Cursor): FunctionNode {
   return { kind: 'function', ...parseSignature(c) };
 }
 
-/** @returns the name of the first decorator */
+/** Steps over decorators. Returns the name of the first one. */
 export function skipDecorators(c: Cursor): string | undefined {
   let first: string | undefined;
   while (c.accept('@')) {
@@ -124,7 +126,7 @@ export function skipDecorators(c: Cursor): string | undefined {
   return first;
 }
 
-/** Whether the token can begin a member. Then the word before it is a modifier, and not the member's name. */
+/** Whether the token can begin a member. The word before it is then a modifier, and not the name of a member. */
 function beginsMember(c: Cursor, ahead: number): boolean {
   const { kind, text, startsLine } = c.token(ahead);
   if (kind === Kind.name) return !startsLine || !SAME_LINE_MODIFIERS.test(c.token(ahead - 1).text);
@@ -150,7 +152,7 @@ function parseMemberName(c: Cursor): Pick<Member, 'name' | 'computed'> {
   return isOnlyText ? { name: keyToken.value } : { name: '', computed: isOnlyName ? computed : '' };
 }
 
-export function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {
+function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {
   const typeParams = parseTypeParams(c);
   const params = parseParams(c);
   return { typeParams, params, result: c.accept(':') ? c.parseType() : undefined };
@@ -169,16 +171,16 @@ function parseParams(c: Cursor): Param[] {
       declaresField = true;
       c.i++;
     }
-    const rest = c.accept('...');
+    const isRest = c.accept('...');
     let name = '';
     if (c.is('{') || c.is('[')) c.skip();
     else name = c.expectName();
-    const optional = c.accept('?');
+    const isOptional = c.accept('?');
     const type = c.accept(':') ? c.refuseStrayTags(c.parseType(), from, c.i + 1) : undefined;
     const typeEnd = c.token().at;
     const hasDefault = c.accept('=');
     if (hasDefault) skipValue(c, end, ',');
-    params.push({ name, optional: optional || hasDefault, rest, type, typeEnd, declaresField, doc });
+    params.push({ name, isOptional: isOptional || hasDefault, isRest, type, typeEnd, declaresField, doc });
     if (c.i < end) c.expect(',');
   }
   c.i = end + 1;
@@ -209,7 +211,7 @@ export function parseTypeArgs(c: Cursor): TypeNode[] {
   return args;
 }
 
-/** Steps over a value up to `stop`, a semicolon or index `end`. @param endsWithLine whether a line break can end it */
+/** Steps over a value, up to `stop`, `;` or index `end`. @param endsWithLine whether a line break can end the value */
 export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = false): void {
   for (const from = c.i; c.i < end; c.i++) {
     if (c.is(stop) || c.is(';')) return;
@@ -230,10 +232,7 @@ export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = f
   }
 }
 
-/**
- * Whether a value can end directly before the token that is `ahead` tokens from the cursor: behind `x`, `)`, `x!` or
- * `x++`, for example.
- */
+/** Whether a value can end directly before the token `ahead`: behind `x`, `)`, `x!` or `x++`, for example. */
 function endsOperand(c: Cursor, ahead: number): boolean {
   const { kind, text } = c.token(ahead - 1);
   if (kind !== Kind.punctuation) return true;
@@ -242,10 +241,7 @@ function endsOperand(c: Cursor, ahead: number): boolean {
   return /^[)\]}]$/.test(text);
 }
 
-/**
- * Moves the cursor to the `>` of type arguments such as those of `new Map<string, number>()`, because their comma does
- * not end the value. The cursor does not move when the `<` is a less-than sign.
- */
+/** Moves from `<` to `>` in `new Map<string, number>()`, whose comma ends no value. Stays at a less-than sign. */
 function skipTypeArgs(c: Cursor): void {
   const from = c.i;
   try {

@@ -1,5 +1,5 @@
-// Parses the statements of a file that declare something: imports, exports, types, classes, constants, functions. The
-// first words of a statement show whether it is one of these. All other statements are stepped over.
+// Parses the statements of a file that declare something: imports, exports, types, classes, constants, functions. Each
+// of these begins with a word of its own. All other statements are stepped over.
 import { Cursor } from './cursor.ts';
 import { createDeclaration, parseBody, parseClassName } from './parse-declaration.ts';
 import { parseFunction, parseTypeParams, skipDecorators, skipValue } from './parse-members.ts';
@@ -14,7 +14,7 @@ export function parseModule(source: string): Module {
   const tokens = tokenize(source);
   const c = new Cursor(tokens, { parseType, parseValue });
   const content: ModuleContent = { declarations: new Map(), imports: new Map(), exports: new Map(), starExports: [] };
-  parseStatements(c, content, tokens.list.length - 1);
+  parseStatements(c, content, tokens.tokens.length - 1);
   return { source, docOffsets: tokens.docOffsets, ...content };
 }
 
@@ -54,7 +54,7 @@ function parseImport(c: Cursor, { imports }: ModuleContent): void {
   const names: [local: string, exported: string][] = [];
   if (c.isName()) names.push([c.expectName(), 'default']);
   if (c.accept('=')) {
-    // `import Name = Space.Name` is not followed. Without this entry, the name would be taken for a global one.
+    // `import Name = Space.Name` is not followed. This entry prevents that `Name` is taken for a global name.
     for (const [local] of names) imports.set(local, { from: 'import =', name: '*' });
     return;
   }
@@ -74,7 +74,7 @@ function parseSpecifiers(c: Cursor): [string, string][] {
   const end = c.closingIndex('{');
   c.i++;
   while (c.i < end) {
-    // In `{ type as b }`, the name itself is `type`.
+    // `{ type as b }` imports the name `type`, and `{ type A as b }` imports the type `A`.
     const isNameType = c.is('as', 1) && c.isName(2) && (c.is(',', 3) || c.is('}', 3));
     if (c.is('type') && !c.is(',', 1) && !c.is('}', 1) && !isNameType) c.i++;
     const first = c.next().value;
@@ -117,9 +117,9 @@ function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: n
     return;
   }
   const { at } = c.token();
-  const { doc } = c.list[statementStart] as Token;
+  const { doc } = c.tokens[statementStart] as Token;
   const literalRange = findLiteralRange(c);
-  const value = parseValue(c, c.list.length - 1);
+  const value = parseValue(c, c.tokens.length - 1);
   const isName = value?.kind === 'reference' && !value.name.includes('.');
   const name = isName ? value.name : declare(c, content, 'const', 'default', { literalRange, value, doc, at });
   content.exports.set('default', name);
@@ -146,11 +146,11 @@ function declare(c: Cursor, content: ModuleContent, kind: Declaration['kind'], n
  * @returns the declared names; an empty list for a statement that declares nothing
  */
 function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.i): readonly string[] {
-  const docIndex = c.list[statementStart]?.doc === undefined ? c.i : statementStart;
+  const docIndex = c.tokens[statementStart]?.doc === undefined ? c.i : statementStart;
   const start = c.i;
   while ((c.is('declare') || c.is('abstract')) && c.isName(1) && !c.token(1).startsLine) c.i++;
   const parse = PARSERS[c.token().text];
-  const origin = { doc: c.list[docIndex]?.doc, at: c.token().at };
+  const origin = { doc: c.tokens[docIndex]?.doc, at: c.token().at };
   const names = c.isName() && parse !== undefined ? parse(c, content, origin, docIndex) : undefined;
   if (names === undefined) c.i = start;
   return typeof names === 'string' ? [names] : (names ?? []);
@@ -158,8 +158,8 @@ function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.
 
 type Origin = Pick<Declaration, 'doc' | 'at'>;
 /**
- * Parses a statement, adds its declarations and returns their names. Returns undefined when the statement declares
- * nothing, although it begins with such a word. @param docIndex index of the token that carries the statement's comment
+ * Parses a statement, adds its declarations and returns their names. Returns undefined for a statement that begins with
+ * the word and declares nothing, such as `type = 5`. @param docIndex index of the token with the statement's comment
  */
 type DeclarationParser = (c: Cursor, content: ModuleContent, origin: Origin, docIndex: number) => Names;
 type Names = string | readonly string[] | undefined;
@@ -224,7 +224,7 @@ function parseEnum(c: Cursor, content: ModuleContent, origin: Origin, wordCount:
   c.i += wordCount;
   const name = c.expectName();
   const end = c.closingIndex('{') + 1;
-  const literalRange = [c.token().at, (c.list[end] as Token).at] as const;
+  const literalRange = [c.token().at, (c.tokens[end] as Token).at] as const;
   c.i = end;
   return declare(c, content, 'enum', name, { literalRange, ...origin });
 }
@@ -246,33 +246,33 @@ function parseConstant(c: Cursor, content: ModuleContent, fields: Fields): strin
   const type = c.accept(':') ? parseType(c) : undefined;
   const hasValue = c.accept('=');
   const literalRange = hasValue ? findLiteralRange(c) : undefined;
-  const value = hasValue ? parseValue(c, c.list.length - 1) : undefined;
-  if (hasValue && value === undefined) skipValue(c, c.list.length - 1, ',', true);
+  const value = hasValue ? parseValue(c, c.tokens.length - 1) : undefined;
+  if (hasValue && value === undefined) skipValue(c, c.tokens.length - 1, ',', true);
   return declare(c, content, 'const', name, { type, literalRange, value, ...fields });
 }
 
-/** Declares every name in `{ a, b: [c] } = …` (also `b`, which is only a key). No value of these names is followed. */
+/** Declares each name in `{ a, b: [c] } = …`, even the key `b`. The values of these names are not followed. */
 function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
   const end = c.partner[c.i] as number;
-  const names = c.list.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
+  const names = c.tokens.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
   c.i = end + 1;
-  if (c.accept('=')) skipValue(c, c.list.length - 1, ',', true);
+  if (c.accept('=')) skipValue(c, c.tokens.length - 1, ',', true);
   return names.map(({ value, at }) =>
     declare(c, content, 'const', value, { isValueUncertain: true, doc: undefined, at }),
   );
 }
 
 /**
- * Returns the start and end offsets of the literal at the cursor, including its `as const`. Both offsets are equal when
- * the literal is part of a longer expression, or when `as` gives it another type.
+ * Returns the start and end offsets of the literal at the cursor, including its `as const`. For another expression,
+ * such as `'a' + b` or `'a' as T`, both offsets are equal.
  */
 function findLiteralRange(c: Cursor): [number, number] {
   const { at } = c.token();
   const partner = c.partner[c.i] as number;
-  const isConst = (index: number) => c.list[index]?.text === 'as' && c.list[index + 1]?.text === 'const';
+  const isConst = (index: number) => c.tokens[index]?.text === 'as' && c.tokens[index + 1]?.text === 'const';
   const lastIndex = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
   const isAsConst = isConst(lastIndex + 1);
-  const behind = c.list[isAsConst ? lastIndex + 3 : lastIndex + 1] ?? c.token();
+  const behind = c.tokens[isAsConst ? lastIndex + 3 : lastIndex + 1] ?? c.token();
   // Before `satisfies`, an object or a list is accepted only with `as const`, because `satisfies` can narrow the types
   // of its elements.
   const endsHere =

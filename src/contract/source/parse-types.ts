@@ -1,5 +1,5 @@
-// Parses types by recursive descent. An unsupported type is parsed only to find its end, and becomes an `unsupported`
-// node.
+// Parses types by recursive descent. An unsupported type, such as a function, becomes an `unsupported` node. It is
+// parsed only to find its end.
 import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
 import type { TupleItem, TypeNode } from './syntax.ts';
@@ -169,16 +169,16 @@ function parseTuple(c: Cursor, at: number): TypeNode {
   const items: TupleItem[] = [];
   c.expect('[');
   while (!c.accept(']')) {
-    const rest = c.accept('...');
+    const isRest = c.accept('...');
     const isLabelled = c.isName() && (c.is(':', 1) || (c.is('?', 1) && c.is(':', 2)));
-    let optional = false;
+    let isOptional = false;
     if (isLabelled) {
       c.i++;
-      optional = c.accept('?');
+      isOptional = c.accept('?');
       c.expect(':');
     }
     const type = parseType(c);
-    items.push({ type, rest, optional: c.accept('?') || optional });
+    items.push({ type, isRest, isOptional: c.accept('?') || isOptional });
     if (!c.is(']')) c.expect(',');
   }
   return { kind: 'tuple', items, at };

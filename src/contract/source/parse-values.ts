@@ -1,5 +1,5 @@
-// Parses the values that can lead to operations: functions, classes, objects, and names of them. All other expressions
-// have no node. A file is refused when one of its operations comes from such an expression.
+// Parses the values from which a controller's operations can come: functions, classes, objects, and names of these. Any
+// other expression has no node. A file is refused when one of its operations comes from an expression without a node.
 import type { Cursor } from './cursor.ts';
 import { parseBody, parseClassName } from './parse-declaration.ts';
 import { parseFunction, parseMembers, parseTypeArgs, skipValue } from './parse-members.ts';
@@ -10,7 +10,7 @@ import { Kind } from './tokens.ts';
 /**
  * Parses the value at the cursor. For an unsupported form the result is undefined, and the cursor does not move.
  *
- * @param end index of the bracket that closes the expression around the value
+ * @param end index of the closing bracket, or of the file's end, before which the value ends
  */
 export function parseValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.i;
@@ -75,7 +75,7 @@ function parseParenthesized(c: Cursor): ValueNode | undefined {
 function parseObject(c: Cursor): ValueNode {
   const end = c.closingIndex('{');
   c.i++;
-  const members = parseMembers(c, end, 'value');
+  const members = parseMembers(c, end, 'object');
   c.i = end + 1;
   return { kind: 'object', members };
 }
@@ -100,9 +100,7 @@ function parseNew(c: Cursor): ValueNode | undefined {
   return { kind: 'new', callee, args };
 }
 
-/**
- * Parses a function and steps over its body. For any other value the result is undefined, and the cursor does not move.
- */
+/** Parses a function. For any other value the result is undefined, and the cursor does not move. */
 function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.i;
   if (c.is('async') && !c.token(1).startsLine && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.i++;
@@ -119,7 +117,7 @@ function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
       const node = parseFunction(c);
       if (c.accept('=>')) return skipArrowBody(c, end, node);
     } else if (c.isName() && c.is('=>', 1)) {
-      const params = [{ name: c.expectName(), optional: false, rest: false, type: undefined }];
+      const params = [{ name: c.expectName(), isOptional: false, isRest: false, type: undefined }];
       c.i++;
       return skipArrowBody(c, end, { kind: 'function', params, result: undefined, typeParams: [] });
     }

@@ -1,5 +1,5 @@
-// The errors of reading a source: its syntax cannot be parsed, or a type in it is not supported. Both errors carry an
-// offset. The code that catches the error turns the offset into `file:line`.
+// The errors of reading a source: its syntax cannot be parsed, or a type in it is not supported. `at` is the offset of
+// the mistake. The code that catches the error turns the offset into `file:line`.
 
 /** The parser found something that it did not expect. */
 export class SourceError extends Error {
@@ -10,15 +10,15 @@ export class SourceError extends Error {
   }
 }
 
-/** The advice for a type of a package. The code that reports it replaces `OPERATION` by the operation's name. */
+/** The cure for a type of a package. read-operation.ts replaces `OPERATION` by the operation's name. */
 export const SCHEMA_CURE =
   'declare the schema of its library, static operations = { OPERATION: { body: schema } }, or write a type of your own';
 
-/** A type is outside the subset that docs/CONTRACTS.md lists. */
+/** A type is not among those that docs/CONTRACTS.md lists. */
 export class Unsupported extends Error {
   readonly path: string;
   readonly at: number;
-  /** Advice on what to write instead. The text is empty when the message already includes the advice. */
+  /** The advice what to write instead. The text is empty when the message has the advice. */
   readonly cure: string;
   constructor(message: string, path: string, at: number, cure = 'write unknown and check it yourself') {
     super(message);
@@ -28,7 +28,7 @@ export class Unsupported extends Error {
   }
 }
 
-/** The evaluation of a type needs the result of that same evaluation. */
+/** A type is needed to evaluate itself, as in `type A = keyof A`. */
 export class CircularType extends Unsupported {}
 
 /** The number of the line that holds the offset, counted from 1. */

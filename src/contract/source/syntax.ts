@@ -1,11 +1,8 @@
-// The syntax tree that the parser builds: declarations, their members, and types as written. This file has only
-// TypeScript types. In every node, `at` is the offset of the node in its source.
+// The syntax tree that the parser builds: declarations, their members, and types as written. In every node, `at` is the
+// offset of the node in its source.
 import type { Tokens } from './tokens.ts';
 
-/**
- * A type, as written. A `word` is a built-in type such as `string`. An `unsupported` type is an error only for an
- * operation whose request needs it.
- */
+/** A type, as written. A `word` is a built-in type such as `string`. */
 export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'word'; readonly name: string }
   | { readonly kind: 'literal'; readonly value: string | number | boolean | null }
@@ -26,15 +23,16 @@ export type TypeNode = { readonly at: number } & (
       /** The sign `?`, `+?` or `-?`, as written. The text is empty without a sign. */
       readonly optionalSign: string;
     }
+  /** A type that is not read, such as `a conditional type`. It is an error only when a request needs the type. */
   | { readonly kind: 'unsupported'; readonly form: string }
-  /** A type with a tag or a decorator that has no effect there. The message says what to write instead. */
+  /** A type with a tag or a decorator that has no effect on it. The message says what to write instead. */
   | { readonly kind: 'mistake'; readonly message: string }
 );
 
 export interface NameNode {
   readonly kind: 'name';
   readonly at: number;
-  /** The name, with or without dots. The name is `*` for `import('…')` without a name after it. */
+  /** `Order` or `Shop.Order`. The name is `*` for a plain `import('…')`, which means the whole module. */
   readonly name: string;
   readonly args: readonly TypeNode[];
   /** The specifier in `import('…').Name`. */
@@ -43,21 +41,21 @@ export interface NameNode {
 
 export interface TupleItem {
   readonly type: TypeNode;
-  readonly optional: boolean;
-  readonly rest: boolean;
+  readonly isOptional: boolean;
+  readonly isRest: boolean;
 }
 
 export interface Member {
   readonly kind: 'property' | 'method' | 'index' | 'accessor' | 'spread' | 'other';
-  /** The member's name. The text is empty for a computed name, and for a member without a name. */
+  /** The member's name; empty for a computed name, and for a member without a name. */
   readonly name: string;
   /**
-   * The name inside a computed name: `KEY` for `[KEY]`, `Symbol.iterator` for `[Symbol.iterator]`. The text is empty
-   * for another expression. The field is undefined when the member's name is not computed.
+   * The name in the brackets of a computed name: `KEY` for `[KEY]`, `Symbol.iterator` for `[Symbol.iterator]`. The text
+   * is empty for another expression. The field is undefined for a name without brackets.
    */
   readonly computed?: string | undefined;
   readonly modifiers: readonly string[];
-  readonly optional: boolean;
+  readonly isOptional: boolean;
   readonly doc: string | undefined;
   /** The type of a property or an index signature; the result type of a method. */
   readonly type: TypeNode | undefined;
@@ -66,21 +64,18 @@ export interface Member {
   readonly typeParams?: readonly TypeParam[];
   /** Whether the method has a body. Overload signatures and abstract methods have no body. */
   readonly hasBody: boolean;
-  /** The value of a property of an object. The field is undefined when the value is no ValueNode. */
+  /** The value of an object's property; undefined when it is none of the forms of a ValueNode. */
   readonly value?: ValueNode | undefined;
   readonly at: number;
 }
 
 export interface Param {
-  /** The parameter's name. The text is empty for a destructuring pattern. */
+  /** The parameter's name; empty for a pattern such as `{ a, b }`. */
   readonly name: string;
-  readonly optional: boolean;
-  readonly rest: boolean;
+  readonly isOptional: boolean;
+  readonly isRest: boolean;
   readonly type: TypeNode | undefined;
-  /**
-   * Offset of the token after the type. For a type from a JSDoc comment, both this offset and the type's `at` are the
-   * offset of the function.
-   */
+  /** Offset of the token after the type. For a type from a JSDoc comment, it is the offset of the function. */
   readonly typeEnd?: number;
   /** Whether the parameter is also a field: `constructor(readonly x: T)`. */
   readonly declaresField?: boolean;
@@ -96,7 +91,7 @@ export interface FunctionNode {
   readonly doc?: string | undefined;
 }
 
-/** A value that can lead to operations. All other expressions have no node. */
+/** A value from which a controller's operations can come. All other expressions have no node. */
 export type ValueNode =
   | FunctionNode
   | { readonly kind: 'class'; readonly declaration: Declaration }
@@ -116,7 +111,7 @@ export interface TypeParam {
 export interface Declaration {
   readonly kind: 'interface' | 'alias' | 'class' | 'enum' | 'const' | 'function';
   readonly name: string;
-  /** The namespace around the declaration, with its dot: `Shop.`. */
+  /** The namespace around the declaration, with a dot behind it: `Shop.`. */
   readonly namespace: string;
   readonly typeParams: readonly TypeParam[];
   /** The types after `extends`, without those after `implements`. */
@@ -124,17 +119,14 @@ export interface Declaration {
   readonly members: readonly Member[];
   /** The type of an alias; the annotation of a constant. */
   readonly type: TypeNode | undefined;
-  /**
-   * The start and end offsets of the literal of a constant, or of the braces of an enum. Both offsets are equal when
-   * the value is no literal.
-   */
+  /** The start and end offsets of a constant's literal, or of an enum's braces. They are equal for another value. */
   readonly literalRange: readonly [number, number] | undefined;
   /**
-   * Whether the value at run time can differ from the literal in the source: the declaration is a `let` or `var`, or a
-   * name in a destructuring pattern. The literal of a `let` therefore has a widened type (`string`).
+   * Whether the value at run time can differ from the literal in the source: the name is declared by `let` or `var`, or
+   * in a pattern such as `{ a, b }`.
    */
   readonly isValueUncertain?: boolean;
-  /** The value of a function or a constant. The field is undefined when the value is no ValueNode. */
+  /** The value of a function or a constant; undefined when it is none of the forms of a ValueNode. */
   readonly value: ValueNode | undefined;
   /** The `constructor.name` of a class at run time. */
   readonly className: string;
@@ -151,10 +143,7 @@ export interface Import {
 export interface Module {
   readonly source: string;
   readonly docOffsets: Tokens['docOffsets'];
-  /**
-   * Declarations by namespace and name. Several declarations under one name are merged interfaces, or overloads of a
-   * function.
-   */
+  /** Declarations by namespace and name: `Shop.Order`. Interfaces and overloads can have several for one name. */
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
   readonly imports: ReadonlyMap<string, Import>;
   /** Exported name → local name, or the import that is re-exported. */

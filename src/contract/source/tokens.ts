@@ -1,5 +1,5 @@
-// Splits TypeScript source into tokens and pairs its brackets. This file knows comments, strings, templates and regular
-// expressions. It does not know the grammar.
+// Splits TypeScript source into tokens and pairs its brackets. Comments, strings, templates and regular expressions are
+// recognized here. The grammar of statements and types is not.
 import { appliesAcrossComments } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 
@@ -8,33 +8,31 @@ export const Kind = { punctuation: 0, name: 1, string: 2, number: 3, template: 4
 export interface Token {
   readonly kind: number;
   /**
-   * The text in the source, except for templates. A template without `${}` is one token with the text '`'. Any other
-   * template is several tokens, one for each piece of its text: '`${', '}${' and '}`'.
+   * The text in the source, except for templates. A template without `${}` is one token with the text '`'. In any other
+   * template, each piece of text is a token: '`${' for the first one, '}${' for those between, '}`' for the last one.
    */
   readonly text: string;
   /** Offset in the source. */
   readonly at: number;
   /** Whether a line break comes between the previous token and this one. */
   readonly startsLine: boolean;
-  /**
-   * The doc comment (`/** … *\/`) before the token. Earlier doc comments that also apply to the token are in front of
-   * it.
-   */
+  /** The doc comment (`/** … *\/`) before the token, joined with earlier ones that also apply to the token. */
   readonly doc: string | undefined;
-  /** Whether the doc comment is beside the previous token, and this token is on a later line. */
-  readonly isBesidePrevious: boolean;
-  /** The unescaped text of a name, a string or a piece of a template. For all other tokens, their text or ''. */
+  /** Whether the doc comment is on the line of the previous token, and this token is on a later line. */
+  readonly isDocBesidePrevious: boolean;
+  /** The unescaped text of a name, a string or a piece of a template. For other tokens, their text or nothing. */
   readonly value: string;
 }
 
 export interface Tokens {
-  readonly list: readonly Token[];
+  readonly tokens: readonly Token[];
+  /** Offsets of all doc comments in the source. */
   readonly docOffsets: readonly number[];
-  /** For each opening bracket (also `${`), the index of its closing bracket. The entry is -1 for all other tokens. */
+  /** For each opening bracket (also `${`), the index of its closing bracket. All other tokens have -1. */
   readonly partner: Int32Array;
 }
 
-/** All characters beyond ASCII except white space. A name can contain them. */
+/** The characters beyond ASCII that a name can contain: all except white space. */
 const NON_ASCII =
   '\\x80-\\x9f\\xa1-\\u167f\\u1681-\\u1fff\\u200b-\\u2027\\u202a-\\u202e\\u2030-\\u205e\\u2060-\\u2fff\\u3001-\\ufefe\\uff00-\\uffff';
 const TOKEN_PATTERNS = [
@@ -47,10 +45,11 @@ const TOKEN_PATTERNS = [
 ];
 const TOKEN = new RegExp(TOKEN_PATTERNS.map((piece) => `(${piece.source})`).join('|'), 'iy');
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
-/** Keywords that come before a value, so a slash behind one of them begins a regular expression. */
+/** Keywords that come before a value. A slash behind such a keyword begins a regular expression. */
 const KEYWORDS_BEFORE_VALUE = new Set(
   'return typeof case in of do else void delete throw new await yield extends instanceof'.split(' '),
 );
+/** Keywords before a condition in parentheses. A slash behind the parentheses begins a regular expression. */
 const CONDITION_KEYWORDS = new Set(['if', 'while', 'for', 'with']);
 const OPENERS: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' };
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -67,30 +66,31 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 /** @throws SourceError when a bracket or a template has no end */
 export function tokenize(source: string): Tokens {
-  const list: Token[] = [];
+  const tokens: Token[] = [];
   const docOffsets: number[] = [];
   const openBrackets: number[] = [];
   const pairs: number[] = [];
   let startsLine = true;
   let doc: string | undefined;
-  let isBeside = false;
+  let isDocBeside = false;
 
   const pushToken = (kind: number, text: string, at: number, value: string) => {
-    list.push({ kind, text, at, startsLine, doc, isBesidePrevious: isBeside && startsLine, value });
+    tokens.push({ kind, text, at, startsLine, doc, isDocBesidePrevious: isDocBeside && startsLine, value });
     startsLine = false;
     doc = undefined;
-    isBeside = false;
+    isDocBeside = false;
   };
   const closeBracket = (at: number, opens: (text: string) => boolean) => {
     const from = openBrackets.pop();
-    if (from === undefined || !opens((list[from] as Token).text)) throw new SourceError('a bracket has no partner', at);
-    pairs.push(from, list.length);
+    if (from === undefined || !opens((tokens[from] as Token).text))
+      throw new SourceError('a bracket has no partner', at);
+    pairs.push(from, tokens.length);
   };
   const opensTemplate = (text: string) => text.endsWith('${');
 
   /**
-   * Reads one piece of a template. A piece begins at a backtick, or at the brace that closes a `${}`. It extends to the
-   * next `${` or to the end of the template. Returns the offset behind the piece.
+   * Reads one piece of a template: from its backtick, or from the brace that closes a `${}`, to the next `${` or to the
+   * end of the template. Returns the offset behind the piece.
    */
   const readTemplatePiece = (at: number, opening: '`' | '}'): number => {
     for (let i = at + 1; i < source.length; i++) {
@@ -98,7 +98,7 @@ export function tokenize(source: string): Tokens {
       if (source[i] === '\\') i++;
       else if (isEnd || (source[i] === '$' && source[i + 1] === '{')) {
         if (opening === '}') closeBracket(at, opensTemplate);
-        if (!isEnd) openBrackets.push(list.length);
+        if (!isEnd) openBrackets.push(tokens.length);
         pushToken(
           Kind.template,
           isEnd ? (opening === '}' ? '}`' : '`') : `${opening}\${`,
@@ -113,8 +113,8 @@ export function tokenize(source: string): Tokens {
 
   const readPunctuation = (text: string, at: number): number => {
     if (text === '`') return readTemplatePiece(at, '`');
-    if (text === '}' && opensTemplate(list[openBrackets.at(-1) ?? -1]?.text ?? '')) return readTemplatePiece(at, '}');
-    if (text === '/' && beginsRegex(list, pairs, startsLine)) {
+    if (text === '}' && opensTemplate(tokens[openBrackets.at(-1) ?? -1]?.text ?? '')) return readTemplatePiece(at, '}');
+    if (text === '/' && beginsRegex(tokens, pairs, startsLine)) {
       const end = findRegexEnd(source, at);
       if (end > 0) {
         pushToken(Kind.regex, source.slice(at, end), at, '');
@@ -123,7 +123,7 @@ export function tokenize(source: string): Tokens {
     }
     const opener = OPENERS[text];
     if (opener !== undefined) closeBracket(at, (opening) => opening === opener);
-    else if (text === '(' || text === '[' || text === '{') openBrackets.push(list.length);
+    else if (text === '(' || text === '[' || text === '{') openBrackets.push(tokens.length);
     pushToken(Kind.punctuation, text, at, text);
     return at + text.length;
   };
@@ -138,7 +138,7 @@ export function tokenize(source: string): Tokens {
     else if (match[2] !== undefined) {
       if (text.startsWith('/**') && text.length > 4) {
         const continuesDoc = doc !== undefined && appliesAcrossComments(doc);
-        isBeside = (continuesDoc && isBeside) || !startsLine;
+        isDocBeside = (continuesDoc && isDocBeside) || !startsLine;
         doc = continuesDoc ? doc + text : text;
         docOffsets.push(at);
       }
@@ -149,40 +149,37 @@ export function tokenize(source: string): Tokens {
     else TOKEN.lastIndex = readPunctuation(text, at);
   }
   const unclosed = openBrackets.at(-1);
-  if (unclosed !== undefined) throw new SourceError('a bracket has no partner', (list[unclosed] as Token).at);
-  const partner = new Int32Array(list.length + 1).fill(-1);
+  if (unclosed !== undefined) throw new SourceError('a bracket has no partner', (tokens[unclosed] as Token).at);
+  const partner = new Int32Array(tokens.length + 1).fill(-1);
   for (let i = 0; i < pairs.length; i += 2) partner[pairs[i] as number] = pairs[i + 1] as number;
   pushToken(Kind.end, '', source.length, '');
-  return { list, docOffsets, partner };
+  return { tokens, docOffsets, partner };
 }
 
 /** Whether a slash begins a regular expression. After a value, a slash is a division. */
-function beginsRegex(list: readonly Token[], pairs: readonly number[], startsLine: boolean): boolean {
-  const previous = list.at(-1);
+function beginsRegex(tokens: readonly Token[], pairs: readonly number[], startsLine: boolean): boolean {
+  const previous = tokens.at(-1);
   if (previous === undefined) return true;
-  if (previous.kind === Kind.name) return KEYWORDS_BEFORE_VALUE.has(previous.text) && list.at(-2)?.text !== '.';
+  if (previous.kind === Kind.name) return KEYWORDS_BEFORE_VALUE.has(previous.text) && tokens.at(-2)?.text !== '.';
   if (previous.kind === Kind.template) return previous.text.endsWith('{');
   if (previous.kind !== Kind.punctuation) return false;
   // `if (x) /re/` or `(x) / y`: the token before the opening parenthesis decides.
-  if (previous.text === ')') return CONDITION_KEYWORDS.has(list[(pairs.at(-2) as number) - 1]?.text ?? '');
+  if (previous.text === ')') return CONDITION_KEYWORDS.has(tokens[(pairs.at(-2) as number) - 1]?.text ?? '');
   if (previous.text === '}') return startsLine;
-  if (previous.text === '!') return !endsValue(list.at(-2));
-  if ((previous.text === '+' || previous.text === '-') && list.at(-2)?.text === previous.text)
-    return !endsValue(list.at(-3));
+  if (previous.text === '!') return !endsValue(tokens.at(-2));
+  if ((previous.text === '+' || previous.text === '-') && tokens.at(-2)?.text === previous.text)
+    return !endsValue(tokens.at(-3));
   return previous.text !== ']';
 }
 
-/** Whether the token ends a value. A `!` or `++` behind the token then belongs to that value. */
+/** Whether the token ends a value. A `!` or `++` behind it then belongs to the value. */
 function endsValue(token: Token | undefined): boolean {
   if (token === undefined) return false;
   if (token.kind === Kind.name) return !KEYWORDS_BEFORE_VALUE.has(token.text);
   return token.kind !== Kind.punctuation || token.text === ')' || token.text === ']';
 }
 
-/**
- * Returns the offset behind a regular expression. Returns -1 when the expression does not end on its line, because the
- * slash is then a division.
- */
+/** Returns the offset behind a regular expression. Returns -1 when it does not end on its line: the slash divides. */
 function findRegexEnd(source: string, from: number): number {
   let inCharacterClass = false;
   for (let i = from + 1; i < source.length && !LINE_BREAK.test(source[i] as string); i++) {

@@ -1,5 +1,6 @@
-// Evaluates a type of the syntax tree to a shape, which is the meaning of the type. An unsupported type throws
-// Unsupported with its place. Other files look up names, evaluate members, and compute utility types.
+// Evaluates a type of the syntax tree to a shape, which is the meaning of the type (shape.ts). An unsupported type is
+// an error with its place. look-up.ts finds the types that names mean, members.ts evaluates the fields of objects, and
+// utility-types.ts computes `Partial`, `Pick` and their like.
 import { CircularType, SCHEMA_CURE } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { findType, findValue, pickConstant, readConstant, readEnum, type Scope } from './look-up.ts';
@@ -16,6 +17,7 @@ import {
   nameOf,
   type Prop,
   type RecordShape,
+  recordOf,
   refuseEndless,
   resolve,
   type Shape,
@@ -29,13 +31,14 @@ export interface Evaluator {
   /** @throws Unsupported */
   evaluate(node: TypeNode, scope: Scope): Shape;
   /**
-   * Gives each type parameter a shape: its argument, else its default, else its constraint, else `any`. `ownScope` is
-   * the scope of the declaration that has the type parameters.
+   * Gives each type parameter a shape: its argument, else its default, else its constraint, else `any`.
+   *
+   * @param ownScope the scope of the declaration that has the type parameters
    */
   bind(typeParams: readonly TypeParam[], args: readonly Shape[], ownScope: Scope): ReadonlyMap<string, Shape>;
 }
 
-/** The most named shapes of an evaluator. The limit ends a generic type that needs itself with ever new arguments. */
+/** Maximum number of named shapes. The limit ends a generic type that contains itself with ever longer arguments. */
 const MAX_NAMED_SHAPES = 2000;
 
 export function createEvaluator(): Evaluator {
@@ -57,9 +60,9 @@ export function createEvaluator(): Evaluator {
       case 'tuple':
         return evaluateTuple(node, scope, fail);
       case 'union':
-        return unite(node.parts.map((part) => evaluate(part, scope)));
+        return unite(evaluateAll(node.parts, scope));
       case 'intersection':
-        return node.parts.map((part) => evaluate(part, scope)).reduce((a, b) => intersect(a, b, fail));
+        return evaluateAll(node.parts, scope).reduce((a, b) => intersect(a, b, fail));
       case 'object':
         return evaluateMembers(node.members, scope, tools);
       case 'keyof':
@@ -71,11 +74,7 @@ export function createEvaluator(): Evaluator {
           evaluateTypeOf(node.name, scope) ?? fail(`the value ${node.name} is not a constant that can be read here`)
         );
       case 'template':
-        return templateShape(
-          node.texts,
-          node.types.map((type) => evaluate(type, scope)),
-          fail,
-        );
+        return templateShape(node.texts, evaluateAll(node.types, scope), fail);
       case 'mapped':
         return evaluateMapped(node, scope, fail);
       case 'name':
@@ -87,14 +86,18 @@ export function createEvaluator(): Evaluator {
     }
   }
 
+  function evaluateAll(nodes: readonly TypeNode[], scope: Scope): Shape[] {
+    return nodes.map((node) => evaluate(node, scope));
+  }
+
   function evaluateTuple(node: Extract<TypeNode, { kind: 'tuple' }>, scope: Scope, fail: Fail): Shape {
     const items: TupleShapeItem[] = [];
     let rest: Shape | undefined;
     for (const item of node.items) {
       const shape = evaluate(item.type, scope);
       if (rest !== undefined) fail('a tuple with elements after its rest is not understood');
-      if (!item.rest) {
-        items.push({ shape, optional: item.optional });
+      if (!item.isRest) {
+        items.push({ shape, isOptional: item.isOptional });
         continue;
       }
       const spread = resolve(shape);
@@ -105,8 +108,8 @@ export function createEvaluator(): Evaluator {
     return { kind: 'tuple', items, rest };
   }
 
-  function defer(name: string, createShape: () => Shape, circular: CircularType): NamedShape {
-    const target = createLazy(createShape, circular);
+  function defer(name: string, createShape: () => Shape, circularError: CircularType): NamedShape {
+    const target = createLazy(createShape, circularError);
     return { kind: 'named', name, id: `later ${++deferredCount}`, notes: NO_NOTES, target };
   }
 
@@ -118,7 +121,7 @@ export function createEvaluator(): Evaluator {
     if (target === 'package') return fail(`${name} comes from a package, whose types are not read`, SCHEMA_CURE);
     if (target !== undefined && 'missingFile' in target)
       return fail(`${name} is imported from ${target.missingFile}, which is not found`);
-    const args = node.args.map((arg) => evaluate(arg, scope));
+    const args = evaluateAll(node.args, scope);
     if (target === undefined)
       return utilityType(name, args, fail) ?? GLOBAL_TYPES[name] ?? fail(`there is no type ${name} here`);
     if ('gatefoldName' in target)
@@ -172,8 +175,8 @@ export function createEvaluator(): Evaluator {
           declarations.length === 1 && declaration.parents.length === 1 && declaration.members.length === 0;
         if (isOnlyParent && (parent.kind === 'array' || parent.kind === 'tuple')) return parent;
         if (parent.kind !== 'record') return fail(`${first.name} extends something that is not an object`);
-        const { index, byNumber } = parent.index === undefined && base !== undefined ? base : parent;
-        base = { kind: 'record', props: new Map([...(base?.props ?? []), ...parent.props]), index, byNumber };
+        const { index, isNumberIndex } = parent.index === undefined && base !== undefined ? base : parent;
+        base = { kind: 'record', props: new Map([...(base?.props ?? []), ...parent.props]), index, isNumberIndex };
       }
     }
     for (const { members } of declarations) base = evaluateMembers(members, scope, tools, base);
@@ -184,12 +187,12 @@ export function createEvaluator(): Evaluator {
     const shapes = new Map(ownScope.typeParams);
     typeParams.forEach(({ name, constraint, fallback }, i) => {
       const type = fallback ?? constraint;
-      const circular = () => new CircularType(`${name} depends on itself`, ownScope.path, type?.at ?? 0);
-      const createDefault = (): Shape =>
-        // A type parameter may appear in its own constraint, so the constraint is evaluated later.
-        type === undefined
-          ? { kind: 'any' }
-          : defer(name, () => evaluate(type, { ...ownScope, typeParams: shapes }), circular());
+      const createDefault = (): Shape => {
+        if (type === undefined) return { kind: 'any' };
+        const circularError = new CircularType(`${name} depends on itself`, ownScope.path, type.at);
+        // In `T extends Node<T>`, the constraint needs the shape of `T`, so the constraint is evaluated later.
+        return defer(name, () => evaluate(type, { ...ownScope, typeParams: shapes }), circularError);
+      };
       shapes.set(name, args[i] ?? createDefault());
     });
     return shapes;
@@ -199,7 +202,7 @@ export function createEvaluator(): Evaluator {
     const { keys: keysNode, optionalSign } = node;
     const mappedType = keysNode.kind === 'keyof' ? keysNode.operand : undefined;
     const mapped = mappedType && resolve(evaluate(mappedType, scope));
-    // A mapped type over a type parameter is distributive: it maps each part of a union separately.
+    // As in TypeScript, `{ [K in keyof T]: … }` over a type parameter `T` maps each part of a union separately.
     if (mapped?.kind === 'union' && mappedType?.kind === 'name' && scope.typeParams.has(mappedType.name)) {
       const withPart = (part: Shape): Scope => ({
         ...scope,
@@ -213,7 +216,7 @@ export function createEvaluator(): Evaluator {
     const evaluateValue = (key: Shape) =>
       evaluate(node.value, { ...scope, typeParams: new Map(scope.typeParams).set(node.param, key) });
     if (keys.kind === 'string' || keys.kind === 'number') {
-      return { kind: 'record', props: new Map(), index: evaluateValue(keys), byNumber: keys.kind === 'number' };
+      return { kind: 'record', props: new Map(), index: evaluateValue(keys), isNumberIndex: keys.kind === 'number' };
     }
     const props = new Map<string, Prop>();
     for (const value of listConstants(keys, fail)) {
@@ -221,11 +224,11 @@ export function createEvaluator(): Evaluator {
       const type = evaluateValue({ kind: 'const', value });
       props.set(String(value), {
         shape: optionalSign === '-?' ? excludeKinds(type, 'undefined') : type,
-        optional: optionalSign === '' ? (sourceProp?.optional ?? false) : optionalSign !== '-?',
+        isOptional: optionalSign === '' ? (sourceProp?.isOptional ?? false) : optionalSign !== '-?',
         notes: sourceProp?.notes ?? NO_NOTES,
       });
     }
-    return { kind: 'record', props, index: undefined };
+    return recordOf(props);
   }
 
   function evaluateTypeOf(name: string, scope: Scope): Shape | undefined {
@@ -233,12 +236,8 @@ export function createEvaluator(): Evaluator {
     if (target === undefined || target === 'package' || target.declaration === undefined) return undefined;
     const { declaration, scope: ownScope, keys } = target;
     refuseStrayConstraint(declaration.doc, failAt(ownScope, declaration.at));
-    return pickConstant(
-      declaration.type === undefined
-        ? readConstant(declaration, ownScope.module)
-        : evaluate(declaration.type, ownScope),
-      keys,
-    );
+    const { type } = declaration;
+    return pickConstant(type ? evaluate(type, ownScope) : readConstant(declaration, ownScope.module), keys);
   }
 
   return { evaluate, bind };

@@ -1,6 +1,7 @@
 // Follows a name or an expression to its class, object or function, across the own files of a service (files outside
-// `node_modules`). The result is `package` for a name without source in an own file. The result is undefined for a
-// value that code computes, and the caller then refuses the file.
+// `node_modules`).
+import { isJavaScript } from '../source/files.ts';
+import { docResult } from '../source/js-types.ts';
 import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
 import { type FoundValue, findExport, findValue, readMemberKey, type Scope } from './look-up.ts';
 
@@ -38,12 +39,12 @@ export interface FollowedFunction {
 }
 
 /**
- * The value that a name leads to. The value is `package` when it comes from a package or from JavaScript itself, and
- * undefined when code computes it.
+ * The value that a name leads to; `package` when it comes from a package or from JavaScript itself. It is undefined
+ * when code computes it, and the controller is then refused.
  */
 export type Followed = FollowedValue | 'package' | undefined;
 
-/** The most names between a name and its value. The limit ends a circle of names that lead to each other. */
+/** Maximum number of names between a name and its value. The limit ends a circle of names that lead to each other. */
 const MAX_STEPS = 100;
 
 /** Follows the value that the scope's file exports under a name. */
@@ -116,6 +117,7 @@ function followMember(owner: FollowedValue, name: string, steps: number): Follow
   if (member?.kind === 'property') {
     const { value, doc, at } = member;
     const followed = value && followValue(value, owner.scope, { name: '', doc, at }, steps + 1);
+    // In `{ created: createUser }`, both the property and the function can have a comment.
     const isReference =
       value?.kind === 'reference' && followed !== undefined && followed !== 'package' && followed.kind === 'function';
     return isReference ? { ...followed, doc: joinDocs(followed.doc, doc) } : followed;
@@ -144,17 +146,22 @@ export function readMethod(signatures: readonly Member[], scope: Scope): Followe
   return { kind: 'function', node: { params, result, typeParams }, scope, doc, at, isOverloaded };
 }
 
+/** Returns the result type of a function: its annotation, or in a JavaScript file the type in its comment. */
+export function resultTypeOf({ node, doc, at, scope }: FollowedFunction): TypeNode | undefined {
+  return node.result ?? (isJavaScript(scope.path) ? docResult(doc, at) : undefined);
+}
+
 const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean =>
   params.some(({ type }) => type !== undefined);
 
-const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
+const membersByName = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
 
 /**
- * Lists the members by name, in source order, without static members and `declare` fields. A spread or a computed name
- * can replace any member before it, so the members before it are left out.
+ * Lists the members by name, in source order, without static members and `declare` fields. A spread can replace any
+ * member before it, and so can a name that code computes. The members before these two are left out.
  */
 export function indexMembers(members: readonly Member[], scope: Scope): ReadonlyMap<string, readonly Member[]> {
-  const cached = indexes.get(members);
+  const cached = membersByName.get(members);
   if (cached !== undefined) return cached;
   const byName = new Map<string, Member[]>();
   for (const member of members) {
@@ -163,6 +170,6 @@ export function indexMembers(members: readonly Member[], scope: Scope): Readonly
     if (key === undefined) byName.clear();
     else byName.set(key, [...(byName.get(key) ?? []), member]);
   }
-  indexes.set(members, byName);
+  membersByName.set(members, byName);
   return byName;
 }

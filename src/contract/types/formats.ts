@@ -1,4 +1,4 @@
-// Checks the formats of strings. Each check takes time in proportion to the length of the string.
+// Checks the formats of strings, such as `email`. A check's time is at most proportional to the length of the string.
 
 const TIME = /^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?$/;
 const ZONE = /(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
@@ -33,8 +33,8 @@ function isHostname(text: string): boolean {
 
 function isDate(text: string): boolean {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false;
-  // Date.UTC takes the years 0 to 99 for 1900 to 1999. The calendar repeats every 400 years, so a year with the same
-  // calendar, from 2000 to 2399, is used instead.
+  // `Date.UTC` takes the year 99 for 1999. The calendar repeats every 400 years, so the same day is looked up in a year
+  // from 2000 to 2399.
   const year = 2000 + (Number(text.slice(0, 4)) % 400);
   const month = Number(text.slice(5, 7));
   const day = Number(text.slice(8));

@@ -1,14 +1,15 @@
 // Limits on the cost of checking one request. A request that exceeds a limit is refused, and the limit is reported as a
-// mistake of the request. Only `mistakes` is no such limit: the answer names at most so many mistakes.
+// mistake of the request. The body, the query and the path of a request are counted separately.
 
 export const LIMITS = {
+  /** Maximum number of mistakes in an answer. A request with more mistakes gets the first ones. */
   mistakes: 50,
-  /** The deepest nesting of the values of a recursive type. */
+  /** Maximum depth at which the values of a recursive type are nested. */
   depth: 100,
-  /** The most fields of one object. */
+  /** Maximum number of fields of one object. */
   properties: 10_000,
-  /** The most attempts to match a part of a union. The body, the query and the path are counted apart. */
+  /** Maximum number of attempts to match a part of a union. */
   tries: 200_000,
-  /** The most estimated steps of regular expressions. The body, the query and the path are counted apart. */
+  /** Maximum number of estimated steps of regular expressions. */
   patternSteps: 1e8,
 } as const;

@@ -1,10 +1,9 @@
-// Looks up names across files: types, and the constants in `typeof X` and in computed keys. A file declares, imports or
-// re-exports a name. Own files are the files outside `node_modules`.
+// Looks up names across own files (files outside `node_modules`): the names of types, and the constants in `typeof X`
+// and in computed keys. A file declares a name, imports it, or re-exports it from another file.
 import { findUnreadConstraint } from '../source/constraint-tags.ts';
 import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
-
-import { requiredProp, resolve, type Shape, unite } from './shape.ts';
+import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 
 /**
  * @returns the own file that a specifier means, `package` for a file without readable source, or undefined when no file
@@ -18,10 +17,11 @@ export interface Scope {
   readonly module: Module;
   readonly load: Loader;
   readonly typeParams: ReadonlyMap<string, Shape>;
-  /** The namespace around the place, with its dot: `Shop.`. */
+  /** The namespace around the place, with a dot behind it: `Shop.`. */
   readonly namespace?: string;
 }
 
+/** The meaning of a type's name; undefined when no file declares the name. */
 export type FoundType =
   | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
   | { readonly gatefoldName: string }
@@ -30,14 +30,13 @@ export type FoundType =
   | 'package'
   | undefined;
 
-export const NO_PARAMS: Scope['typeParams'] = new Map();
-/** The exports that a look-up has seen, each as path and name. Files can re-export from each other in a circle. */
+export const NO_TYPE_PARAMS: Scope['typeParams'] = new Map();
+/** The exports that one look-up has visited, each as path and name. Files can re-export from each other in a circle. */
 type Seen = Set<string>;
 
 export function findType({ name, from }: { name: string; from?: string }, scope: Scope): FoundType {
-  return from === undefined
-    ? findLocalType(name, scope, new Set())
-    : findImportedType({ from, name }, scope, new Set());
+  const seen: Seen = new Set();
+  return from === undefined ? findLocalType(name, scope, seen) : findImportedType({ from, name }, scope, seen);
 }
 
 /** Finds a type by the name that a file uses: a declaration, an import, or a member of `import * as`. */
@@ -45,7 +44,7 @@ function findLocalType(name: string, scope: Scope, seen: Seen): FoundType {
   const declarations = findNearest(name, scope, isType);
   const [first] = declarations;
   if (first !== undefined)
-    return { declarations, scope: { ...scope, typeParams: NO_PARAMS, namespace: first.namespace } };
+    return { declarations, scope: { ...scope, typeParams: NO_TYPE_PARAMS, namespace: first.namespace } };
   const [head, ...rest] = name.split('.') as [string, ...string[]];
   const owners = findNearest(head, scope, isType);
   if (owners[0]?.kind === 'enum') {
@@ -56,15 +55,12 @@ function findLocalType(name: string, scope: Scope, seen: Seen): FoundType {
   return imported && findImportedType(withKeys(imported, rest), scope, seen);
 }
 
-/** Adds the keys behind an imported name: `b` in `a.b`. The keys replace `*`, the name of a whole module. */
+/** Adds the keys behind an imported name: `b` in `a.b`. After `import * as a`, the imported name is the first key. */
 function withKeys({ from, name }: Import, keys: readonly string[]): Import {
   return { from, name: (name === '*' ? keys : [name, ...keys]).join('.') || '*' };
 }
 
-/**
- * Finds the declarations of a name in the scope's namespace, or else in the nearest outer namespace that declares the
- * name.
- */
+/** Finds the declarations of a name in the scope's namespace, or else in the nearest namespace around it. */
 function findNearest(
   name: string,
   { module, namespace = '' }: Pick<Scope, 'module' | 'namespace'>,
@@ -86,7 +82,7 @@ function findImportedType({ from, name }: Import, { path, load }: Scope, seen: S
   if (loaded === undefined && from.startsWith('.')) return { missingFile: from };
   return loaded === undefined || loaded === 'package'
     ? 'package'
-    : findExportedType(name, { ...loaded, load, typeParams: NO_PARAMS }, seen);
+    : findExportedType(name, { ...loaded, load, typeParams: NO_TYPE_PARAMS }, seen);
 }
 
 function findExportedType(name: string, scope: Scope, seen: Seen): FoundType {
@@ -99,12 +95,11 @@ function findExportedType(name: string, scope: Scope, seen: Seen): FoundType {
   const candidates = starExports.filter(
     (type) => type !== undefined && type !== 'package' && !('missingFile' in type),
   ) as Exclude<FoundType, string>[];
-  // An own file is preferred, because it certainly exports the name. Whether `gatefold` exports the name is not checked
-  // here.
+  // An own file certainly exports the name. For `export * from 'gatefold'` this is not known, so it comes last.
   return candidates.find((type) => type !== undefined && !('gatefoldName' in type)) ?? candidates[0];
 }
 
-/** Records an export as seen. Returns false when it was seen before. */
+/** Adds an export to those seen. Returns false when it is already there. */
 function markSeen(name: string, { path }: Scope, seen: Seen): boolean {
   const { size } = seen;
   return seen.add(`${path} ${name}`).size > size;
@@ -112,7 +107,7 @@ function markSeen(name: string, { path }: Scope, seen: Seen): boolean {
 
 /** A constant, an object, a class or a function, or all exports of a file (`import * as name`). */
 export interface FoundValue {
-  /** The field is undefined for all exports of a file. */
+  /** The declaration; undefined for all exports of a file. */
   readonly declaration: Declaration | undefined;
   readonly scope: Scope;
   /** The parts of a dotted name behind the declaration's name: `b` and `c` in `a.b.c`. */
@@ -124,7 +119,7 @@ export function findValue(name: string, scope: Scope, seen: Seen = new Set()): F
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const [declaration] = findNearest(head, scope, isValue);
   if (declaration !== undefined)
-    return { declaration, scope: { ...scope, typeParams: NO_PARAMS, namespace: declaration.namespace }, keys };
+    return { declaration, scope: { ...scope, typeParams: NO_TYPE_PARAMS, namespace: declaration.namespace }, keys };
   const imported = scope.module.imports.get(head);
   return imported && findImportedValue(withKeys(imported, keys), scope, seen);
 }
@@ -132,7 +127,7 @@ export function findValue(name: string, scope: Scope, seen: Seen = new Set()): F
 function findImportedValue({ from, name }: Import, { path, load }: Scope, seen: Seen): ReturnType<typeof findValue> {
   const loaded = load(path, from);
   if (loaded === undefined || loaded === 'package') return loaded;
-  const scope: Scope = { ...loaded, load, typeParams: NO_PARAMS };
+  const scope: Scope = { ...loaded, load, typeParams: NO_TYPE_PARAMS };
   return name === '*' ? { declaration: undefined, scope, keys: [] } : findExport(name, scope, seen);
 }
 
@@ -149,10 +144,10 @@ export function findExport(name: string, scope: Scope, seen: Seen = new Set()): 
 
 // Values
 
-/**
- * Returns the key of a member. The key is empty for a symbol and for a member without a name. The key is undefined when
- * it is computed by code that is not read.
- */
+export const isMarkedHidden = ({ modifiers }: Member): boolean =>
+  modifiers.some((word) => word === 'private' || word === 'protected');
+
+/** Returns a member's key: empty for a symbol and for a member without a name, undefined when code computes it. */
 export function readMemberKey({ name, computed }: Member, scope: Scope): string | undefined {
   return computed === undefined ? name : readComputedKey(computed, scope);
 }
@@ -163,7 +158,7 @@ function readComputedKey(name: string, scope: Scope): string | undefined {
   const [head] = name.split('.') as [string];
   const isDeclared = scope.module.declarations.has(head);
   const imported = scope.module.imports.get(head);
-  // Keys from JavaScript and from packages are taken for symbols: `Symbol.asyncDispose`, `inspect.custom`.
+  // A key from JavaScript or from a package is taken for a symbol: `Symbol.asyncDispose`, `inspect.custom`.
   if (!isDeclared && (imported === undefined || scope.load(scope.path, imported.from) === 'package')) return '';
   const target = findValue(name, scope);
   if (target === undefined || target === 'package' || target.declaration === undefined) return undefined;
@@ -191,9 +186,7 @@ export function pickConstant(shape: Shape | undefined, keys: readonly string[]):
 /** Returns the union of an enum's values, or undefined when code computes one of them. */
 export function readEnum(declarations: readonly Declaration[], module: Module): Shape | undefined {
   const values = readEnumValues(declarations, module);
-  return values === undefined
-    ? undefined
-    : unite([...values.values()].map((value): Shape => ({ kind: 'const', value })));
+  return values && unite(Array.from(values.values(), (value): Shape => ({ kind: 'const', value })));
 }
 
 function readEnumValues(
@@ -202,19 +195,19 @@ function readEnumValues(
 ): Map<string, string | number> | undefined {
   const values = new Map<string, string | number>();
   for (const { literalRange } of declarations) {
-    const { list } = tokenize(source.slice(literalRange?.[0], literalRange?.[1]));
-    if (hasConstraint(list)) return undefined;
+    const { tokens } = tokenize(source.slice(literalRange?.[0], literalRange?.[1]));
+    if (hasConstraint(tokens)) return undefined;
     let nextValue: number | undefined = 0;
-    for (let i = 1; i < list.length - 2; i++) {
-      const key = (list[i] as Token).value;
+    for (let i = 1; i < tokens.length - 2; i++) {
+      const key = (tokens[i] as Token).value;
       let value: string | number | undefined = nextValue;
-      if (list[i + 1]?.text === '=') {
-        const initializer = readTextOrNumber(list, i + 2);
+      if (tokens[i + 1]?.text === '=') {
+        const initializer = readTextOrNumber(tokens, i + 2);
         if (initializer === undefined) return undefined;
         value = initializer.value;
         i = initializer.end - 1;
       }
-      if (value === undefined || !/^[,}]$/.test(list[++i]?.text ?? '')) return undefined;
+      if (value === undefined || !/^[,}]$/.test(tokens[++i]?.text ?? '')) return undefined;
       values.set(key, value);
       nextValue = typeof value === 'number' ? value + 1 : undefined;
     }
@@ -222,12 +215,10 @@ function readEnumValues(
   return values;
 }
 
-/**
- * Reads a string, or a number with its sign. Returns the value and the index behind it, or undefined for another token.
- */
-function readTextOrNumber(list: readonly Token[], from: number): { value: string | number; end: number } | undefined {
-  const i = list[from]?.text === '-' ? from + 1 : from;
-  const { kind, text, value } = list[i] as Token;
+/** Reads a string, or a number with its sign. Returns the value and the index behind it; undefined for other tokens. */
+function readTextOrNumber(tokens: readonly Token[], from: number): { value: string | number; end: number } | undefined {
+  const i = tokens[from]?.text === '-' ? from + 1 : from;
+  const { kind, text, value } = tokens[i] as Token;
   if (kind === Kind.number && !text.endsWith('n')) {
     const number = Number(text.replaceAll('_', ''));
     return { value: i > from ? -number : number, end: i + 1 };
@@ -235,36 +226,35 @@ function readTextOrNumber(list: readonly Token[], from: number): { value: string
   return i === from && (kind === Kind.string || text === '`') ? { value, end: i + 1 } : undefined;
 }
 
-/** Whether a comment inside a value has a constraint, which would have no effect there. */
-const hasConstraint = (list: readonly Token[]): boolean =>
-  list.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
+/** Whether a comment among the tokens of a value has a constraint, which would have no effect. */
+const hasConstraint = (tokens: readonly Token[]): boolean =>
+  tokens.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
 
 /**
- * Returns the type of a constant, or undefined when its value is not made of literals. The type is exact (`'a'`) with
- * `as const`, and for a `const` whose whole value is one literal. Otherwise it is widened (`string`).
+ * Returns the type of a constant, or undefined when its value is not made of literals. As in TypeScript, the type of
+ * `'a'` is `'a'` with `as const`, and for a `const` whose whole value is `'a'`. In all other cases it is `string`.
  */
 export function readConstant(declaration: Declaration, module: Module): Shape | undefined {
   if (declaration.kind === 'enum') {
     const declarations = module.declarations.get(declaration.namespace + declaration.name) ?? [];
     const values = readEnumValues(declarations, module);
-    const props = Array.from(values ?? [], ([key, value]) => [key, requiredProp({ kind: 'const', value })] as const);
-    return values === undefined ? undefined : { kind: 'record', props: new Map(props), index: undefined };
+    return values && recordOf(Array.from(values, ([key, value]) => [key, requiredProp({ kind: 'const', value })]));
   }
   if (declaration.literalRange === undefined) return undefined;
-  const { list, partner } = tokenize(module.source.slice(...declaration.literalRange));
-  if (hasConstraint(list)) return undefined;
+  const { tokens, partner } = tokenize(module.source.slice(...declaration.literalRange));
+  if (hasConstraint(tokens)) return undefined;
   const closingIndex = Math.max(partner[0] as number, 0);
-  const isAsConst = list[closingIndex + 1]?.text === 'as' && list[closingIndex + 2]?.text === 'const';
+  const isAsConst = tokens[closingIndex + 1]?.text === 'as' && tokens[closingIndex + 2]?.text === 'const';
   let i = 0;
   return readLiteral(true);
 
   function readLiteral(isWholeValue: boolean): Shape | undefined {
-    const { text } = list[i] as Token;
+    const { text } = tokens[i] as Token;
     if (text === '[' || text === '{') return readStructure(text === '{');
     const isBoolean = text === 'true' || text === 'false';
     const { value, end } = isBoolean
       ? { value: text === 'true', end: i + 1 }
-      : (readTextOrNumber(list, i) ?? { end: i });
+      : (readTextOrNumber(tokens, i) ?? { end: i });
     i = end;
     if (value === undefined) return undefined;
     const keepsValue = isAsConst || (isWholeValue && closingIndex === 0 && declaration.isValueUncertain !== true);
@@ -275,23 +265,18 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
     const end = partner[i] as number;
     const entries: [key: string, shape: Shape][] = [];
     for (i++; i < end; ) {
-      const key = (list[i] as Token).value;
-      if (isObject && list[i + 1]?.text !== ':') return undefined;
+      const key = (tokens[i] as Token).value;
+      if (isObject && tokens[i + 1]?.text !== ':') return undefined;
       if (isObject) i += 2;
       const shape = readLiteral(false);
-      if (shape === undefined || (i < end && list[i++]?.text !== ',')) return undefined;
+      if (shape === undefined || (i < end && tokens[i++]?.text !== ',')) return undefined;
       entries.push([key, shape]);
     }
     i = end + 1;
-    if (isObject)
-      return {
-        kind: 'record',
-        props: new Map(entries.map(([key, shape]) => [key, requiredProp(shape)])),
-        index: undefined,
-      };
+    if (isObject) return recordOf(entries.map(([key, shape]) => [key, requiredProp(shape)]));
     const items = entries.map(([, shape]) => shape);
     return isAsConst
-      ? { kind: 'tuple', items: items.map((shape) => ({ shape, optional: false })), rest: undefined }
+      ? { kind: 'tuple', items: items.map((shape) => ({ shape, isOptional: false })), rest: undefined }
       : { kind: 'array', element: unite(items) };
   }
 }

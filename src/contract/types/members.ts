@@ -1,9 +1,9 @@
-// Evaluates the members of object types, interfaces and classes to records, with the constraints in their comments.
-// This file also has the functions that throw the evaluator's errors, each with the file and the offset of the type.
+// Evaluates the members of object types, interfaces and classes to a record shape, with the constraints in their
+// comments. This file also throws the evaluator's errors, each with the file and the offset of the type.
 import { type Constraints, findUnreadConstraint, readConstraints } from '../source/constraint-tags.ts';
 import { CircularType, Unsupported } from '../source/source-error.ts';
 import type { Member, TypeNode } from '../source/syntax.ts';
-import { readMemberKey, type Scope } from './look-up.ts';
+import { isMarkedHidden, readMemberKey, type Scope } from './look-up.ts';
 import { constrain } from './narrow.ts';
 import {
   type Fail,
@@ -17,14 +17,14 @@ import {
   type Shape,
 } from './shape.ts';
 
-/** The parts of the evaluator that members need. */
+/** The functions of the evaluator that members need. They are passed in, because evaluate.ts imports this file. */
 export interface MemberTools {
   evaluate(node: TypeNode, scope: Scope): Shape;
   /** Returns a named shape that is evaluated when it is first needed. */
-  defer(name: string, createShape: () => Shape, circular: CircularType): NamedShape;
+  defer(name: string, createShape: () => Shape, circularError: CircularType): NamedShape;
 }
 
-/** @param base the fields of the parents, and of earlier declarations of the same interface */
+/** @param base the record of the parents, and of earlier declarations of the same interface */
 export function evaluateMembers(
   members: readonly Member[],
   scope: Scope,
@@ -32,7 +32,7 @@ export function evaluateMembers(
   base?: RecordShape,
 ): RecordShape {
   const props = new Map(base?.props);
-  let { index, byNumber } = base ?? { index: undefined };
+  let { index, isNumberIndex } = base ?? { index: undefined };
   for (const member of members) {
     const { kind, name, type, modifiers, at } = member;
     const fail = failAt(scope, at);
@@ -42,15 +42,14 @@ export function evaluateMembers(
       refuseStrayConstraint(member.doc, fail);
       continue;
     }
-    if (name.startsWith('#') || modifiers.some((word) => word === 'private' || word === 'protected'))
-      fail('a class with private members is not a plain object');
+    if (name.startsWith('#') || isMarkedHidden(member)) fail('a class with private members is not a plain object');
     if (kind === 'index') {
       const key = resolve(tools.evaluate(member.params[0]?.type as TypeNode, scope));
       const isPlain = (key.kind === 'string' || key.kind === 'number') && key.keywords === undefined;
       if (!isPlain) fail('this kind of key is not understood');
-      if (index !== undefined && byNumber !== (key.kind === 'number'))
+      if (index !== undefined && isNumberIndex !== (key.kind === 'number'))
         fail('index signatures by string and by number together are not understood');
-      byNumber = key.kind === 'number';
+      isNumberIndex = key.kind === 'number';
       index = constrainField(member, tools.evaluate(type as TypeNode, scope), fail).shape;
       continue;
     }
@@ -61,7 +60,7 @@ export function evaluateMembers(
     else if (key !== '') props.set(key, evaluateFieldOrDefer(member, key, scope, tools, fail));
   }
   const isOpen = base === undefined && members.length === 0;
-  return { kind: 'record', props, index, byNumber, ...(isOpen ? { open: true } : {}) };
+  return { kind: 'record', props, index, isNumberIndex, ...(isOpen ? { isOpen: true } : {}) };
 }
 
 function evaluateField(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
@@ -71,8 +70,8 @@ function evaluateField(member: Member, name: string, scope: Scope, tools: Member
 }
 
 /**
- * Evaluates a field. An unsupported field becomes an error only for a request that needs the field. A field whose type
- * depends on itself is evaluated when it is first needed.
+ * Evaluates a field. An unsupported type is an error only for a request that needs the field. A type that is still
+ * being evaluated (in `interface Node { id: string; parent: Node['id'] }`) is evaluated when it is first needed.
  */
 function evaluateFieldOrDefer(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
   const evaluate = () => evaluateField(member, name, scope, tools, fail);
@@ -83,14 +82,14 @@ function evaluateFieldOrDefer(member: Member, name: string, scope: Scope, tools:
     const isCircular = error instanceof CircularType;
     const notes = member.doc === undefined ? NO_NOTES : readConstraintsOrFail(member.doc, fail).notes;
     const shape = isCircular ? tools.defer(name, () => refuseEndless(evaluate().shape), error) : failingShape(error);
-    return { shape, optional: member.optional, notes };
+    return { shape, isOptional: member.isOptional, notes };
   }
 }
 
-function constrainField({ doc, optional }: Member, shape: Shape, fail: Fail): Prop {
-  if (doc === undefined) return { shape, optional, notes: NO_NOTES };
+function constrainField({ doc, isOptional }: Member, shape: Shape, fail: Fail): Prop {
+  if (doc === undefined) return { shape, isOptional, notes: NO_NOTES };
   const { keywords, notes } = readConstraintsOrFail(doc, fail);
-  return { shape: constrain(shape, keywords, fail), optional, notes };
+  return { shape: constrain(shape, keywords, fail), isOptional, notes };
 }
 
 export function failAt({ path }: Scope, at: number): Fail {
@@ -99,7 +98,7 @@ export function failAt({ path }: Scope, at: number): Fail {
   };
 }
 
-/** Fails when a comment has a constraint at a place where constraints are not read. */
+/** Fails when a comment has a constraint at a place where constraints have no effect. */
 export function refuseStrayConstraint(doc: string | undefined, fail: Fail): void {
   const message = findUnreadConstraint(doc);
   if (message !== undefined) fail(message, '');

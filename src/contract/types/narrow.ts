@@ -1,5 +1,5 @@
-// Narrows shapes: by intersection with another shape, and by the constraints of a doc comment.
-import { CONSTRAINTS, type Family } from '../source/constraint-tags.ts';
+// Narrows shapes (the meanings of types): by `A & B`, and by the constraints of a doc comment, such as `@minimum 1`.
+import { CONSTRAINTS, type ConstrainedKind } from '../source/constraint-tags.ts';
 import { FORMATS, isNumberName } from './formats.ts';
 import { checkPattern } from './pattern.ts';
 import {
@@ -45,24 +45,33 @@ function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail): Sh
     if (index !== undefined && !right.props.has(key))
       props.set(key, { ...prop, shape: intersect(prop.shape, index, fail) });
   }
-  if (left.index !== undefined && right.index !== undefined && (left.byNumber ?? false) !== (right.byNumber ?? false)) {
+  if (
+    left.index !== undefined &&
+    right.index !== undefined &&
+    (left.isNumberIndex ?? false) !== (right.isNumberIndex ?? false)
+  ) {
     fail('index signatures by string and by number together are not understood');
   }
   const index =
     left.index === undefined || right.index === undefined
       ? (left.index ?? right.index)
       : intersect(left.index, right.index, fail);
-  return { kind: 'record', props, index, byNumber: left.index === undefined ? right.byNumber : left.byNumber };
+  return {
+    kind: 'record',
+    props,
+    index,
+    isNumberIndex: left.index === undefined ? right.isNumberIndex : left.isNumberIndex,
+  };
 }
 
-const indexTypeOf = ({ index, byNumber }: RecordShape, key: string): Shape | undefined =>
-  byNumber && !isNumberName(key) ? undefined : index;
+const indexTypeOf = ({ index, isNumberIndex }: RecordShape, key: string): Shape | undefined =>
+  isNumberIndex && !isNumberName(key) ? undefined : index;
 
 function intersectProps(existing: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
   const other = existing?.shape ?? index;
   if (other === undefined) return prop;
-  const optional = prop.optional && (existing?.optional ?? true);
-  return { shape: intersect(other, prop.shape, fail), optional, notes: { ...existing?.notes, ...prop.notes } };
+  const isOptional = prop.isOptional && (existing?.isOptional ?? true);
+  return { shape: intersect(other, prop.shape, fail), isOptional, notes: { ...existing?.notes, ...prop.notes } };
 }
 
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;
@@ -71,7 +80,7 @@ export const isStructure = (shape: Shape): boolean => /^(?:record|array|tuple|da
 const isPrimitive = (shape: Shape): boolean => /^(?:null|undefined|string|number|boolean|never)$/.test(shape.kind);
 const isNullish = (shape: Shape): boolean => shape.kind === 'null' || shape.kind === 'undefined';
 
-/** Whether the first shape has no fields, like `{}`, and accepts the other one: all but null and undefined. */
+/** Whether the first shape is `{}` and accepts the other one: `{}` accepts every value except null and undefined. */
 function isEmptyRecordFor(empty: Shape, other: Shape): boolean {
   return empty.kind === 'record' && empty.props.size === 0 && empty.index === undefined && !isNullish(other);
 }
@@ -84,9 +93,9 @@ function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape): bo
 }
 
 /**
- * Whether a record is only a brand of the shape. A brand exists in the type, and not in the value:
- * `string & { readonly __brand: 'Id' }` is a string. Any record is a brand of a string, a number or a boolean, because
- * these have no fields in JSON. For any other shape, such as a list, all names in the brand begin with an underscore.
+ * Whether a record is only a brand of the shape. A brand exists in the type, and not in the value: a value of `string &
+ * { readonly __brand: 'Id' }` is a plain string. Beside a string, a number or a boolean, every record is a brand,
+ * because these have no fields in JSON. Beside a list or a date, all names in the brand begin with an underscore.
  */
 function isBrandFor(brand: Shape, shape: Shape): boolean {
   if (brand.kind !== 'record' || brand.index !== undefined || shape.kind === 'record') return false;
@@ -94,42 +103,37 @@ function isBrandFor(brand: Shape, shape: Shape): boolean {
   return hasNoFields || [...brand.props.keys()].every((key) => key.startsWith('_'));
 }
 
-/** Adds constraints to a shape. @param fail also called for a constraint that applies to no part of the shape */
+/** Adds constraints to a shape. Fails for a constraint that applies to no part of the shape. */
 export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
   let constrained = shape;
-  for (const family of ['string', 'number', 'array'] as const) {
-    const familyKeywords = Object.fromEntries(
-      Object.entries(keywords).filter(([tag]) => CONSTRAINTS[tag]?.for === family),
-    );
-    const [tag] = Object.keys(familyKeywords);
+  for (const kind of ['string', 'number', 'array'] as const) {
+    const entries = Object.entries(keywords).filter(([tag]) => CONSTRAINTS[tag]?.constrains === kind);
+    const ownKeywords = Object.fromEntries(entries);
+    const [tag] = Object.keys(ownKeywords);
     if (tag === undefined) continue;
-    const result = applyKeywords(constrained, family, familyKeywords, fail);
-    if (result === undefined) return fail(`@${tag} is for ${PLURAL[family]}, and this type is not one`);
+    const result = applyKeywords(constrained, kind, ownKeywords, fail);
+    if (result === undefined) return fail(`@${tag} is for ${PLURAL[kind]}, and this type is not one`);
     constrained = result;
   }
   return constrained;
 }
 
-const PLURAL: Readonly<Record<Family, string>> = { string: 'strings', number: 'numbers', array: 'lists' };
+const PLURAL: Readonly<Record<ConstrainedKind, string>> = { string: 'strings', number: 'numbers', array: 'lists' };
 
-/** Adds the constraints of a family to each part of a shape of that kind. Returns undefined without such a part. */
-function applyKeywords(shape: Shape, family: Family, keywords: Keywords, fail: Fail): Shape | undefined {
+/** Adds the constraints to each part of a shape that is of their kind. Returns undefined when no part is. */
+function applyKeywords(shape: Shape, kind: ConstrainedKind, keywords: Keywords, fail: Fail): Shape | undefined {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') {
-    const parts = resolved.parts.map((part) => applyKeywords(part, family, keywords, fail));
+    const parts = resolved.parts.map((part) => applyKeywords(part, kind, keywords, fail));
     return parts.every((part) => part === undefined)
       ? undefined
       : unite(resolved.parts.map((part, i) => parts[i] ?? part));
   }
-  if (family === 'array' ? resolved.kind === 'array' : resolved.kind === family)
-    return mergeKeywords(resolved as Scalar, keywords, fail);
+  if (resolved.kind === kind) return mergeKeywords(resolved as Scalar, keywords, fail);
   return undefined;
 }
 
-/**
- * Merges constraints. When a bound has two values, the stricter one is used. Two different values of any other keyword
- * are an error.
- */
+/** Merges constraints. The stricter of two bounds is used. Two values of any other keyword are an error. */
 function mergeKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(
   shape: T,
   keywords: Keywords,

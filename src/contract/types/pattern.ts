@@ -1,27 +1,27 @@
-// Estimates the cost of a regular expression. V8 backtracks: it tries each way to divide a text among the repetitions.
-// A repetition is variable when its number of rounds is not fixed, as with `*`, `?` and `{1,3}`. The fixed repetition
-// `a{3}` means `aaa`. Rules 1 and 2 treat a bounded repetition like an unbounded one.
+// Estimates the cost of a regular expression. V8 backtracks: when a match fails, V8 tries the next way to divide the
+// text among the repetitions. A repetition is variable when its number of rounds is not fixed, as with `*`, `?` and
+// `{1,3}`. The fixed repetition `a{3}` means `aaa`.
 //
-// 1. A variable repetition inside another repetition is accepted only when each round of the outer one meets three
-//    conditions. Then the text alone decides where each repetition ends.
+// Rules 1 and 2 refuse patterns that can take exponentially long. They treat `{1,3}` like `*`.
+// 1. A variable repetition inside another repetition is accepted only when the text alone decides where both end:
+//    `(?:-[a-z]+)*`, but not `(?:[a-z]+)*`. Each round of the outer repetition must meet three conditions.
 //    a. The round has no alternatives.
-//    b. The round begins or ends with a character that nothing else in the round can match. Only the part of the round
-//       from its first repetition or group on (or up to its last one) is compared with that character. So in
-//       `(?:--[a-z]+)*` the second `-` does no harm.
+//    b. The round begins with a character that nothing from its first repetition or group on can match, or it ends with
+//       a character that nothing up to its last repetition or group can match.
 //    c. No variable repetition in the round, except the last one, can match the character directly after it.
-// 2. Repeated alternatives are accepted only when no two of them begin with the same character.
-// 3. Every other repetition multiplies the number of steps by a factor.
-//    a. A repetition adjoins the next one when it can match everything between the two, and the first character of the
-//       next one. Then the factor is one more than its bound or than the length of the text, whichever is less.
-//    b. For any other repetition, the factor is one more than the number of plain characters directly after it that the
-//       repetition can match too, and at most one more than its bound.
+// 2. Repeated alternatives are accepted only when no two begin with the same character: `(?:a|b)*`, not `(?:a|ab)*`.
+// Rule 3 estimates the steps of all other patterns: the length of the text, multiplied by a factor for each repetition.
+// 3. The factor is one more than the number of places at which V8 can end the repetition again after a failure.
+//    a. In `a*a*`, the first repetition can match everything up to the second one, and the first character of that one.
+//       V8 can then end it at every character of the text, or as often as its bound allows.
+//    b. In `[a-z]*foo-`, the repetition can also match `foo`, but not `-`. V8 can then end it at three other places.
 //    c. A pattern without a leading ^ is treated as if it began with a repetition of any character.
 //    d. For alternatives that are not repeated, the factor is their number when two of them can begin with the same
 //       character. A group with `?` has one more alternative, which is empty.
 // 4. References to groups, and variable repetitions in a look-behind, are refused.
 import { LIMITS } from './limits.ts';
 
-/** A set of characters. Each bit represents one sample character. */
+/** A set of characters. Each bit stands for one sample character (`samplesOf`). */
 type Characters = bigint;
 type Sequence = readonly Part[];
 
@@ -32,8 +32,8 @@ interface Part {
   readonly first: Characters;
   /** The length of the shortest match. */
   readonly minLength: number;
-  /** The most rounds of a variable repetition, or 0 for a part that is not repeated. */
-  readonly rounds: number;
+  /** Maximum number of rounds of a variable repetition, or 0 for a part that is not repeated. */
+  readonly maxRounds: number;
   /** The alternatives of a group. The list is empty for a single character. */
   readonly alternatives: readonly Sequence[];
   /** Whether the part is a look-ahead, which consumes no character. */
@@ -41,12 +41,12 @@ interface Part {
 }
 
 /**
- * One number for each repetition, and each group with alternatives, that V8 may have to try again: how many more ways
- * it can try after its first one fails. Infinity means as many ways as the text has characters.
+ * For each repetition and each group with alternatives: how many more times V8 can try it after its first try fails.
+ * Infinity means as many times as the text has characters. Entries that would be 0 are left out.
  */
 export type Retries = readonly number[];
 
-/** The most parts of one repetition that is written out: `a{3}` becomes the three parts of `aaa`. */
+/** Maximum number of parts when a repetition is written out: `a{3}` becomes the three parts of `aaa`. */
 const MAX_WRITTEN_PARTS = 5000;
 const NESTED = 'a repetition inside a repetition can take exponentially long: let';
 const EMPTY = 'a repetition of what can be empty can take exponentially long: let it match at least one character';
@@ -77,19 +77,19 @@ export function stepsOf(retries: Retries, length: number): number {
 /** @param following the characters that can come directly after the sequence */
 function retriesIn(sequence: Sequence, following: Characters): Retries {
   return sequence.flatMap((part, i) => {
-    const { alternatives, rounds, isLookAhead } = part;
+    const { alternatives, maxRounds, isLookAhead } = part;
     if (isCharacter(part)) return [];
-    if (alternatives.length === 0 || rounds > 1) {
+    if (alternatives.length === 0 || maxRounds > 1) {
       refuseCostlyRounds(alternatives);
       const retries = Math.min(
-        alternatives.some(holdsVariable) ? Infinity : rounds,
+        alternatives.some(holdsVariable) ? Infinity : maxRounds,
         countRetries(part, sequence, i + 1, following),
       );
       return retries === 0 ? [] : [retries];
     }
     const next = isLookAhead ? 0n : firstCharactersOf(sequence, i + 1, following);
     // A group with `?` is a choice between its alternatives and nothing.
-    const choices = rounds === 1 ? [...alternatives, []] : alternatives;
+    const choices = maxRounds === 1 ? [...alternatives, []] : alternatives;
     return [
       ...choices.flatMap((choice) => retriesIn(choice, next)),
       ...(beginDistinctly(choices, next) ? [] : [choices.length - 1]),
@@ -97,10 +97,7 @@ function retriesIn(sequence: Sequence, following: Characters): Retries {
   });
 }
 
-/**
- * Counts the characters directly after a repetition that the repetition could match too. It could end after each of
- * them. Returns Infinity when the repetition adjoins another one (rule 3a).
- */
+/** Counts the other places at which a repetition can end (rule 3b). Returns Infinity in the case of rule 3a. */
 function countRetries({ set }: Part, sequence: Sequence, from: number, following: Characters): number {
   for (let i = from; i <= sequence.length; i++) {
     if ((set & firstCharactersOf(sequence, i, following)) === 0n) return i - from;
@@ -138,12 +135,12 @@ function refuseCostlyNested(alternatives: readonly Sequence[]): void {
 }
 
 function refuseAmbiguous(round: Sequence): void {
-  const last = round.findLastIndex(({ rounds }) => rounds > 0);
-  round.forEach(({ set, rounds, alternatives }, i) => {
-    if (rounds > 0 && i < last && (set & firstCharactersOf(round, i + 1, 0n)) !== 0n) {
+  const last = round.findLastIndex(({ maxRounds }) => maxRounds > 0);
+  round.forEach(({ set, maxRounds, alternatives }, i) => {
+    if (maxRounds > 0 && i < last && (set & firstCharactersOf(round, i + 1, 0n)) !== 0n) {
       throw new Error(`${NESTED} no repetition in a round, except its last, match what may come directly after it`);
     }
-    if (rounds > 1) refuseCostlyRounds(alternatives);
+    if (maxRounds > 1) refuseCostlyRounds(alternatives);
     else if (alternatives.some((sequence) => minLengthOf(sequence) === 0)) throw new Error(EMPTY);
     else alternatives.forEach(refuseAmbiguous);
   });
@@ -151,9 +148,9 @@ function refuseAmbiguous(round: Sequence): void {
 
 // Parts and their characters
 
-const isCharacter = ({ alternatives, rounds }: Part): boolean => alternatives.length === 0 && rounds === 0;
+const isCharacter = ({ alternatives, maxRounds }: Part): boolean => alternatives.length === 0 && maxRounds === 0;
 const holdsVariable = (sequence: Sequence): boolean =>
-  sequence.some(({ rounds, alternatives }) => rounds > 0 || alternatives.some(holdsVariable));
+  sequence.some(({ maxRounds, alternatives }) => maxRounds > 0 || alternatives.some(holdsVariable));
 const hasChoice = (alternatives: readonly Sequence[]): boolean =>
   alternatives.length > 1 || alternatives.flat().some((part) => part.isLookAhead || hasChoice(part.alternatives));
 const minLengthOf = (sequence: Sequence): number => sequence.reduce((sum, { minLength }) => sum + minLength, 0);
@@ -164,10 +161,7 @@ const sizeOf = (sequence: Sequence): number =>
     0,
   );
 
-/**
- * Returns the characters that can come first from the part at `from` on. When all the parts from there can be empty,
- * this includes the characters of `following`.
- */
+/** Returns the characters that can come first from the part at `from` on; `following` can come after all the parts. */
 function firstCharactersOf(sequence: Sequence, from: number, following: Characters): Characters {
   let first = 0n;
   for (let i = from; i < sequence.length; i++) {
@@ -188,21 +182,19 @@ function groupOf(alternatives: readonly Sequence[]): Part {
     set: setOf(alternatives.flat()),
     first,
     minLength: Math.min(...alternatives.map(minLengthOf)),
-    rounds: 0,
+    maxRounds: 0,
     alternatives,
   };
 }
 
-/**
- * The white space beyond ASCII: the first and last character of each range that `\s` has there, and the line breaks.
- */
+/** The white space beyond ASCII: the first and the last character of each range that `\s` has there. */
 const SPACE = '\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';
 const ESCAPED_CHARACTER = /\\u\{([\da-f]+)\}|\\u([\da-f]{4})|\\x([\da-f]{2})/giu;
 const ASCII = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
 /**
- * Returns sample characters that represent all others: ASCII, some characters beyond it, and each character that the
- * pattern names, with its two neighbours.
+ * Returns sample characters that represent all others: ASCII, some characters beyond ASCII, and each character in the
+ * pattern with its two neighbours, where a range such as `[à-ÿ]` can begin or end.
  */
 function samplesOf(source: string): readonly string[] {
   const unescaped = source.replace(ESCAPED_CHARACTER, (_, long, short, byte) =>
@@ -214,8 +206,8 @@ function samplesOf(source: string): readonly string[] {
 }
 
 /**
- * Returns the samples that an atom matches. A `\p{…}` can match characters that are no samples, so it is treated as
- * if it matched all non-ASCII samples.
+ * Returns the samples that an atom (a character, an escape or a class) matches. `\p{…}` can match characters that are
+ * no samples, so it is treated as if it matched all samples beyond ASCII.
  */
 function charactersOf(atom: string, samples: readonly string[]): Characters {
   const test = new RegExp(`^(?:${atom})$`, 'u');
@@ -238,7 +230,7 @@ function parsePattern(source: string): Sequence {
   const sets = new Map<string, Characters>();
   let at = 0;
   const choices = readAlternatives();
-  const anywhere: Part = { set: ~0n, first: ~0n, minLength: 0, rounds: Infinity, alternatives: [] };
+  const anywhere: Part = { set: ~0n, first: ~0n, minLength: 0, maxRounds: Infinity, alternatives: [] };
   const sequence = choices.length === 1 ? (choices[0] as Sequence) : [groupOf(choices)];
   return choices.length === 1 && source.startsWith('^') ? sequence : [anywhere, ...sequence];
 
@@ -263,7 +255,7 @@ function parsePattern(source: string): Sequence {
     if (!text.startsWith('(')) {
       const set = sets.get(text) ?? charactersOf(text, samples);
       sets.set(text, set);
-      return repeat([{ set, first: set, minLength: 1, rounds: 0, alternatives: [] }]);
+      return repeat([{ set, first: set, minLength: 1, maxRounds: 0, alternatives: [] }]);
     }
     const choices = readAlternatives();
     at++;
@@ -283,8 +275,8 @@ function parsePattern(source: string): Sequence {
     const fixed = Array.from({ length: min }, () => item).flat();
     const [single] = item;
     if (max === min || single === undefined) return fixed;
-    const isPlain = item.length === 1 && single.rounds === 0 && !single.isLookAhead;
-    return [...fixed, { ...(isPlain ? single : groupOf([item])), minLength: 0, rounds: max - min }];
+    const isPlain = item.length === 1 && single.maxRounds === 0 && !single.isLookAhead;
+    return [...fixed, { ...(isPlain ? single : groupOf([item])), minLength: 0, maxRounds: max - min }];
   }
 
   function readQuantifier(): [min: number, max: number] {

@@ -1,19 +1,16 @@
-// A shape is the meaning of a type. The types in the source are evaluated to shapes, and shapes become JSON Schema. A
-// named shape is evaluated only when it is first needed, so the evaluation of a recursive type ends.
+// A shape is the meaning of a type: its names have been looked up, and `Partial<T>` or `A & B` have been computed. The
+// types in the source are evaluated to shapes, and shapes are written as JSON Schema. A named shape is evaluated only
+// when it is first needed, so the evaluation of a recursive type ends.
 
 import { type CircularType, Unsupported } from '../source/source-error.ts';
 
+/** The constraints of a shape, as keywords of JSON Schema: `{ minLength: 1 }`. */
 export type Keywords = Readonly<Record<string, unknown>>;
-/**
- * Fields of a schema that only readers of the OpenAPI document use: `description`, `default`, `deprecated`, `title`,
- * `examples`. No check uses them.
- */
+/** Keywords for readers of the OpenAPI document, which no check uses: `description`, `default`, `deprecated`, … */
 export type Notes = Readonly<Record<string, unknown>>;
 
 export type Shape =
-  | {
-      readonly kind: 'any' | 'never' | 'undefined' | 'null' | 'boolean' | 'object' | 'date' | 'file' | 'bytes';
-    }
+  | { readonly kind: 'any' | 'never' | 'undefined' | 'null' | 'boolean' | 'object' | 'date' | 'file' | 'bytes' }
   /** `EventStream<T>` */
   | { readonly kind: 'events'; readonly data: Shape }
   | { readonly kind: 'string' | 'number'; readonly keywords?: Keywords }
@@ -32,15 +29,15 @@ export interface RecordShape {
   /** The value type of the index signature. */
   readonly index: Shape | undefined;
   /** Whether the index signature is `[key: number]`, which declares only names that are numbers. */
-  readonly byNumber?: boolean | undefined;
+  readonly isNumberIndex?: boolean | undefined;
   /** Whether the type is `{}`, which accepts an object with any fields. */
-  readonly open?: boolean;
+  readonly isOpen?: boolean;
 }
 
 export interface NamedShape {
   readonly kind: 'named';
   readonly name: string;
-  /** Identifies the type. The id is equal for the same type with the same type arguments. */
+  /** Identifies the type. The same type with the same type arguments always has the same id. */
   readonly id: string;
   readonly notes: Notes;
   readonly target: () => Shape;
@@ -48,18 +45,18 @@ export interface NamedShape {
 
 export interface TupleShapeItem {
   readonly shape: Shape;
-  readonly optional: boolean;
+  readonly isOptional: boolean;
 }
 
 export interface Prop {
   readonly shape: Shape;
-  readonly optional: boolean;
+  readonly isOptional: boolean;
   readonly notes: Notes;
   /** Whether the property is the `user` of `ControllerParams<{ user: User }>`, which the server fills. */
   readonly isUser?: boolean;
 }
 
-/** Throws an error with the place of a type. @param cure what to write instead; `''` when the message says it */
+/** Throws an error with the place of a type. @param cure what to write instead; empty when the message says it */
 export type Fail = (message: string, cure?: string) => never;
 
 const MAX_UNION_PARTS = 5000;
@@ -67,12 +64,12 @@ export const NO_NOTES: Notes = {};
 export const STRING: Shape = { kind: 'string' };
 export const NEVER: Shape = { kind: 'never' };
 export const UNDEFINED: Shape = { kind: 'undefined' };
-export const requiredProp = (shape: Shape): Prop => ({ shape, optional: false, notes: NO_NOTES });
+export const requiredProp = (shape: Shape): Prop => ({ shape, isOptional: false, notes: NO_NOTES });
+export const recordOf = (props: Iterable<readonly [name: string, prop: Prop]>): RecordShape => {
+  return { kind: 'record', props: new Map(props), index: undefined };
+};
 
-/**
- * Returns a shape that throws the error only when the shape is resolved. An unsupported type that no request needs is
- * therefore no error.
- */
+/** Returns a shape that throws when it is resolved. So an unsupported type is an error only when a request needs it. */
 export function failingShape(error: Unsupported): NamedShape {
   const fail = () => {
     throw error;
@@ -86,13 +83,13 @@ export function failingShape(error: Unsupported): NamedShape {
   };
 }
 
-/** Returns a function that evaluates a shape at its first call. It throws `circular` when this needs its own result. */
-export function createLazy(evaluate: () => Shape, circular: CircularType): () => Shape {
+/** Returns a function that evaluates a shape once. It throws `circularError` when the evaluation calls it again. */
+export function createLazy(evaluate: () => Shape, circularError: CircularType): () => Shape {
   let shape: Shape | undefined;
   let isRunning = false;
   return () => {
     if (shape !== undefined) return shape;
-    if (isRunning) throw circular;
+    if (isRunning) throw circularError;
     isRunning = true;
     try {
       shape = evaluate();
@@ -113,13 +110,13 @@ export function resolve(shape: Shape): Exclude<Shape, NamedShape> {
   return resolved;
 }
 
-/** Returns the shape unchanged. @throws Unsupported when its names lead to each other in a circle */
+/** Returns the shape itself. @throws Unsupported when named types lead to each other in a circle */
 export function refuseEndless(shape: Shape): Shape {
   resolve(shape);
   return shape;
 }
 
-/** Returns the union of the parts, without duplicates and `never`. A part `any` makes the union `any`. */
+/** Returns the union of the parts, without duplicates and `never`. With `any` among the parts, it is `any`. */
 export function unite(parts: readonly Shape[]): Shape {
   const unique: Shape[] = [];
   const seen = new Set<string>();
@@ -144,10 +141,14 @@ export function excludeKinds(shape: Shape, ...kinds: readonly Shape['kind'][]): 
   return kinds.includes(resolved.kind) ? NEVER : shape;
 }
 
-export function mayBeAbsent(shape: Shape): boolean {
+/** Whether the shape, or a part of its union, is of one of these kinds. */
+export function includesKind(shape: Shape, ...kinds: readonly Shape['kind'][]): boolean {
   const resolved = resolve(shape);
-  return resolved.kind === 'undefined' || (resolved.kind === 'union' && resolved.parts.some(mayBeAbsent));
+  if (resolved.kind === 'union') return resolved.parts.some((part) => includesKind(part, ...kinds));
+  return kinds.includes(resolved.kind);
 }
+
+export const mayBeAbsent = (shape: Shape): boolean => includesKind(shape, 'undefined');
 
 export function expectRecord(shape: Shape, fail: Fail): RecordShape {
   const resolved = resolve(shape);
@@ -163,6 +164,7 @@ export function listConstants(shape: Shape, fail: Fail): (string | number | bool
   return fail('this must be a union of literals');
 }
 
+/** Returns a name for a type argument, as a part of a name in the document: `Page_UserList` for `Page<User[]>`. */
 export function nameOf(shape: Shape): string {
   if (shape.kind === 'named') return shape.name;
   if (shape.kind === 'array') return `${nameOf(shape.element)}List`;
@@ -171,8 +173,8 @@ export function nameOf(shape: Shape): string {
 }
 
 /**
- * Returns a text that identifies a shape, except that all event streams have the same text. Equal shapes can have
- * different texts: the order of the fields, for example, changes the text of a record.
+ * Returns a text that identifies a shape. Equal shapes can have different texts: the order of the fields, for example,
+ * changes the text of a record.
  */
 export function idOf(shape: Shape): string {
   switch (shape.kind) {
@@ -186,15 +188,15 @@ export function idOf(shape: Shape): string {
     case 'array':
       return `${idOf(shape.element)}[]${shape.keywords === undefined ? '' : JSON.stringify(shape.keywords)}`;
     case 'tuple':
-      return `[${shape.items.map((item) => idOf(item.shape) + (item.optional ? '?' : '')).join()}${shape.rest === undefined ? '' : `...${idOf(shape.rest)}`}]`;
+      return `[${shape.items.map((item) => idOf(item.shape) + (item.isOptional ? '?' : '')).join()}${shape.rest === undefined ? '' : `...${idOf(shape.rest)}`}]`;
     case 'union':
       return `(${shape.parts.map(idOf).sort().join('|')})`;
     case 'record': {
       const props = Array.from(shape.props, ([key, prop]) => {
         const notes = prop.notes === NO_NOTES ? '' : JSON.stringify(prop.notes);
-        return `${JSON.stringify(key)}${prop.optional ? '?' : ''}:${idOf(prop.shape)}${notes}`;
+        return `${JSON.stringify(key)}${prop.isOptional ? '?' : ''}:${idOf(prop.shape)}${notes}`;
       });
-      return `{${props.join()}${shape.index === undefined ? '' : `${shape.byNumber ? '#' : '*'}:${idOf(shape.index)}`}${shape.open ? '+' : ''}}`;
+      return `{${props.join()}${shape.index === undefined ? '' : `${shape.isNumberIndex ? '#' : '*'}:${idOf(shape.index)}`}${shape.isOpen ? '+' : ''}}`;
     }
     case 'reply':
       return `reply<${shape.status},${idOf(shape.body)}>`;

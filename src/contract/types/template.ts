@@ -1,31 +1,26 @@
-// Writes template literal types as regular expressions. A type in a template, such as `${string}`, matches as in
-// TypeScript:
+// Writes template literal types as regular expressions: `id-${number}` as `^id-(?:-?…)$`. A type in a template matches
+// as in TypeScript:
 // - A type before a text ends where that text first occurs.
 // - A type directly before another type matches one character.
-// - The last type extends to the template's closing text.
+// - The last type extends to the closing text of the template.
 import { checkPattern } from './pattern.ts';
 import { type Fail, type Keywords, resolve, type Shape } from './shape.ts';
 
-const quote = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+const escapeRegExp = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
-/**
- * Writes the pattern of a type that is no literal.
- *
- * @param end the text behind the type, or undefined for the last type of the template
- */
+/** Writes the pattern of a type that is no literal. @param end the text behind the type; undefined for the last type */
 type Placeholder = (end: string | undefined) => string;
 /** A piece of a template: a choice of texts, or a type that is no literal. */
 type Piece = readonly string[] | Placeholder;
-/** The pieces of a template, in order. A union of several types gives a template several rows. */
+/** The pieces of a template, in order. With `${string | number}`, a template has two rows. */
 type Row = readonly Piece[];
 
+/** Maximum number of rows of a template, and of texts between two of its types. */
 const MAX_COMBINATIONS = 100;
-/**
- * The rows of each template, by the keywords of its shape. A template that contains another template is built from the
- * rows of that one.
- */
+/** The rows of each template, by the keywords of its shape. They become parts of a template that contains it. */
 const rowsByKeywords = new WeakMap<Keywords, readonly Row[]>();
 
+/** @param types the shapes of the types between the texts */
 export function templateShape(texts: readonly string[], types: readonly Shape[], fail: Fail): Shape {
   if (types.length === 0) return { kind: 'const', value: texts[0] as string };
   let rows: readonly Row[] = [[[texts[0] as string]]];
@@ -69,17 +64,18 @@ function writePattern(row: Row, fail: Fail): string {
   const textsBefore = writeTexts(row.slice(0, typeIndex));
   if (nextIndex < 0) return textsBefore + writeType(undefined) + writeTexts(row.slice(typeIndex + 1));
   const between = row.slice(typeIndex + 1, nextIndex) as (readonly string[])[];
-  if (between.reduce((product, { length }) => product * length, 1) > MAX_COMBINATIONS) {
+  if (between.reduce((product, { length }) => product * length, 1) > MAX_COMBINATIONS)
     fail(`a template with more than ${MAX_COMBINATIONS} texts between two of its types is not understood`);
-  }
   const ends = between.reduce((texts, choice) => texts.flatMap((text) => choice.map((part) => text + part)), ['']);
   return (
-    textsBefore + writeChoice(ends.map((end) => writeType(end) + quote(end))) + writePattern(row.slice(nextIndex), fail)
+    textsBefore +
+    writeChoice(ends.map((end) => writeType(end) + escapeRegExp(end))) +
+    writePattern(row.slice(nextIndex), fail)
   );
 }
 
 const writeTexts = (row: Row): string =>
-  row.map((choice) => writeChoice((choice as readonly string[]).map(quote))).join('');
+  row.map((choice) => writeChoice((choice as readonly string[]).map(escapeRegExp))).join('');
 const writeChoice = (patterns: readonly string[]): string =>
   patterns.length === 1 ? (patterns[0] as string) : `(?:${patterns.join('|')})`;
 
@@ -92,13 +88,13 @@ function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placehol
   }
   return (end) => {
     if (end === undefined || end === '') return end === undefined ? '[\\s\\S]*' : '[\\s\\S]';
-    return [...end].length === 1 ? `[^${quote(end)}]*` : `(?:(?!${quote(end)})[\\s\\S])*`;
+    return [...end].length === 1 ? `[^${escapeRegExp(end)}]*` : `(?:(?!${escapeRegExp(end)})[\\s\\S])*`;
   };
 }
 
 /**
- * Returns the pattern of a number. When the text behind the number looks like a part of a number, the pattern never
- * matches the first character of that text, so the number ends there.
+ * Returns the pattern of a number. In `${number}-5`, the text behind the number looks like a part of it. The pattern
+ * then never matches the first character of that text, so the number ends there.
  */
 function numberPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   const isInteger = keywords?.integer === true;

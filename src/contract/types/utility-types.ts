@@ -1,5 +1,4 @@
-// Computes the types that TypeScript provides (Partial, Pick, …) and the types that `gatefold` provides (Int, Email,
-// …).
+// Computes the types that TypeScript provides (`Partial`, `Pick`, …) and those of `gatefold` (`Int`, `Email`, …).
 
 import { Unsupported } from '../source/source-error.ts';
 import {
@@ -11,6 +10,7 @@ import {
   NEVER,
   type Prop,
   type RecordShape,
+  recordOf,
   requiredProp,
   resolve,
   type Shape,
@@ -54,31 +54,26 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
   return isStream ? { kind: 'events', data: args[0] ?? { kind: 'any' } } : undefined;
 }
 
-/** Fields of ControllerParams that the server fills. No request is checked against these fields. */
+/** Fields of ControllerParams that the server fills, so no request is checked against them. */
 const SERVER_FIELDS =
-  `page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies`.split(
-    ' ',
-  );
-/** The shape of these fields. It fails when an operation declares a ControllerParams as its data. */
+  'page method verb slugs requestId application base bytes log trace address waitUntil lastEventId request signal cookies';
+/** The shape of the fields that the server fills. It fails when an operation declares ControllerParams as its data. */
 const SERVER_FIELD_SHAPE = failingShape(
   new Unsupported('a ControllerParams is the second argument, the first is the data', '', 0),
 );
 
 const PARAMS_PARTS = ['path', 'query', 'user'];
 
-/**
- * Returns the record of `ControllerParams<{ path, query, user }>`. A request is checked only against those of the three
- * that the type argument has.
- */
+/** Returns the record of `ControllerParams<{ path, query, user }>`. Each of the three that is left out is `any`. */
 function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   const argProps = arg === undefined ? new Map<string, Prop>() : expectRecord(arg, fail).props;
   for (const name of argProps.keys())
     if (!PARAMS_PARTS.includes(name)) fail(`ControllerParams takes path, query and user, and no ${name}`);
-  const props = new Map(SERVER_FIELDS.map((name) => [name, requiredProp(SERVER_FIELD_SHAPE)]));
+  const props = new Map(SERVER_FIELDS.split(' ').map((name) => [name, requiredProp(SERVER_FIELD_SHAPE)]));
   for (const name of PARAMS_PARTS) props.set(name, argProps.get(name) ?? requiredProp({ kind: 'any' }));
   const user = argProps.get('user');
   if (user !== undefined) props.set('user', { ...user, isUser: true });
-  return { kind: 'record', props, index: undefined };
+  return recordOf(props);
 }
 
 function reply([type, body = { kind: 'any' }]: readonly Shape[], fail: Fail): Shape {
@@ -114,12 +109,12 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
   Awaited: unwrap,
   Readonly: unwrap,
   NoInfer: unwrap,
-  Partial: (fail, type) => mapProps(type, fail, (prop) => ({ ...prop, optional: true })),
+  Partial: (fail, type) => mapProps(type, fail, (prop) => ({ ...prop, isOptional: true })),
   Required: (fail, type) =>
     mapProps(type, fail, (prop) => ({
       ...prop,
-      optional: false,
-      shape: prop.optional ? excludeKinds(prop.shape, 'undefined') : prop.shape,
+      isOptional: false,
+      shape: prop.isOptional ? excludeKinds(prop.shape, 'undefined') : prop.shape,
     })),
   Pick: (fail, type, names) => filterProps(expectRecord(type, fail), readNames(names, fail), true),
   // Omit is not distributive: it keeps only the fields that all parts of a union have.
@@ -128,10 +123,9 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
     const keyShape = resolve(keys);
     if (keyShape.kind === 'string' || keyShape.kind === 'number') {
       if (keyShape.keywords !== undefined) return fail('this kind of key is not understood');
-      return { kind: 'record', props: new Map(), index: value, byNumber: keyShape.kind === 'number' };
+      return { kind: 'record', props: new Map(), index: value, isNumberIndex: keyShape.kind === 'number' };
     }
-    const props = listConstants(keyShape, fail).map((key) => [String(key), requiredProp(value)] as const);
-    return { kind: 'record', props: new Map(props), index: undefined };
+    return recordOf(listConstants(keyShape, fail).map((key) => [String(key), requiredProp(value)]));
   },
   Exclude: (fail, type, excluded) => filterConstants(type, excluded, fail, false),
   Extract: (fail, type, wanted) => filterConstants(type, wanted, fail, true),
@@ -142,8 +136,6 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
   Uncapitalize: (fail, type) => mapConstants(type, fail, (text) => text.charAt(0).toLowerCase() + text.slice(1)),
   Set: noJson('Set'),
   Map: noJson('Map'),
-  ReadableStream: () => ({ kind: 'bytes' }),
-  Uint8Array: () => ({ kind: 'bytes' }),
   AsyncIterable: noJson('stream'),
 } satisfies Record<string, Utility>);
 
@@ -156,11 +148,11 @@ function readNames(names: Shape, fail: Fail): ReadonlySet<string> {
 }
 
 function filterProps(record: RecordShape, names: ReadonlySet<string>, keepsNamed: boolean): Shape {
-  // With an index signature `keyof` is string, so Omit removes all fields and keeps only the signature.
-  if (record.index !== undefined && !keepsNamed && !record.byNumber)
+  // `keyof` a record with an index signature is `string`, so `Omit` removes all fields and keeps only the signature.
+  if (record.index !== undefined && !keepsNamed && !record.isNumberIndex)
     return { kind: 'record', props: new Map(), index: record.index };
   const props = new Map([...record.props].filter(([name]) => names.has(name) === keepsNamed));
-  return { kind: 'record', props, index: keepsNamed ? undefined : record.index, byNumber: record.byNumber };
+  return { kind: 'record', props, index: keepsNamed ? undefined : record.index, isNumberIndex: record.isNumberIndex };
 }
 
 function mapProps(shape: Shape, fail: Fail, change: (prop: Prop) => Prop): Shape {
@@ -172,6 +164,7 @@ function mapProps(shape: Shape, fail: Fail, change: (prop: Prop) => Prop): Shape
   return { ...resolved, props: new Map(Array.from(resolved.props, ([name, prop]) => [name, change(prop)])) };
 }
 
+/** Returns the fields that all parts of a union have. */
 function commonRecord(shape: Shape, fail: Fail): RecordShape {
   const resolved = resolve(shape);
   if (resolved.kind !== 'union') return expectRecord(resolved, fail);
@@ -182,14 +175,14 @@ function commonRecord(shape: Shape, fail: Fail): RecordShape {
     if (sameName.length < others.length) continue;
     props.set(name, {
       shape: unite([prop.shape, ...sameName.map((other) => other.shape)]),
-      optional: prop.optional || sameName.some((other) => other.optional),
+      isOptional: prop.isOptional || sameName.some((other) => other.isOptional),
       notes: prop.notes,
     });
   }
-  return { kind: 'record', props, index: undefined };
+  return recordOf(props);
 }
 
-/** Computes Exclude and Extract for literals only. `Extract<Shape, { kind: 'a' }>` needs a type checker. */
+/** Computes `Exclude` and `Extract` for literals. `Extract<Order, { state: 'open' }>` would need a type checker. */
 function filterConstants(shape: Shape, filter: Shape, fail: Fail, keepsMatches: boolean): Shape {
   const filterValues = new Set(listConstants(filter, fail));
   const values = listConstants(shape, fail).filter((value) => filterValues.has(value) === keepsMatches);
@@ -200,9 +193,9 @@ export function keysOf(shape: Shape, fail: Fail): Shape {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return keysOf(commonRecord(resolved, fail), fail);
   if (resolved.kind !== 'record') return fail('keyof of something that is not an object is not understood');
-  if (resolved.index !== undefined && !resolved.byNumber) return STRING;
+  if (resolved.index !== undefined && !resolved.isNumberIndex) return STRING;
   const names = Array.from(resolved.props.keys(), (value): Shape => ({ kind: 'const', value }));
-  return unite(resolved.byNumber ? [{ kind: 'number' }, ...names] : names);
+  return unite(resolved.isNumberIndex ? [{ kind: 'number' }, ...names] : names);
 }
 
 /** Returns the type `T['key']`. */
@@ -226,7 +219,7 @@ export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
     );
   if (resolved.kind !== 'record') return fail('there is no such field');
   const prop = resolvedKey.kind === 'const' ? resolved.props.get(String(resolvedKey.value)) : undefined;
-  if (prop !== undefined) return prop.optional ? unite([prop.shape, UNDEFINED]) : prop.shape;
+  if (prop !== undefined) return prop.isOptional ? unite([prop.shape, UNDEFINED]) : prop.shape;
   return resolved.index ?? fail('there is no such field');
 }
 

@@ -1,28 +1,21 @@
-// The header lines that every answer has: CORS, `nosniff`, and the headers of the service file. The arrays
-// are built once for each origin, because building them for each answer costs 4 to 19 percent of a request
+// The header lines that every answer has: CORS, `nosniff`, and the headers of the service file. The arrays are built
+// once for each origin of a web page, because building them for each answer costs 4 to 19 percent of a request
 // (bench/NOTES.md).
 import { JSON_TYPE } from '../../base/envelope.ts';
 import type { CorsPolicy } from '../../service/cors.ts';
 import type { ServiceDefinition } from '../../service/definition.ts';
-import { ALLOW_METHODS, NO_STORE, ON_EVERY_ANSWER } from '../headers.ts';
 
+/** Each array has names and values in turn. */
 export interface HeaderSet {
-  /**
-   * The header lines of a JSON answer. The caller overwrites two values in this array: the last (the length) and the
-   * third last (the request id).
-   */
+  /** The header lines of a JSON answer. The sender overwrites the two empty values of LAST_LINES at its end. */
   readonly json: string[];
   /** Like `json`, for an answer that no cache may store. */
   readonly uncached: string[];
-  /**
-   * Returns all header lines of an answer that has headers of its own, such as its content type.
-   *
-   * @param own alternating names and values
-   */
+  /** Returns the header lines of an answer that has its content type and other headers in `own`. */
   withOwn(own: readonly string[]): string[];
   /**
-   * Returns a copy of `usual`, which is `json` or `uncached`, with more lines. Web pages can read the added headers,
-   * too, unless the service file lists the headers that they can read.
+   * Returns a copy of `json` or `uncached` with more lines. Web pages can read the added headers, too, unless the
+   * service file lists the headers that pages can read.
    */
   extended(usual: readonly string[], extra: readonly string[]): string[];
   /** @param requested the header `Access-Control-Request-Headers` */
@@ -34,13 +27,22 @@ export type HeaderSets = (origin: string | undefined) => HeaderSet;
 
 type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
 
-const EXPOSED = 'Access-Control-Expose-Headers';
+export const ALLOW_METHODS = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS';
+/** With `nosniff`, a browser trusts the content type and does not guess another from the bytes. */
 const NOSNIFF = ['X-Content-Type-Options', 'nosniff'];
-/** The last header lines of an answer. The sender fills in the two empty values. */
+/** Without `cors` in the service file, every answer has these lines. */
+const OPEN_TO_ALL = [
+  ...['Access-Control-Allow-Origin', '*', 'Access-Control-Allow-Methods', ALLOW_METHODS],
+  // `Authorization` is listed, because `*` does not cover it (Fetch standard, `Access-Control-Allow-Headers`).
+  ...['Access-Control-Allow-Headers', '*, Authorization', ...NOSNIFF],
+];
+export const NO_STORE = ['Cache-Control', 'no-store'];
+const EXPOSE = 'Access-Control-Expose-Headers';
+/** The last header lines of an answer. The sender fills in the two empty values, at the indexes -3 and -1. */
 export const LAST_LINES: readonly string[] = ['X-Request-Id', '', 'Content-Length', ''];
 /**
- * Maximum number of header sets in memory. Without a maximum, a client could fill the memory, because it can invent
- * any number of subdomains for a wildcard.
+ * Maximum number of header sets in memory. If `cors` allows `https://*.example.com`, a client can invent any number of
+ * subdomains, and could fill the memory.
  */
 const MAX_SETS = 100;
 
@@ -49,13 +51,13 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
   const headers = service?.headers ?? [];
   const cors = service?.cors;
   if (cors === undefined) {
-    const referenceSet = createSet({
-      fixed: ON_EVERY_ANSWER,
+    const openSet = createSet({
+      fixed: OPEN_TO_ALL,
       exposed: '*',
       headers,
-      preflight: () => [...ON_EVERY_ANSWER, 'Access-Control-Max-Age', '86400'],
+      preflight: () => [...OPEN_TO_ALL, 'Access-Control-Max-Age', '86400'],
     });
-    return () => referenceSet;
+    return () => openSet;
   }
   const sets = new Map<string, HeaderSet>();
   const foreignSet = policySet(cors, undefined, headers);
@@ -95,13 +97,9 @@ function policySet(cors: CorsPolicy, origin: string | undefined, headers: readon
 }
 
 interface SetParts {
+  /** The lines that are the same in each answer of this set. */
   readonly fixed: readonly string[];
-  /**
-   * The headers that a web page can read.
-   * - a text: the headers that it names
-   * - undefined: all headers of the answer
-   * - null: none, because no page may read the answer
-   */
+  /** The names of the headers that a web page can read; undefined for all, null if no page may read the answer. */
   readonly exposed: string | undefined | null;
   readonly headers: readonly string[];
   readonly preflight: (requested: string | undefined) => readonly string[];
@@ -111,7 +109,7 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
   const serviceNames = namesOf(headers);
   const exposeLines = (ownNames: readonly string[]): readonly string[] => {
     if (exposed === null || exposed === '') return [];
-    return [EXPOSED, exposed ?? [...ownNames, ...serviceNames, 'X-Request-Id'].join(', ')];
+    return [EXPOSE, exposed ?? [...ownNames, ...serviceNames, 'X-Request-Id'].join(', ')];
   };
   const usual = ['Content-Type', JSON_TYPE, ...fixed, ...exposeLines([]), ...headers];
   return {
@@ -131,7 +129,7 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
     extended(usual, extra) {
       const lines = [...usual, ...extra];
       if (extra.length === 0) return lines;
-      if (exposed === undefined) lines[lines.indexOf(EXPOSED) + 1] += `, ${namesOf(extra).join(', ')}`;
+      if (exposed === undefined) lines[lines.indexOf(EXPOSE) + 1] += `, ${namesOf(extra).join(', ')}`;
       return lines;
     },
     preflight: (requested) => [...preflight(requested), ...headers],

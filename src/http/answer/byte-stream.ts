@@ -5,12 +5,12 @@ import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 
 export type ByteSource = Readable | ReadableStream<Uint8Array>;
 
-export interface StreamEvents {
+export interface StreamListener {
   /** Sends the head. Called at the first piece or at the end of an empty stream. @returns whether to send the body */
   begin(): boolean;
   /** Called when the whole body has been sent. */
   end(bytes: number): void;
-  /** Called when the stream fails. @param hasBegun whether the head has been sent */
+  /** Called when the source fails. @param hasBegun whether the head has been sent */
   fail(error: unknown, bytes: number, hasBegun: boolean): void;
   /** Called when the client has left before the end of the body. */
   clientLeft(bytes: number): void;
@@ -19,12 +19,13 @@ export interface StreamEvents {
 export interface LiveStream {
   /** Cancels the source and sends nothing more. */
   cancel(reason: Error): void;
-  /** Cancels the source and calls `fail` of the events. */
+  /** Cancels the source and calls `fail` of the listener. */
   fail(error: unknown): void;
 }
 
-export function sendStream(source: ByteSource, response: Writable, events: StreamEvents): LiveStream {
+export function sendStream(source: ByteSource, response: Writable, listener: StreamListener): LiveStream {
   let bytes = 0;
+  /** The cost of all pieces so far, by which turns.ts limits the stream. */
   let cost = 0;
   let hasBegun = false;
   let isOver = false;
@@ -45,20 +46,20 @@ export function sendStream(source: ByteSource, response: Writable, events: Strea
     }
     if (!hasBegun) {
       hasBegun = true;
-      if (!events.begin()) {
+      if (!listener.begin()) {
         cancel(new Error('the answer is not wanted any more'));
         return false;
       }
     }
     if (piece === undefined) {
       isOver = true;
-      endBody(response, bytes, events);
+      endBody(response, bytes, listener);
       return false;
     }
     const length = typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
     bytes += length;
     cost += countSent(length);
-    // An empty piece is not written: as a chunk it would end the body.
+    // An empty piece is not written, because an empty chunk would end the body.
     if (length > 0 && !response.write(piece)) response.once('drain', readMore);
     else if (maySendMore(cost)) return true;
     else readMore();
@@ -74,7 +75,7 @@ export function sendStream(source: ByteSource, response: Writable, events: Strea
     isOver = true;
     reader.cancel(reason);
     // When the client has left, the response emits nothing more.
-    if (response.destroyed) events.clientLeft(bytes);
+    if (response.destroyed) listener.clientLeft(bytes);
   }
 
   function fail(error: unknown): void {
@@ -85,17 +86,19 @@ export function sendStream(source: ByteSource, response: Writable, events: Strea
 
   function reportFailure(error: unknown): void {
     isOver = true;
-    events.fail(error, bytes, hasBegun);
+    listener.fail(error, bytes, hasBegun);
   }
 }
 
-/** Ends a body, and reports whether its last byte was sent or the client left before. */
-export function endBody(response: Writable, bytes: number, events: StreamEvents): void {
+/**
+ * Ends a body. Calls `end` of the listener when the last byte was sent, or `clientLeft` when the client left before.
+ */
+export function endBody(response: Writable, bytes: number, listener: StreamListener): void {
   const done = () => {
     response.off('finish', done);
     response.off('close', done);
-    if (response.writableFinished) events.end(bytes);
-    else events.clientLeft(bytes);
+    if (response.writableFinished) listener.end(bytes);
+    else listener.clientLeft(bytes);
   };
   response.on('finish', done);
   response.on('close', done);

@@ -1,14 +1,14 @@
-// Answers bytes that Node's HTTP parser rejects, requests that are too slow, and CONNECT. The answer has the form of
-// all errors and ends the connection. A connection gets at most one such answer.
+// Answers bytes that Node's HTTP parser rejects, requests that are too slow, and the method CONNECT. The answer has the
+// form of all errors and ends the connection. A connection gets at most one such answer.
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, refusal } from '../../base/errors.ts';
-import type { Connections } from '../connections/connections.ts';
+import { type Connection, findConnection } from '../connections/connection.ts';
 import type { Request } from '../head.ts';
-import { ALLOW_METHODS } from '../headers.ts';
+import { ALLOW_METHODS } from './answer-headers.ts';
 import type { Responder } from './response.ts';
 
-/** Node's error code → the service's. Any other code of Node means that the bytes are not HTTP. */
+/** Node's error code → the error code of the answer. Any other code of Node means that the bytes are not HTTP. */
 const ERROR_CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['HPE_INVALID_URL', 'MALFORMED_PATH'],
   ['HPE_HEADER_OVERFLOW', 'HEADERS_TOO_LARGE'],
@@ -18,22 +18,18 @@ const ERROR_CODES: ReadonlyMap<string, ErrorCode> = new Map([
 /** Milliseconds that a client has to read the last answer before the connection is cut. */
 const LINGER = 1000;
 
-export interface ClientErrorParts {
-  readonly respond: Responder;
-  readonly newRequestId: () => string;
-  readonly connections: Pick<Connections, 'stateOf'>;
-}
-
-export function answerClientErrors(server: Server, { respond, newRequestId, connections }: ClientErrorParts): void {
+export function answerClientErrors(server: Server, respond: Responder, newRequestId: () => string): void {
   const refused = new WeakSet<Duplex>();
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const { exchange, lastResponse, hasWaitingRequests } = connections.stateOf(socket);
+    const { exchange, waitingCount = 0, lastWaitingResponse }: Partial<Connection> = findConnection(socket) ?? {};
+    const lastResponse = waitingCount > 0 ? lastWaitingResponse : exchange?.response;
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-    // While requests wait, this server does not read the connection. A late request is then not the client's fault.
-    if (refused.has(socket) || (isLate && hasWaitingRequests)) return;
-    // A streamed answer has begun while its request's body is still coming, so no error can be sent. When the body is
-    // late, it gets more time, because the answer can depend on it. After bad bytes, the rest cannot come.
+    // While requests wait for earlier answers, the server does not read the connection. If Node then finds the next
+    // request late, this is not the client's fault.
+    if (refused.has(socket) || (isLate && waitingCount > 0)) return;
+    // A streamed answer has begun while the body of its request is still coming, so no error can be sent. A late body
+    // gets more time, because the answer can depend on the rest of the body. After bad bytes, that rest cannot come.
     if (exchange?.isStreamingAnswer && lastResponse === exchange.response && !exchange.request.complete) {
       if (!isLate) socket.destroy();
       return;
@@ -54,8 +50,8 @@ export function answerClientErrors(server: Server, { respond, newRequestId, conn
       else respond.fail(exchange, refusal(bodyCode));
       return whenSent(lastResponse, () => endSocket(socket));
     }
-    // The bad bytes follow a complete request, which is answered first. If possible, its answer announces the end of
-    // the connection. If its head has already promised to keep the connection, a refusal follows the answer.
+    // The bad bytes follow a complete request, which is answered first. If the head of that answer is not sent yet, the
+    // head announces the end of the connection. If a head was sent that keeps the connection, a refusal follows.
     const hasPromisedMore = lastResponse.headersSent && lastResponse.shouldKeepAlive;
     lastResponse.shouldKeepAlive = hasPromisedMore;
     whenSent(lastResponse, hasPromisedMore ? refuse : () => endSocket(socket));

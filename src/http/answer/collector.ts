@@ -1,5 +1,5 @@
-// Collects a streamed answer to a tool call of the Model Context Protocol, because its result is sent as a whole. A
-// stream that is longer than MAX_TOOL_BYTES fails.
+// Collects a streamed answer to a tool call of the Model Context Protocol, because the result of a tool is sent as a
+// whole. A stream that is longer than MAX_TOOL_BYTES fails.
 import { Writable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 

@@ -1,25 +1,26 @@
 // Makes the body of a refusal with the function `formatError` of the service file. When that function fails, the
 // failure is logged and the answer has the usual envelope.
-import { validateHeaderValue } from '../../base/builtins.ts';
+import { validateHeaderName, validateHeaderValue } from '../../base/builtins.ts';
 import { JSON_TYPE } from '../../base/envelope.ts';
 import type { HttpError } from '../../base/errors.ts';
 import { describeError, idsOf, type Log } from '../../base/log.ts';
+import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
 import { isThenable } from '../../base/values.ts';
 import { isErrorReply, type Refusal, type ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
-import { allowedErrorHeaders } from '../headers.ts';
 
 export interface ErrorBody {
   readonly status: number;
   readonly text: string;
-  readonly contentType: string;
+  /** The media type of the text; undefined when the text is the usual error envelope. */
+  readonly contentType: string | undefined;
   /** Alternating names and values. */
   readonly headers: readonly string[];
 }
 
 /**
  * @param exchange the request; undefined when Node's parser refused the request
- * @param thrown the value that was thrown
+ * @param thrown the value for which `error` was made; often `error` itself
  * @returns undefined when the usual error envelope must be sent
  */
 export type FormatError = (
@@ -29,7 +30,7 @@ export type FormatError = (
   thrown: unknown,
 ) => ErrorBody | undefined;
 
-/** The fields that identify a request in its log lines. */
+/** The request, as log lines name it. */
 type Subject = Pick<Exchange, 'requestId' | 'trace'>;
 
 export function createErrorFormat(format: NonNullable<ServiceOptions['formatError']>, log: Log): FormatError {
@@ -47,8 +48,8 @@ export function createErrorFormat(format: NonNullable<ServiceOptions['formatErro
 
 function refusalOf(error: HttpError, requestId: string, exchange: Exchange | undefined, thrown: unknown): Refusal {
   const { status, code, message, details } = error;
-  const refusal = { status, code, message, requestId, ...(details !== undefined && { errors: details }) };
-  if (exchange !== undefined) Object.assign(refusal, requestFactsOf(exchange));
+  const errors = details !== undefined && { errors: details };
+  const refusal = { status, code, message, requestId, ...errors, ...(exchange && requestFactsOf(exchange)) };
   return Object.defineProperty(refusal, 'cause', { value: thrown });
 }
 
@@ -61,7 +62,7 @@ function requestFactsOf({ groupInUrl, operation, request, verb }: Exchange): Par
   };
 }
 
-/** @throws Error for a body that cannot be sent */
+/** @throws Error when `formatError` has returned something that cannot be sent */
 function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject: Subject, log: Log): ErrorBody {
   if (isThenable(result)) {
     Promise.resolve(result).catch(() => {});
@@ -72,31 +73,39 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
   if (!Number.isInteger(status) || status < 400 || status > 599) throw new TypeError(`the status is ${status}`);
   const body = reply === undefined ? result : reply.body;
   if (body === undefined || body === null) throw new TypeError('formatError returned nothing: return the body');
-  const { contentType, headers } = headersOf(reply?.headers ?? {}, error, subject, log);
+  const replyHeaders = Object.entries(reply?.headers ?? {});
+  const contentType = replyHeaders.find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? JSON_TYPE;
+  validateHeaderValue('Content-Type', contentType);
   const isText = typeof body === 'string' && !/^application\/(?:[\w.-]+\+)?json\b/i.test(contentType);
   const text = isText ? (body as string) : JSON.stringify(body);
   if (typeof text !== 'string') throw new TypeError('formatError returned what JSON cannot express');
-  return { status, text, contentType, headers };
+  // A header of the refusal itself, such as `Allow`, is not replaced.
+  const takenNames = new Set(Object.keys(error.headers ?? {}).map((name) => name.toLowerCase())).add('content-type');
+  const headers = Object.fromEntries(replyHeaders.filter(([name]) => !takenNames.has(name.toLowerCase())));
+  return { status, text, contentType, headers: allowedErrorHeaders({ headers, code: error.code }, subject, log) };
 }
 
-/**
- * Converts the headers that `formatError` returned. They do not replace a header of the refusal itself, such as
- * `Allow`.
- */
-function headersOf(
-  replyHeaders: Readonly<Record<string, string>>,
-  error: HttpError,
-  subject: Subject,
-  log: Log,
-): Pick<ErrorBody, 'contentType' | 'headers'> {
-  const entries = Object.entries(replyHeaders);
-  const typeEntry = entries.find(([name]) => name.toLowerCase() === 'content-type');
-  const errorHeaderNames = new Set(Object.keys(error.headers ?? {}).map((name) => name.toLowerCase()));
-  const others = entries.filter((entry) => entry !== typeEntry && !errorHeaderNames.has(entry[0].toLowerCase()));
-  const contentType = typeEntry?.[1] ?? JSON_TYPE;
-  validateHeaderValue('Content-Type', contentType);
-  return {
-    contentType,
-    headers: allowedErrorHeaders({ headers: Object.fromEntries(others), code: error.code }, subject, log),
-  };
+/** Returns the names and values of an error's headers in turn. A header that no error may set is dropped and logged. */
+export function allowedErrorHeaders(error: Pick<HttpError, 'headers' | 'code'>, subject: Subject, log: Log): string[] {
+  const headers: string[] = [];
+  for (const [name, value] of Object.entries(error.headers ?? {})) {
+    const lower = name.toLowerCase();
+    if (isOnEveryAnswer(lower)) continue;
+    try {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+      // The server sends the envelope of an error, so it also sets the type and the caching of that envelope.
+      if (isReservedHeader(lower) || lower === 'content-type' || lower === 'cache-control')
+        throw new Error('it belongs to the server');
+      headers.push(name, String(value));
+    } catch (invalid) {
+      log.warn('header-dropped', {
+        ...idsOf(subject),
+        header: name.slice(0, 100),
+        error_code: error.code,
+        reason: (invalid as Error).message,
+      });
+    }
+  }
+  return headers;
 }

@@ -1,20 +1,17 @@
-// Sends server-sent events (WHATWG HTML, 9.2): one event for each item of the source. A comment every 15 s keeps
+// Sends server-sent events (WHATWG HTML, 9.2): one event for each item of the source. A comment line every 15 s keeps
 // proxies from closing an idle connection. When the worker drains (exits after its requests), the stream ends between
 // two events, and its client reconnects to another worker.
 import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
-import { endBody, type StreamEvents } from './byte-stream.ts';
+import { endBody, type StreamListener } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
 import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 
 /** Header lines of each event stream, unless the operation sets them. `X-Accel-Buffering` makes nginx not buffer. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
-/** Milliseconds between two comments. */
+/** Milliseconds between two comment lines. */
 const HEARTBEAT = 15_000;
-/**
- * Milliseconds after which a client reconnects. The value is small, so that the client reaches the new code within a
- * second after a reload.
- */
+/** Milliseconds after which a client reconnects: few, so that it soon reaches the new code after a reload. */
 const RETRY = 500;
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry']);
 
@@ -25,14 +22,15 @@ export interface LiveEvents {
   cancel(): void;
 }
 
-/** @param heartbeat milliseconds between two comments */
+/** @param heartbeat milliseconds between two comment lines */
 export function sendEvents(
   stream: EventStream,
   response: ServerResponse,
-  events: StreamEvents,
+  listener: StreamListener,
   heartbeat = HEARTBEAT,
 ): LiveEvents {
   let bytes = 0;
+  /** The cost of all events so far, by which turns.ts limits the stream. */
   let cost = 0;
   let isOver = false;
   let hasBegun = false;
@@ -46,12 +44,11 @@ export function sendEvents(
   async function run(): Promise<void> {
     try {
       let next = Promise.resolve(iterator.next()).then(encodeNext);
-      // A source that fails at once is answered with an error status. Otherwise, the head is sent now, so that the
-      // client does not wait for the first event.
+      // If the source fails at once, the answer is an error. Otherwise, the head is sent before the first event comes.
       await Promise.race([next, new Promise(setImmediate)]);
       if (isOver) return;
       hasBegun = true;
-      if (!events.begin()) return cancel();
+      if (!listener.begin()) return cancel();
       timer = setInterval(beat, heartbeat);
       write(`retry: ${retry}\n\n`);
       for (;;) {
@@ -67,7 +64,7 @@ export function sendEvents(
     } catch (error) {
       if (isOver) return;
       stop();
-      events.fail(error, bytes, hasBegun);
+      listener.fail(error, bytes, hasBegun);
     }
   }
 
@@ -103,17 +100,17 @@ export function sendEvents(
     if (isOver) return;
     stop();
     if (!hasBegun) {
-      if (!events.begin()) return;
+      if (!listener.begin()) return;
       write(`retry: ${retry}\n\n`);
     }
-    endBody(response, bytes, events);
+    endBody(response, bytes, listener);
   }
 
   function cancel(): void {
     if (isOver) return;
     stop();
     // When the client has left, the response emits nothing more.
-    if (response.destroyed) events.clientLeft(bytes);
+    if (response.destroyed) listener.clientLeft(bytes);
   }
 
   function stop(): void {
@@ -124,12 +121,12 @@ export function sendEvents(
 }
 
 /**
- * Calls `return()` of the source and ignores its errors. A generator runs `return()` only when it is not waiting. It
- * can use `params.signal` to end its wait.
+ * Calls `return()` of the source's iterator and ignores its errors. A generator that waits for something runs
+ * `return()` only after that wait. The code of the generator can end the wait by `params.signal`.
  */
-export async function endSource(iterator: () => AsyncIterator<unknown>): Promise<void> {
+export async function endSource(getIterator: () => AsyncIterator<unknown>): Promise<void> {
   try {
-    await iterator().return?.();
+    await getIterator().return?.();
   } catch {}
 }
 

@@ -36,7 +36,7 @@ export function describeLostObject(value: unknown, json: string): string | undef
   try {
     lost = findLostObject(value);
   } catch {
-    // A getter threw when it was read again, or the value is too deep for the recursion. Then no object is refused.
+    // A getter threw when it was read again, or the value is too deep for the recursion. The result is then sent.
   }
   if (lost === undefined) return undefined;
   const place = lost.pointer === '' ? '' : ` at ${lost.pointer}`;
@@ -50,10 +50,7 @@ interface LostObject {
   readonly value: object;
 }
 
-/**
- * Finds the first lost object among the values that JSON.stringify visits. The value has already been encoded, so it
- * has no cycle.
- */
+/** Finds the first lost object that JSON.stringify visits. The value has been encoded before, so it has no cycle. */
 function findLostObject(value: object): LostObject | undefined {
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === 'function') {
@@ -91,9 +88,7 @@ function wrapResult(value: unknown): unknown {
   return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
 }
 
-/**
- * Says whether an object is sent as JSON. False for replies, streams, bytes and objects whose content JSON would lose.
- */
+/** Returns whether an object is sent as JSON. Replies, streams, bytes and objects that JSON would lose are not. */
 export function isJson(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
   // Arrays and plain objects are sent as JSON. A plain object may come from another realm, and parsed queries and forms
@@ -109,12 +104,7 @@ export function isJson(value: object): boolean {
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return !(value instanceof Uint8Array);
   if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return false;
   // An instance of a class is sent as JSON when it has fields of its own.
-  return (
-    !isWebObject(value, 'Response') &&
-    !isWebObject(value, 'Blob') &&
-    !isWebObject(value, 'File') &&
-    Object.keys(value).length > 0
-  );
+  return !isWebObject(value, 'Response') && !isBlob(value) && Object.keys(value).length > 0;
 }
 
 /** Recognises a web object by its tag. `instanceof Response` would load all of `fetch` in every service. */
@@ -124,6 +114,10 @@ export function isWebObject(value: unknown, tag: 'Response' | 'Blob' | 'File' | 
     value !== null &&
     (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag
   );
+}
+
+export function isBlob(value: object): value is Blob {
+  return isWebObject(value, 'Blob') || isWebObject(value, 'File');
 }
 
 export function isStream(value: object): value is ByteSource {

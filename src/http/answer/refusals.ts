@@ -6,19 +6,13 @@ import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { servingPage } from '../../base/page-name.ts';
 import type { ServiceOptions } from '../../controller/service.ts';
 import type { Exchange } from '../exchange.ts';
-import { allowedErrorHeaders, NO_STORE } from '../headers.ts';
 import { failEvent } from '../request-event.ts';
-import type { HeaderSet } from './answer-headers.ts';
-import { createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
-
-export interface RefusalContent extends Omit<ErrorBody, 'contentType'> {
-  /** The media type of the text; undefined when the text is the usual error envelope. */
-  readonly contentType: string | undefined;
-}
+import { type HeaderSet, NO_STORE } from './answer-headers.ts';
+import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatError } from './error-body.ts';
 
 export interface Refusals {
-  /** @param thrown the value that was thrown; `error` is that value or describes it */
-  answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent;
+  /** @param thrown the value for which `error` was made; often `error` itself */
+  answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody;
   /** Returns a whole answer to bytes that are not a valid request. @param own more headers: names and values in turn */
   rawAnswer(error: HttpError, requestId: string, set: HeaderSet, own?: readonly string[]): string;
   useFormat(format: ServiceOptions['formatError']): void;
@@ -26,16 +20,16 @@ export interface Refusals {
 
 const NO_HEADERS: readonly string[] = [];
 
-export function createRefusals({ log, development }: { log: Log; development: boolean }): Refusals {
+export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: boolean }): Refusals {
   let format: FormatError | undefined;
 
-  function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): RefusalContent {
+  function answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody {
     const { requestId } = exchange;
     // The status is read first, because formatError gets the error itself as the cause and may change it.
     const { status } = error;
     const errorHeaders = error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error, exchange, log);
     const detail =
-      development && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
+      showsCauses && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
     const content =
       formatted === undefined
@@ -92,11 +86,8 @@ export function isAnswerable(thrown: unknown): thrown is HttpError {
   );
 }
 
-/**
- * Recognises a 500 that docs/REFERENCE.md prescribes although the client caused it: the request named something
- * unknown.
- */
+/** Recognises a 500 that docs/REFERENCE.md prescribes, although the request caused it by naming something unknown. */
 function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
-  // With a valid credential, its row in the credentials table has named the missing group, and not the client.
+  // If the request has a valid credential, the row of that credential has named the missing group, and not the request.
   return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
 }

@@ -6,12 +6,12 @@ import { resetOnClose } from '../../base/node-internals.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
 import type { WatchStream } from '../open-streams.ts';
-import { type StreamEvents, sendStream } from './byte-stream.ts';
+import { type StreamListener, sendStream } from './byte-stream.ts';
 import { Collector } from './collector.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
-import { type Answer, type AnswerBody, convertResult } from './result.ts';
+import { type Answer, type AnswerBody, convertResult, NO_BODY } from './result.ts';
 
 export interface ReplyParts {
   readonly log: Log;
@@ -19,7 +19,7 @@ export interface ReplyParts {
   readonly send: (exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array) => void;
   /** Sends the head of a streamed answer, which ends the connection if `endsConnection`. @throws like `send` */
   readonly sendHead: (exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean) => void;
-  /** Marks as complete an answer that was streamed, or whose client left before its head was sent. */
+  /** Marks an answer as complete: it was streamed, or its client left before the head was sent. */
   readonly complete: (exchange: Exchange, status: number, bytes: number) => void;
   readonly fail: (exchange: Exchange, error: unknown) => void;
   readonly watchStream: WatchStream;
@@ -27,7 +27,7 @@ export interface ReplyParts {
 
 export interface Replies {
   answer(exchange: Exchange, value: unknown): void;
-  /** Ends all event streams, and from now on each new one, because the worker exits. Clients connect to another one. */
+  /** Ends all event streams, and each later one, because this worker exits. Clients reconnect to another worker. */
   drain(): void;
 }
 
@@ -45,7 +45,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
         log.warn('header-dropped', { ...requestFacts(exchange), header, reason: 'it belongs to the server' });
       }
       sendAnswer(exchange, converted);
-      if (converted.body.kind === 'none') discardResult(value);
+      if (converted.body === NO_BODY) discardResult(value);
     } catch (error) {
       discardResult(value);
       if (converted === undefined) return fail(exchange, error);
@@ -67,17 +67,15 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     const length = contentLength(status, body);
     if (body.kind === 'events') addMissing(headers, EVENT_HEADERS);
     if (length !== undefined) headers.push('Content-Length', String(length));
-    if (body.kind === 'none') send(exchange, status, headers, '');
-    else if (body.kind === 'text') send(exchange, status, headers, body.text);
-    else if (body.kind === 'bytes') send(exchange, status, headers, body.bytes);
+    if (body.kind === 'whole') send(exchange, status, headers, body.content);
     else if (exchange.capture !== undefined) collect(exchange, body, status, headers);
     else if (exchange.verb === 'HEAD') {
       cancelBody(body);
       send(exchange, status, headers, '');
     } else if (body.kind === 'stream') {
       exchange.watchClient();
-      const stream = sendStream(body.source, exchange.response, streamEvents(exchange, status, headers, false));
-      exchange.cancelBody = stream.cancel;
+      const stream = sendStream(body.source, exchange.response, streamListener(exchange, status, headers, false));
+      exchange.cancelAnswer = stream.cancel;
       watchStream(exchange, (refusal) => {
         stream.fail(refusal);
         exchange.abort(credentialLost());
@@ -85,7 +83,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     } else sendEventStream(exchange, body, status, headers);
   }
 
-  /** Collects a stream for a tool. The time limit of the operation applies until the end of the stream. */
+  /** Collects a stream as the result of a tool. The time limit of the operation applies until the stream ends. */
   function collect(
     exchange: Exchange,
     body: AnswerBody & { kind: 'stream' | 'events' },
@@ -105,7 +103,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       fail: (error) => fail(exchange, error),
     });
     collector.once('error', stream.fail);
-    exchange.cancelBody = (reason) => {
+    exchange.cancelAnswer = (reason) => {
       stream.cancel(reason);
       fail(exchange, refusal('INTERNAL_ERROR'));
     };
@@ -118,8 +116,8 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     headers: readonly string[],
   ): void {
     exchange.watchClient();
-    const stream = sendEvents(events, exchange.response, streamEvents(exchange, status, headers, true));
-    exchange.cancelBody = stream.cancel;
+    const stream = sendEvents(events, exchange.response, streamListener(exchange, status, headers, true));
+    exchange.cancelAnswer = stream.cancel;
     const end = (reason: Error) => {
       stream.end();
       exchange.abort(reason);
@@ -134,12 +132,12 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     if (isDraining) endForDrain();
   }
 
-  function streamEvents(
+  function streamListener(
     exchange: Exchange,
     status: number,
     headers: readonly string[],
     endsConnection: boolean,
-  ): StreamEvents {
+  ): StreamListener {
     return {
       begin() {
         if (exchange.isAnswered) return false;
@@ -195,10 +193,9 @@ function withoutContentHeaders(headers: readonly string[]): string[] {
 
 /** @returns undefined for streams of unknown length, and for 204 and 304, which have no such header (RFC 9110, 8.6) */
 function contentLength(status: number, body: AnswerBody): number | undefined {
-  if (body.kind === 'none') return status === 204 || status === 304 ? undefined : 0;
-  if (body.kind === 'text') return Buffer.byteLength(body.text);
-  if (body.kind === 'bytes') return body.bytes.length;
-  return body.kind === 'stream' ? body.length : undefined;
+  if (body.kind !== 'whole') return body.kind === 'stream' ? body.length : undefined;
+  if (status === 204 || status === 304) return undefined;
+  return typeof body.content === 'string' ? Buffer.byteLength(body.content) : body.content.length;
 }
 
 /** Adds to `headers` those lines of `defaults` whose names it does not have. */
@@ -220,7 +217,7 @@ export function discardResult(value: unknown): void {
     if ('then' in content) Promise.resolve(content).catch(() => {});
     else cancelBody(convertResult(content, 200).body);
   } catch {
-    // The result cannot be converted to an answer, so it holds nothing that this code can close.
+    // The result cannot be converted to an answer, so this code does not know what to close.
   }
 }
 
@@ -235,8 +232,8 @@ function cancelBody(body: AnswerBody): void {
 }
 
 /**
- * Cuts the connection, so that the client does not mistake the broken body for a complete one. HTTP/1.0 has no chunks.
- * There, the end of the connection ends the body, and only a reset shows an error.
+ * Cuts the connection, so that the client does not take the broken body for complete. In HTTP/1.0, which has no chunks,
+ * a body may end with its connection. There, only a reset of the connection shows an error.
  */
 function resetConnection({ request, response }: Exchange): void {
   const { socket } = response;

@@ -1,5 +1,5 @@
-// Sends the answers, and then reports each to the log and the metrics. An exchange has one answer, and is answered when
-// that answer has been passed to Node. replies.ts prepares the results that are not plain objects.
+// Sends the answers, and then reports each answer to the log and the metrics. An exchange (a request with its answer)
+// is answered when the whole answer has been passed to Node. replies.ts prepares results that are not plain objects.
 import type { ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
@@ -9,16 +9,18 @@ import type { AccessLog } from '../access-log.ts';
 import { unsentBytes } from '../connections/slow-readers.ts';
 import { hasWaitingRequests } from '../connections/turns.ts';
 import type { Exchange } from '../exchange.ts';
-import { NO_STORE } from '../headers.ts';
 import type { WatchStream } from '../open-streams.ts';
 import { endEvent } from '../request-event.ts';
-import { createHeaderSets, type HeaderSet, LAST_LINES } from './answer-headers.ts';
+import { createHeaderSets, type HeaderSet, LAST_LINES, NO_STORE } from './answer-headers.ts';
 import { encodeResult, isJson } from './json.ts';
 import { createRefusals, isAnswerable } from './refusals.ts';
 import { createReplies } from './replies.ts';
 
 export interface RequestObserver {
-  /** Called when the answer is out or (499) the client has left. @param duration milliseconds since the request head */
+  /**
+   * @param status the status of the answer that is out; 499 when the client has left
+   * @param duration milliseconds since the head of the request
+   */
   answered(exchange: Exchange, status: number, bytes: number, duration: number): void;
 }
 
@@ -27,16 +29,16 @@ export interface ResponderOptions {
   /** Writes the log lines of requests; undefined when requests are not logged. */
   readonly accessLog: AccessLog | undefined;
   readonly bodyLimit: number;
-  /** True when an answer with a 5xx status shows its cause to the client. */
-  readonly development: boolean;
+  /** Whether an answer with a 5xx status shows its cause to the client. */
+  readonly showsCauses: boolean;
   readonly isSecure: boolean;
   readonly observer?: RequestObserver | undefined;
   /** Called once for each exchange, when its whole answer has been passed to Node. */
   readonly onSettled: (exchange: Exchange) => void;
   /** Called when the head of a streamed answer has been sent, before `onSettled`. */
   readonly onStreaming: (exchange: Exchange) => void;
-  /** Called for each streamed answer, so that the stream ends when its credential no longer allows it. */
-  readonly watch: WatchStream;
+  /** Called for each streamed answer, which has to end when its credential no longer allows the request. */
+  readonly watchStream: WatchStream;
 }
 
 export interface Responder {
@@ -61,8 +63,8 @@ export interface Responder {
 
 const NO_HEADERS: readonly string[] = [];
 /**
- * Errors after which the connection ends. There are two reasons: the start of the next request cannot be found, or the
- * rest of the body is not worth reading.
+ * Errors after which the connection ends, because the start of the next request cannot be found, or because the rest of
+ * the body is not worth reading.
  */
 const CLOSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'BODY_TOO_LARGE',
@@ -79,16 +81,16 @@ export function createResponder({
   log,
   accessLog,
   bodyLimit,
-  development,
+  showsCauses,
   isSecure,
   observer,
   onSettled,
   onStreaming,
-  watch,
+  watchStream,
 }: ResponderOptions): Responder {
   let isDraining = false;
   let headerSets = createHeaderSets(undefined);
-  const refusals = createRefusals({ log, development });
+  const refusals = createRefusals({ log, showsCauses });
 
   /**
    * @param usual a shared array of a header set, in which this function replaces the request id and the length. That is
@@ -141,7 +143,7 @@ export function createResponder({
     complete(exchange, status, bytes) {
       if (!exchange.isAnswered) complete(exchange, status, bytes);
     },
-    watchStream: watch,
+    watchStream,
   });
 
   /** Sends a head. @param headers the header lines of the operation; the server's are added here */
@@ -171,8 +173,8 @@ export function createResponder({
     // The client has left. The log then says 499, as nginx does.
     if (response.destroyed) return report(exchange, 499, bytes);
     const { socket } = response;
-    exchange.unsent = socket === null ? 0 : unsentBytes(socket);
-    if (exchange.unsent === 0) return report(exchange, status, bytes);
+    exchange.unsentBytes = socket === null ? 0 : unsentBytes(socket);
+    if (exchange.unsentBytes === 0) return report(exchange, status, bytes);
     // The kernel has not taken the whole answer yet, so the report waits. Node also emits 'finish' after a failed
     // write, so the listeners check the socket, too.
     let isFinished = false;
@@ -181,7 +183,7 @@ export function createResponder({
     });
     response.on('close', () => {
       if (isFinished && socket?.errored === null) report(exchange, status, bytes);
-      else report(exchange, 499, Math.max(0, bytes - exchange.unsent));
+      else report(exchange, 499, Math.max(0, bytes - exchange.unsentBytes));
     });
   }
 
@@ -197,7 +199,7 @@ export function createResponder({
 
   function result(exchange: Exchange, value: unknown): void {
     if (exchange.isAnswered || exchange.isStreamingAnswer) return;
-    // Nearly all results are plain objects, for which this check is the only cost of the other kinds of results.
+    // Nearly all results are plain objects. This check is all that the other kinds of results cost them.
     if (
       typeof value === 'object' &&
       value !== null &&
@@ -261,7 +263,7 @@ export function createResponder({
     send(exchange, status, text, [...lines, ...LAST_LINES], NO_HEADERS, endsConnection);
   }
 
-  /** Says whether ending the connection is better than reading the rest of the body, which can be long. */
+  /** Says whether the rest of the body can be so long that ending the connection is better than reading that rest. */
   function hasLongRest(exchange: Exchange): boolean {
     const { transferEncoding, contentLength } = exchange.head;
     return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
@@ -285,9 +287,10 @@ export function createResponder({
 }
 
 /**
- * Does what `response.end(body)` does, but with a `write`. On Node 20 and 22, `end(body)` writes the answer and an
- * empty string with a `writev`, which costs up to a fifth of a request more. With TLS, a write is asynchronous, and an
- * `end()` right after it would write the empty string, too. So with TLS, `end()` waits for the write.
+ * Does the same as `response.end(body)`, but faster. On Node 20 and 22, `end(body)` writes the answer and an empty
+ * string by one `writev`, which costs up to a fifth of a request more than a `write` and then an `end()`. With TLS, a
+ * write is asynchronous, and an `end()` right after it would write the empty string, too. So there, `end()` waits for
+ * the write.
  */
 function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
   const { socket } = response;
@@ -308,8 +311,9 @@ function isStillSending({ request, hasBody }: Exchange): boolean {
 }
 
 /**
- * Sends an answer while the client is still sending its request. Closing a socket with unread bytes resets it, so the
- * client could lose the answer. So the rest of the request is first read and dropped, for at most LINGER.
+ * Sends an answer while the client is still sending its request. To close a socket with unread bytes would reset the
+ * connection, and the client could lose the answer. So first, the rest of the request is read and dropped, until
+ * LINGER.
  */
 function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
   response.write(body);

@@ -1,26 +1,22 @@
-// Turns what an operation returned into an answer: a status, header lines and a body of one of five kinds.
-// response.ts sends plain objects without this file.
+// Turns the value that an operation returned into an answer: a status, header lines and a body of one of three kinds.
+// Plain objects do not come here, because response.ts sends them itself.
 import { JSON_TYPE } from '../../base/envelope.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../../base/server-headers.ts';
 import { type EventStream, isEventStream } from '../../controller/event-stream.ts';
 import { isReply, type ReplyHeaders } from '../../controller/reply.ts';
 import type { ByteSource } from './byte-stream.ts';
 import type { Validators } from './conditional.ts';
-import { adviseInstead, encodeResult, isJson, isStream, isWebObject, nameKind, unencodable } from './json.ts';
+import { adviseInstead, encodeResult, isBlob, isJson, isStream, isWebObject, nameKind, unencodable } from './json.ts';
 
 export type AnswerBody =
-  | { readonly kind: 'none' }
-  /** A JSON text. */
-  | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  /** A text is JSON, or '' when there is no body. */
+  | { readonly kind: 'whole'; readonly content: string | Uint8Array }
   | { readonly kind: 'stream'; readonly source: ByteSource; readonly length: number | undefined }
   | { readonly kind: 'events'; readonly events: EventStream };
 
 export interface Answer extends Validators {
   readonly status: number;
-  /**
-   * The media type of the body; undefined when there is no body, or when a web Response has a body without a type.
-   */
+  /** The media type of the body; undefined without a body, and for a web Response whose body has no type. */
   readonly contentType: string | undefined;
   /** Alternating names and values, without the headers that only the server may set. */
   readonly headers: readonly string[];
@@ -29,7 +25,7 @@ export interface Answer extends Validators {
   readonly droppedHeaders: readonly string[];
 }
 
-const NO_BODY: AnswerBody = { kind: 'none' };
+export const NO_BODY: AnswerBody = { kind: 'whole', content: '' };
 /** Statuses that never have a body (RFC 9110, 15.3.5, 15.3.6 and 15.4.5). */
 const NEVER_A_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
@@ -113,13 +109,14 @@ function encodeHeader(name: string, value: unknown): string {
 /** Converts a value to a body: JSON, bytes, a stream or events. */
 function convertBody(value: unknown): { readonly body: AnswerBody; readonly type: string | undefined } {
   if (typeof value === 'object' && value !== null && !isJson(value)) {
-    if (value instanceof Uint8Array) return { body: { kind: 'bytes', bytes: refuseTransferred(value) }, type: OCTETS };
-    if (isWebObject(value, 'Blob') || isWebObject(value, 'File')) return convertBlob(value as Blob);
+    if (value instanceof Uint8Array)
+      return { body: { kind: 'whole', content: refuseTransferred(value) }, type: OCTETS };
+    if (isBlob(value)) return convertBlob(value);
     if (isStream(value)) return { body: { kind: 'stream', source: value, length: undefined }, type: OCTETS };
     if (isEventStream(value)) return { body: { kind: 'events', events: value }, type: 'text/event-stream' };
     throw unencodable(nameKind(value), adviseInstead(value));
   }
-  return { body: { kind: 'text', text: encodeResult(value) }, type: JSON_TYPE };
+  return { body: { kind: 'whole', content: encodeResult(value) }, type: JSON_TYPE };
 }
 
 const OCTETS = 'application/octet-stream';

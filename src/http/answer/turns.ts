@@ -1,13 +1,10 @@
-// Shares each turn of the event loop between the streams of a process. Without a limit, a source that always has data
-// and a client that reads fast enough would use the whole turn, and no other request would get one. When the
-// turn is used up, streams wait in a queue.
+// Shares each turn of the event loop between the streams of a process. Otherwise, a stream whose source always has data
+// and whose client reads fast would never let a turn end, and other requests would wait. When streams have sent enough
+// in a turn, they wait in a queue.
 
 /** The cost, in bytes, of the pieces sent in one turn, beyond which streams that have exceeded FREE_COST wait. */
 const MAX_COST_A_TURN = 256 * 1024;
-/**
- * Maximum number of waiting streams that continue in one turn. The limit is needed, because the cost of a stream's next
- * piece is counted only when the piece has been sent.
- */
+/** Maximum number of waiting streams that continue in one turn. Their costs are counted only after they have sent. */
 const STREAMS_A_TURN = 4;
 /** The cost, in bytes, up to which a stream never waits. A short stream is not worth a queue. */
 const FREE_COST = 128 * 1024;
@@ -25,7 +22,7 @@ export function countSent(bytes: number): number {
   return PIECE_COST + bytes;
 }
 
-/** @param cost the cost of all that the stream has sent so far @returns whether it may send more in this turn */
+/** @param cost the cost of all pieces of the stream so far @returns whether the stream may send more in this turn */
 export function maySendMore(cost: number): boolean {
   return cost <= FREE_COST || costOfTurn < MAX_COST_A_TURN;
 }

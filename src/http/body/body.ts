@@ -1,25 +1,21 @@
-// Reads the body of a request up to its limit, inflates it and passes the bytes to decoder.ts or form.ts. A body that
-// the operation reads as a stream is in stream.ts.
-
+// Reads the body of a request up to its limit, inflates the body, and passes its bytes to decoder.ts or form.ts.
+// stream.ts serves operations that read the body as a stream.
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import type { BodyBudget } from './budget.ts';
-import { decodeBody, inflaterFor, malformedEncoding } from './decoder.ts';
-import { decodeMultipart } from './form.ts';
+import { codingOf, decodeBody, malformedEncoding } from './decoder.ts';
+import { decodeMultipart, type Query } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
 import { Pieces } from './pieces.ts';
 
-/**
- * Receives the data of the body. All requests share one sink, because new functions for each request would cost 2
- * percent of a POST.
- */
-export interface DataSink<C> {
+/** Receives the data of all bodies: new functions for each request would cost 2 percent of a POST. */
+export interface DataSink {
   /**
    * @param data undefined when the body is empty, which counts as no body
-   * @param context the value that the caller passed to readBody()
+   * @param query the query that the caller passed to readBody()
    * @param bytes the inflated body, for operations that read it raw
    */
-  done(exchange: Exchange, data: unknown, context: C, bytes: Buffer | undefined): void;
+  done(exchange: Exchange, data: unknown, query: Query, bytes: Buffer | undefined): void;
   fail(exchange: Exchange, error: unknown): void;
 }
 
@@ -43,16 +39,16 @@ export interface BodyRules {
  *
  * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET, UNSUPPORTED_ENCODING, BODY_TOO_LARGE
  */
-export function readBody<C>(
+export function readBody(
   exchange: Exchange,
   { limit, accepts }: BodyRules,
   { budget, isFull }: Intake,
-  sink: DataSink<C>,
-  context: C,
+  sink: DataSink,
+  query: Query,
 ): void {
   const { request, head } = exchange;
   const kind = bodyKindOf(head.contentType, accepts);
-  const inflater = inflaterFor(head.contentEncoding);
+  const coding = codingOf(head.contentEncoding);
   const announcedLength = head.contentLength === undefined ? -1 : Number(head.contentLength);
   if (announcedLength > limit) throw tooLarge(limit, announcedLength);
   budget.begin(exchange);
@@ -62,17 +58,16 @@ export function readBody<C>(
     const cause = new Error('the client closed the connection before the end of the body');
     sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause }));
   };
-  // The client can leave while the group is imported, before this function runs.
+  // The client can leave before this function runs, while the request waits for the import of its group.
   if (request.destroyed) return failIncomplete();
   exchange.onLost = failIncomplete;
   let size = 0;
   request.on('data', (chunk: Buffer) => {
-    // After a refusal, the server still reads the rest of the body and drops it, so that the client can read the
-    // answer.
+    // After a refusal, the rest of the body is still read, and dropped here, so that the client can read the answer.
     if (exchange.isAnswered) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
-    // The last chunk of a body reserves no room, so a body in one chunk never makes another upload wait.
+    // Once the whole body has come, its last chunk is not counted. So a body in one chunk never makes others wait.
     if (!request.complete && chunk.length !== announcedLength && !budget.reserve(exchange, chunk.length))
       return sink.fail(exchange, overloaded());
     keepChunk(exchange, chunk);
@@ -82,20 +77,20 @@ export function readBody<C>(
     if (exchange.isAnswered) return;
     budget.complete(exchange);
     const { receivedBody } = exchange;
-    // The connection refers to this exchange until its next request comes, and would keep the body in memory.
+    // Until its next request comes, the connection refers to this exchange, and so would keep the body in memory.
     exchange.receivedBody = undefined;
-    if (receivedBody === undefined) return sink.done(exchange, undefined, context, undefined);
+    if (receivedBody === undefined) return sink.done(exchange, undefined, query, undefined);
     if (isFull()) return sink.fail(exchange, overloaded());
     const bytes = receivedBody instanceof Pieces ? receivedBody.join() : receivedBody;
-    if (inflater === undefined) return decode(exchange, kind, bytes, sink, context);
+    if (coding === undefined) return decode(exchange, kind, bytes, sink, query);
     budget.inflate((done) =>
-      inflater(bytes, { maxOutputLength: limit }, (error, inflated) => {
+      coding.inflate(bytes, { maxOutputLength: limit }, (error, inflated) => {
         if (exchange.isAnswered) return done();
         budget.add(exchange, error === null ? inflated.length : 0);
         done();
         if (error !== null) sink.fail(exchange, inflateFailure(error, limit));
-        else if (inflated.length === 0) sink.done(exchange, undefined, context, undefined);
-        else decode(exchange, kind, inflated, sink, context);
+        else if (inflated.length === 0) sink.done(exchange, undefined, query, undefined);
+        else decode(exchange, kind, inflated, sink, query);
       }),
     );
   });
@@ -114,15 +109,15 @@ function keepChunk(exchange: Exchange, chunk: Buffer): void {
   }
 }
 
-/** The refusal of a request for which the process has no room. */
+/** Creates the refusal of a request for which the process has no room. */
 export function overloaded(): Error {
   return refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
 }
 
-function decode<C>(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: DataSink<C>, context: C): void {
+function decode(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: DataSink, query: Query): void {
   if (kind === 'multipart') {
     decodeMultipart(exchange.head.contentType as string, bytes).then(
-      (data) => sink.done(exchange, data, context, bytes),
+      (data) => sink.done(exchange, data, query, bytes),
       (error) => sink.fail(exchange, error),
     );
     return;
@@ -136,7 +131,7 @@ function decode<C>(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: Data
   } catch (error) {
     return sink.fail(exchange, error);
   }
-  sink.done(exchange, data, context, bytes);
+  sink.done(exchange, data, query, bytes);
 }
 
 function inflateFailure(error: Error, limit: number): Error {

@@ -1,20 +1,18 @@
 // Limits how many bytes of request bodies the process holds at once. An upload is a body that is not complete yet. When
-// room is short, uploads wait. A quarter of the limit is reserved for a few privileged uploads, so that some always
-// complete. Two kinds of bodies are never refused and never wait:
+// room is short, uploads wait: the server does not read from their connections. A quarter of the limit is reserved for
+// a few privileged uploads, so that some uploads always complete. Two kinds of bodies are never refused and never wait:
 // - a body that comes in one chunk, whose bytes are not counted
 // - a body of up to SMALL_BODY bytes in several chunks
 import { getHeapStatistics } from 'node:v8';
 import type { Exchange } from '../exchange.ts';
 
 export interface BodyBudgetOptions {
-  /**
-   * The budget in bytes. When BODY_LIMIT is more than a quarter of it, one upload at a time can exceed the budget.
-   */
+  /** The budget in bytes. When BODY_LIMIT is more than a quarter of it, one upload at a time can exceed the budget. */
   readonly limit: number;
   readonly bodyLimit: number;
-  /** Returns the last exchange of each connection. Called every STALL_INTERVAL while room is short. */
+  /** Returns the last exchange (request with its answer) of each connection. */
   readonly exchanges: () => Iterable<Exchange>;
-  /** Ends an upload that sends too little, to make room for uploads that wait. */
+  /** Refuses an upload that sends too little, to make room for uploads that wait. */
   readonly evict: (exchange: Exchange) => void;
 }
 
@@ -36,8 +34,8 @@ export interface BodyBudget {
   /** Stops counting the bytes of the request. Called when its answer is complete, or when its stream begins. */
   release(exchange: Exchange): void;
   /**
-   * Runs the work now, or later when too many bodies are being inflated. The size of an inflated body is known only
-   * after inflating, so MAX_INFLATING protects the memory until then.
+   * Runs the work now, or later if MAX_INFLATING bodies are being inflated. Only after inflating is the size of a body
+   * known. Until then, MAX_INFLATING protects the memory.
    */
   inflate(work: (done: () => void) => void): void;
 }
@@ -54,7 +52,7 @@ const SLOWEST_UPLOAD = 4 * 1024;
 const STALL_INTERVAL = 1000;
 /** Maximum bodies that are inflated at the same time. */
 const MAX_INFLATING = 8;
-/** Maximum bytes of the default budget, unless two bodies of maximum size need more. */
+/** Maximum bytes of the default budget. If two bodies of maximum size need more, the default budget is larger. */
 const MAX_DEFAULT_BUDGET = 256 * 1024 * 1024;
 
 /** Returns the budget in bytes when BODY_BUDGET is not set. Two bodies of maximum size always fit in this budget. */
@@ -91,14 +89,14 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     paused.delete(exchange);
     exchange.request.resume();
     exchange.request.socket.resume();
-    // The counts are equal only when evictStalled() ran during the pause. An upload that sent nothing in such a long
-    // pause is ended. Node delivers bytes that came during the pause within two turns of the event loop.
+    // The counts are equal only if evictStalled() ran during the pause. Such an upload is ended if its client sent
+    // nothing during the pause. Node delivers bytes that have come within two turns of the event loop.
     if (exchange.lastHeldBytes === exchange.heldBytes) setImmediate(setImmediate, evictSilent, exchange);
     else exchange.lastHeldBytes = -1;
   }
 
-  /** Makes the upload privileged when there is a place. @returns whether the upload is privileged now */
-  function claimReserve(exchange: Exchange): boolean {
+  /** Makes the upload privileged if there is a place. @returns whether the upload is privileged */
+  function claimPrivilege(exchange: Exchange): boolean {
     if (privileged.size < maxPrivileged) privileged.add(exchange);
     return privileged.has(exchange);
   }
@@ -106,7 +104,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
   /** Resumes paused uploads, the oldest pause first, while there is room for one more read or a privileged place. */
   function resumePaused(): void {
     for (const exchange of paused) {
-      if (room() < reservedRoom + READ_SIZE && !claimReserve(exchange)) break;
+      if (room() < reservedRoom + READ_SIZE && !claimPrivilege(exchange)) break;
       resume(exchange);
     }
   }
@@ -115,7 +113,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
     stallTimer ??= setInterval(evictStalled, STALL_INTERVAL).unref();
   }
 
-  /** Ends uploads that send too little without being paused. `resume` checks the paused ones. */
+  /** Ends uploads that send too little although they are not paused. `resume` checks the paused uploads. */
   function evictStalled(): void {
     if (paused.size === 0 && room() >= reservedRoom) {
       clearInterval(stallTimer);
@@ -176,7 +174,7 @@ export function createBodyBudget({ limit, bodyLimit, exchanges, evict }: BodyBud
       add(exchange, bytes);
       if (exchange.heldBytes <= SMALL_BODY || room() >= reservedRoom) return true;
       watchForStalls();
-      if (!claimReserve(exchange)) pause(exchange);
+      if (!claimPrivilege(exchange)) pause(exchange);
       return true;
     },
     add,

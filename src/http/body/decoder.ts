@@ -26,8 +26,8 @@ function decodeText(kind: BodyKind, bytes: Buffer): string {
 }
 
 /**
- * Finds the first bad byte: encodes the text again and compares the bytes. They differ first at the bad byte,
- * or at a character that is cut off at the end of the body.
+ * Finds the first bad byte. The text has U+FFFD in its place. So when the text is encoded again, the result first
+ * differs from `bytes` at the bad byte, or at a character that is cut off at the end of the body.
  */
 function firstBadByte(bytes: Buffer, text: string): number {
   return Buffer.from(text).findIndex((byte, index) => byte !== bytes[index]);
@@ -73,14 +73,14 @@ const TOKEN = /[\t\n\r ]*("[^"]*"|[[\]{}:,]|-?\d[\d.eE+-]*|true|false|null)?/y;
 
 /**
  * Finds where the JSON is wrong. A client needs the position, but must not see V8's message, which can quote the body.
- * V8's message has no position when a value is missing. Then this function reads the tokens one by one, until it finds
- * one in the place of a value.
+ * When a value is missing, as in `[1,]`, V8's message has no position. Then this function reads the tokens until it
+ * finds one in the place of a value: the `]` of the example.
  */
 function jsonErrorPosition(text: string, message: string): number {
   const position = / at position (\d+)(?: \(line \d+ column \d+\))?$/.exec(message)?.[1];
   if (position !== undefined) return Number(position);
   if (!message.endsWith(' is not valid JSON')) return text.length;
-  // TOKEN would overflow the stack at 10 million escapes in a string, so they are replaced first.
+  // In a string with 10 million escapes, TOKEN would overflow the stack. So the escapes are replaced first.
   const unescaped = text.replace(/\\./g, '__');
   TOKEN.lastIndex = 0;
   for (let previous = ',', token: string | undefined; ; previous = token) {
@@ -91,19 +91,34 @@ function jsonErrorPosition(text: string, message: string): number {
   }
 }
 
-type Inflater = (
-  bytes: Buffer,
-  options: { maxOutputLength: number },
-  done: (error: Error | null, result: Buffer) => void,
-) => void;
+/** A content coding: two ways to inflate a body. */
+export interface Coding {
+  inflate(
+    bytes: Buffer,
+    options: { maxOutputLength: number },
+    done: (error: Error | null, result: Buffer) => void,
+  ): void;
+  /** Creates a stream that inflates a body piece by piece. */
+  createStream(): Duplex;
+}
 
-const gunzip: Inflater = (...body) => zlib().gunzip(...body);
-
-const INFLATERS: ReadonlyMap<string, Inflater> = new Map<string, Inflater>([
-  ['gzip', gunzip],
-  ['x-gzip', gunzip],
-  ['deflate', (...body) => (hasZlibHeader(body[0]) ? zlib().inflate(...body) : zlib().inflateRaw(...body))],
-  ['br', (...body) => zlib().brotliDecompress(...body)],
+const GZIP: Coding = {
+  inflate: (...body) => zlib().gunzip(...body),
+  createStream: () => zlib().createGunzip(),
+};
+const DEFLATE: Coding = {
+  inflate: (...body) => (hasZlibHeader(body[0]) ? zlib().inflate(...body) : zlib().inflateRaw(...body)),
+  createStream: () => Duplex.from(inflateChunks),
+};
+const BROTLI: Coding = {
+  inflate: (...body) => zlib().brotliDecompress(...body),
+  createStream: () => zlib().createBrotliDecompress(),
+};
+const CODINGS: ReadonlyMap<string, Coding> = new Map([
+  ['gzip', GZIP],
+  ['x-gzip', GZIP],
+  ['deflate', DEFLATE],
+  ['br', BROTLI],
 ]);
 
 /**
@@ -114,7 +129,7 @@ function hasZlibHeader(bytes: Uint8Array): boolean {
   return ((bytes[0] ?? 0) & 0x0f) === 8;
 }
 
-/** The refusal of a body that its inflater rejects. */
+/** Creates the refusal of a body that cannot be inflated. */
 export function malformedEncoding(): Error {
   return refusal('MALFORMED_BODY', 'Cannot inflate the body: its bytes do not match its Content-Encoding');
 }
@@ -123,26 +138,13 @@ export function malformedEncoding(): Error {
  * @returns undefined when the body is not compressed
  * @throws HttpError UNSUPPORTED_ENCODING
  */
-export function inflaterFor(contentEncoding: string | undefined): Inflater | undefined {
-  const coding = contentEncoding?.toLowerCase();
-  if (coding === undefined || coding === '' || coding === 'identity') return undefined;
-  const inflater = INFLATERS.get(coding);
-  if (inflater === undefined)
+export function codingOf(contentEncoding: string | undefined): Coding | undefined {
+  const name = contentEncoding?.toLowerCase();
+  if (name === undefined || name === '' || name === 'identity') return undefined;
+  const coding = CODINGS.get(name);
+  if (coding === undefined)
     throw refusal('UNSUPPORTED_ENCODING', 'Cannot inflate the body: gzip, deflate and br are supported, one at a time');
-  return inflater;
-}
-
-/**
- * Creates the stream that inflates a body which is not held in memory.
- *
- * @returns undefined when the body is not compressed
- * @throws HttpError UNSUPPORTED_ENCODING
- */
-export function createInflateStream(contentEncoding: string | undefined): Duplex | undefined {
-  if (inflaterFor(contentEncoding) === undefined) return undefined;
-  const coding = contentEncoding?.toLowerCase();
-  if (coding === 'deflate') return Duplex.from(inflateChunks);
-  return coding === 'br' ? zlib().createBrotliDecompress() : zlib().createGunzip();
+  return coding;
 }
 
 /** Inflates either format of `deflate`: the first chunk shows which one it is. */
@@ -155,6 +157,6 @@ async function* inflateChunks(source: AsyncIterable<Buffer>): AsyncGenerator<Buf
     yield first;
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
   }
-  // The reader of the result gets the error, so the callback ignores it.
+  // The callback ignores an error, because the reader of the result gets it, too.
   yield* pipeline(allChunks, inflate, () => {});
 }

@@ -1,5 +1,5 @@
-// Parses query strings, urlencoded forms and multipart forms into fields. Every step takes linear time, and the number
-// of fields is limited, so a form costs about as much time as a JSON body of its size.
+// Parses query strings, urlencoded forms and multipart forms into fields. The time grows linearly with the size, and
+// the number of fields is limited. So a form costs about as much time as a JSON body of its size.
 import { refusal } from '../../base/errors.ts';
 import { unescapeBytes } from '../../base/node-internals.ts';
 import type { FormValue } from '../../controller.ts';
@@ -45,7 +45,7 @@ export function parseQuery(text: string, query: Query = Object.create(null)): Qu
  * UTF-8 become U+FFFD.
  */
 function decode(text: string): string {
-  // unescapeBytes() expects a text that has one character for each byte.
+  // unescapeBytes() expects one character for each byte, so a text with other characters is first encoded as UTF-8.
   return /[%+]/.test(text) ? unescapeBytes(Buffer.from(text).toString('latin1'), true).toString() : text;
 }
 

@@ -1,10 +1,9 @@
-// Holds the bytes of one body that comes in many pieces. Each Buffer costs some 300 bytes in addition to its content.
-// So small pieces are copied together into one Buffer, the tail. Otherwise, a client could fill the memory by sending
-// single bytes.
+// Holds the bytes of one body that comes in many pieces. A Buffer costs some 300 bytes in addition to its content, so a
+// client could fill the memory by sending single bytes. Small pieces are therefore copied into one Buffer, the tail.
 
 /** Minimum bytes of a piece that is stored without a copy. */
 const LARGE_PIECE = 4 * 1024;
-/** Size in bytes of the tail, the buffer into which smaller pieces are copied. */
+/** Size of the tail in bytes. */
 const TAIL_SIZE = 16 * 1024;
 
 export class Pieces {

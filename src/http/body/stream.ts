@@ -1,9 +1,9 @@
-// Gives the body of a request to the operation as a stream (`body: 'stream'`). The stream inflates the body, and reads
-// from the client only as fast as the operation reads. The body is not held in memory.
+// Gives the body of a request to the operation as a stream (the setting `body: 'stream'`). The stream inflates the
+// body, and reads from the client only as fast as the operation reads. So the body is not held in memory.
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import { tooLarge } from './body.ts';
-import { createInflateStream, malformedEncoding } from './decoder.ts';
+import { codingOf, malformedEncoding } from './decoder.ts';
 
 /**
  * Creates the stream. A client that waits for `100 Continue` gets it when the operation reads for the first time.
@@ -15,7 +15,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
   const { request, response, head } = exchange;
   if (!exchange.hasBody) return new ReadableStream({ start: (controller) => controller.close() });
   exchange.streamsBody = true;
-  const inflate = createInflateStream(head.contentEncoding);
+  const inflate = codingOf(head.contentEncoding)?.createStream();
   if (head.contentLength !== undefined && Number(head.contentLength) > limit)
     throw tooLarge(limit, Number(head.contentLength));
   const source = inflate === undefined ? request : request.pipe(inflate);

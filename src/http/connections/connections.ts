@@ -1,13 +1,12 @@
 // The open connections of one server: limits their number and ends idle ones. A sweep (a regular check of all
-// connections) replaces Node's own keep-alive timer, because Node sets and clears its timer on every request. That
-// costs 4 percent of the request (docs/PERFORMANCE.md).
-import type { Server, ServerResponse } from 'node:http';
+// connections) replaces Node's own keep-alive timer. Node sets and clears its timer on every request, which costs 4
+// percent of the request (docs/PERFORMANCE.md).
+import type { Server } from 'node:http';
 import type { Exchange } from '../exchange.ts';
 import {
   attachConnection,
-  type Connection,
+  Connection,
   connectionOf,
-  findConnection,
   SWEEP_INTERVAL,
   sweepsIn,
   type TrackedSocket,
@@ -19,8 +18,7 @@ export interface ConnectionLimits extends SlowReaderLimits {
   /** Milliseconds that a connection may be idle between two requests. */
   readonly keepAliveTimeout: number;
   /**
-   * Maximum number of connections at a time. When a new connection exceeds the maximum, one connection is closed, in
-   * this order of preference:
+   * Maximum number of connections at a time. When a new connection exceeds the maximum, the first of these is closed:
    * - the oldest connection that has sent no request
    * - the connection that has been idle for longest
    * - the new connection itself
@@ -31,22 +29,12 @@ export interface ConnectionLimits extends SlowReaderLimits {
 export interface Connections extends Pick<Turns, 'defer'> {
   /** Tracks each socket that the server emits with `event`, and limits their number. */
   watch(server: Server, event: 'connection' | 'secureConnection'): void;
-  /** @returns false when an earlier answer ends the connection, so the request of the exchange must not be served */
+  /** @returns false when the request must not be served, because an earlier answer ends the connection */
   begin(exchange: Exchange): boolean;
-  /** Called when the answer is complete: the idle time of the connection begins. */
+  /** Called when the answer is complete. The idle time of the connection then begins. */
   end(exchange: Exchange): void;
-  stateOf(socket: object): ConnectionState;
   /** Returns the exchange that began last on each connection. */
   exchanges(): Iterable<Exchange>;
-}
-
-export interface ConnectionState {
-  /** The exchange that began last. */
-  readonly exchange: Exchange | undefined;
-  /** The response of the last request, which can still be waiting for the answers before it. */
-  readonly lastResponse: ServerResponse | undefined;
-  /** True when pipelined requests wait for earlier answers, so the server does not read the socket. */
-  readonly hasWaitingRequests: boolean;
 }
 
 export function createConnections({
@@ -54,9 +42,8 @@ export function createConnections({
   maxConnections,
   ...readerLimits
 }: ConnectionLimits): Connections {
-  // This is a list with free slots and not a Set. A Set replaces its internal table while entries are added and
-  // deleted, and the replaced tables stay in the old generation of the heap. Each such table keeps closed connections
-  // in memory until the next full garbage collection.
+  // This is a list with free slots and not a Set. A Set sometimes replaces its internal table. An old table stays in
+  // memory until the next full garbage collection, and keeps closed connections in memory, too.
   const sockets: (TrackedSocket | undefined)[] = [];
   const freeSlots: number[] = [];
   const idleSweeps = sweepsIn(keepAliveTimeout);
@@ -70,7 +57,7 @@ export function createConnections({
     if (sockets.length - freeSlots.length >= maxConnections && !destroyOldest()) return void socket.destroy();
     const slot = freeSlots.pop() ?? sockets.length;
     sockets[slot] = socket;
-    attachConnection(socket, slot, sweepCount, nextActivityOrder++);
+    attachConnection(socket, new Connection(slot, sweepCount, nextActivityOrder++));
     socket.on('close', remove);
     timer ??= setInterval(sweep, SWEEP_INTERVAL).unref();
   }
@@ -78,8 +65,8 @@ export function createConnections({
   function remove(this: TrackedSocket): void {
     const connection = connectionOf(this);
     const { slot, exchange } = connection;
-    // V8 would copy what a closed connection refers to at each garbage collection: up to 10 µs for each connection on
-    // Node 24 and later (docs/PERFORMANCE.md). So the references are removed here.
+    // While a closed connection is in memory, each garbage collection of V8 would copy all that it refers to, which
+    // takes up to 10 µs for each connection on Node 24 and later. So the references are removed here.
     connection.exchange = undefined;
     turns.forget(connection);
     sockets[slot] = undefined;
@@ -88,7 +75,7 @@ export function createConnections({
       clearInterval(timer);
       timer = undefined;
     }
-    // With `onLost`, the body of the last request was still arriving. Nobody can read its answer, so it ends now.
+    // If the last request has `onLost`, its body was still arriving. Nobody can read the answer, so both end now.
     if (exchange?.onLost === undefined) return;
     exchange.response.destroy();
     exchange.onLost();
@@ -109,16 +96,16 @@ export function createConnections({
         isIdle(connection) &&
         sweepCount - connection.idleSince > idleSweeps
       )
-        // Connections without any request are not ended here, because Node itself ends them at HEADERS_TIMEOUT.
+        // A connection that has sent no request is not ended here: Node itself ends it at HEADERS_TIMEOUT.
         socket.destroy();
     }
     cutSlowReaders(unsentSockets, sweepCount);
   }
 
   /**
-   * Ends the idle connections of a worker that drains (completes its requests and then exits). The worker repeats the
-   * call. Node's own function would also end a connection whose client is still reading its answer. A connection that
-   * has received bytes since the last call is spared, because these bytes can be the start of a request.
+   * Ends the idle connections of a worker that drains (completes its requests and then exits). The worker calls this
+   * function repeatedly. A connection that has received bytes since the last call is not ended, because these bytes can
+   * be the start of a request. Node's own function would also end a connection whose client is reading its answer.
    */
   function closeIdleConnections(): void {
     for (const socket of sockets) {
@@ -175,14 +162,6 @@ export function createConnections({
         const exchange = socket && connectionOf(socket).exchange;
         if (exchange !== undefined) yield exchange;
       }
-    },
-    stateOf(socket) {
-      const connection = findConnection(socket);
-      return {
-        exchange: connection?.exchange,
-        lastResponse: connection?.waitingCount ? connection.lastWaitingResponse : connection?.exchange?.response,
-        hasWaitingRequests: connection !== undefined && connection.waitingCount > 0,
-      };
     },
   };
 }

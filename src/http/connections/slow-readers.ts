@@ -9,8 +9,8 @@ export interface SlowReaderLimits {
   /** Milliseconds within which a client must read at least one more byte of its answer. */
   readonly readTimeout: number;
   /**
-   * Maximum unread bytes of all answers together. Beyond this maximum, clients that read nothing are cut, the longest
-   * answer first.
+   * Maximum unread bytes of all answers together. Beyond this maximum, clients that have read nothing since the last
+   * sweep are cut, the longest answer first.
    */
   readonly maxUnread: number;
 }
@@ -24,10 +24,10 @@ export type CutSlowReaders = (unsentSockets: readonly TrackedSocket[], sweep: nu
 export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits): CutSlowReaders {
   const maxSweeps = sweepsIn(readTimeout);
 
-  /** Returns whether the client has read since the last sweep. Records how much it has read so far. */
-  function hasRead(socket: TrackedSocket, sweep: number): boolean {
+  /** Records how much the client has read so far. @returns whether that is more than at the last sweep */
+  function recordProgress(socket: TrackedSocket, sweep: number): boolean {
     const connection = connectionOf(socket);
-    if (connection.exchange !== undefined) connection.exchange.unsent = unsentBytes(socket);
+    if (connection.exchange !== undefined) connection.exchange.unsentBytes = unsentBytes(socket);
     const sent = sentBytes(socket);
     if (sent === connection.lastSentBytes) return false;
     connection.lastSentBytes = sent;
@@ -36,7 +36,7 @@ export function createSlowReaders({ readTimeout, maxUnread }: SlowReaderLimits):
   }
 
   return (unsentSockets, sweep) => {
-    const stalled = unsentSockets.filter((socket) => !hasRead(socket, sweep));
+    const stalled = unsentSockets.filter((socket) => !recordProgress(socket, sweep));
     for (const socket of stalled) if (sweep - connectionOf(socket).stalledSince >= maxSweeps) socket.destroy();
     let excess = -maxUnread;
     for (const { destroyed, writableLength } of unsentSockets) if (!destroyed) excess += writableLength;

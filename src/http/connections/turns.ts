@@ -1,8 +1,7 @@
 // Serves pipelined requests (sent before the earlier answers came) one after another. A request waits until the last
-// byte of the answer before its own is sent, and the socket is paused meanwhile. There are two reasons:
+// byte of the answer before its own is sent. Meanwhile, the socket is paused. There are two reasons to wait:
 // - A client cannot fill the memory, or a whole turn of the event loop, by one write of many requests.
 // - No request runs whose answer is lost because an earlier answer ends the connection (RFC 9112, 9.3.2).
-
 import type { ServerResponse } from 'node:http';
 import { onTurn } from '../../base/node-internals.ts';
 import type { Exchange } from '../exchange.ts';
@@ -58,10 +57,7 @@ export function hasWaitingRequests(exchange: Exchange): boolean {
   return connectionOf(exchange.request.socket).waitingCount > 0;
 }
 
-/**
- * Pauses the socket again while requests wait. Node resumes the socket to read the body of a request, even when later
- * requests have already come.
- */
+/** Pauses the socket again while requests wait: to read the body of an earlier request, Node resumes the socket. */
 function pauseWhileWaiting(this: TrackedSocket): void {
   if (connectionOf(this).waitingCount > 0) this.pause();
 }

@@ -201,14 +201,14 @@ function theirMember(m: ts.ClassElement | ts.TypeElement): string {
 
 // The outline from our parser
 
-const ourParam = (p: Param): string => `${p.rest ? '...' : ''}${p.name}${p.optional ? '?' : ''}:${ourType(p.type)}`;
+const ourParam = (p: Param): string => `${p.isRest ? '...' : ''}${p.name}${p.isOptional ? '?' : ''}:${ourType(p.type)}`;
 
 function ourMember(m: Member): string {
   const mods = m.modifiers.filter((word) => word !== '*').join(' ') + (m.modifiers.includes('*') ? '*' : '');
   if (m.kind === 'property' && m.computed === undefined)
-    return `[${mods} ${m.name}${m.optional ? '?' : ''}: ${ourType(m.type)}]`;
+    return `[${mods} ${m.name}${m.isOptional ? '?' : ''}: ${ourType(m.type)}]`;
   if (m.kind === 'method')
-    return `[${mods} ${m.name}${m.optional ? '?' : ''}(${m.params.map(ourParam).join(', ')}): ${ourType(m.type)}]`;
+    return `[${mods} ${m.name}${m.isOptional ? '?' : ''}(${m.params.map(ourParam).join(', ')}): ${ourType(m.type)}]`;
   if (m.kind === 'index') return `[${mods} index ${ourType(m.params[0]?.type)}: ${ourType(m.type)}]`;
   return 'other';
 }
@@ -224,7 +224,7 @@ function ourType(n: TypeNode | undefined): string {
     case 'readonly':
       return `(${n.kind} ${ourType(n.operand)})`;
     case 'tuple':
-      return `(tuple ${n.items.map((e) => (e.rest ? '...' : '') + ourType(e.type) + (e.optional ? '?' : '')).join(' ')})`;
+      return `(tuple ${n.items.map((e) => (e.isRest ? '...' : '') + ourType(e.type) + (e.isOptional ? '?' : '')).join(' ')})`;
     case 'union':
     case 'intersection':
       return `(${n.kind} ${n.parts.map(ourType).join(' ')})`;

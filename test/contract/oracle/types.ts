@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import ts from 'typescript-5';
 import { createCompiler } from '../../../src/contract/check/compile.ts';
-import { Run } from '../../../src/contract/check/run.ts';
+import { CheckRun } from '../../../src/contract/check/run.ts';
 import { findAmbiguity } from '../../../src/contract/check/union-safety.ts';
 import type { Schema } from '../../../src/contract/contract.ts';
 import { createSchemaWriter } from '../../../src/contract/schema/schema.ts';
@@ -154,7 +154,7 @@ function createChecks(
       if (ambiguous !== undefined) return ambiguous;
       const check = createCompiler(writer.defs, false).compile(schema);
       return (value) => {
-        const run = new Run();
+        const run = new CheckRun();
         check(value, run);
         const [mistake] = run.mistakes;
         return mistake === undefined ? undefined : `${mistake.pointer} ${mistake.message}`;

@@ -2,13 +2,14 @@
 // made once, at load. A request can only choose from this list, and never reaches any other property of the controller.
 import { isProxy } from 'node:util/types';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
+import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { ControllerParams } from '../controller.ts';
 import { createRoutes, type GroupRoute, parseRouteName } from './group-routes.ts';
 import { readSettings } from './operation-settings.ts';
-import { findProtections, isClass } from './protections.ts';
+import { findProtections } from './protections.ts';
 
 /**
  * The only operations that a controller can inherit, besides routes such as `GET {id}`. Other inherited methods are

@@ -3,6 +3,7 @@
 // form, or when the name of another member is nearly one of the three. Otherwise a protection would be lost silently.
 // operation-settings.ts reads the settings.
 import { isNear, lettersOf } from '../base/near.ts';
+import { isClass } from '../base/values.ts';
 import { isValidSetting } from './operation-settings.ts';
 import type { Exported, Guards } from './operations.ts';
 
@@ -183,8 +184,4 @@ function membersIn(holderKind: Member['holderKind'], holder: object): Member[] {
     const name = typeof key === 'symbol' ? (key.description ?? '') : key;
     return { holderKind, holder, key, name, isAccessor: !('value' in property), value: property.value };
   });
-}
-
-export function isClass(value: unknown): value is new () => object {
-  return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value));
 }

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
-// The entry of the `gatefold` command. The entry passes the arguments, streams and environment of the process to cli/,
-// where each command has a file, and sets the exit code. Two processes that commands start also begin here.
-import { INSPECTION } from './cli/command.ts';
+// The entry of the `gatefold` command: `gatefold routes` runs cli/routes.ts. Commands also start this file as another
+// process, with one of two internal first words: one loads the controllers, one deploys on the target machine.
+import { INSPECT_FOLDER } from './cli/command.ts';
 import { runGatefold } from './cli/commands.ts';
-import { ON_MACHINE } from './cli/deploy/order.ts';
+import { DEPLOY_ON_MACHINE } from './cli/deploy/order.ts';
 
-if (process.argv[2] === INSPECTION && process.send !== undefined) {
+if (process.argv[2] === INSPECT_FOLDER && process.send !== undefined) {
   const { runInspection } = await import('./cli/inspection-process.ts');
   runInspection();
-} else if (process.argv[2] === ON_MACHINE) {
+} else if (process.argv[2] === DEPLOY_ON_MACHINE) {
   const { runOnMachine } = await import('./cli/deploy/machine.ts');
   await runOnMachine(process.argv[3] ?? '');
 } else {

@@ -1,6 +1,6 @@
 // The entry `gatefold/client`: a client for front ends, whose types come from the controllers by `import type`. The
-// module runs in browsers and in Node, and loads nothing of the server. At run time the client does not know the
-// controllers. The operation's name decides the request, and the answer's content type decides how its body is read.
+// module runs in browsers and in Node, and loads nothing of the server. No controller is loaded, so the request is made
+// from the operation's name alone: `'GET {id}'` or `created`.
 import { splitRouteName } from './base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
@@ -49,19 +49,19 @@ function withEveryName<T>(create: (name: string) => T): object {
   });
 }
 
-/** Sends a request at once, and reads the body only when the result is awaited. `response` has the body as a stream. */
+/** Sends a request at once. The body is read when the call is awaited, and not when only its `response` is. */
 function startCall(
   client: ClientOptions,
   { signal, headers: callHeaders, timeout = client.timeout }: CallOptions = {},
   buildRequest: () => WireRequest,
 ): Call<unknown> {
-  const abort = new AbortController();
-  const cancel = () => abort.abort(signal?.reason);
+  const controller = new AbortController();
+  const cancel = () => controller.abort(signal?.reason);
   if (signal?.aborted) cancel();
-  else signal?.addEventListener('abort', cancel, { signal: abort.signal });
-  // Closes the connection if it is still open, and stops listening to the caller's signal. A call whose `response` is
-  // read as a stream is not released, because the caller's signal must still be able to end the download.
-  const release = () => abort.abort();
+  else signal?.addEventListener('abort', cancel, { signal: controller.signal });
+  // Closes the connection if it is still open, and ends the listener of `signal`. A call whose `response` is read as a
+  // stream is not released, so that `signal` can still end the download.
+  const release = () => controller.abort();
 
   async function send(lastEventId = ''): Promise<Response> {
     const { url, method, data } = buildRequest();
@@ -73,7 +73,7 @@ function startCall(
     const body = encodeBody(data, headers);
     const { fetch: sendRequest = fetch } = client;
     // Node accepts a stream as a body only with `duplex`, which the type `RequestInit` lacks.
-    const init = { method, headers, body, signal: abort.signal, duplex: 'half' };
+    const init = { method, headers, body, signal: controller.signal, duplex: 'half' };
     const response = await withTimeout(sendRequest(url, init as RequestInit));
     if (response.ok) return response;
     throw createError(response, await withTimeout(response.text()));
@@ -82,7 +82,7 @@ function startCall(
   async function read(response: Response): Promise<unknown> {
     const type = response.headers.get('content-type') ?? '';
     if (type.startsWith('text/event-stream'))
-      return readEvents(response, buildRequest().method === 'GET' ? send : undefined, abort);
+      return readEvents(response, buildRequest().method === 'GET' ? send : undefined, controller);
     try {
       if (/[/+]json\b/.test(type))
         return await withTimeout(response.text().then((text) => (text ? JSON.parse(text) : undefined)));
@@ -96,12 +96,12 @@ function startCall(
 
   /** Waits at most `timeout` ms for one step of the call, and turns a failure into an `ApiError`. */
   async function withTimeout<T>(step: Promise<T>): Promise<T> {
-    const abortLate = () => abort.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
-    const timer = timeout === undefined ? undefined : setTimeout(abortLate, timeout);
+    const endLateStep = () => controller.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
+    const timer = timeout === undefined ? undefined : setTimeout(endLateStep, timeout);
     try {
       return await step;
     } catch (cause) {
-      if (abort.signal.aborted) throw abort.signal.reason;
+      if (controller.signal.aborted) throw controller.signal.reason;
       throw new ApiError(0, 'NETWORK_ERROR', 'No complete answer came from the service', { cause });
     } finally {
       clearTimeout(timer);
@@ -133,7 +133,7 @@ function createError(response: Response, text: string): ApiError {
   try {
     body = JSON.parse(text);
   } catch {
-    // The answer does not come from the service, or the service's error format is plain text.
+    // Then the answer comes from another server, or the service's error format is plain text.
   }
   // Other servers, such as proxies, also send JSON. Only a body with an `error_code` is an error body of the service.
   const envelope: Envelope = typeof Object(body).error_code === 'string' ? (body as Envelope) : {};

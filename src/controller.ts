@@ -121,8 +121,7 @@ export interface ControllerParams<Shape extends ParamsShape = object> {
 
 export type Params<Shape extends ParamsShape = object> = ControllerParams<Shape>;
 
-// Types with a constraint, for the signatures of operations. For TypeScript they are strings and numbers; the server
-// also checks the constraint.
+// The types below are strings and numbers for TypeScript. The server also checks that a value has the named form.
 
 /** A whole number, from -(2^53 - 1) to 2^53 - 1. */
 export type Int = number;

@@ -1,5 +1,5 @@
-// The entry of the service, in the supervisor's process. The entry only connects the parts. The entry of a worker is
-// worker.ts. Each of the two entries loads only the modules that it needs, which saves memory in every process.
+// The entry of the service, in the process of the supervisor, which starts the workers. The entry only connects the
+// parts. A part that a setting switches on is imported only then, which saves memory. worker.ts is the worker's entry.
 import { secretFlags } from './base/config.ts';
 import { ignoredVariables } from './base/ignored-variables.ts';
 import { type ProcessBasics, readProcessBasics } from './base/process.ts';
@@ -30,17 +30,8 @@ async function run(basics: ProcessBasics): Promise<void> {
   const operations = await createOpsServer(basics);
   const certificates = await createCertificates(basics);
   const store = await createStore(basics);
-  await serve({
-    settings,
-    early: earlyWorkers,
-    log,
-    flush,
-    output,
-    operations,
-    certificates,
-    store,
-    announcer: await createAnnouncer(basics),
-  });
+  const announcer = await createAnnouncer(basics);
+  await serve({ settings, early: earlyWorkers, log, flush, output, operations, certificates, store, announcer });
 }
 
 async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {
@@ -50,18 +41,13 @@ async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<
   return createOperationsServer({ port: opsPort, host: opsHost, workers, log, droppedLines: sink.droppedLines });
 }
 
-/** Creates the list of routes on the terminal, for development. */
+/** Creates the part that prints the routes on the terminal, for development. */
 async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<Announcer | undefined> {
-  if (!settings.development || ink === undefined) return undefined;
+  const { development, controllersDir, docs, basePath } = settings;
+  if (!development || ink === undefined) return undefined;
   const { createAnnouncer } = await import('./cli/announce.ts');
-  return createAnnouncer({
-    controllersDir: settings.controllersDir,
-    cwd: process.cwd(),
-    ink,
-    write: sink.write,
-    hasDocs: settings.docs !== 'off',
-    basePath: settings.basePath,
-  });
+  const hasDocs = docs !== 'off';
+  return createAnnouncer({ controllersDir, cwd: process.cwd(), ink, write: sink.write, hasDocs, basePath });
 }
 
 async function createStore({ settings, log, sink }: ProcessBasics): Promise<SharedStore | undefined> {

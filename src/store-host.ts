@@ -5,7 +5,8 @@ import type { Settings } from './base/settings.ts';
 import { type HostOptions, startHost } from './store/host.ts';
 import type { FromHost, ToHost } from './store/messages.ts';
 
-// Ctrl-C in a terminal signals the whole process group. This process ends only when the supervisor has ended.
+// Ctrl-C in a terminal also signals this process. The signal is ignored, because the supervisor needs the store until
+// its own end. The channel to the supervisor is closed at that end.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
 

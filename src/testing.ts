@@ -25,22 +25,16 @@ export { type CreatedParams, createParams, type GivenParams } from './controller
 export interface TestOptions {
   /** The folder of controllers; default: `./controllers`. */
   readonly controllers?: string;
-  /**
-   * The folder with the tables of credentials and identity providers. By default, the test gets an empty folder, which
-   * is removed afterwards.
-   */
+  /** The folder with the tables of credentials and identity providers; default: an empty folder, removed by `close`. */
   readonly data?: string;
   /** Settings, as environment variables: `{ BODY_LIMIT: '64KiB' }`. The environment of the process is not read. */
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * The user of every request for which `as` sets no other caller. `authenticate` of the service file is then not
-   * called. By default, `authenticate` finds the user.
+   * The user of every request, unless `as` sets another caller. With this option, `authenticate` of the service file is
+   * not called. Without it, `authenticate` finds the user.
    */
   readonly user?: ServiceUser;
-  /**
-   * The log events of level error that the test expects: `['request-failed']`. Any other event of that level makes
-   * `close` fail.
-   */
+  /** The log events of level error that the test expects: `['request-failed']`. Any other makes `close` fail. */
   readonly expectedErrors?: readonly string[];
 }
 
@@ -51,18 +45,13 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-/** The options of `fetch`, and `json`. */
 export interface TestRequest extends RequestInit {
-  /** A value to send as a JSON body, with its `Content-Type`. For a string in `body`, `fetch` sets `text/plain`. */
+  /** A value to send as a JSON body. `headers` may name another `Content-Type` than `application/json`. */
   readonly json?: unknown;
 }
 
-/** A caller of the service. */
 export interface TestCaller {
-  /**
-   * Sends a request to the service by the global `fetch`. The path need not begin with `/api`, or with the `BASE_PATH`
-   * of the test.
-   */
+  /** Sends a request to the service by the global `fetch`. `/book/1` and `/api/book/1` are the same path. */
   fetch(path: string, init?: TestRequest): Promise<Response>;
   /** Creates a typed client: `api.client<{ book: typeof BookController }>()`. */
   client<Groups>(options?: ClientOptions): Client<Groups>;
@@ -74,11 +63,11 @@ export interface TestCredential {
   readonly application: Partial<CallingApplication>;
   /** The groups that the credential may call by their URLs; default: `'*'`, all. */
   readonly groups?: readonly string[] | '*';
-  /** The one group that serves all requests of the credential, whatever group their URL names. */
+  /** The one group that serves all requests of the credential, whatever group a URL names. */
   readonly handler?: string;
   /** The HTTP methods that the credential may use; default: all. */
   readonly methods?: readonly string[];
-  /** The user who calls through the application; default: the same user as for a request without a credential. */
+  /** The user who calls through the application; `null` for none; default: as for a request without a credential. */
   readonly user?: ServiceUser | null;
 }
 
@@ -89,15 +78,11 @@ export interface TestApi extends TestCaller, AsyncDisposable {
   /** The lines of the log so far, of all levels. */
   readonly lines: readonly LogLine[];
   /**
-   * Returns another caller, who is one of:
-   * - a user: an object with an `id`
-   * - a credential, which needs no row in a table
-   * - nobody: `null`
-   *
-   * `authenticate` of the service file is not called for a user or for `null`.
+   * Returns another caller: a user (an object with an `id`), a credential, which needs no row in a table, or nobody
+   * (`null`). `authenticate` of the service file is not called for a user or for `null`.
    */
   as(caller: ServiceUser | TestCredential | null): TestCaller;
-  /** Adds log events of level error that the test expects. Any other event of that level makes `close` fail. */
+  /** Adds log events to `expectedErrors`. */
   expectErrors(...events: string[]): void;
   /**
    * Ends the service. A test calls it by `await using` or by `after(() => api.close())`.
@@ -108,8 +93,7 @@ export interface TestApi extends TestCaller, AsyncDisposable {
 }
 
 /**
- * Serves a folder of controllers in this process, on a free port of loopback. Node loads a module once in a process,
- * so all services of the process share its variables. The controllers are disposed of when the last service closes.
+ * Serves a folder of controllers in this process, on a free port of loopback.
  *
  * @throws Error when a setting is not valid, when the folder cannot be read, and when a controller does not load,
  *   unless `group-not-loadable` is expected
@@ -152,26 +136,22 @@ export async function startTest({
   const { server } = parts.app;
   openServices.add(parts);
 
-  /** @throws Error when no service file looks for users */
-  function checkUser(user: ServiceUser): void {
+  function requireAuthenticate(user: ServiceUser): void {
     if (!findsUsers)
       throw new Error(`Cannot call as the user ${user.id}: no service file in ${controllers} has authenticate`);
   }
 
-  /** @returns the value of the header that stands for the user */
+  /** @returns the token of the user, for the header USER_HEADER */
   function addUser(user: ServiceUser | null): string {
-    if (user !== null) checkUser(user);
+    if (user !== null) requireAuthenticate(user);
     const token = String(testUsers.byToken.size + 1);
     testUsers.byToken.set(token, user);
     return token;
   }
 
   async function close(): Promise<void> {
-    for (
-      const deadline = performance.now() + settings.drainTimeout;
-      parts.app.pendingWork() > 0 && performance.now() < deadline;
-    )
-      await sleep(5);
+    const deadline = performance.now() + settings.drainTimeout;
+    while (parts.app.pendingWork() > 0 && performance.now() < deadline) await sleep(5);
     parts.app.giveUpWork();
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
@@ -179,15 +159,15 @@ export async function startTest({
     if (openServices.size === 0) await Promise.all(undisposedServices.splice(0).map(({ groups }) => groups.dispose()));
     parts.close();
     if (data === undefined) removeDataDir(dataDir);
-    refuseErrors(lines, expected);
+    checkErrors(lines, expected);
   }
 
   try {
     for (const load of await parts.groups.loadAll({ skip: new Map(), onLoading: () => {} })) {
       if (!load.ok) logNotLoadable(log, load);
     }
-    refuseErrors(lines, expected);
-    if (defaultUser !== undefined) checkUser(defaultUser);
+    checkErrors(lines, expected);
+    if (defaultUser !== undefined) requireAuthenticate(defaultUser);
     await listen(server, { port: 0, host: '127.0.0.1' });
   } catch (error) {
     await close().catch(() => {});
@@ -197,28 +177,25 @@ export async function startTest({
   server.unref();
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const target = { url, basePath: settings.basePath };
+  const address = { url, basePath: settings.basePath };
   return {
     url,
     port,
     lines,
-    ...callerOf(target),
+    ...createCaller(address),
     as(caller) {
-      if (caller === null || 'id' in caller) return callerOf(target, { user: addUser(caller) });
+      if (caller === null || 'id' in caller) return createCaller(address, { userToken: addUser(caller) });
       const { application, handler, groups = handler === undefined ? '*' : undefined, methods, user } = caller;
       const id = `test${String(testCallers.size + 1).padStart(8, '0')}`;
       const authorization = `Bearer ${id}`;
-      testCallers.set(authorization, {
-        kind: 'row',
-        row: {
-          application: { id, name: 'test', ...application },
-          handler,
-          groups:
-            groups === undefined || groups === '*' ? groups : new Set(groups.map((name) => groupNameOf(name) ?? name)),
-          methods: methods && new Set(methods.map((method) => method.toUpperCase())),
-        },
-      });
-      return callerOf(target, { authorization, user: user === undefined ? undefined : addUser(user) });
+      const row = {
+        application: { id, name: 'test', ...application },
+        handler,
+        groups: groups && groups !== '*' ? new Set(groups.map((name) => groupNameOf(name) ?? name)) : groups,
+        methods: methods && new Set(methods.map((method) => method.toUpperCase())),
+      };
+      testCallers.set(authorization, { kind: 'row', row });
+      return createCaller(address, { authorization, userToken: user === undefined ? undefined : addUser(user) });
     },
     expectErrors: (...events) => void events.forEach((event) => void expected.add(event)),
     close,
@@ -226,7 +203,7 @@ export async function startTest({
   };
 }
 
-/** Refuses a missing folder. The service treats a missing folder as an empty one, but in a test it is a mistake. */
+/** Refuses a missing folder, because in a test it is a mistake. The service treats such a folder as an empty one. */
 function checkFolder(dir: string): void {
   try {
     listControllers(dir);
@@ -235,18 +212,14 @@ function checkFolder(dir: string): void {
   }
 }
 
-/** The open services of this process. */
 const openServices = new Set<WorkerParts>();
 /**
- * Closed services whose controllers are not yet disposed of. All services of the process share the variables of the
- * modules, such as a pool of connections. So the controllers are disposed of when the last service closes.
+ * Closed services whose controllers are not yet disposed of. Node loads a module once, so all services of this process
+ * share a controller's variables, such as a pool of connections. The controllers are disposed of by the last `close`.
  */
 const undisposedServices: WorkerParts[] = [];
 
-/**
- * The data folders that this module has created. When the process exits, the folders of services that were not closed
- * are removed.
- */
+/** The data folders that this module has created and not yet removed. A service that was not closed leaves one. */
 const dataDirs = new Set<string>();
 process.once('exit', () => dataDirs.forEach(removeDataDir));
 
@@ -261,18 +234,19 @@ function removeDataDir(dir: string): void {
   dataDirs.delete(dir);
 }
 
-/** Returns a table that looks for a credential first among those of the test, and then in the credentials table. */
+/** Returns a table that finds the credentials of the test, and those of `table`. */
 function addTestCallers(testCallers: ReadonlyMap<string, Caller>, table: CallerTable): CallerTable {
   return { ...table, identify: (authorization) => testCallers.get(authorization) ?? table.identify(authorization) };
 }
 
-/** The users of a test. A header of each request names its user. */
 interface TestUsers {
+  /** Each token stands for a user, or for nobody: `null`. */
   readonly byToken: Map<string, ServiceUser | null>;
-  /** The user of a request without that header. */
+  /** The user of a request without a token. */
   readonly user: ServiceUser | undefined;
 }
 
+/** The request header with the token of a user. */
 const USER_HEADER = 'x-gatefold-test-user';
 
 /** Returns a service file whose `authenticate` is called only when the test sets no user for a request. */
@@ -289,20 +263,20 @@ function addTestUsers({ byToken, user }: TestUsers, service: LoadedService): Loa
   };
 }
 
-function callerOf(
+function createCaller(
   { url, basePath }: { readonly url: string; readonly basePath: string },
-  { authorization, user }: { readonly authorization?: string; readonly user?: string | undefined } = {},
+  { authorization, userToken }: { readonly authorization?: string; readonly userToken?: string | undefined } = {},
 ): TestCaller {
-  const userHeader = user === undefined ? {} : { [USER_HEADER]: user };
+  const userHeader = userToken === undefined ? {} : { [USER_HEADER]: userToken };
   return {
     fetch(path, { json, ...init } = {}) {
       const headers = new Headers(init.headers);
       if (json !== undefined) {
         init.body = JSON.stringify(json);
-        headers.set('content-type', 'application/json');
+        if (!headers.has('content-type')) headers.set('content-type', 'application/json');
       }
       if (authorization !== undefined && !headers.has('authorization')) headers.set('authorization', authorization);
-      if (user !== undefined) headers.set(USER_HEADER, user);
+      if (userToken !== undefined) headers.set(USER_HEADER, userToken);
       const absolutePath = path.startsWith('/') ? path : `/${path}`;
       const hasBase = absolutePath.startsWith(basePath) && /^[/?]|^$/.test(absolutePath.slice(basePath.length));
       return fetch(url + (hasBase ? absolutePath : basePath + absolutePath), { ...init, headers });
@@ -317,7 +291,7 @@ function callerOf(
 }
 
 /** @throws Error when the log has a line of level error that the test does not expect */
-function refuseErrors(lines: readonly LogLine[], expected: ReadonlySet<string>): void {
+function checkErrors(lines: readonly LogLine[], expected: ReadonlySet<string>): void {
   const unexpected = lines.filter(({ level, event }) => level === 'error' && !expected.has(event));
   if (unexpected.length === 0) return;
   const descriptions = unexpected.map(

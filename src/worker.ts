@@ -1,5 +1,5 @@
 // The entry of a worker process, which the supervisor starts. The entry only connects worker/life.ts and
-// worker/parts.ts. It imports the modules that every worker needs statically, because a later import would delay the
+// worker/parts.ts. Modules that every worker needs are imported at the top, because a later import would delay the
 // first answer.
 import cluster from 'node:cluster';
 import { maxConnections } from './base/descriptors.ts';
@@ -48,7 +48,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
         ...(metrics && { takeMetrics: () => metrics.takeReport({ ...parts, tracing, logWriter: sink }) }),
       };
     },
-    // An error is ignored here, because the load fails with the same error and reports it.
+    // An error is ignored here, because loading the controllers fails with the same error, and reports it.
     prepare: () => prepareLoad(settings.controllersDir).catch(() => {}),
     onSecure: (state) => transport?.use(state),
     log,
@@ -58,8 +58,8 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
 }
 
 /**
- * @param plainRefusal the answer to a client that speaks HTTP without TLS
- * @returns undefined when the service is HTTP without TLS
+ * @param plainRefusal returns the answer to a client that speaks HTTP without TLS
+ * @returns undefined when the service has no TLS
  */
 async function createTransport(settings: Settings, plainRefusal: () => string): Promise<TlsServer | undefined> {
   if (!isSecure(settings)) return undefined;
@@ -68,7 +68,7 @@ async function createTransport(settings: Settings, plainRefusal: () => string): 
   return createTlsServer({ handshakeTimeout, maxConnections, plainRefusal });
 }
 
-/** @returns undefined when no store has the credentials table, and it is a file, as by default */
+/** @returns undefined without STORE, when the credentials table is a file */
 async function createStoreTable({ store, storeKey }: Settings): Promise<SharedTable | undefined> {
   if (store === undefined) return undefined;
   const { createSharedTable } = await import('./store/worker.ts');
@@ -79,7 +79,7 @@ async function createStoreTable({ store, storeKey }: Settings): Promise<SharedTa
   });
 }
 
-/** @returns undefined when there is no operations port, because nothing else reads the metrics */
+/** @returns undefined without OPS_PORT, because only that port shows the metrics */
 async function createMetrics(opsPort: number | undefined): Promise<WorkerMetrics | undefined> {
   if (opsPort === undefined) return undefined;
   const { createWorkerMetrics } = await import('./ops/worker-metrics.ts');

@@ -52,6 +52,18 @@ it('throws the ApiError of gatefold/client, as installed', async (test) => {
   await api.close();
 });
 
+it('sends json with the Content-Type that the test names', async (test) => {
+  const source = "export default { created: (_, { request }) => ({ type: request.headers['content-type'] }) };";
+  const api = await startTest({ controllers: folder(test, { 'TypeController.mjs': source }) });
+  const typeOf = async (headers: Record<string, string>) => {
+    const answer = await api.fetch('/type', { method: 'POST', headers, json: {} });
+    return ((await answer.json()) as { type: string }).type;
+  };
+  assert.equal(await typeOf({}), 'application/json');
+  assert.equal(await typeOf({ 'Content-Type': 'application/json; charset=UTF-8' }), 'application/json; charset=UTF-8');
+  await api.close();
+});
+
 describe('startTest', async () => {
   const controllers = folder({ after });
   const api = await startTest({ controllers });

@@ -17,8 +17,12 @@ export function isBoolean(value: unknown): boolean {
  */
 export function isPlainFunction(value: unknown): boolean {
   if (typeof value !== 'function' || Object.prototype.toString.call(value).endsWith('GeneratorFunction]')) return false;
+  return !isClass(value);
+}
+
+export function isClass(value: unknown): value is new () => object {
   // The prototype of a class is read-only. That of a function is writable, and arrow functions and methods have none.
-  return Object.getOwnPropertyDescriptor(value, 'prototype')?.writable !== false;
+  return typeof value === 'function' && Object.getOwnPropertyDescriptor(value, 'prototype')?.writable === false;
 }
 
 export function isNonEmptyText(value: unknown): boolean {

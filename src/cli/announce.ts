@@ -1,6 +1,5 @@
 // Prints the routes of `npm run dev` on a terminal: all routes at the start, and after each change only the added and
-// the removed ones. The supervisor passes the groups (a group is the operations of one controller). The URLs are the
-// same as in the list of `gatefold routes`.
+// the removed ones. The supervisor passes the groups (a group is the operations of one controller).
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
@@ -9,19 +8,17 @@ import { routesWith } from '../http/routes.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
 export interface Announcer {
-  /**
-   * Called with the groups that serve from now on, and their operations. Once `announceService` was called, prints the
-   * routes that were added or removed.
-   */
+  /** Called with all groups that serve from now on. After `announceService`, prints the added and removed routes. */
   updateGroups(loadedGroups: Iterable<GroupLoad>): void;
   /** Called when the service answers at the URL. Prints all routes. */
   announceService(url: string): void;
 }
 
 export interface AnnouncerOptions {
-  /** The folder that contains the controllers. */
   readonly controllersDir: string;
+  /** The folder that printed paths are relative to. */
   readonly cwd: string;
+  /** The colours of the terminal. */
   readonly ink: Ink;
   /** Prints whole lines, with their line feeds. */
   readonly write: (text: string) => void;
@@ -34,35 +31,27 @@ export function createAnnouncer({ controllersDir, cwd, ink, write, hasDocs, base
   let routes = new Map<string, ListedRoute>();
   let isAnnounced = false;
 
-  function formatRoutes(shown: readonly ListedRoute[], mark: (verbs: string) => string): string[] {
-    const rows = alignColumns(
-      shown.map((route) => [
-        verbsOf(route),
-        route.path,
-        route.operation,
-        route.file === undefined ? '' : shortPlace(route.file, cwd),
-      ]),
-    );
-    return rows.map(
-      ([verbs = '', path = '', operation = '', file = '']) =>
-        `  ${mark(verbs)}  ${ink.bold(path)}  ${operation}  ${ink.dim(file)}\n`,
-    );
+  function formatRoutes(shown: readonly ListedRoute[], formatVerbs: (verbs: string) => string): string[] {
+    const rows = shown.map((route) => {
+      const file = route.file === undefined ? '' : shortPlace(route.file, cwd);
+      return [verbsOf(route), route.path, route.operation, file];
+    });
+    return alignColumns(rows).map(([verbs = '', path = '', operation = '', file = '']) => {
+      return `  ${formatVerbs(verbs)}  ${ink.bold(path)}  ${operation}  ${ink.dim(file)}\n`;
+    });
   }
 
   return {
     updateGroups(loadedGroups) {
-      const newRoutes = new Map(
-        routesOf(loadedGroups, controllersDir, basePath).map((route) => [`${verbsOf(route)} ${route.path}`, route]),
-      );
-      const added = [...newRoutes].filter(([key]) => !routes.has(key)).map(([, route]) => route);
-      const removed = [...routes].filter(([key]) => !newRoutes.has(key)).map(([, route]) => route);
-      routes = newRoutes;
+      const oldRoutes = routes;
+      const listed = routesOf(loadedGroups, controllersDir, basePath);
+      routes = new Map(listed.map((route) => [`${verbsOf(route)} ${route.path}`, route]));
       if (!isAnnounced) return;
-      const lines = [
-        ...formatRoutes(added, (verbs) => ink.green(`+ ${verbs}`)),
-        ...formatRoutes(removed, (verbs) => ink.red(`- ${verbs}`)),
-      ];
-      write(lines.join(''));
+      const added = [...routes].filter(([key]) => !oldRoutes.has(key)).map(([, route]) => route);
+      const removed = [...oldRoutes].filter(([key]) => !routes.has(key)).map(([, route]) => route);
+      const addedLines = formatRoutes(added, (verbs) => ink.green(`+ ${verbs}`));
+      const removedLines = formatRoutes(removed, (verbs) => ink.red(`- ${verbs}`));
+      write([...addedLines, ...removedLines].join(''));
     },
     announceService(url) {
       isAnnounced = true;
@@ -74,10 +63,7 @@ export function createAnnouncer({ controllersDir, cwd, ink, write, hasDocs, base
   };
 }
 
-/**
- * Lists the routes of groups. An operation such as `created` answers `POST /user` and also `/user/created`. Only the
- * route with the verb is listed.
- */
+/** Lists the routes of groups. `POST /user` and `/user/created` call one operation: only the first is listed. */
 function routesOf(loadedGroups: Iterable<GroupLoad>, controllersDir: string, basePath: string): ListedRoute[] {
   const groups = Array.from(loadedGroups, (load) => ({
     ...load,

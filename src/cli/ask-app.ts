@@ -1,6 +1,6 @@
-// Finds out what the server would answer to a request: the verdict. The request goes to the server's own app, over a
-// connection inside this process. So this file repeats no rule of the server. The real operations are replaced by
-// operations that do nothing.
+// Finds out what the server would answer to a request. A server is made in this process, with the real rules and with
+// operations that do nothing. The request goes to that server, so this file repeats no rule. The result is a verdict:
+// the answer, and how far the request came.
 import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { envelope } from '../base/envelope.ts';
@@ -25,19 +25,15 @@ export interface Question {
   /** The path and the query, as in a request line. */
   readonly target: string;
   /**
-   * The header `Authorization` of the request:
+   * The header `Authorization` of the request; undefined for a request without the header:
    * - `foreign`: a header that matches no credential.
    * - The id of a credential: a header with that credential.
    * - Any other text: a header with this value.
-   *
-   * `authorization` is undefined when the request has no such header.
    */
   readonly authorization?: string | undefined;
   /** A JSON body to check. */
   readonly data?: string | undefined;
-  /**
-   * The id of the user that `authenticate` is assumed to find. When `user` is undefined, `authenticate` finds nobody.
-   */
+  /** The id of the user that `authenticate` is assumed to find; undefined when it finds nobody. */
   readonly user?: string | undefined;
   /** The header `Origin`. */
   readonly origin?: string | undefined;
@@ -45,8 +41,7 @@ export interface Question {
   readonly now: number;
 }
 
-/** The answer of the server. */
-interface AppAnswer {
+interface ServerAnswer {
   readonly status: number;
   readonly errorCode: string | undefined;
   readonly message: string | undefined;
@@ -54,27 +49,26 @@ interface AppAnswer {
   readonly errors: readonly Problem[] | undefined;
 }
 
-export interface Verdict extends AppAnswer {
+export interface Verdict extends ServerAnswer {
   /** Whether an operation, or the handler of an explicit route, would be called. */
   readonly isCalled: boolean;
   /** The reason for a refusal, as the log of the service would have it. */
   readonly reason: string | undefined;
-  /**
-   * The names of the steps that the request has reached. If the request was refused, the last of these steps refused
-   * it.
-   */
+  /** The names of the steps that have begun, such as `rate`. The last one refused the request, if it was refused. */
   readonly steps: readonly string[];
   readonly route: Route | undefined;
   /** The explicit routes before `route` that match the path but not the verb. */
   readonly passedRoutes: readonly Route[];
-  /** The group, as the URL names it. */
+  /** The first segment of the path: `user`, which names the group `User`. */
   readonly page: string;
+  /** The segments after `page`. */
   readonly slugs: readonly string[];
   readonly operation: string;
   /** The group that the server looked for, as the URL or the credential names it. */
   readonly soughtGroup: string | undefined;
+  /** The group that the server found. */
   readonly group: string | undefined;
-  /** Whether `authorization` was used as the value of the header, because it is not the id of a credential. */
+  /** Whether `authorization` of the question was used as the value of the header. */
   readonly isHeaderValue: boolean;
   /** The name of the credential. */
   readonly application: string | undefined;
@@ -85,41 +79,40 @@ export interface Verdict extends AppAnswer {
 export interface AskedService {
   readonly settings: Settings;
   readonly groups: Pick<Groups, 'find' | 'locate'>;
-  /** The state of the service file. By default, there is no service file. */
-  readonly state?: ServiceState;
+  /** The state of the service file; default: there is no service file. */
+  readonly serviceState?: ServiceState;
 }
 
-/**
- * Returns what the service would answer.
- *
- * @throws Error with a message of one line, when the credentials table cannot be read
- */
+/** @throws Error with a message of one line, when the credentials table cannot be read */
 export async function askApp(question: Question, service: AskedService): Promise<Verdict> {
   const verdict = await ask(question, service);
   if (question.verb !== 'HEAD' || verdict.status < 400) return verdict;
-  // The refusal of a HEAD request has no body, so it shows no error code. A GET request for the same target is refused
-  // with the same code.
+  // An answer to HEAD has no body, and so no error code. A GET request for the same target is refused with the same
+  // code.
   const { errorCode, message } = await ask({ ...question, verb: 'GET' }, service);
   return { ...verdict, errorCode, message };
 }
 
-async function ask(question: Question, { settings, groups, state = { kind: 'none' } }: AskedService): Promise<Verdict> {
+async function ask(question: Question, service: AskedService): Promise<Verdict> {
+  const { settings, groups, serviceState = { kind: 'none' } } = service;
   const { caller, isHeaderValue } = callerOf(question, settings.dataDir);
-  // If the question has no body, the check of an operation that takes a body is skipped.
+  // A POST, PUT or PATCH takes its data from the body. A question without a body does not ask about the data.
   const checksData = question.data !== undefined || !/^(?:POST|PUT|PATCH)$/.test(question.verb);
   let isCalled = false;
+  /** The state of the request in the server. */
   let exchange: Exchange | undefined;
   let soughtGroup: string | undefined;
   let refusalReason: string | undefined;
-  const call = async () => {
+  const onlyNoteCall = async () => {
     isCalled = true;
     return { status: 200, body: {} };
   };
   /** Returns a copy of a group in which no operation does anything. */
   const withoutEffects = (group: Group | undefined): Group | undefined => {
     const operations = Array.from(group?.operations ?? [], ([name, real]): [string, Operation] => {
-      const settings = withoutFunctions(real.settings);
-      return [name, { ...real, settings, method: call, guards: undefined, check: checksData ? real.check : undefined }];
+      const settings = withoutAccessFunctions(real.settings);
+      const check = checksData ? real.check : undefined;
+      return [name, { ...real, settings, method: onlyNoteCall, guards: undefined, check }];
     });
     return group && { ...group, operations: new Map(operations) };
   };
@@ -139,9 +132,9 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
       },
     },
     credentials: { identify: () => caller },
-    identity: { signin: call, register: call },
-    docs: { openapi: call, page: call },
-    tools: { answer: call, refuseMessage: envelope, describeRefusal: (error, id) => envelope(error, id) },
+    identity: { signin: onlyNoteCall, register: onlyNoteCall },
+    docs: { openapi: onlyNoteCall, page: onlyNoteCall },
+    tools: { answer: onlyNoteCall, refuseMessage: envelope, describeRefusal: (error, id) => envelope(error, id) },
     observer: {
       answered(answered) {
         exchange = answered;
@@ -149,11 +142,11 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
     },
   });
   const [client, connection] = duplexPair();
-  app.useService(withoutAuthorsFunctions(state, question));
+  app.useService(withoutServiceFunctions(serviceState, question));
   app.server.emit('connection', connection);
   const answer = await send(client, question);
-  const served: Partial<Exchange> = exchange ?? {};
-  const { resolvedPath, groupInUrl = '', slugs = [], operation = '', group, caller: row } = served;
+  const answered: Partial<Exchange> = exchange ?? {};
+  const { resolvedPath, groupInUrl = '', slugs = [], operation = '', group, caller: credentialRow } = answered;
   const matches = resolvedPath?.matches ?? [];
   const match = firstMatch(matches, question.verb);
   return {
@@ -169,15 +162,12 @@ async function ask(question: Question, { settings, groups, state = { kind: 'none
     operation,
     soughtGroup,
     group: group || undefined,
-    application: row?.application.name,
-    handler: row?.handler,
+    application: credentialRow?.application.name,
+    handler: credentialRow?.handler,
   };
 }
 
-/**
- * The name of each step, by the name of its function in http/steps.ts. The drawing in CONTROLLERS.md has the same
- * names.
- */
+/** Name of a function in http/steps.ts → the name of the step in CONTROLLERS.md. */
 const STEP_NAMES: Readonly<Record<string, string>> = {
   checkOrigin: 'origin',
   identifyAuthorization: 'key',
@@ -191,37 +181,29 @@ const STEP_NAMES: Readonly<Record<string, string>> = {
   checkTypes: 'types',
 };
 
-/**
- * Returns the names of the steps that have begun. A bundler may add a number to the name of a function, so such a
- * number is removed.
- */
 function stepsOf({ steps, stepsBegun, resolvedPath }: Exchange): string[] {
+  // The build may have renamed a function: `readData` to `readData2`.
   const names = steps.slice(0, stepsBegun).flatMap(({ name }) => STEP_NAMES[name.replace(/\d+$/, '')] ?? []);
   return ['request', ...(resolvedPath === undefined ? [] : ['row']), ...names];
 }
 
-/**
- * Removes the author's functions from the access rules of an operation, so that none is called. `gatefold explain`
- * reports that it did not call them.
- */
-function withoutFunctions(settings: OperationSettings): OperationSettings {
+/** Removes the author's functions from the access rules, so that none is called. `gatefold explain` reports that. */
+function withoutAccessFunctions(settings: OperationSettings): OperationSettings {
   if (settings.access === undefined) return settings;
   const rules = rulesOf(settings.access).filter((rule) => typeof rule !== 'function');
   return { ...settings, access: rules.length === 0 ? 'anyone' : rules };
 }
 
 /**
- * Returns the service file without the author's functions. `authenticate` finds the user of the question. Errors have
- * the server's own envelope, which `send` can read.
+ * Removes the author's functions from the service file. Instead, `authenticate` finds the user of the question, and
+ * errors have the server's own format, which `send` can read.
  */
-function withoutAuthorsFunctions(state: ServiceState, { user }: Question): ServiceState {
+function withoutServiceFunctions(state: ServiceState, { user }: Question): ServiceState {
   if (state.kind !== 'loaded') return state;
   const { authenticate } = state.service;
   const findUser = () => (user === undefined ? undefined : { id: user });
-  return {
-    kind: 'loaded',
-    service: { ...state.service, authenticate: authenticate && findUser, formatError: undefined },
-  };
+  const service = { ...state.service, authenticate: authenticate && findUser, formatError: undefined };
+  return { kind: 'loaded', service };
 }
 
 /** Matches the ids that `credentials issue` creates. Imported tables may have ids of another form. */
@@ -246,7 +228,8 @@ function callerOf(
   return { caller: reason === undefined ? { kind: 'row', row } : { kind: 'refused', reason }, isHeaderValue };
 }
 
-async function send(client: Duplex, { verb, target, authorization, data, origin }: Question): Promise<AppAnswer> {
+async function send(client: Duplex, { verb, target, authorization, data, origin }: Question): Promise<ServerAnswer> {
+  // The value is not read: the server gets its caller from `credentials.identify` in `ask`.
   const authorizationHeader = authorization === undefined ? '' : 'Authorization: explained\r\n';
   const originHeader = origin === undefined ? '' : `Origin: ${origin}\r\n`;
   const bodyHeaders =
@@ -257,16 +240,6 @@ async function send(client: Duplex, { verb, target, authorization, data, origin 
   const answer = await text(client);
   const status = Number(answer.split(' ', 2)[1]);
   const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);
-  const {
-    error_code: errorCode,
-    message,
-    errors,
-  } = status < 400 || body === '' ? ({} as Envelope) : (JSON.parse(body) as Envelope);
+  const { error_code: errorCode, message, errors } = status < 400 || body === '' ? {} : JSON.parse(body);
   return { status, errorCode, message, errors };
-}
-
-interface Envelope {
-  readonly error_code?: string;
-  readonly message?: string;
-  readonly errors?: readonly Problem[];
 }

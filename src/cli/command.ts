@@ -1,6 +1,5 @@
-// Runs a command: chooses the command by the first word, and parses its flags and settings. Its answer is printed as
-// text or JSON. An error is printed as one line on standard error. The result is the exit code. commands.ts lists the
-// commands.
+// Runs a command: chooses the command by the first word, parses its flags and settings, and prints its answer as text
+// or JSON. An error is printed as one line on standard error. commands.ts lists the commands.
 import { availableParallelism } from 'node:os';
 import {
   type FlagOptions,
@@ -13,8 +12,8 @@ import {
 import { createInk, escapeInvisible, type Ink, plain } from '../base/ink.ts';
 import type { Settings } from '../base/settings.ts';
 
-/** The first word on the command line of the internal process that loads a folder for a command. */
-export const INSPECTION = 'inspect-folder';
+/** The first word with which a command starts `gatefold` again, to load the controllers in another process. */
+export const INSPECT_FOLDER = 'inspect-folder';
 
 export interface CommandIo {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -22,7 +21,7 @@ export interface CommandIo {
   readonly stdin: AsyncIterable<Uint8Array | string>;
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream;
-  /** Whether standard output is a terminal, which can show colours. */
+  /** Whether standard output is a terminal. */
   readonly isTTY: boolean;
   /** The time in Unix milliseconds. */
   readonly now?: () => number;
@@ -38,49 +37,40 @@ export interface CommandIo {
  */
 export type ExitCode = 0 | 1 | 2;
 
-/** The error for a wrong command line. The exit code is 2. */
+/** The command line is wrong. The exit code is 2. */
 export class UsageError extends Error {}
 
-/** The error of a command that cannot do its work. The message is one line for people. The exit code is 1. */
+/** The command cannot do its work. The message is one line for people. The exit code is 1. */
 export class Refused extends Error {}
 
-/** One command. A file exports its command as `command`, and commands.ts lists the command. */
 export interface Command {
   /** The words after `gatefold`, such as `routes` or `credentials issue`. */
   readonly name: string;
   /** The flags and operands after the name, as help shows them. */
   readonly usage?: string;
+  /** The sentence that help shows, without its full stop. */
   readonly about: string;
   /**
-   * The flags of the command with their help. Every command also has `--json`, `--help` and each setting of the server.
-   * A flag that takes a value has a name for the value: `keep COUNT`.
+   * Flag → its help. A flag that takes a value has a name for the value: `keep COUNT`. Every command also has `--json`,
+   * `--help` and each setting of the server.
    */
   readonly flags?: Readonly<Record<string, string>>;
-  /**
-   * The names of the operands. The last one is optional when it is `[NAME]`, and can be repeated when it is `NAME…`.
-   */
+  /** The names of the operands. The last name can be `[NAME]`, which is optional, or `NAME…`, which can be repeated. */
   readonly operands?: readonly string[];
-  /**
-   * The settings that the command reads. The command refuses to run when one of these is invalid. When `reads` is
-   * undefined, the command reads all settings.
-   */
+  /** The settings that must be valid, because the command reads them; default: all settings. */
   readonly reads?: readonly (keyof Settings)[];
   readonly run: (call: Call) => Promise<Answer>;
 }
 
-/** Commands that share their first word, such as `credentials issue` and `credentials list`. */
-export interface CommandGroup {
-  readonly about: string;
-  readonly commands: readonly Command[];
-}
-
 /** A command that parses its own words. */
-export type RawCommand = (argv: readonly string[], io: CommandIo) => Promise<ExitCode>;
+type RawCommand = (argv: readonly string[], io: CommandIo) => Promise<ExitCode>;
 
+/** A command that can be chosen by its name. */
 export interface Entry {
   readonly name: string;
   readonly about: string;
-  readonly load: () => Promise<{ readonly command: Command | CommandGroup | RawCommand }>;
+  /** Imports the file of the command. A list has commands with the same first word, such as `credentials issue`. */
+  readonly load: () => Promise<{ readonly command: Command | readonly Command[] | RawCommand }>;
 }
 
 export interface Call {
@@ -91,6 +81,7 @@ export interface Call {
   readonly operands: readonly string[];
   /** The settings of the server. Folders in the settings are absolute paths. */
   readonly settings: Settings;
+  /** Each setting with its source, such as a flag, and with what is wrong with it. */
   readonly readings: readonly SettingReading[];
   readonly io: CommandIo;
   readonly ink: Ink;
@@ -106,11 +97,8 @@ export interface Answer {
   readonly exitCode?: ExitCode;
   /** Warnings, one line each, for standard error. */
   readonly complaints?: readonly string[];
-  /**
-   * The advice for an answer that could not be printed. Only an answer that cannot be repeated, such as a token, has
-   * this advice. For such an answer, a closed pipe is a failure, too.
-   */
-  readonly ifUnprinted?: string;
+  /** Advice for the case that printing fails. Set for an answer that cannot be repeated, such as a new token. */
+  readonly adviceIfUnprinted?: string;
 }
 
 const COMMON_FLAGS: NonNullable<Command['flags']> = {
@@ -138,7 +126,7 @@ export async function runEntry(
     const { command } = await entry.load();
     if (typeof command === 'function') return await command(words, io);
     if ('run' in command) return await runCommand(command, words, io);
-    return await runEntry(`${title} ${name}`, command.about, command.commands.map(entryOf), words, io);
+    return await runEntry(`${title} ${name}`, entry.about, command.map(entryOf), words, io);
   } catch (error) {
     return printFailure(title, error, io);
   }
@@ -177,7 +165,7 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
     });
     const { complaints = [] } = answer;
     const output = values.json === true ? escapeInvisible(JSON.stringify(answer.json)) : answer.text;
-    const exitCode = await print(io.stdout, `${output}\n`, answer.exitCode ?? 0, answer.ifUnprinted);
+    const exitCode = await print(io.stdout, `${output}\n`, answer.exitCode ?? 0, answer.adviceIfUnprinted);
     if (complaints.length === 0) return exitCode;
     return await print(io.stderr, complaints.map((line) => `${title}: ${plain(line)}\n`).join(''), exitCode);
   } catch (error) {
@@ -222,21 +210,22 @@ function printFailure(title: string, error: unknown, io: CommandIo): Promise<Exi
 }
 
 /**
- * Writes a text, and resolves when the text is written. A reader that closes the pipe early is not a failure, but a
- * full disk is.
+ * Writes a text. Returns `exitCode` when the text is written, and also when the reader has closed the pipe. Returns 1
+ * after any other failure, such as a full disk.
  *
- * @throws Refused with the advice `ifUnprinted`, after any failure, when that advice is given
+ * @throws Refused with the advice, after any failure and also after a closed pipe, when there is advice
  */
 export function print(
   stream: NodeJS.WritableStream,
   text: string,
   exitCode: ExitCode,
-  ifUnprinted?: string,
+  adviceIfUnprinted?: string,
 ): Promise<ExitCode> {
   return new Promise((resolve, reject) => {
     // Without a listener, a closed pipe would end the process with a stack trace.
     const fail = (error: Error) => {
-      if (ifUnprinted !== undefined) return reject(new Refused(`Cannot print: ${error.message}; ${ifUnprinted}`));
+      if (adviceIfUnprinted !== undefined)
+        return reject(new Refused(`Cannot print: ${error.message}; ${adviceIfUnprinted}`));
       resolve((error as NodeJS.ErrnoException).code === 'EPIPE' ? exitCode : 1);
     };
     stream.once('error', fail);

@@ -1,5 +1,4 @@
-// Lists the commands, one row each, and answers `--version`. The file of a command is imported only when the command is
-// called.
+// Lists the commands, and answers `--version`. The file of a command is imported only when the command is called.
 import { version } from '../own-files.ts';
 import { type CommandIo, type Entry, type ExitCode, print, runEntry } from './command.ts';
 

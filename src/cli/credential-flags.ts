@@ -1,5 +1,5 @@
-// Parses the values of the flags of `gatefold credentials issue` and `rotate`. An invalid value is refused with a
-// UsageError that names the flag.
+// Parses the values of the flags of `gatefold credentials issue` and `rotate`. The error for an invalid value names the
+// flag.
 import { METHODS } from '../base/builtins.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { isScope } from '../base/values.ts';
@@ -21,7 +21,7 @@ export function parseIssueFlags(options: Call['options'], now: number): NewRow {
     handler: handler === undefined ? undefined : parseGroup(handler, '--handler'),
     scopes: scopes === undefined ? undefined : parseList(scopes, '--scopes', parseScope),
     methods: methods === undefined ? undefined : parseList(methods, '--methods', parseMethod),
-    limit: limit === undefined ? undefined : checkLimit(limit),
+    limit: limit === undefined ? undefined : parseLimit(limit),
     expiresAt: expires === undefined ? undefined : parseExpiry(expires, now),
   };
 }
@@ -41,27 +41,25 @@ function parseText(text: string, flag: string): string {
   return text;
 }
 
-function parseList(text: string, flag: string, parse: (item: string, flag: string) => string): string[] {
+type Parser = (text: string, flag: string) => string;
+
+function parseList(text: string, flag: string, parse: Parser): string[] {
   return [...new Set(text.split(',').map((item) => parse(item.trim(), flag)))];
 }
 
-function parseGroup(text: string, flag: string): string {
-  if (!isHandlerName(text)) throw new UsageError(`${flag}: ${JSON.stringify(text)} is not the name of a handler group`);
-  return text;
+function createParser(isValid: (text: string) => boolean, description: string): Parser {
+  return (text, flag) => {
+    if (!isValid(text)) throw new UsageError(`${flag}: ${JSON.stringify(text)} is not ${description}`);
+    return text;
+  };
 }
 
-function parseScope(text: string, flag: string): string {
-  if (!isScope(text)) throw new UsageError(`${flag}: ${JSON.stringify(text)} is not a scope such as orders:write`);
-  return text;
-}
+const parseGroup = createParser(isHandlerName, 'the name of a handler group');
+const parseScope = createParser(isScope, 'a scope such as orders:write');
+const checkMethod = createParser((text) => METHODS.includes(text), 'an HTTP method');
+const parseMethod: Parser = (text, flag) => checkMethod(text.toUpperCase(), flag);
 
-function parseMethod(text: string, flag: string): string {
-  const method = text.toUpperCase();
-  if (!METHODS.includes(method)) throw new UsageError(`${flag}: ${JSON.stringify(method)} is not an HTTP method`);
-  return method;
-}
-
-function checkLimit(text: string): string {
+function parseLimit(text: string): string {
   if (parseRate(text) === undefined) throw new UsageError(`--limit must be ${RATE_FORM}`);
   return text;
 }

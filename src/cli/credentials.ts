@@ -1,6 +1,6 @@
-// `gatefold credentials issue|list|rotate|revoke|check`: runs each command and prints its result. The values of flags
-// are parsed by credential-flags.ts. credentials/write/changes.ts changes the table, and credentials/table/listing.ts
-// chooses the fields that may be shown.
+// `gatefold credentials issue|list|rotate|revoke|check` changes and shows the credentials table. credential-flags.ts
+// parses the values of flags, credentials/write/changes.ts makes the rows, and credentials/table/listing.ts chooses the
+// fields that may be shown.
 import { existsSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
 import { alignColumns, plain } from '../base/ink.ts';
@@ -13,7 +13,7 @@ import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
 import { tablePath } from '../credentials/write/store.ts';
 import { listControllers } from '../groups/naming.ts';
-import { type Answer, type Call, type Command, type CommandGroup, Refused, UsageError } from './command.ts';
+import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
 import { parseIssueFlags, parseOverlap } from './credential-flags.ts';
 import { editTable, listTable, loadTable } from './table.ts';
 
@@ -75,10 +75,7 @@ const CHECK: Command = {
   run: check,
 };
 
-export const command: CommandGroup = {
-  about: 'Issue, list, rotate, revoke and check application credentials',
-  commands: [ISSUE, LIST, ROTATE, REVOKE, CHECK],
-};
+export const command = [ISSUE, LIST, ROTATE, REVOKE, CHECK];
 
 async function issue({ options, settings, now }: Call): Promise<Answer> {
   const request = parseIssueFlags(options, now);
@@ -92,20 +89,14 @@ async function issue({ options, settings, now }: Call): Promise<Answer> {
     complaints: missingGroups(request.groups ?? [request.handler ?? 'Sdk'], settings.controllersDir).map((complaint) =>
       request.handler === undefined && request.groups === undefined ? `${complaint}, ${SDK_ADVICE}` : complaint,
     ),
-    ifUnprinted: `the row ${token.id} was added: revoke it`,
+    adviceIfUnprinted: `the row ${token.id} was added: revoke it`,
   };
 }
 
-/**
- * Advice for a token that is issued without --groups and --handler. Such a token calls only the group Sdk, which few
- * projects have. Most users want --groups.
- */
+/** Advice for a token without --groups and --handler. The token calls only the group Sdk, which few projects have. */
 const SDK_ADVICE = "so each call with this token is a 500. One for the groups that URLs name: --groups '*'";
 
-/**
- * Makes the folder of the credentials table, which does not exist on first use. Only the owner may read the folder,
- * because it contains secrets.
- */
+/** Makes the folder of the credentials table for its first row. Only the owner may read it, because it has secrets. */
 function makeDataFolder(dir: string): void {
   try {
     makeFolder(dir, 0o700);
@@ -132,9 +123,9 @@ async function rotate({ options, operands: [id = ''], settings, now }: Call): Pr
   const until = previousUntil === undefined ? undefined : new Date(previousUntil).toISOString();
   const oldSecret = until === undefined ? 'the old secret has ended' : `the old secret is valid until ${until}`;
   return {
-    json: { id, name, token: token.token, ...(until === undefined ? {} : { previous_expires_at: until }) },
+    json: { id, name, token: token.token, previous_expires_at: until },
     text: `Rotated ${id} (${escapeAndShorten(name)}), ${oldSecret}. The token, shown this once:\n\n${token.token}\n`,
-    ifUnprinted: `the secret of ${id} was changed: rotate it again`,
+    adviceIfUnprinted: `the secret of ${id} was changed: rotate it again`,
   };
 }
 
@@ -167,27 +158,25 @@ async function check({ settings, io, now }: Call): Promise<Answer> {
   const isSession = token.startsWith('gfs_');
   const key = isSession ? sessionKeyOf(settings) : undefined;
   const hasShape = isSession ? hasSessionShape(token) : hasTokenShape(token);
+  // A session token has a signature in the place of a checksum. At the time 0, no session has expired.
   const verifySignature = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
   const isChecksumRight = hasShape && (isSession ? verifySignature() : parseToken(token) !== undefined);
   const table = await loadTable(settings);
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });
-  const isLive = caller.kind === 'row';
-  const subject =
-    caller.kind === 'row'
-      ? { id: caller.row.id, name: caller.row.name }
-      : { reason: caller.kind === 'refused' ? caller.reason : NOT_OURS };
+  const row = caller.kind === 'row' ? caller.row : undefined;
+  const reason = caller.kind === 'refused' ? caller.reason : 'this is not a token of Gatefold';
+  const shape = `shape:    ${hasShape ? 'right' : 'wrong'}`;
+  const checksum = `checksum: ${isChecksumRight ? 'right' : 'wrong'}`;
+  const live = `live:     ${row === undefined ? `no, ${reason}` : `yes, ${row.id} (${escapeAndShorten(row.name)})`}`;
   return {
-    json: { shape: hasShape, checksum: isChecksumRight, live: isLive, ...subject },
-    text: [
-      `shape:    ${hasShape ? 'right' : 'wrong'}`,
-      `checksum: ${isChecksumRight ? 'right' : 'wrong'}`,
-      `live:     ${caller.kind === 'row' ? `yes, ${caller.row.id} (${escapeAndShorten(caller.row.name)})` : `no, ${subject.reason}`}`,
-    ].join('\n'),
-    exitCode: isLive ? 0 : 1,
+    json: {
+      ...{ shape: hasShape, checksum: isChecksumRight, live: row !== undefined },
+      ...(row === undefined ? { reason } : { id: row.id, name: row.name }),
+    },
+    text: [shape, checksum, live].join('\n'),
+    exitCode: row === undefined ? 1 : 0,
   };
 }
-
-const NOT_OURS = 'this is not a token of Gatefold';
 
 /** Maximum bytes of standard input. Every token is far shorter. */
 const MAX_INPUT = 64 * 1024;
@@ -200,8 +189,7 @@ async function readAll(stdin: Call['io']['stdin']): Promise<string> {
     length += chunk.length;
     if (length > MAX_INPUT) throw new UsageError('standard input is too long to be a token');
   }
-  // Node decodes header values as latin1. Standard input is decoded in the same way, so the token is checked exactly as
-  // in a request.
+  // Node decodes header values as latin1, so a token is checked here exactly as in a request.
   return Buffer.concat(chunks).toString('latin1');
 }
 
@@ -232,17 +220,12 @@ function drawTable(rows: readonly Listed[]): string {
     .join('\n');
 }
 
-/**
- * Returns the text for a field that is not set. A quarantined row has no valid fields, so it has no defaults either.
- */
+/** Returns the default of a field. A quarantined (invalid) row has no defaults, because it is not used. */
 function unlessQuarantined(row: Listed, fallback: string): string {
   return row.state === 'quarantined' ? '-' : fallback;
 }
 
-/**
- * Escapes and shortens a name. Anybody may have registered the name, so it must not control the terminal or fill the
- * screen.
- */
+/** Protects the terminal: anybody may have registered a name with control characters, or a very long one. */
 function escapeAndShorten(text: string): string {
   return plain(text).slice(0, 80);
 }

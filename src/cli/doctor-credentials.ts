@@ -11,13 +11,12 @@ import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { Installation, Report } from './doctor.ts';
 import type { Inspection } from './inspection.ts';
 
-/** The notice period in milliseconds. A row that expires within this period is reported. */
+/** A row that expires within so many milliseconds is reported. */
 const EXPIRY_NOTICE = 30 * 86_400_000;
-/** Maximum number of findings with a line of their own. Further findings are only counted. */
+/** Maximum number of findings with a line of their own, and of fields in one finding. */
 const MAX_NAMED = 50;
 
-export function checkCredentials(installation: Installation, report: Report): void {
-  const { settings, now, inspection } = installation;
+export function checkCredentials({ settings, now, inspection }: Installation, report: Report): void {
   try {
     if (settings.sessionKey === undefined) readSessionKey(settings.dataDir);
   } catch (error) {
@@ -25,11 +24,11 @@ export function checkCredentials(installation: Installation, report: Report): vo
   }
   const path = tablePath(settings.dataDir);
   const rows = listCredentials(path, now);
-  const live = rows.filter(({ state }) => state === 'live');
-  checkFile(path, rows, live, report);
-  const findings = [...rows.flatMap((row) => findingsOf(row, now)), ...missingGroups(live, inspection)];
+  const liveRows = rows.filter(({ state }) => state === 'live');
+  checkFile(path, rows, liveRows, report);
+  const findings = [...rows.flatMap((row) => findingsOf(row, now)), ...missingGroups(liveRows, inspection)];
   for (const [level, message] of findings.slice(0, MAX_NAMED)) report(level, message, path);
-  const unreadFields = new Set(live.flatMap(({ other_fields = [] }) => other_fields));
+  const unreadFields = new Set(liveRows.flatMap(({ other_fields = [] }) => other_fields));
   if (unreadFields.size > 0)
     report('note', `nothing reads these fields of its rows: ${[...unreadFields].slice(0, MAX_NAMED).join(', ')}`, path);
   const others = findings.slice(MAX_NAMED);
@@ -38,14 +37,15 @@ export function checkCredentials(installation: Installation, report: Report): vo
   report(level, `${others.length} more of the kind; gatefold credentials list shows all`, path);
 }
 
-function checkFile(path: string, rows: readonly Listed[], live: readonly Listed[], report: Report): void {
+function checkFile(path: string, rows: readonly Listed[], liveRows: readonly Listed[], report: Report): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return report('note', `there is no ${path}, so there are no credentials`);
   const mode = modeOf(stats);
   if ((mode & WRITABLE_BY_EVERYONE) !== 0)
     report('wrong', 'every user of this machine can write to it, and so add a credential; chmod o-w', path);
-  report('note', `${live.length} of ${rows.length} credentials ${live.length === 1 ? 'is' : 'are'} live`, path);
-  if (live.some(({ literal }) => literal) && (mode & 0o044) !== 0)
+  report('note', `${liveRows.length} of ${rows.length} credentials ${liveRows.length === 1 ? 'is' : 'are'} live`, path);
+  // The file has hashes of tokens. Only a literal, the value of a header itself, is a secret.
+  if (liveRows.some(({ literal }) => literal) && (mode & 0o044) !== 0)
     report('warning', 'it has literal header values, and others than its owner can read it', path);
 }
 
@@ -69,19 +69,12 @@ function findingsOf(row: Listed, now: number): RowFinding[] {
   return findings;
 }
 
-/**
- * Finds the groups that live rows name but the controllers folder does not have. Each request for such a group is
- * answered with 404 or 500.
- */
-function missingGroups(live: readonly Listed[], inspection: Inspection | Error): RowFinding[] {
+/** Finds the groups that live rows name but the controllers folder does not have. */
+function missingGroups(liveRows: readonly Listed[], inspection: Inspection | Error): RowFinding[] {
   if (inspection instanceof Error) return [];
   const served = new Set(inspection.groups.map(({ group }) => group));
-  const named = live.flatMap(({ handler, groups }) =>
-    handler === undefined ? (groups === '*' ? [] : (groups ?? [])) : [handler],
-  );
+  const named = liveRows.flatMap(({ handler, groups = [] }) => handler ?? (groups === '*' ? [] : groups));
   const missing = new Set(named.filter((name) => !served.has(groupNameOf(name) ?? '')));
-  return Array.from(missing, (name) => [
-    'wrong',
-    `credentials name the handler group ${name}, which is not in the folder`,
-  ]);
+  const text = (name: string) => `credentials name the handler group ${name}, which is not in the folder`;
+  return Array.from(missing, (name) => ['wrong', text(name)]);
 }

@@ -1,18 +1,17 @@
-// The doctor's check of HTTPS. The check reads the certificate with which the service would start, and uses the same
-// code as the service.
+// The doctor's check of HTTPS. The check reads the certificate and its key as a start of the service would: the files
+// of TLS_CERT and TLS_KEY, or the file that the service has ordered from a certificate authority for DOMAINS.
 import { readFileSync, statSync } from 'node:fs';
-import { describeFailure, errorCode } from '../base/failure.ts';
+import { describeFailure } from '../base/failure.ts';
 import { modeOf } from '../base/system.ts';
 import { warningPeriod } from '../https/acme/renewal-times.ts';
 import { createTlsFolder } from '../https/acme/tls-folder.ts';
 import { type CertificateFacts, readPair } from '../https/pair.ts';
-import type { Installation, Report } from './doctor.ts';
+import type { Finding, Installation, Report } from './doctor.ts';
 
 const DAY = 86_400_000;
 
-export function checkHttps({ settings, io }: Installation, report: Report): void {
+export function checkHttps({ settings, now }: Installation, report: Report): void {
   const { tlsCert, tlsKey, domains, dataDir } = settings;
-  const now = (io.now ?? Date.now)();
   if (domains.length > 0)
     return checkOrderedCertificate(domains, createTlsFolder(dataDir).certificatePath, now, report);
   if (tlsCert === undefined || tlsKey === undefined) return;
@@ -24,11 +23,13 @@ export function checkHttps({ settings, io }: Installation, report: Report): void
 
 function checkOrderedCertificate(domains: readonly string[], path: string, now: number, report: Report): void {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
+    const names = domains.join(', ');
     return report(
       'warning',
-      `there is no certificate for ${domains.join(', ')} yet: a start orders one, and serves when it has come`,
+      `there is no certificate for ${names} yet: a start orders one, and serves when it has come`,
     );
   }
+  // The file has both the certificate and its key.
   const text = readOrReport(path, report);
   if (text === undefined) return;
   checkKeyReaders(path, report);
@@ -51,20 +52,13 @@ function reportPair(
     // Many certificate authorities leave the subject empty, and name the hosts only in the extension subjectAltName.
     const certificate = `certificate for ${names.join(', ') || 'no host'}${subject === '' ? '' : ` (${subject})`}, by ${issuer}`;
     const lastDay = new Date(notAfter).toISOString().slice(0, 10);
+    const describe = (level: Finding['level'], text: string) => report(level, `${certificate}: ${text}`, path);
     if (now < notBefore)
-      report(
-        'wrong',
-        `${certificate}: not valid before ${new Date(notBefore).toISOString()}; is the clock right?`,
-        path,
-      );
-    else if (now >= notAfter) report('wrong', `${certificate}: expired on ${lastDay}`, path);
+      describe('wrong', `not valid before ${new Date(notBefore).toISOString()}; is the clock right?`);
+    else if (now >= notAfter) describe('wrong', `expired on ${lastDay}`);
     else {
       const isSoon = notAfter - now <= warningPeriod(facts);
-      report(
-        isSoon ? 'warning' : 'note',
-        `${certificate}: ${days} ${days === 1 ? 'day' : 'days'} left, until ${lastDay}`,
-        path,
-      );
+      describe(isSoon ? 'warning' : 'note', `${days} ${days === 1 ? 'day' : 'days'} left, until ${lastDay}`);
     }
     if (names.length === 0) report('warning', 'it names no host as clients read it (subjectAltName)', path);
     return facts;
@@ -78,11 +72,7 @@ function readOrReport(path: string, report: Report): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    report(
-      'wrong',
-      errorCode(error) === undefined ? 'it cannot be read' : `it cannot be read: ${describeFailure(error)}`,
-      path,
-    );
+    report('wrong', `it cannot be read: ${describeFailure(error)}`, path);
     return undefined;
   }
 }

@@ -8,13 +8,10 @@ import type { Call } from './command.ts';
 import type { Installation, Report } from './doctor.ts';
 import type { StoreDescription } from './store.ts';
 
-/**
- * Maximum difference between the clocks of the store and of this machine, in seconds. Each machine checks the expiry of
- * credentials by its own clock, so the clocks must agree.
- */
+/** In seconds. Each machine checks the expiry of credentials by its own clock, so the clocks must agree. */
 const MAX_CLOCK_DIFFERENCE = 5;
 
-/** Returns the state of the store, or the error that says why it cannot be used; undefined without a store. */
+/** Returns the state of the store, or the reason why the store cannot be used; undefined when STORE is not set. */
 export async function inspectStore({ settings }: Call): Promise<StoreDescription | Error | undefined> {
   if (settings.store === undefined) return undefined;
   const { describeStore } = await import('./store.ts');
@@ -33,8 +30,8 @@ export function checkStore({ settings, store }: Installation, report: Report): v
   report('note', `${store.rows} rows, ${store.machines.length} machines in the last hour, ${store.version}`);
   if (!store.writable) report('wrong', 'it is read-only, so no key can be issued or revoked');
   if (store.keyFailure !== undefined) report('wrong', store.keyFailure);
-  if (Math.abs(store.clock) > MAX_CLOCK_DIFFERENCE)
-    report('warning', `its clock is ${store.clock} s ahead of this machine's; set the clocks`);
+  if (Math.abs(store.secondsAhead) > MAX_CLOCK_DIFFERENCE)
+    report('warning', `its clock is ${store.secondsAhead} s ahead of this machine's; set the clocks`);
   if (store.standbys === '')
     report('note', 'no standby is synchronous, so a failover may lose the last keys that were issued or rotated');
 }

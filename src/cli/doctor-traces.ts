@@ -5,7 +5,7 @@ import { version } from '../own-files.ts';
 import { readTracingState } from '../trace/tracing.ts';
 import type { Installation, Report } from './doctor.ts';
 
-/** The variables that have an effect only when another one names a collector. */
+/** Variables that only have an effect beside OTEL_EXPORTER_OTLP_ENDPOINT, which names the receiver of traces. */
 const DEPENDENT = /^OTEL_(?:EXPORTER_OTLP_|TRACES_|BSP_)/;
 
 export function checkTraces({ io: { env } }: Installation, report: Report): void {

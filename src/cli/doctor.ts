@@ -1,10 +1,11 @@
-// `gatefold doctor` reports everything that is wrong or will soon be wrong, one line each. The lines have the order in
-// which a start of the service would fail. No line has a secret, a hash, a header value or an e-mail address.
+// `gatefold doctor` reports what is wrong or will soon be wrong, in one line each. A mistake that keeps the service
+// from starting comes before a mistake that shows later. No line has a secret, a hash, a header value or an e-mail
+// address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';
 import { ignoredVariables } from '../base/ignored-variables.ts';
-import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
+import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
 import { modeOf } from '../base/system.ts';
@@ -28,14 +29,13 @@ export const command: Command = {
   name: 'doctor',
   about:
     'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers, certificate, traces; exit 1 when something is',
-  // The list is empty, so an invalid setting does not stop the command, but becomes a finding.
+  // An invalid setting must not stop the command. `checkSettings` reports it.
   reads: [],
   run,
 };
 
 export interface Finding {
   /**
-   * The weight of the finding:
    * - `wrong`: something does not work. The exit code is 1.
    * - `warning`: everything works now, but may soon fail.
    * - `note`: the finding is only information.
@@ -44,25 +44,19 @@ export interface Finding {
   readonly topic: string;
   readonly message: string;
   /** The place of the problem: `file` or `file:line`. */
-  readonly at?: string;
+  readonly at?: string | undefined;
 }
 
 export type Report = (level: Finding['level'], message: string, at?: string) => void;
 
-/** The input of the checks. */
 export interface Installation extends Call {
-  /** The loaded folder, or the error that says why it cannot be loaded. */
+  /** The loaded controllers folder, or the reason why it cannot be loaded. */
   readonly inspection: Inspection | Error;
-  /**
-   * The state of the store, or the error that says why it cannot be used. `store` is undefined when none is configured.
-   */
+  /** The state of the store, or the reason why it cannot be used; undefined when STORE is not set. */
   readonly store: StoreDescription | Error | undefined;
 }
 
-/**
- * The checks, in the order of their findings. If a check throws an Error, the message of the Error becomes a finding,
- * too.
- */
+/** The checks, in the order of their findings. If a check throws an Error, its message becomes a finding, too. */
 const CHECKS: readonly {
   readonly topic: string;
   readonly check: (installation: Installation, report: Report) => void;
@@ -85,9 +79,7 @@ async function run(call: Call): Promise<Answer> {
   const store = await inspectStore(call);
   const findings: Finding[] = [];
   for (const { topic, check } of CHECKS) {
-    const report: Report = (level, message, at) => {
-      findings.push({ level, topic, message, ...(at === undefined ? {} : { at }) });
-    };
+    const report: Report = (level, message, at) => void findings.push({ level, topic, message, at });
     try {
       check({ ...call, inspection, store }, report);
     } catch (error) {
@@ -99,23 +91,19 @@ async function run(call: Call): Promise<Answer> {
   const warnings = countOf('warning');
   return {
     json: { ok: mistakes === 0, wrong: mistakes, warnings, findings },
-    text: [...findings.map(createFormatter(io.cwd, ink, findings)), '', summaryOf(mistakes, warnings, ink)].join('\n'),
+    text: [...formatFindings(findings, io.cwd, ink), '', summaryOf(mistakes, warnings, ink)].join('\n'),
     exitCode: mistakes === 0 ? 0 : 1,
   };
 }
 
-function createFormatter(
-  cwd: string,
-  ink: Ink,
-  findings: readonly Finding[],
-): (finding: Finding, index: number) => string {
-  const firstCells = alignColumns(findings.map(({ level, topic }) => [level, topic, '']));
+function formatFindings(findings: readonly Finding[], cwd: string, ink: Ink): string[] {
   const paintOf = { wrong: ink.red, warning: ink.yellow, note: ink.dim };
-  return ({ level, message, at }, index) => {
-    const [levelCell = '', topicCell = ''] = firstCells[index] ?? [];
-    const place = at === undefined ? '' : `${shortPlace(at, cwd)}: `;
-    return `${paintOf[level](levelCell)}  ${topicCell}  ${plain(place + message)}`;
-  };
+  const rows = findings.map(({ level, topic, message, at }) => {
+    return [level, topic, at === undefined ? message : `${shortPlace(at, cwd)}: ${message}`];
+  });
+  return alignColumns(rows).map(([level = '', ...cells]) => {
+    return [paintOf[level.trimEnd() as Finding['level']](level), ...cells].join('  ');
+  });
 }
 
 function summaryOf(mistakes: number, warnings: number, ink: Ink): string {
@@ -127,7 +115,7 @@ function summaryOf(mistakes: number, warnings: number, ink: Ink): string {
 /** The oldest major version of Node that package.json allows. */
 const MIN_NODE_MAJOR = 20;
 
-const TYPESCRIPT = {
+const LOADED_FILES = {
   node: 'it loads .ts by itself, .mjs and .js',
   tsx: 'it loads .ts by way of tsx, .mjs and .js',
   none: 'it loads .mjs and .js, but no .ts: run Node 22.18 or later, or install tsx beside gatefold',
@@ -140,7 +128,7 @@ export function checkNode(
 ): void {
   if (Number.parseInt(version, 10) < MIN_NODE_MAJOR)
     report('wrong', `Node ${version} is too old: ${MIN_NODE_MAJOR} or later is needed`);
-  else report('note', `Node ${version}: ${TYPESCRIPT[support]}`);
+  else report('note', `Node ${version}: ${LOADED_FILES[support]}`);
 }
 
 function checkSettings({ readings, settings, io }: Installation, report: Report): void {
@@ -159,11 +147,9 @@ function checkSettings({ readings, settings, io }: Installation, report: Report)
   for (const { variable, setting } of ignoredVariables(io.env))
     report('warning', `nothing reads ${variable}; the setting is called ${setting}`);
   const allAddresses = settings.trustedProxies.find((block) => /\/0+$/.test(block));
-  if (allAddresses !== undefined)
-    report(
-      'warning',
-      `TRUSTED_PROXIES: ${allAddresses} is every address, so each client can choose the address that it is limited by`,
-    );
+  if (allAddresses === undefined) return;
+  const effect = 'is every address, so each client can choose the address that it is limited by';
+  report('warning', `TRUSTED_PROXIES: ${allAddresses} ${effect}`);
 }
 
 function checkFolder({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
@@ -177,7 +163,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
   if (inspection instanceof Error) throw inspection;
 }
 
-/** Reports files that other users can write, because the code of such a user would run as the user of the service. */
+/** Reports files that other users can write. Their code would run as the user of the service. */
 function checkWriters(paths: readonly string[], report: Report): void {
   for (const path of paths) {
     const mode = modeOf(statSync(path));
@@ -197,10 +183,8 @@ function checkService({ inspection }: Installation, report: Report): void {
     report('note', 'without securitySchemes the OpenAPI document cannot say how users authenticate', path);
 }
 
-function checkControllers(
-  { settings: { controllersDir: dir, docs, basePath, mcp }, inspection }: Installation,
-  report: Report,
-): void {
+function checkControllers({ settings, inspection }: Installation, report: Report): void {
+  const { controllersDir: dir, docs, basePath, mcp } = settings;
   if (inspection instanceof Error) return;
   for (const { file, reason, onPurpose } of findLookAlikes(dir, inspection.groups)) {
     report(onPurpose ? 'note' : 'warning', `it is not a controller: ${reason}`, join(dir, file));
@@ -223,9 +207,10 @@ function reportContracts({ operations, path }: LoadedGroup, report: Report): voi
     if (reason !== undefined) namesByReason.set(reason, [...(namesByReason.get(reason) ?? []), name]);
   };
   for (const { name, contract } of operations) {
-    const subject = contract?.unchecked?.startsWith('its params') ? 'path and query are' : 'data is';
-    add(contract?.unchecked && `the ${subject} not checked: ${contract.unchecked}`, name);
-    add(contract?.undocumented && `the result is not documented: ${contract.undocumented}`, name);
+    const { unchecked, undocumented } = contract ?? {};
+    const subject = unchecked?.startsWith('its params') ? 'path and query are' : 'data is';
+    add(unchecked && `the ${subject} not checked: ${unchecked}`, name);
+    add(undocumented && `the result is not documented: ${undocumented}`, name);
   }
   for (const [reason, names] of namesByReason) report('note', `${names.join(', ')}: ${reason}`, path);
 }

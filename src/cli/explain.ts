@@ -1,5 +1,5 @@
 // `gatefold explain VERB PATH`: reports the route, the group and the operation that would answer a request, or why none
-// does. The server's own app decides (ask-app.ts). This file describes that verdict for people and as JSON.
+// does. ask-app.ts asks the server's own code for the verdict. This file describes the verdict for people and as JSON.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { groupNameOf, urlNameOf } from '../base/page-name.ts';
@@ -30,11 +30,9 @@ export const command: Command = {
 async function run({ operands: [verb = '', target = ''], options, settings, io, ink, now }: Call): Promise<Answer> {
   const question = parseQuestion(verb, target, options, now);
   const inspection = await inspectFolder(settings, io, { question });
-  if (inspection.verdict === undefined) throw new Error('The question was not answered');
-  return describeVerdict(
-    { question, verdict: inspection.verdict, inspection, dir: settings.controllersDir, cwd: io.cwd },
-    ink,
-  );
+  const { verdict } = inspection;
+  if (verdict === undefined) throw new Error('The question was not answered');
+  return describeVerdict({ question, verdict, inspection, dir: settings.controllersDir, cwd: io.cwd }, ink);
 }
 
 function parseQuestion(
@@ -74,35 +72,35 @@ export interface ExplainedRequest {
 export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
   const { question, verdict, inspection, cwd } = explained;
   const { route, isCalled, status, errorCode, errors } = verdict;
-  const group = inspection.groups.find(
-    (loaded) => loaded.group === (verdict.group ?? groupNameOf(verdict.soughtGroup ?? '')),
-  );
-  const explicit = route?.target === 'gateway.index' ? undefined : route?.target;
-  // The step FIND_OPERATION chooses the operation. So a request that is refused in a later step has an operation.
-  const isOperationChosen = isCalled || (verdict.operation !== '' && verdict.steps.at(-1) !== FIND_OPERATION);
-  const operation = isOperationChosen ? (explicit ?? verdict.operation) : undefined;
+  const groupName = verdict.group ?? groupNameOf(verdict.soughtGroup ?? '');
+  const group = inspection.groups.find((loaded) => loaded.group === groupName);
+  /** Set for a request that a row of http/routes.ts takes from the controllers, such as `/api/docs`. */
+  const explicitTarget = route?.target === 'gateway.index' ? undefined : route?.target;
+  // A request that ends in this step may name an operation that it must not call. A later step has an operation.
+  const isOperationChosen = isCalled || (verdict.operation !== '' && verdict.steps.at(-1) !== 'group and operation');
+  const operation = isOperationChosen ? (explicitTarget ?? verdict.operation) : undefined;
   const outcome = isCalled ? 'called' : status === 200 ? 'preflight' : 'refused';
   const { contract, access } = group?.operations.find(({ name }) => name === verdict.operation) ?? {};
   const because = [...refusalReasons(explained, group), ...notesOn(explained, group)];
   const facts: (readonly [name: string, text: string])[] = [['row', route === undefined ? 'none' : rowText(route)]];
   if (outcome !== 'preflight') {
-    if (route !== undefined && explicit === undefined) facts.push(['group', groupText(group, verdict, cwd)]);
-    facts.push([
-      'operation',
-      explicit === undefined && operation !== undefined ? operationText(verdict) : (operation ?? 'none'),
-    ]);
+    if (route !== undefined && explicitTarget === undefined) facts.push(['group', groupText(group, verdict, cwd)]);
+    facts.push(['operation', operation === undefined ? 'none' : (explicitTarget ?? operationText(verdict))]);
   }
-  if (access !== undefined && explicit === undefined) facts.push(['access', access]);
-  if (contractText({ contract }) !== '' && explicit === undefined) facts.push(['contract', contractText({ contract })]);
+  if (explicitTarget === undefined) {
+    if (access !== undefined) facts.push(['access', access]);
+    if (contractText({ contract }) !== '') facts.push(['contract', contractText({ contract })]);
+  }
   facts.push(['answer', ANSWERS[outcome] ?? `${status} ${errorCode}: ${verdict.message}`]);
+  // Without a valid service file, every request is refused before its steps.
   const isRefusedAtStep = outcome === 'refused' && errorCode !== 'SERVICE_NOT_LOADABLE';
   const step = isRefusedAtStep ? verdict.steps.at(-1) : undefined;
   if (step !== undefined) facts.push(['step', stepText(verdict.steps)]);
   for (const [i, reason] of because.entries())
     facts.push([i > 0 ? '' : outcome === 'refused' ? 'because' : 'note', reason]);
-  const paint = outcome === 'refused' ? ink.red : ink.green;
+  const paintAnswer = outcome === 'refused' ? ink.red : ink.green;
   const lines = alignColumns(facts).map(([name = '', text = '']) => {
-    return `  ${ink.dim(name)}  ${name.startsWith('answer') ? paint(text) : text}`;
+    return `  ${ink.dim(name)}  ${name.startsWith('answer') ? paintAnswer(text) : text}`;
   });
   return {
     json: {
@@ -126,14 +124,12 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
   };
 }
 
-/** The step that finds the group and the operation. */
-const FIND_OPERATION = 'group and operation';
-
 function stepText(steps: readonly string[]): string {
   const passed = steps.slice(0, -1);
   return `${steps.at(-1)}${passed.length === 0 ? ', the first' : `, after ${passed.join(', ')}`}`;
 }
 
+/** The answers that are not a refusal. */
 const ANSWERS: Readonly<Record<string, string>> = {
   called: 'the operation is called',
   preflight: '200, a CORS preflight: no operation is called',
@@ -179,13 +175,13 @@ function missingGroupReasons(page: string, groups: readonly LoadedGroup[], dir: 
   const name = groupNameOf(page);
   if (name === undefined)
     return [`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`];
-  const twin = groups.find(({ group }) => group.toLowerCase() === name.toLowerCase())?.group;
+  const inOtherCase = groups.filter(({ group }) => group.toLowerCase() === name.toLowerCase());
   const lookAlikes = findLookAlikes(dir, groups).filter(
     ({ file, group }) => group === name || file.startsWith(`${page}/`),
   );
   return [
     `there is no ${name}Controller.ts, .mjs or .js in ${shortPlace(dir, cwd)}`,
-    ...(twin === undefined ? [] : [`letter case counts: the group ${twin} answers ${urlNameOf(twin)}`]),
+    ...inOtherCase.map(({ group }) => `letter case counts: the group ${group} answers ${urlNameOf(group)}`),
     ...lookAlikes.map(({ file, reason }) => `${file} is not a controller: ${reason}`),
   ];
 }
@@ -195,9 +191,9 @@ function notesOn({ question, verdict, inspection }: ExplainedRequest, group: Loa
   const [slug] = slugs;
   const notes = passedRoutes.map((row) => `route ${rowText(row)} matches the path but not the method ${question.verb}`);
   if (slug !== undefined && slug !== operation && group?.ok) {
-    const hidden = group.unexposed.find(({ name }) => name === slug);
+    const unexposed = group.unexposed.find(({ name }) => name === slug);
     const routes = routesOf(group);
-    if (hidden !== undefined) notes.push(`${slug} is not an operation: ${hidden.reason}`);
+    if (unexposed !== undefined) notes.push(`${slug} is not an operation: ${unexposed.reason}`);
     else if (VERB_OPERATIONS.has(slug) && routes.some(({ name }) => name === slug))
       notes.push(`'${slug}' is the route of the bare group, and no segment calls it`);
     else if (group.strict === undefined)

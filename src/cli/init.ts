@@ -1,15 +1,16 @@
 // `gatefold init [FOLDER]` creates a project from examples/smallest. The project gets the name of its folder. Existing
 // files are never changed.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describeFailure } from '../base/failure.ts';
 import { plain } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
-import { readSource } from '../base/source-file.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { listControllers } from '../groups/naming.ts';
-import { packagePath } from '../own-files.ts';
+import { packagePath, version } from '../own-files.ts';
 import { type Answer, type Call, type Command, Refused } from './command.ts';
+import { readJson, slashed } from './deploy/project.ts';
+import { quote } from './deploy/ssh.ts';
 
 export const command: Command = {
   name: 'init',
@@ -31,10 +32,7 @@ interface Manifest {
 
 const EXAMPLE = 'examples/smallest';
 const COPIED_FILES = ['tsconfig.json', 'AGENTS.md'];
-/**
- * Files for a project without controllers. In a project that already has controllers, these files would change what the
- * project serves.
- */
+/** Files for a project without controllers. In any other project, they would change what it serves. */
 const STARTER_FILES = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
 
 async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answer> {
@@ -42,16 +40,14 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
   const name = nameOf(folder);
   const manifest = manifestOf(name, folder);
   const specifier = manifest.dependencies.gatefold ?? '';
-  // `docker build` reads only this folder. So a gatefold that comes from another folder is packed into this one.
+  // `docker build` reads only the new folder. So a gatefold that comes from another folder is packed into the new one.
   const localPackage =
     flags.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
+  const copiedFiles = [...COPIED_FILES, ...(hasControllers(folder) ? [] : STARTER_FILES)];
   const files: [path: string, text: string][] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
-    ...[...COPIED_FILES, ...(hasControllers(folder) ? [] : STARTER_FILES)].map((path): [string, string] => [
-      path,
-      readPackageFile(`${EXAMPLE}/${path}`),
-    ]),
+    ...copiedFiles.map((path): [string, string] => [path, readPackageFile(`${EXAMPLE}/${path}`)]),
     ['README.md', readPackageFile(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
     ...(flags.has('docker') ? dockerFiles(localPackage !== undefined) : []),
     ...(flags.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
@@ -61,9 +57,9 @@ async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answ
   for (const [path, text] of files) (makeFile(join(folder, path), text) ? created : existing).push(path);
   const missing = existing.includes('package.json') ? missingFields(join(folder, 'package.json'), manifest) : [];
   const commands = [
-    ...(folder === io.cwd ? [] : [`cd ${quoted(operand)}`]),
-    ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quoted).join(' ')}`]),
-    localPackage === undefined ? 'npm install' : `npm install ./$(npm pack --silent ${quoted(localPackage)})`,
+    ...(folder === io.cwd ? [] : [`cd ${quote(operand)}`]),
+    ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quote).join(' ')}`]),
+    localPackage === undefined ? 'npm install' : `npm install ./$(npm pack --silent ${quote(localPackage)})`,
     'npm run dev',
   ];
   return {
@@ -94,9 +90,7 @@ function manifestOf(name: string, folder: string): Manifest {
   manifest.dependencies.gatefold = ownSpecifier(folder);
   if (typescriptSupport() !== 'node') {
     // This Node does not run TypeScript by itself, so the project gets tsx.
-    const { devDependencies } = JSON.parse(readPackageFile('package.json')) as {
-      devDependencies: Record<string, string>;
-    };
+    const { devDependencies } = JSON.parse(readPackageFile('package.json')) as Manifest;
     manifest.dependencies.tsx = devDependencies.tsx as string;
     manifest.scripts.test = 'node --import tsx --test test/*.test.ts';
     manifest.engines.node = '>=20';
@@ -105,25 +99,25 @@ function manifestOf(name: string, folder: string): Manifest {
 }
 
 /**
- * Returns the npm specifier of the gatefold that is running now, for the new project to install. It is one of these:
- * - the checkout of gatefold
- * - the tarball from which gatefold was installed
- * - the version of gatefold in the registry
+ * Returns the npm specifier with which the new project installs the gatefold that is running now:
+ * - `file:../gatefold` for a checkout
+ * - `file:/tmp/gatefold-0.1.0.tgz` for a gatefold that was installed from a tarball
+ * - `^0.1.0` for a gatefold from the registry
  */
 function ownSpecifier(folder: string): string {
   const ownFolder = packagePath();
   const parentFolder = dirname(ownFolder);
-  if (basename(parentFolder) !== 'node_modules') return fileSpecifier(relative(folder, ownFolder) || '.');
-  const { version } = JSON.parse(readPackageFile('package.json')) as { version: string };
+  // The specifier has slashes, also on Windows, because the project may be installed on another system.
+  const ofFile = (path: string) => `file:${slashed(path)}`;
+  if (basename(parentFolder) !== 'node_modules') return ofFile(relative(folder, ownFolder) || '.');
   try {
     const { packages } = JSON.parse(readFileSync(join(parentFolder, '.package-lock.json'), 'utf8'));
     const { resolved } = packages['node_modules/gatefold'] as { resolved?: string };
-    if (resolved?.startsWith('file:'))
-      return fileSpecifier(resolve(parentFolder, '..', resolved.slice('file:'.length)));
+    if (resolved?.startsWith('file:')) return ofFile(resolve(parentFolder, '..', resolved.slice('file:'.length)));
   } catch {
     // The file is missing or different when another tool than npm has installed gatefold.
   }
-  return `^${version}`;
+  return `^${version()}`;
 }
 
 function hasControllers(folder: string): boolean {
@@ -132,14 +126,6 @@ function hasControllers(folder: string): boolean {
   } catch {
     return false;
   }
-}
-
-/**
- * Returns a specifier for a path. The path has slashes, also on Windows, because the project may be installed on
- * another system.
- */
-function fileSpecifier(path: string): string {
-  return `file:${path.replaceAll(sep, '/')}`;
 }
 
 /** Creates a file. Returns false when the file already exists. */
@@ -156,14 +142,7 @@ function makeFile(path: string, text: string): boolean {
 
 /** Returns the operands of `npm pkg set` that add what the project needs and this package.json lacks. */
 function missingFields(path: string, wanted: Manifest): string[] {
-  let existing: Record<string, unknown>;
-  try {
-    existing = Object(JSON.parse(readSource(path)));
-  } catch (error) {
-    throw new Refused(
-      `Cannot read ${path}: ${error instanceof SyntaxError ? 'it is not JSON' : describeFailure(error)}`,
-    );
-  }
+  const existing = readJson(path) ?? {};
   const { type, scripts, dependencies, devDependencies } = wanted;
   const isInstalled = (name: string) =>
     name in Object(existing.dependencies) || name in Object(existing.devDependencies);
@@ -182,10 +161,6 @@ function missingFields(path: string, wanted: Manifest): string[] {
 /** Returns whether a script is missing, or is the test script of `npm init`, which always fails. */
 function isUnsetScript(script: unknown): boolean {
   return script === undefined || String(script).includes('no test specified');
-}
-
-function quoted(word: string): string {
-  return /^[\w.=@/^-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function readPackageFile(path: string): string {

@@ -1,5 +1,5 @@
-// The process that inspection.ts forks. It loads the controllers with the server's own loader, and lists every
-// operation. If the job has a question about a request, the process also answers the question. Then it ends.
+// The process that inspection.ts forks. The process loads the controllers with the server's own loader, and lists every
+// operation. If the job has a question about a request, the process also answers the question. Then the process ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
@@ -15,7 +15,7 @@ import { createIdentity } from '../identity/handler.ts';
 import { isOwnFile } from '../own-files.ts';
 import { outlineAccess } from '../service/access.ts';
 import { askApp } from './ask-app.ts';
-import type { FromInspection, InspectedService, Inspection, Job, LoadedGroup } from './inspection.ts';
+import type { InspectedService, Inspection, InspectionMessage, Job, LoadedGroup } from './inspection.ts';
 
 const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
 
@@ -39,14 +39,8 @@ export function runInspection(): void {
   send({ kind: 'ready' });
 }
 
-async function inspect({
-  settings,
-  skip,
-  loadTimeout,
-  question,
-  wantsDocument,
-  wantsTypes,
-}: Job): Promise<Omit<Inspection, 'faults'>> {
+async function inspect(job: Job): Promise<Omit<Inspection, 'faults'>> {
+  const { settings, skip, loadTimeout, question, wantsDocument, wantsTypes } = job;
   const dir = settings.controllersDir;
   const states: ServiceState[] = [];
   const groups = createGroups({ dir, log, loadTimeout, usesCaches: true, onService: (state) => states.push(state) });
@@ -56,17 +50,19 @@ async function inspect({
     const { at, ...withoutPlace } = load;
     return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file) };
   });
-  const [serviceLoad] = loadsWithPaths.filter(({ group }) => group === SERVICE);
+  const serviceLoad = loadsWithPaths.find(({ group }) => group === SERVICE);
   const loadedGroups = loadsWithPaths
     .filter(({ group }) => group !== SERVICE)
-    .map((load): LoadedGroup => ({ ...load, ...methodsOf(load.ok ? (groups.find(load.group) as Group) : undefined) }));
+    .map((load): LoadedGroup => {
+      return { ...load, ...outlineGroup(load.ok ? (groups.find(load.group) as Group) : undefined) };
+    });
   const [state = { kind: 'none' } as const] = states;
   const service = state.kind === 'loaded' ? state.service : undefined;
   return {
     groups: loadedGroups,
     service: serviceLoad && { ...serviceLoad, ...(service && outlineService(service)) },
     providers: countProviders(settings.dataDir),
-    verdict: question && (await askApp(question, { settings, groups, state })),
+    verdict: question && (await askApp(question, { settings, groups, serviceState: state })),
     document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath, service),
     declarations:
       wantsTypes && writeDeclarations(await groups.all(), `https://api.example.com${settings.basePath || '/.'}`),
@@ -77,7 +73,7 @@ function outlineService(service: LoadedService): Pick<InspectedService, 'propert
   const { strict, folders, authenticate, formatError, cors, keyHeader, headers, refusesUnchecked, close } = service;
   const schemes = Object.keys(service.securitySchemes);
   const access = outlineAccess(service.access);
-  const facts: readonly (readonly [isSaid: boolean, text: string])[] = [
+  const facts: readonly (readonly [isSet: boolean, text: string])[] = [
     [strict, 'strict'],
     [folders, 'folders'],
     [authenticate !== undefined, 'authenticate'],
@@ -96,15 +92,12 @@ function outlineService(service: LoadedService): Pick<InspectedService, 'propert
   };
 }
 
-/**
- * Returns the place of a mistake in the author's code, without the query that a retried import adds to the path. Leaves
- * a place in Gatefold's own code out.
- */
+/** Returns a place in the author's code. A second import has added a query to the path: `/srv/X.mjs?attempt=2:7`. */
 function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
-function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'unexposed' | 'strict'> {
+function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'unexposed' | 'strict'> {
   const contract = group?.contract;
   return {
     operations: Array.from(group?.operations ?? [], ([name, { settings }]) => {
@@ -119,7 +112,7 @@ function methodsOf(group: Group | undefined): Pick<LoadedGroup, 'operations' | '
 
 /** Counts the identity providers. Returns undefined when their file cannot be read, which the doctor reports. */
 function countProviders(dataDir: string): number | undefined {
-  const accounts = { issueSession: refuse, findByOwner: refuse, register: refuse };
+  const accounts = { issueSession: throwUnused, findByOwner: throwUnused, register: throwUnused };
   try {
     const identity = createIdentity({ dataDir, log, accounts });
     identity.close();
@@ -129,17 +122,15 @@ function countProviders(dataDir: string): number | undefined {
   }
 }
 
-function refuse(): never {
+function throwUnused(): never {
   throw new Error('An inspection has no accounts');
 }
 
-function send(message: FromInspection): void {
+function send(message: InspectionMessage): void {
   process.send?.(message, undefined, {}, () => {});
 }
 
-/**
- * Sends the last message and exits. Without the exit, timers and sockets of controllers would keep the process running.
- */
-function sendLast(message: FromInspection): void {
+/** Sends the last message and exits, because timers and sockets of controllers would keep the process running. */
+function sendLast(message: InspectionMessage): void {
   process.send?.(message, undefined, {}, () => process.exit(0));
 }

@@ -1,6 +1,6 @@
-// Loads the controllers folder in another process. So a controller that exits, blocks or fills the memory does not harm
-// the command. The next attempt skips the file of that controller, as the supervisor of a service does.
-import { fork } from 'node:child_process';
+// Loads the controllers folder in another process, so that a controller that exits, blocks or fills the memory does not
+// harm the command. When a controller does so, the folder is loaded again without that controller's file.
+import { fork, type StdioOptions } from 'node:child_process';
 import { describeFailure } from '../base/failure.ts';
 import type { Settings } from '../base/settings.ts';
 import type { ContractOutline } from '../contract/outline.ts';
@@ -10,11 +10,12 @@ import type { GroupLoad } from '../groups/group-load.ts';
 import { listControllers } from '../groups/naming.ts';
 import { entryPath } from '../own-files.ts';
 import type { Question, Verdict } from './ask-app.ts';
-import { type CommandIo, INSPECTION, Refused } from './command.ts';
+import { type CommandIo, INSPECT_FOLDER, Refused } from './command.ts';
 
+/** The message that starts the work of the other process. */
 export interface Job {
   readonly settings: Settings;
-  /** The files to skip, each with the reason. These files ended or blocked the process in an earlier attempt. */
+  /** The files that ended or blocked the process in an earlier attempt, each with the reason. */
   readonly skip: readonly (readonly [file: string, reason: string])[];
   readonly loadTimeout: number;
   readonly question?: Question;
@@ -28,7 +29,7 @@ export interface ListedOperation {
   readonly name: string;
   /** The parts of a request that are checked, or the reason why nothing is checked. */
   readonly contract?: ContractOutline | undefined;
-  /** The callers that the operation accepts, in words. `access` is undefined when anyone may call the operation. */
+  /** The callers that the operation accepts, in words; undefined when anyone may call it. */
   readonly access?: string | undefined;
 }
 
@@ -37,10 +38,7 @@ export interface LoadedGroup extends GroupLoad {
   readonly path: string;
   readonly operations: readonly ListedOperation[];
   readonly unexposed: readonly { readonly name: string; readonly reason: string }[];
-  /**
-   * The reason why the group is strict: its own routes, or the service file. `strict` is undefined when the group is
-   * not strict.
-   */
+  /** Set for a strict group, which refuses paths that no operation has: its own routes or the service file say so. */
   readonly strict?: 'routes' | 'service' | undefined;
 }
 
@@ -67,18 +65,19 @@ export interface Inspection {
   readonly declarations?: Declarations | undefined;
 }
 
-export type FromInspection =
+export type InspectionMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'loading'; readonly file: string }
   | { readonly kind: 'loaded' }
   | { readonly kind: 'done'; readonly inspection: Inspection }
   | { readonly kind: 'failed'; readonly message: string };
 
+/** The end of one attempt: the inspection, or the file that ended or blocked the process. */
 type Outcome = { readonly inspection: Inspection } | { readonly file: string; readonly reason: string };
 
 /** Milliseconds that one controller may take to load. */
 const LOAD_TIMEOUT = 10_000;
-/** Milliseconds after which the process must be ready. It needs less, even with tsx on a busy machine. */
+/** Milliseconds that the process may take to start. A slow start, with tsx on a busy machine, takes less. */
 const BOOT_TIMEOUT = 60_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -92,18 +91,19 @@ export async function inspectFolder(
   const skip = new Map<string, string>();
   // Each further attempt skips one more file.
   while (skip.size <= files.size) {
-    const job: Job = {
-      settings: { ...settings, sessionKey: undefined },
-      skip: [...skip],
-      loadTimeout: io.loadTimeout ?? LOAD_TIMEOUT,
-      ...wanted,
-    };
+    const loadTimeout = io.loadTimeout ?? LOAD_TIMEOUT;
+    const job: Job = { settings: { ...settings, sessionKey: undefined }, skip: [...skip], loadTimeout, ...wanted };
     const outcome = await runJob(job, io);
     if ('inspection' in outcome) return outcome.inspection;
     if (skip.has(outcome.file)) break;
     skip.set(outcome.file, outcome.reason);
   }
   throw new Refused('Cannot load the controllers: the folder keeps changing; try again when it does not');
+}
+
+/** Returns the files that do not load: the service file and controllers. */
+export function brokenFiles({ service, groups }: Inspection): (LoadedGroup | InspectedService)[] {
+  return [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
 }
 
 export function listOrRefuse(dir: string): Map<string, string> {
@@ -116,19 +116,20 @@ export function listOrRefuse(dir: string): Map<string, string> {
 
 function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
   // The output of controllers is ignored, because it is not part of the command's answer.
-  const child = fork(entryPath('cli'), [INSPECTION], { env: { ...env }, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+  const stdio: StdioOptions = ['ignore', 'ignore', 'ignore', 'ipc'];
+  const child = fork(entryPath('cli'), [INSPECT_FOLDER], { env: { ...env }, stdio });
   return new Promise<Outcome>((resolve, reject) => {
-    let file: string | undefined;
+    let loadingFile: string | undefined;
     let result: Inspection | undefined;
     let isHung = false;
     let timer = setTimeout(killHung, BOOT_TIMEOUT);
     for (const signal of SIGNALS) process.once(signal, killBoth);
-    child.on('message', (message: FromInspection) => {
+    child.on('message', (message: InspectionMessage) => {
       clearTimeout(timer);
       timer = setTimeout(killHung, 2 * job.loadTimeout);
       if (message.kind === 'ready') child.send(job, () => {});
-      else if (message.kind === 'loading') file = message.file;
-      else if (message.kind === 'loaded') file = undefined;
+      else if (message.kind === 'loading') loadingFile = message.file;
+      else if (message.kind === 'loaded') loadingFile = undefined;
       else if (message.kind === 'done') result = message.inspection;
       else reject(new Refused(message.message));
     });
@@ -143,21 +144,19 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
         : signal === null
           ? `it ended the process with exit code ${code}`
           : `${signal} ended the process`;
-      if (file !== undefined) return resolve({ file, reason: `${ending} while loading` });
-      reject(
-        new Refused(
-          `Cannot load the controllers in ${job.settings.controllersDir}: ${ending.replace(/^it /, 'the code ')}`,
-        ),
-      );
+      if (loadingFile !== undefined) return resolve({ file: loadingFile, reason: `${ending} while loading` });
+      const reason = ending.replace(/^it /, 'the code ');
+      reject(new Refused(`Cannot load the controllers in ${job.settings.controllersDir}: ${reason}`));
     });
 
-    /** Kills the child, then this process. A child in an endless loop would otherwise outlive the command. */
+    /** Ends both processes. A child in an endless loop would not end when its parent does. */
     function killBoth(signal: NodeJS.Signals): void {
       child.kill('SIGKILL');
       process.kill(process.pid, signal);
     }
 
     function killHung(): void {
+      // A child that has sent its result hangs only in its exit, which does no harm.
       isHung = result === undefined;
       child.kill('SIGKILL');
     }

@@ -21,19 +21,15 @@ export const command: Command = {
   run,
 };
 
-async function run({
-  operands: [page = ''],
-  settings: { controllersDir: dir, docs, basePath, mcp },
-  io,
-}: Call): Promise<Answer> {
+async function run({ operands: [page = ''], settings, io }: Call): Promise<Answer> {
+  const { controllersDir: dir, docs, basePath, mcp } = settings;
   const group = parseGroup(page);
   const name = `${group}Controller.ts`;
   const path = join(dir, name);
   try {
-    // The folder does not exist on first use.
     makeFolder(dir);
-    const rival = findRival(group, dir);
-    if (rival !== undefined) throw new Refused(`Cannot make ${path}: ${rival}`);
+    const conflict = findConflict(group, dir);
+    if (conflict !== undefined) throw new Refused(`Cannot make ${path}: ${conflict}`);
     makeFolder(dirname(path));
     writeFileSync(path, sourceOf(group, basePath), { flag: 'wx' });
   } catch (error) {
@@ -48,24 +44,21 @@ async function run({
   const shadowed = findShadowed([controller], rows).map(
     ({ verb, path: url, takenBy }) => `  ${verb} ${url}  is taken by the explicit route to ${takenBy.target}`,
   );
-  const urls = routes.filter(({ kind, methods }) => kind === 'group' && methods !== 'any');
-  const lines = urls.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);
-  const hints =
-    typescriptSupport() === 'none'
-      ? ['This Node cannot load it as it is: run Node 22.18 or later, or install tsx beside gatefold.']
-      : [];
+  const groupRoutes = routes
+    .filter(({ kind, methods }) => kind === 'group' && methods !== 'any')
+    .map(({ methods, path: url, operation }) => ({ methods, path: url, operation }));
+  const lines = groupRoutes.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);
+  const hints: string[] = [];
+  if (typescriptSupport() === 'none')
+    hints.push('This Node cannot load it as it is: run Node 22.18 or later, or install tsx beside gatefold.');
   if (group.includes('/') && !mentionsFolders(dir))
     hints.push('It serves once the service file says so: export default defineService({ folders: true })');
   const packageType = readPackageType(path);
-  // tsx ignores the package type, so only the other loaders need this hint.
+  // tsx loads the file whatever the package.json says.
   if (packageType?.type === 'commonjs' && typescriptSupport() !== 'tsx')
     hints.push(`It will not load, because ${whyCommonJs(packageType)}: ${whatToDo(packageType)}.`);
   return {
-    json: {
-      group,
-      file: path,
-      routes: urls.map(({ methods, path: url, operation }) => ({ methods, path: url, operation })),
-    },
+    json: { group, file: path, routes: groupRoutes },
     text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...shadowed, ...hints].join('\n'),
   };
 }
@@ -83,22 +76,20 @@ function parseGroup(page: string): string {
   return group;
 }
 
-/** Returns why the new file would not serve, or would conflict with another controller; undefined when it is fine. */
-function findRival(group: string, dir: string): string | undefined {
+/** Returns why the new file would conflict with another controller; undefined when it would not. */
+function findConflict(group: string, dir: string): string | undefined {
   const folder = group.includes('/') ? group.slice(0, group.indexOf('/')) : undefined;
   const listing = listControllers(dir, listFolders(dir));
-  const twin = listing.get(group);
-  if (twin !== undefined) return `${twin} already serves that group`;
-  const owner = folder && listing.get(groupNameOf(folder) ?? '');
-  if (owner) return `${owner} serves the URLs of that folder`;
+  const fileOfGroup = listing.get(group);
+  if (fileOfGroup !== undefined) return `${fileOfGroup} already serves that group`;
+  // The group `v2` and the folder `v2/` would both have the URLs below `/api/v2`.
+  const fileOfFolder = folder && listing.get(groupNameOf(folder) ?? '');
+  if (fileOfFolder) return `${fileOfFolder} serves the URLs of that folder`;
   const groupWithSameIds = findTwin(group, listing);
   return groupWithSameIds && `the operations of ${groupWithSameIds} have the same ids in the document`;
 }
 
-/**
- * Returns whether the text of the service file contains the word `folders`. Only the text is searched, because the
- * command runs no code of the project.
- */
+/** Searches the text of the service file for the word `folders`, because the command runs no code of the project. */
 function mentionsFolders(dir: string): boolean {
   const file = listControllers(dir, []).get(SERVICE);
   try {
@@ -108,15 +99,15 @@ function mentionsFolders(dir: string): boolean {
   }
 }
 
-/** Names that the source of every new controller already uses. */
-const USED_NAMES = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
+/** The names that a new controller imports, so that no type in it can have them. */
+const IMPORTED_NAMES = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
 
 function sourceOf(group: string, basePath: string): string {
   const page = urlNameOf(group);
   const url = `${basePath}/${page}`;
-  // The name of a class has neither a folder nor a dash.
+  // The group `v2/Big-order` gets the class `Big_orderController`, because a class cannot have a slash or a dash.
   const className = group.slice(group.indexOf('/') + 1).replaceAll('-', '_');
-  const type = USED_NAMES.has(className) ? `${className}Item` : className;
+  const type = IMPORTED_NAMES.has(className) ? `${className}Item` : className;
   return `// ${url}
 import { type ControllerParams, HttpError, type Int, Reply } from 'gatefold';
 

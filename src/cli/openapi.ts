@@ -1,6 +1,6 @@
 // `gatefold openapi`: prints the document of `GET /api/openapi.json` without a server, for generators and CI.
 import { type Answer, type Call, type Command, Refused } from './command.ts';
-import { inspectFolder } from './inspection.ts';
+import { brokenFiles, inspectFolder } from './inspection.ts';
 import { brokenPlace } from './routes.ts';
 
 export const command: Command = {
@@ -12,8 +12,9 @@ export const command: Command = {
 
 /** The exit code is 1 when a group does not load, because the document lacks that group. */
 async function run({ settings, io }: Call): Promise<Answer> {
-  const { document, groups, service } = await inspectFolder(settings, io, { wantsDocument: true });
-  const broken = [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
+  const inspection = await inspectFolder(settings, io, { wantsDocument: true });
+  const { document } = inspection;
+  const broken = brokenFiles(inspection);
   if (document === undefined) throw new Refused('Cannot make the document: the controllers folder was not loaded');
   return {
     json: document,

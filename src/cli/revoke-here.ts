@@ -1,7 +1,6 @@
-// `gatefold credentials revoke --here` revokes a credential on this machine alone, without the store. The command
-// writes the revocation into a list, which the process that connects this machine to the store reads regularly. The
-// command also edits this machine's copy of the credentials table. So the revocation is valid at once, even when that
-// process does not run.
+// `gatefold credentials revoke --here` revokes a credential on this machine alone, without the store (the database that
+// machines share). The command edits this machine's copy of the credentials table, so the revocation is valid at once.
+// The command also writes a list of revocations, so that the next copy from the store has them, too.
 import { existsSync } from 'node:fs';
 import type { RawRow } from '../credentials/table/table.ts';
 import { readRevokedHere, writeRevokedHere } from '../credentials/write/revoked-here.ts';

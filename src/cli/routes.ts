@@ -1,5 +1,6 @@
-// `gatefold routes` lists every URL that leads to an operation: first the explicit routes, then the routes of each
-// group. The router of the server decides which route takes a request, so this file repeats no rule of the router.
+// `gatefold routes` lists every URL that leads to an operation: first the explicit routes, such as `/api/docs`, then
+// the routes of each group (a group is the operations of one controller). An explicit route comes before a group, so
+// such a route can take requests from a group. The router of the server decides which route takes a request.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { urlNameOf } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
@@ -8,9 +9,11 @@ import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../groups/
 import { createRouter, firstMatch, type Router } from '../http/router.ts';
 import { type Route, routesWith } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
-import { inspectFolder, type LoadedGroup } from './inspection.ts';
+import { brokenFiles, inspectFolder, type LoadedGroup } from './inspection.ts';
 
 const VERBS = [...VERB_OPERATIONS.keys()];
+/** The target of the routes that lead to the groups. */
+const GROUPS = 'gateway.index';
 
 export const command: Command = {
   name: 'routes',
@@ -29,48 +32,35 @@ export interface ListedRoute {
   readonly file?: string;
   /** The parts of a request that are checked, or the reason why nothing is checked. */
   readonly contract?: ContractOutline | undefined;
-  /** The callers that the operation accepts, in words. `access` is undefined when anyone may call the operation. */
+  /** The callers that the operation accepts, in words; undefined when anyone may call it. */
   readonly access?: string | undefined;
-  /** Set when the service file makes the group strict. */
+  /** Set when the service file makes the group refuse paths that no operation has. */
   readonly strict?: 'service';
-  /**
-   * Set for a route of OPTIONS. An OPTIONS request without `Authorization` is a preflight, which reaches no operation.
-   */
+  /** Set for OPTIONS. Without `Authorization`, such a request is a preflight, which reaches no operation. */
   readonly needsAuthorization?: true;
 }
 
 async function run({ settings, io, ink }: Call): Promise<Answer> {
-  const { groups, service } = await inspectFolder(settings, io);
+  const inspection = await inspectFolder(settings, io);
+  const { groups, service } = inspection;
   const routes = listRoutes(groups, routesWith(settings.docs, settings.basePath, settings.mcp));
-  const broken = [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
+  const broken = brokenFiles(inspection);
   const hasAccess = routes.some(({ access }) => access !== undefined);
-  const rows = alignColumns(
-    routes.map((route) => [
-      verbsOf(route),
-      route.path,
-      route.operation,
-      ...(hasAccess ? [route.access ?? ''] : []),
-      route.file === undefined ? '' : shortPlace(route.file, io.cwd),
-      contractText(route),
-    ]),
-  );
-  const table = rows.map(([verbs = '', path = '', ...cells], i) => {
-    const [contract = '', place = '', ...others] = cells.reverse();
-    const paint = routes[i]?.kind === 'explicit' ? ink.yellow : ink.green;
-    return [paint(verbs), ink.bold(path), ...others.reverse(), ink.dim(place), contract].join('  ').trimEnd();
+  const rows = routes.map((route) => {
+    const file = route.file === undefined ? '' : shortPlace(route.file, io.cwd);
+    const callers = hasAccess ? [route.access ?? ''] : [];
+    return [verbsOf(route), route.path, route.operation, ...callers, file, contractText(route)];
   });
-  const byService = groups.filter(({ strict }) => strict === 'service').map(({ group }) => group);
-  if (byService.length > 0) table.push('', `Strict because of ${service?.file}: ${byService.sort().join(', ')}`);
+  const table = alignColumns(rows).map(([verbs = '', path = '', ...cells], i) => {
+    const [file = '', contract = ''] = cells.splice(-2);
+    const paint = routes[i]?.kind === 'explicit' ? ink.yellow : ink.green;
+    return [paint(verbs), ink.bold(path), ...cells, ink.dim(file), contract].join('  ').trimEnd();
+  });
+  const strictByService = groups.filter(({ strict }) => strict === 'service').map(({ group }) => group);
+  if (strictByService.length > 0)
+    table.push('', `Strict because of ${service?.file}: ${strictByService.sort().join(', ')}`);
   return {
-    json: {
-      routes,
-      not_loadable: broken.map(({ group, path, error, at }) => ({
-        group,
-        file: path,
-        error,
-        ...(at === undefined ? {} : { at }),
-      })),
-    },
+    json: { routes, not_loadable: broken.map(({ group, path, error, at }) => ({ group, file: path, error, at })) },
     text: table.join('\n'),
     exitCode: broken.length === 0 ? 0 : 1,
     complaints: broken.map((group) => `${brokenPlace(group, io.cwd)} does not load: ${group.error}`),
@@ -90,20 +80,20 @@ export function verbsOf({ methods, except, needsAuthorization }: ListedRoute): s
   return except === undefined ? 'any' : `any but ${except.join(',')}`;
 }
 
-/** Returns the place of the mistake that keeps a file from loading: `file:line`, or the file alone. */
+/** Returns the place of the mistake that keeps a file from loading: `controllers/UserController.ts:7`, or the file. */
 export function brokenPlace({ at, path }: Pick<LoadedGroup, 'at' | 'path'>, cwd: string): string {
   return shortPlace(at ?? path, cwd);
 }
 
 export function listRoutes(groups: readonly LoadedGroup[], routes: readonly Route[] = routesWith('on')): ListedRoute[] {
   const router = createRouter(routes);
-  const explicit = routes
-    .filter(({ target }) => target !== 'gateway.index')
+  const explicitRoutes = routes
+    .filter(({ target }) => target !== GROUPS)
     .map(({ methods, path, target }): ListedRoute => ({ kind: 'explicit', methods, path, operation: target }));
   const groupRoutes = groups
     .toSorted((a, b) => (a.group < b.group ? -1 : 1))
-    .flatMap((group) => prefixesOf(routes).flatMap((prefix) => listGroup(group, prefix, router)));
-  return [...explicit, ...groupRoutes];
+    .flatMap((group) => listGroup(group, prefixOf(routes), router));
+  return [...explicitRoutes, ...groupRoutes];
 }
 
 export interface Shadowed {
@@ -117,26 +107,19 @@ export interface Shadowed {
 /** Finds the requests that would reach an operation, if an explicit route did not take them. */
 export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Route[] = routesWith('on')): Shadowed[] {
   const router = createRouter(routes);
-  return prefixesOf(routes).flatMap((prefix) =>
-    groups.flatMap((group) =>
-      addressesOf(group, prefix).flatMap(({ operation, methods, path }) =>
-        (methods === 'any' ? VERBS : methods).flatMap((verb): Shadowed[] => {
-          const takenBy = firstMatch(router.resolve(path).matches, verb)?.route;
-          if (takenBy === undefined || takenBy.target === 'gateway.index') return [];
-          return [{ verb, path, operation, takenBy }];
-        }),
-      ),
-    ),
+  const addresses = groups.flatMap((group) => addressesOf(group, prefixOf(routes)));
+  return addresses.flatMap(({ operation, methods, path }) =>
+    (methods === 'any' ? VERBS : methods).flatMap((verb): Shadowed[] => {
+      const takenBy = firstMatch(router.resolve(path).matches, verb)?.route;
+      return takenBy === undefined || takenBy.target === GROUPS ? [] : [{ verb, path, operation, takenBy }];
+    }),
   );
 }
 
-/**
- * Returns the part of a path before the name of the group, such as `/api/`, for each route that leads to the groups.
- */
-function prefixesOf(routes: readonly Route[]): string[] {
-  return routes
-    .filter(({ path, target }) => target === 'gateway.index' && path.endsWith('{params}'))
-    .map(({ path }) => path.slice(0, -'{params}'.length));
+/** Returns the part of a path before the name of the group: `/api/`. */
+function prefixOf(routes: readonly Route[]): string {
+  const { path = '' } = routes.find(({ path }) => path.endsWith('{params}')) ?? {};
+  return path.slice(0, path.lastIndexOf('{'));
 }
 
 /** The methods and the path that reach an operation, unless an explicit route takes the request. */
@@ -146,7 +129,7 @@ interface Address {
   readonly path: string;
 }
 
-/** Returns the addresses of a group's operations. Those of the bare group, without a further segment, come first. */
+/** Returns the addresses of a group's operations. `/api/user` comes before longer paths, such as `/api/user/pay`. */
 function addressesOf(group: LoadedGroup, prefix: string): Address[] {
   const base = `${prefix}${urlNameOf(group.group)}`;
   const routes = routesOf(group);
@@ -173,16 +156,15 @@ function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRo
   return addressesOf(group, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
     const { matches } = router.resolve(path);
     if (methods === 'any') {
-      const explicitMatches = matches.filter(({ route }) => route.target !== 'gateway.index');
+      const explicitMatches = matches.filter(({ route }) => route.target !== GROUPS);
       if (explicitMatches.some(({ route }) => route.methods === 'any')) return [];
       const except = [...new Set(explicitMatches.flatMap(({ route }) => route.methods))];
-      return [{ ...entry(group, operation, 'any', path), ...(except.length === 0 ? {} : { except }) }];
+      return [{ ...describeRoute(group, operation, 'any', path), ...(except.length === 0 ? {} : { except }) }];
     }
-    const verbs = methods.filter((verb) => firstMatch(matches, verb)?.route.target === 'gateway.index');
+    const verbs = methods.filter((verb) => firstMatch(matches, verb)?.route.target === GROUPS);
     if (verbs.length === 0) return [];
-    return [
-      { ...entry(group, operation, verbs, path), ...(verbs.includes('OPTIONS') && { needsAuthorization: true }) },
-    ];
+    const route = describeRoute(group, operation, verbs, path);
+    return [verbs.includes('OPTIONS') ? { ...route, needsAuthorization: true } : route];
   });
 }
 
@@ -192,7 +174,7 @@ export function routesOf({ operations, strict }: LoadedGroup): readonly GroupRou
   return strict === 'service' ? verbRoutes(names) : createRoutes(names);
 }
 
-function entry(
+function describeRoute(
   { group, path: file, operations, strict }: LoadedGroup,
   operation: string,
   methods: ListedRoute['methods'],

@@ -8,14 +8,14 @@ import { type CommandIo, type ExitCode, print } from './command.ts';
 
 export async function command(argv: readonly string[], io: CommandIo, intro = HELP): Promise<ExitCode> {
   if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help(intro)}\n`, 0);
-  // The entry reads its flags from `process.argv`, and passes them to the workers that it forks. The path is computed,
-  // so that the build keeps the entry in its own file.
+  // The entry reads its flags from `process.argv`, and passes them to the workers that it forks. The path is no
+  // literal, because the build would then copy the entry into this file.
   process.argv.splice(2, process.argv.length, ...argv);
   await import(pathToFileURL(entryPath('server')).href);
   return process.exitCode === 1 ? 1 : 0;
 }
 
-/** Serves for development. Sets the variables of that mode, because each kind of shell sets variables differently. */
+/** Serves for development. Sets the variables here, because a shell of Windows sets them in another way than sh. */
 export async function dev(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   process.env.NODE_ENV = 'development';
   process.env.WORKERS ||= '1';

@@ -4,15 +4,16 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { crypto } from '../base/builtins.ts';
 import { makeFolder } from '../base/make-folder.ts';
-import { tablePath } from '../credentials/write/store.ts';
-import { createFileStore } from '../store/file.ts';
+import { writeSessionKey } from '../credentials/session.ts';
+import { tablePath, updateTable } from '../credentials/write/store.ts';
+import { readTableFile } from '../store/entries.ts';
 import type { PostgresStore } from '../store/postgres.ts';
 import { SCHEMA } from '../store/schema.ts';
 import { createSeal } from '../store/seal.ts';
 import { SESSION_KEY, syncSessionKey } from '../store/session-key.ts';
 import type { Change } from '../store/store.ts';
 import { retryWhileAway } from '../store/update.ts';
-import { type Answer, type Call, type Command, type CommandGroup, Refused } from './command.ts';
+import { type Answer, type Call, type Command, Refused } from './command.ts';
 import { withStore } from './table.ts';
 
 const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store', 'storeKey'];
@@ -52,10 +53,7 @@ const EXPORT: Command = {
   run: exportFolder,
 };
 
-export const command: CommandGroup = {
-  about: 'Prepare, show, fill and copy the store that several machines share',
-  commands: [INIT, STATUS, IMPORT, EXPORT],
-};
+export const command = [INIT, STATUS, IMPORT, EXPORT];
 
 function withConfiguredStore<T>({ settings }: Call, work: (store: PostgresStore) => Promise<T>): Promise<T> {
   if (settings.store === undefined)
@@ -71,7 +69,8 @@ async function init(call: Call): Promise<Answer> {
 
 async function status(call: Call): Promise<Answer> {
   return withConfiguredStore(call, async (store) => {
-    const { version, rows, machines, clock, standbys, writable } = await describeStore(store, call.settings.storeKey);
+    const description = await describeStore(store, call.settings.storeKey);
+    const { version, rows, machines, secondsAhead: clock, standbys, writable } = description;
     const lines = [
       `version:  ${version}`,
       `rows:     ${rows}`,
@@ -88,25 +87,20 @@ export interface StoreDescription {
   readonly version: string;
   readonly rows: number;
   readonly writable: boolean;
-  /**
-   * The value of the PostgreSQL setting `synchronous_standby_names`. When the value is empty, a failover may lose a
-   * confirmed write.
-   */
+  /** The PostgreSQL setting `synchronous_standby_names`. When it is empty, a failover may lose a confirmed write. */
   readonly standbys: string;
   /** The number of seconds by which the clock of the store is ahead of this machine's clock. */
-  readonly clock: number;
+  readonly secondsAhead: number;
+  /** The machines that have used the store in the last hour. `seconds` is the time since then. */
   readonly machines: readonly { readonly name: string; readonly seconds: number }[];
-  /**
-   * The reason why STORE_KEY does not decrypt the session key in the store. Undefined when it does, or when there is
-   * nothing to decrypt.
-   */
+  /** The reason why STORE_KEY does not decrypt the session key in the store; undefined when nothing is wrong. */
   readonly keyFailure: string | undefined;
 }
 
 /** @param keys the keys of STORE_KEY; when the list is empty, the session key is not decrypted */
 export async function describeStore(store: PostgresStore, keys: readonly string[]): Promise<StoreDescription> {
   const { version, entries } = await store.read('keys');
-  const sealed = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY)?.value;
+  const encryptedKey = await readEncryptedKey(store);
   const askedAt = Date.now();
   const [facts] = await store.query(
     `select extract(epoch from clock_timestamp())::float8 as clock, current_setting('transaction_read_only') as read_only,
@@ -121,15 +115,20 @@ export async function describeStore(store: PostgresStore, keys: readonly string[
     rows: entries.size,
     writable: facts?.read_only === 'off',
     standbys: String(facts?.standbys ?? ''),
-    clock: Math.round(Number(facts?.clock) - (askedAt + Date.now()) / 2000),
+    // The store read its clock about halfway between question and answer. The times here are in milliseconds.
+    secondsAhead: Math.round(Number(facts?.clock) - (askedAt + Date.now()) / 2000),
     machines: machines.map(({ name, seconds }) => ({ name: String(name), seconds: Number(seconds) })),
-    keyFailure: sealed === undefined || keys.length === 0 ? undefined : failureToOpen(keys, sealed),
+    keyFailure: encryptedKey === undefined || keys.length === 0 ? undefined : whyUndecryptable(keys, encryptedKey),
   };
 }
 
-function failureToOpen(keys: readonly string[], sealed: string): string | undefined {
+async function readEncryptedKey(store: PostgresStore): Promise<string | undefined> {
+  return (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY)?.value;
+}
+
+function whyUndecryptable(keys: readonly string[], encryptedKey: string): string | undefined {
   try {
-    createSeal(keys).open(SESSION_KEY, sealed);
+    createSeal(keys).open(SESSION_KEY, encryptedKey);
     return undefined;
   } catch (error) {
     return (error as Error).message;
@@ -139,24 +138,25 @@ function failureToOpen(keys: readonly string[], sealed: string): string | undefi
 async function importFolder(call: Call): Promise<Answer> {
   const { settings, operands, io, flags } = call;
   const folder = operands[0] === undefined ? settings.dataDir : resolve(io.cwd, operands[0]);
-  const rows = (await createFileStore(folder).read('keys')).entries;
+  if (!existsSync(folder)) throw new Refused(`There is no folder ${folder}`);
+  const rows = [...(readTableFile(folder)?.rows ?? [])];
   return withConfiguredStore(call, async (store) => {
     const { version, entries } = await store.read('keys');
     if (entries.size > 0 && !flags.has('merge'))
       throw new Refused(`The store has ${entries.size} rows; --merge adds the ones that it lacks`);
-    const changes = [...rows].flatMap(([name, { value }]): Change[] =>
-      value === undefined || entries.has(name) ? [] : [{ name, expectedVersion: '', value }],
+    const changes = rows.flatMap(([name, value]): Change[] =>
+      entries.has(name) ? [] : [{ name, expectedVersion: '', value }],
     );
-    const different = [...rows].filter(([name, { value }]) => entries.has(name) && entries.get(name)?.value !== value);
+    const differing = rows.filter(([name, value]) => entries.has(name) && entries.get(name)?.value !== value);
     if (changes.length > 0 && !(await store.write('keys', changes, crypto().randomUUID(), version)))
       throw new Refused('Another process has changed the store meanwhile; run the command again');
     const sharesKey = settings.storeKey.length > 0;
     if (sharesKey) await syncSessionKey(store, createSeal(settings.storeKey), folder);
     return {
-      json: { folder, rows: changes.length, different: different.map(([name]) => name), session_key: sharesKey },
+      json: { folder, rows: changes.length, different: differing.map(([name]) => name), session_key: sharesKey },
       text: `Imported ${changes.length} rows of ${tablePath(folder)}.`,
       complaints: [
-        ...different.map(([name]) => `${name} differs in the store, and stays as it is there`),
+        ...differing.map(([name]) => `${name} differs in the store, and stays as it is there`),
         ...(sharesKey ? [] : ['the session key was not imported: STORE_KEY is not set']),
       ],
     };
@@ -170,19 +170,23 @@ async function exportFolder(call: Call): Promise<Answer> {
   return withConfiguredStore(call, async (store) => {
     const { entries } = await store.read('keys');
     makeFolder(folder, 0o700);
-    const file = createFileStore(folder);
-    const changes = Array.from(entries, ([name, { value }]) => ({ name, expectedVersion: '', value: value as string }));
-    if (!(await file.write('keys', changes, ''))) throw new Refused(`${tablePath(folder)} was made at the same time`);
-    const sealed = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY)?.value;
-    const hasKey = sealed !== undefined && settings.storeKey.length > 0;
-    if (hasKey) {
-      const { text } = createSeal(settings.storeKey).open(SESSION_KEY, sealed);
-      await file.write('secrets', [{ name: SESSION_KEY, expectedVersion: '', value: text }], '');
+    const isNew = await updateTable(folder, ({ rows, append }) => {
+      if (rows.length > 0) return false;
+      for (const { value } of entries.values()) append(JSON.parse(value) as object);
+      return true;
+    });
+    if (!isNew) throw new Refused(`${tablePath(folder)} was made at the same time`);
+    const encryptedKey = await readEncryptedKey(store);
+    const isExported = encryptedKey !== undefined && settings.storeKey.length > 0;
+    if (isExported) {
+      const { text } = createSeal(settings.storeKey).open(SESSION_KEY, encryptedKey);
+      writeSessionKey(folder, text);
     }
+    const isLeftOut = encryptedKey !== undefined && !isExported;
     return {
-      json: { folder, rows: changes.length, session_key: hasKey },
-      text: `Exported ${changes.length} rows to ${tablePath(folder)}.`,
-      complaints: sealed !== undefined && !hasKey ? ['the session key was not exported: STORE_KEY is not set'] : [],
+      json: { folder, rows: entries.size, session_key: isExported },
+      text: `Exported ${entries.size} rows to ${tablePath(folder)}.`,
+      complaints: isLeftOut ? ['the session key was not exported: STORE_KEY is not set'] : [],
     };
   });
 }

@@ -1,5 +1,5 @@
-// The credentials table, as the commands read and change it. The table is in the file of the data folder, or in the
-// store that several machines share.
+// Reads and changes the credentials table for the commands. The table is a file in the data folder. When STORE is set,
+// the table is in the store, the database that several machines share.
 import type { Settings } from '../base/settings.ts';
 import type { StoreAddress } from '../base/store-address.ts';
 import { type Listed, listCredentials, listRows } from '../credentials/table/listing.ts';
@@ -37,14 +37,10 @@ async function readText(settings: TableSettings): Promise<string> {
   const { tableText } = await import('../store/entries.ts');
   const { retryWhileAway } = await import('../store/update.ts');
   const { entries } = await withStore(settings, (store) => retryWhileAway(() => store.read('keys')));
-  return tableText(Array.from(entries.values(), ({ value }) => value as string));
+  return tableText(Array.from(entries.values(), ({ value }) => value));
 }
 
-/**
- * Opens the store for one command.
- *
- * @throws Refused with the reason, when the store cannot be used
- */
+/** Opens the store for one piece of work. @throws Refused with the reason, when the store cannot be used */
 export async function withStore<T>(
   { controllersDir, store: address }: Pick<Settings, 'controllersDir' | 'store'>,
   work: (store: PostgresStore) => Promise<T>,
@@ -52,8 +48,8 @@ export async function withStore<T>(
   const { createPostgresStore } = await import('../store/postgres.ts');
   const { loadPostgres } = await import('../store/connection.ts');
   const { StoreAway } = await import('../store/store.ts');
-  const load = () => loadPostgres([controllersDir, process.cwd()]);
-  const store = createPostgresStore({ address: address as StoreAddress, load, name: 'gatefold command' });
+  const loadDriver = () => loadPostgres([controllersDir, process.cwd()]);
+  const store = createPostgresStore({ address: address as StoreAddress, load: loadDriver, name: 'gatefold command' });
   try {
     return await work(store);
   } catch (error) {

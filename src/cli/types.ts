@@ -1,5 +1,5 @@
-// `gatefold types`: writes the declarations of all operations for a front end, or checks whether a written file is
-// current. docs/declarations.ts makes the text.
+// `gatefold types` writes the types of all operations into a file for a front end, or checks that such a file is up to
+// date. docs/declarations.ts makes the text.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
@@ -33,7 +33,7 @@ async function run({ settings, io, options: { out }, flags }: Call): Promise<Ans
   const path = resolve(io.cwd, out);
   const isCurrent = readOrEmpty(path) === text;
   if (isCheckOnly && !isCurrent) throw new Refused(`${out} is out of date. Run: gatefold types --out ${out}`);
-  if (!isCurrent) write(path, text);
+  if (!isCurrent) writeFile(path, text);
   return {
     json: { file: path, changed: !isCurrent, unknown: untypedOperations },
     text: isCurrent ? `${out} is current` : `Wrote ${out}`,
@@ -43,7 +43,7 @@ async function run({ settings, io, options: { out }, flags }: Call): Promise<Ans
 
 function readOrEmpty(path: string): string {
   try {
-    // The line ends are replaced, because git may check the file out with the line ends of Windows.
+    // On Windows, git may have checked the file out with other line ends.
     return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return '';
@@ -51,7 +51,7 @@ function readOrEmpty(path: string): string {
   }
 }
 
-function write(path: string, text: string): void {
+function writeFile(path: string, text: string): void {
   try {
     makeFolder(dirname(path));
     writeFileSync(path, text);

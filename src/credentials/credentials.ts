@@ -9,32 +9,31 @@ import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
 import { createLiveTable, type TableStatus } from './table/live-table.ts';
 import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
-import { createRow, refuseRegistration } from './write/changes.ts';
+import { createRow, type NewRow, refuseRegistration } from './write/changes.ts';
 import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
 
 /**
- * Maximum number of requests that wait at the same time for a new read of the file. Further requests are answered from
- * the table in memory.
+ * Maximum number of requests that wait at the same time until the file of the table is read again. Further requests are
+ * answered from the table in memory.
  */
 export const MAX_WAITING = 100;
 
-export interface Registration {
-  readonly owner: Owner;
-  readonly name: string;
-  readonly description?: string | undefined;
-}
+export type Registration = Pick<NewRow, 'name' | 'description'> & { readonly owner: Owner };
 
-/** `away` means that the table is older than the setting STORE_MAX_AGE, so no credential is accepted. */
-export type CallerOrAway = Caller | { readonly kind: 'away' };
+/** The kind `away` means that the table is older than the setting STORE_MAX_AGE, so no credential is accepted. */
+type CallerOrAway = Caller | { readonly kind: 'away' };
 
-/** The store that several machines share (src/store). The file of the table is then only a copy of the store's rows. */
+/**
+ * The connection of a worker to the store: a PostgreSQL database whose rows several machines share (src/store). On a
+ * machine with a store, the file of the table is a copy of the rows in the store.
+ */
 export interface SharedTable {
   /** Makes the file equal to the store. Resolves soon, also when the store cannot be reached. Never rejects. */
   refresh(): Promise<void>;
   /**
    * Adds a row to the store.
    *
-   * @throws Error when the store cannot be reached; HttpError when the identity may not register the row
+   * @throws Error when the store cannot be reached; HttpError when the owner may not register the row
    */
   register(row: object, request: Registration): Promise<void>;
   /** Whether the table is older than STORE_MAX_AGE, so that no credential may be accepted. */
@@ -52,8 +51,8 @@ export interface Credentials {
    */
   identify(authorization: string): CallerOrAway | Promise<CallerOrAway>;
   /**
-   * Returns the current table. A change of the file creates a new table. Then a caller who was identified before must
-   * be identified again.
+   * Returns the current table. Each change of the file makes a new table object. When this object differs from the one
+   * with which a caller was identified, the caller must be identified again.
    */
   table(): unknown;
   /**
@@ -75,7 +74,7 @@ export interface Credentials {
    */
   register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }>;
   status(): TableStatus;
-  /** Stops polling the file for changes. */
+  /** Ends the regular reads of the file. */
   close(): void;
 }
 
@@ -90,7 +89,7 @@ export interface CredentialsOptions {
   readonly now?: () => number;
 }
 
-/** @throws Error of one line, when the file of the table or of the session key exists and cannot be used */
+/** @throws Error with a message of one line, when the file of the table or of the session key exists but is unusable */
 export async function createCredentials({
   dataDir,
   sessionKey,
@@ -100,30 +99,31 @@ export async function createCredentials({
 }: CredentialsOptions): Promise<Credentials> {
   const table = await createLiveTable(tablePath(dataDir), log);
   const keys = createKeyHolder(dataDir, sessionKey, log, shared?.sharesSessionKey === true);
-  let waiting = 0;
+  let waitingRequests = 0;
   shared?.onChange(() => {
-    keys.forget();
+    keys.forgetKey();
     void table.lookNow();
   });
+  /** Reads the file again. With a store, the file is first made equal to the store. */
   const refresh = shared === undefined ? table.look : () => shared.refresh().then(table.lookNow);
 
   const identifyNow = (authorization: string): Caller =>
-    identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.find });
+    identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.findKey });
 
   function identify(authorization: string): Caller | Promise<Caller> {
     const caller = identifyNow(authorization);
-    if (caller.kind !== 'refused' || !caller.isUnknown || waiting >= MAX_WAITING) return caller;
-    // The row of the token may have been written since the last read. So the file is read again.
-    waiting++;
+    if (caller.kind !== 'refused' || !caller.isUnknown || waitingRequests >= MAX_WAITING) return caller;
+    // The row of the token may have been written since the last read, so the file is read again.
+    waitingRequests++;
     return refresh().then(() => {
-      waiting--;
+      waitingRequests--;
       return identifyNow(authorization);
     });
   }
 
   /**
-   * Refuses each credential while the table is too old, because the credential may have been revoked since the last
-   * update. Values that are no credentials of this service (`foreign`) are not refused.
+   * Refuses all credentials while the table is too old, because any of them may have been revoked since the last
+   * update. Authorization values of other services (kind `foreign`) are not refused.
    */
   async function identifyUnlessTooOld(authorization: string): Promise<CallerOrAway> {
     const caller = await identify(authorization);
@@ -131,14 +131,11 @@ export async function createCredentials({
   }
 
   return {
-    identify:
-      shared === undefined
-        ? identify
-        : (authorization) => (shared.isTooOld() ? identifyUnlessTooOld(authorization) : identify(authorization)),
+    identify: (authorization) => (shared?.isTooOld() ? identifyUnlessTooOld(authorization) : identify(authorization)),
     table: table.current,
     issueSession(rowId) {
       try {
-        return createSessionToken(keys.findOrMake(), rowId, now());
+        return createSessionToken(keys.findOrMakeKey(), rowId, now());
       } catch (error) {
         throw refusal('SESSION_UNAVAILABLE', undefined, { cause: error });
       }
@@ -157,7 +154,7 @@ export async function createCredentials({
             append(issued.row);
           });
         else await shared.register(issued.row, request);
-        // Reads the file now, because the client's next request can already use the new token.
+        // The client's next request can already use the new token, so the row must be in memory before the answer.
         await table.look();
         const row = table.current().rows.get(issued.token.id);
         if (row === undefined)
@@ -173,26 +170,33 @@ export async function createCredentials({
   };
 }
 
-/** Holds the session key in memory. @param isShared whether the store writes the key file */
+/**
+ * Keeps the session key in memory.
+ *
+ * @param setting the value of SESSION_KEY; when it is undefined, the key is in the file session.key
+ * @param isShared whether the store writes that file
+ */
 function createKeyHolder(dataDir: string, setting: string | undefined, log: Log, isShared: boolean) {
-  const derive = (text: string | undefined) => (text === undefined ? undefined : deriveSessionKey(text));
-  let key = derive(setting ?? readSessionKey(dataDir));
+  const readKey = (): Buffer | undefined => {
+    const text = setting ?? readSessionKey(dataDir);
+    return text === undefined ? undefined : deriveSessionKey(text);
+  };
+  let key = readKey();
   let loggedError = '';
   return {
-    findOrMake: (): Buffer => {
-      if (isShared) key ??= derive(readSessionKey(dataDir));
-      else key ??= deriveSessionKey(makeSessionKey(dataDir));
+    findOrMakeKey: (): Buffer => {
+      key ??= isShared ? readKey() : deriveSessionKey(makeSessionKey(dataDir));
       if (key === undefined) throw new Error('The store has not given this machine the session key yet');
       return key;
     },
     /** Removes the key from memory, because the store may have written another key to the file. */
-    forget(): void {
-      if (isShared && setting === undefined) key = undefined;
+    forgetKey(): void {
+      if (isShared) key = undefined;
     },
-    /** Returns the key. Without one, each call reads the file, because another worker may have made it meanwhile. */
-    find(): Buffer | undefined {
+    /** While there is no key in memory, each call reads the file, because another worker may have made the key. */
+    findKey(): Buffer | undefined {
       try {
-        key ??= derive(readSessionKey(dataDir));
+        key ??= readKey();
       } catch (error) {
         const { message } = error as Error;
         if (message !== loggedError) log.error('session-key-unusable', { error: message });

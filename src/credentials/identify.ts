@@ -1,17 +1,18 @@
-// Identifies the caller of a request: checks its Authorization value against the table. Synchronous and pure: the
-// table, the clock and the session key are arguments. A row is live when it is neither revoked nor expired. The reasons
-// of a refusal are for the log, never for the client.
+// Identifies the caller of a request: compares its Authorization value with the rows of the credentials table. The
+// table, the time and the session key are arguments, and nothing is read from a file. A row is live when it is neither
+// revoked nor expired. A quarantined row has a mistake, so it is not used. Reasons of a refusal are logged and never
+// sent.
 import { crypto } from '../base/builtins.ts';
 import { checkSessionToken, hasSessionShape } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table/table.ts';
 import { parseToken, sha256 } from './token.ts';
 
 export type Caller =
-  /** The value matches a live row, until `expiresAt` (Unix milliseconds). */
+  /** The value belongs to a live row. It is valid until `expiresAt` (Unix milliseconds, or `Infinity`). */
   | { readonly kind: 'row'; readonly row: CredentialRow; readonly expiresAt: number }
-  /** The value is no Gatefold token and matches no row. So the controllers decide about the authorization. */
+  /** The value is no Gatefold token and belongs to no row. The controllers decide what it means. */
   | { readonly kind: 'foreign' }
-  /** The value is a Gatefold token or the literal value of a row, but no live row accepts it: the answer is 401. */
+  /** The value is a Gatefold token or the literal value of a row, but it belongs to no live row: the answer is 401. */
   | Refusal;
 
 export interface Refusal {
@@ -19,7 +20,7 @@ export interface Refusal {
   readonly reason: string;
   /** The row's id, when the token contains one. */
   readonly id?: string;
-  /** The table in memory does not have this row or secret, but the file may already have it. */
+  /** True when the row or its secret is not in the table in memory. The file of the table may already have it. */
   readonly isUnknown?: true;
 }
 
@@ -31,12 +32,14 @@ export interface IdentifyContext {
 }
 
 const FOREIGN: Caller = Object.freeze({ kind: 'foreign' });
-/** A digest to compare with when no row has the id. With it, the check of an unknown id takes the same time. */
+/**
+ * Compared with the secret's digest when no row has the token's id. So response times do not reveal which ids exist.
+ */
 const NO_DIGEST = Buffer.alloc(32);
 
 /** @param authorization the header value as it was received, without spaces and tabs around it */
 export function identifyCaller(authorization: string, context: IdentifyContext): Caller {
-  const caller = identifyOwnShape(authorization, context);
+  const caller = identifyGatefoldToken(authorization, context);
   if (caller.kind === 'row' || context.table.literals.size === 0) return caller;
   // Node decodes header values as Latin-1, so this restores the bytes that were received.
   const key = literalKey(Buffer.from(authorization, 'latin1'));
@@ -45,21 +48,20 @@ export function identifyCaller(authorization: string, context: IdentifyContext):
   return row === undefined ? refused('its row is quarantined') : liveOrRefused(row, row.id, context.now);
 }
 
-function identifyOwnShape(authorization: string, context: IdentifyContext): Caller {
+function identifyGatefoldToken(authorization: string, context: IdentifyContext): Caller {
   const token = authorization.replace(BEARER, '');
-  if (token.startsWith('gfk_')) return identifyToken(token, context);
+  if (token.startsWith('gfk_')) return identifyCredential(token, context);
   if (token.startsWith('gfs_')) return identifySession(token, context);
   return looksDamaged(authorization) ? refused('it looks like a damaged token') : FOREIGN;
 }
 
-function identifyToken(text: string, { table, now }: IdentifyContext): Caller {
+function identifyCredential(text: string, { table, now }: IdentifyContext): Caller {
   const token = parseToken(text);
   if (token === undefined) return refused('its shape or checksum is wrong');
   const { id } = token;
   const row = table.rows.get(id);
   const digest = sha256(token.secret);
   const { timingSafeEqual } = crypto();
-  // The digests are compared even when the id is unknown. So response times do not reveal which ids exist.
   const isCurrentSecret = timingSafeEqual(digest, row?.digest ?? NO_DIGEST);
   if (row?.digest === undefined) return refusedUntilRead(id, 'no row has its id');
   if (isCurrentSecret) return liveOrRefused(row, id, now);
@@ -103,13 +105,13 @@ function refusedUntilRead(id: string, reason: string): Refusal {
   return { kind: 'refused', reason, id, isUnknown: true };
 }
 
-/** Matches the scheme Bearer, which is case-insensitive, and the spaces after it (RFC 9110, 11.1 and 11.4). */
+/** Matches `Bearer `. The scheme is case-insensitive, and several spaces may follow it (RFC 9110, 11.1 and 11.4). */
 const BEARER = /^bearer +/i;
 
-// A request with a damaged Gatefold token must not become an anonymous call. Examples of damage are another scheme,
-// quotes, U+00A0 and wrong case. But a foreign token may contain "gfk_" by chance, as one JWT in some thousands does.
-// So the prefix alone is enough only at the beginning of a word. Inside a word, more of the shape must match. Both
-// patterns take time linear in the length.
+// A request with a damaged Gatefold token must not become an anonymous call. Examples: `Basic gfk_…`, `"gfk_…"`, U+00A0
+// before the token, `GFK_…`. But the token of another service can contain "gfk_" by chance, as one JWT in some
+// thousands does. So the prefix alone counts only at the beginning of a word. Inside a word, more of the shape must
+// match. Both patterns take time linear in the length.
 const PREFIX_OF_WORD = /(?:^|[^0-9A-Za-z._~+/-])gf[ks]_/i;
 const SHAPE_IN_WORD = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
 

@@ -1,10 +1,10 @@
-// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets for the table. The checksum is not
-// secret. With it, scanners recognise a token in a text, and a typing error is refused before the row is looked up.
-// identify.ts checks tokens against the table.
+// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets for the credentials table. Anybody
+// can compute the checksum. With it, a scanner can recognise leaked tokens, and a typing error is found without the
+// table. identify.ts checks tokens against the table.
 import { crypto, hash } from '../base/builtins.ts';
 
-export const ID_LENGTH = 12;
-export const SECRET_LENGTH = 43;
+const ID_LENGTH = 12;
+const SECRET_LENGTH = 43;
 const TOKEN_SHAPE = /^gfk_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})_([0-9A-Za-z]{6})$/;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -15,14 +15,14 @@ export interface Token {
   readonly token: string;
 }
 
-export type RandomBytes = (size: number) => Uint8Array;
+type RandomBytes = (size: number) => Uint8Array;
 
-/**
- * Makes a token with a new secret. The id is also new, unless the caller gives one. The 43 base62 characters of a
- * secret hold 256 bits.
- */
-export function generateToken(random: RandomBytes = crypto().randomBytes, id = randomBase62(ID_LENGTH, random)): Token {
-  const secret = randomBase62(SECRET_LENGTH, random);
+/** Makes a token with a new secret, whose 43 base62 characters hold 256 bits. */
+export function generateToken(
+  randomBytes: RandomBytes = crypto().randomBytes,
+  id = randomBase62(ID_LENGTH, randomBytes),
+): Token {
+  const secret = randomBase62(SECRET_LENGTH, randomBytes);
   const body = `gfk_${id}_${secret}_`;
   return { id, secret, token: body + computeChecksum(body) };
 }
@@ -40,7 +40,7 @@ export function hasTokenShape(text: string): boolean {
   return TOKEN_SHAPE.test(text);
 }
 
-/** Returns the field `hash` of a row. A plain digest is enough: nobody can guess a secret of 256 random bits. */
+/** Returns the field `hash` of a row. No slow password hash is needed, because the secret has 256 random bits. */
 export function hashSecret(secret: string): string {
   return `sha256:${sha256(secret).toString('base64url')}`;
 }
@@ -49,8 +49,8 @@ export function sha256(data: string | Buffer): Buffer {
   return Buffer.from(hash('sha256', data, 'latin1'), 'latin1');
 }
 
-// Only bytes below 248 (4 * 62) are used, so that all characters are equally frequent. With the bytes from 248 on, the
-// first eight characters would be more frequent.
+// Uses only bytes below 248, which is 4 * 62, so that all characters are equally frequent. The remainders of the bytes
+// 248 to 255 would make the first eight characters more frequent.
 function randomBase62(length: number, randomBytes: RandomBytes): string {
   let text = '';
   while (text.length < length) {
@@ -59,15 +59,15 @@ function randomBase62(length: number, randomBytes: RandomBytes): string {
   return text;
 }
 
-/** CRC-32 as six base62 characters. Node's own `zlib.crc32` is missing before 20.15. */
+/** Returns the CRC-32 as six base62 characters. Node has `zlib.crc32` only from 20.15 on. */
 function computeChecksum(ascii: string): string {
   let crc = -1;
   for (let i = 0; i < ascii.length; i++) crc = (crc >>> 8) ^ (CRC_TABLE[(crc ^ ascii.charCodeAt(i)) & 0xff] as number);
-  let rest = ~crc >>> 0;
+  let quotient = ~crc >>> 0;
   let text = '';
   for (let i = 0; i < 6; i++) {
-    text = BASE62.charAt(rest % 62) + text;
-    rest = Math.floor(rest / 62);
+    text = BASE62.charAt(quotient % 62) + text;
+    quotient = Math.floor(quotient / 62);
   }
   return text;
 }

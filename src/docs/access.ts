@@ -1,29 +1,26 @@
-// Writes who may call an operation:
-// - the security schemes of the document
+// Writes into the OpenAPI document who may call an operation:
+// - the security schemes: the ways in which a caller can identify itself, such as a bearer token
 // - the security requirements of each operation: a caller must meet one of them
 // - the answers to callers who may not call the operation
 // http/caller-check.ts refuses such callers at run time.
-import type { LoadedService } from '../groups/service-file.ts';
 import { BEARER_SCHEME, KEY_HEADER_SCHEME, rulesOf } from '../service/access.ts';
-import type { DocumentedOperation } from './openapi.ts';
+import type { DocumentedOperation, DocumentedService } from './openapi.ts';
 
 type Access = DocumentedOperation['settings']['access'];
-/** A Security Requirement Object of OpenAPI: names the schemes that a caller must all satisfy. */
+/** A Security Requirement Object of OpenAPI: `{ application: ['orders:write'] }` is a scheme and its scopes. */
 type Requirement = Readonly<Record<string, readonly string[]>>;
 
 export interface AccessWriter {
   /** All security schemes, by name. */
   readonly schemes: Readonly<Record<string, object>>;
-  /** The requirements of an operation that anyone may call. */
+  /** The requirements of an operation that anyone may call. One of them is empty. */
   readonly openRequirements: readonly Requirement[];
-  /** Returns the requirements of an operation; undefined when they are `openRequirements`. A caller must meet one. */
+  /** Returns the requirements of an operation; undefined when they are `openRequirements`. */
   requirementsOf(access: Access): readonly Requirement[] | undefined;
 }
 
 /** @param service undefined when there is no service file */
-export function createAccessWriter(
-  service: Pick<LoadedService, 'authenticate' | 'securitySchemes' | 'keyHeader'> | undefined,
-): AccessWriter {
+export function createAccessWriter(service: DocumentedService | undefined): AccessWriter {
   const { authenticate, securitySchemes = {}, keyHeader } = service ?? {};
   const keySchemes = {
     [BEARER_SCHEME]: { type: 'http', scheme: 'bearer', description: 'The credential of a registered application' },
@@ -36,9 +33,8 @@ export function createAccessWriter(
       },
     }),
   };
-  const userRequirements = (authenticate === undefined ? [] : Object.keys(securitySchemes)).map(
-    (name): Requirement => ({ [name]: [] }),
-  );
+  const userSchemes = authenticate === undefined ? [] : Object.keys(securitySchemes);
+  const userRequirements = userSchemes.map((name): Requirement => ({ [name]: [] }));
   const keyRequirements = (scopes: readonly string[]) =>
     Object.keys(keySchemes).map((name): Requirement => ({ [name]: scopes }));
   return {
@@ -53,14 +49,13 @@ export function createAccessWriter(
         return userRequirements.flatMap((user) => keyRequirements(scopes).map((key) => ({ ...user, ...key })));
       if (needsKey) return keyRequirements(scopes);
       if (needsUser) return userRequirements;
-      return rules.includes('caller') && !rules.includes('user')
-        ? [...userRequirements, ...keyRequirements([])]
-        : undefined;
+      const needsCaller = rules.includes('caller') && !rules.includes('user');
+      return needsCaller ? [...userRequirements, ...keyRequirements([])] : undefined;
     },
   };
 }
 
-/** Returns the names of the answers that refuse a caller, by status. */
+/** Returns the answers that refuse a caller: status → name in refusals.ts. */
 export function refusalsOf(access: Access = 'anyone'): Readonly<Record<string, string>> {
   const rules = rulesOf(access);
   const involvesUser = rules.includes('user') || rules.includes('caller');

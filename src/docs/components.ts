@@ -1,13 +1,12 @@
-// The named schemas of the document: those that its operations refer to, and no others. Two groups can have schemas of
-// one name. Equal schemas become one component. If they differ, each gets its group's name in front of its own.
-
+// Collects the named schemas that the operations of the OpenAPI document refer to. Two groups can have schemas with the
+// same name. Equal schemas become one component, `Book`. Different ones become `order.Book` and `shop.Book`.
 import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
 
 export interface Components {
-  /** Returns a schema in the form of the document. Each schema that it refers to becomes a component. */
+  /** Returns a schema in the form of the document. The schemas in its references become components. */
   publish(group: SchemaGroup, schema: Schema): Schema;
-  /** Returns all components by name, and completes the references to them. */
+  /** Returns all components by name, and writes their names into the references of published schemas. */
   finish(): Readonly<Record<string, Schema>>;
 }
 
@@ -15,6 +14,7 @@ export interface Components {
 export interface SchemaGroup {
   /** The name of the group as the URL spells it, such as `order` for `Order`. */
   readonly groupInUrl: string;
+  /** The named schemas of the group. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
@@ -30,9 +30,9 @@ interface Component {
 
 const DEFS = '#/$defs/';
 
-/** @param reserved names that belong to the document itself */
+/** @param reserved names of other schemas in the document */
 export function createComponents(reserved: readonly string[]): Components {
-  /** The components, each with the key `${groupInUrl} ${name}`. */
+  /** Group and name, such as `order Book` → the component. */
   const components = new Map<string, Component>();
 
   function publish(group: SchemaGroup, value: unknown): unknown {
@@ -59,9 +59,9 @@ export function createComponents(reserved: readonly string[]): Components {
   return {
     publish: (group, schema) => publish(group, schema) as Schema,
     finish() {
-      const contested = findContested([...components.values()], reserved);
+      const ambiguous = findAmbiguousNames([...components.values()], reserved);
       const named = Array.from(components.values(), ({ groupInUrl, name, references, schema }): [string, Schema] => {
-        const publicName = contested.has(name) ? `${groupInUrl}.${name}` : name;
+        const publicName = ambiguous.has(name) ? `${groupInUrl}.${name}` : name;
         for (const reference of references) reference.$ref = `#/components/schemas/${publicName}`;
         return [publicName, schema];
       });
@@ -71,31 +71,32 @@ export function createComponents(reserved: readonly string[]): Components {
 }
 
 /**
- * Finds the names that two groups give to different schemas, and the names whose schemas refer to one of these.
+ * Finds the names that stand for different schemas: the reserved names, the names that two groups give to different
+ * schemas, and the names of all schemas that refer to such a name.
  *
  * @param types each schema of each group, as JSON in `text`
  */
-export function findContested(
+export function findAmbiguousNames(
   types: readonly Pick<Component, 'name' | 'text'>[],
   reserved: Iterable<string>,
 ): ReadonlySet<string> {
-  const contested = new Set(reserved);
+  const ambiguous = new Set(reserved);
   const textByName = new Map<string, string>();
   for (const { name, text } of types) {
-    if ((textByName.get(name) ?? text) !== text) contested.add(name);
+    if ((textByName.get(name) ?? text) !== text) ambiguous.add(name);
     textByName.set(name, text);
   }
   // The loop adds to the set that it iterates. A Set also visits the names that are added meanwhile.
-  for (const name of contested)
-    for (const type of types) if (type.text.includes(`"${DEFS}${name}"`)) contested.add(type.name);
-  return contested;
+  for (const name of ambiguous)
+    for (const type of types) if (type.text.includes(`"${DEFS}${name}"`)) ambiguous.add(type.name);
+  return ambiguous;
 }
 
 function isReference(schema: Schema): schema is { $ref: string } {
   return typeof schema.$ref === 'string' && schema.$ref.startsWith(DEFS);
 }
 
-/** Adds keywords that only tools for OpenAPI need: the type of literals, and `format: binary` of a file. */
+/** Adds keywords for the tools of OpenAPI: `type: string` beside `enum: ['a']`, and `format: binary` of a file. */
 function adaptForTools(schema: Schema): Schema {
   if (isFile(schema)) return { ...schema, format: 'binary' };
   const values = schema.const === undefined ? schema.enum : [schema.const];
@@ -108,10 +109,10 @@ export function isFile({ type, contentMediaType }: Schema): boolean {
   return type === 'string' && contentMediaType !== undefined;
 }
 
-/** Whether a value of the schema can contain a file. A body with a file is sent as a form. */
+/** Returns whether a value of the schema can contain a file. A body with a file is sent as a form. */
 export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>, depth = 0): boolean {
   const target = resolveReference(schema, defs);
-  // Without the limit, a recursive type would never end.
+  // A recursive type has no end.
   if (depth > 8) return false;
   if (isFile(target)) return true;
   const children = [target.items, ...Object.values(target.properties ?? {}), ...(target.anyOf ?? [])];

@@ -1,9 +1,9 @@
-// Writes the declarations of all operations for a front end: the text of one TypeScript file without any import.
-// The type `Client` of gatefold/client gives the same result for this `Api` as for the types of the controllers.
-// type-text.ts writes each type.
+// Writes the types of all operations for a front end: the text of one TypeScript file without any import. Its interface
+// `Api` can be used where the source of the controllers is not at hand: `createClient<Api>(url)`. type-text.ts writes
+// each type.
 import { urlNameOf } from '../base/page-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
-import { findContested } from './components.ts';
+import { findAmbiguousNames } from './components.ts';
 import type { DocumentedGroup, DocumentedOperation } from './openapi.ts';
 import { docComment, type NameOf, propertyName, typeText } from './type-text.ts';
 
@@ -18,15 +18,13 @@ interface NamedType {
   readonly schema: Schema;
 }
 
+/** The first lines of the file. The URL of the service follows. */
 const HEAD = `// Declarations of the service's operations. \`gatefold types\` makes this file: do not edit it.
 //
 //   import { createClient } from 'gatefold/client';
 //   const api = createClient<Api>`;
 
-/**
- * The declarations of result types that `gatefold/client` distinguishes. Each is written only when an operation needs
- * it.
- */
+/** The result types that `gatefold/client` distinguishes. The file has only those that its operations use. */
 const RESULT_TYPES: Readonly<Record<string, string>> = {
   Reply: `
 /** A result with a status of its own. */
@@ -47,17 +45,18 @@ interface EventStream<Data> {
 `,
 };
 
-/** Names that no written type may have, because the file or TypeScript uses them. */
+/** Names that no written type may have, because the file uses them in another meaning. */
 const RESERVED = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
 
 /** @param url the URL of the service with its base path, for the example in the head of the file */
 export function writeDeclarations(groups: readonly DocumentedGroup[], url: string): Declarations {
-  const ordered = [...groups].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const names = nameTypes(ordered);
-  const used = new Map<string, NamedType>();
+  const sortedGroups = [...groups].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const names = nameTypes(sortedGroups);
+  /** Name in the file → the type. Only the types that an operation refers to are written. */
+  const usedTypes = new Map<string, NamedType>();
   const untypedOperations: string[] = [];
-  const interfaces = ordered.map((group) => {
-    const nameOf = createNameOf(group, names, used);
+  const interfaces = sortedGroups.map((group) => {
+    const nameOf = createNameOf(group, names, usedTypes);
     const members = Array.from(group.operations.values(), (operation) => {
       const contract = group.contract.operations.get(operation.name);
       const reason = whyResultUnknown(contract);
@@ -69,7 +68,8 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
   });
   // Writing a type can add another type to the map. The loop also visits the added type.
   const types: string[] = [];
-  for (const [name, { group, schema }] of used) types.push(writeType(name, schema, createNameOf(group, names, used)));
+  for (const [name, { group, schema }] of usedTypes)
+    types.push(writeType(name, schema, createNameOf(group, names, usedTypes)));
   const body = `\nexport interface Api {\n${interfaces.join('')}}\n${types.join('')}`;
   const results = Object.entries(RESULT_TYPES).map(([name, text]) => (body.includes(`${name}<`) ? text : ''));
   return { text: `${HEAD}('${url}');\n${results.join('')}${body}`, untypedOperations };
@@ -87,20 +87,23 @@ function whyResultUnknown(contract: OperationContract | undefined): string | und
 const keyOf = (group: string, name: string) => `${group} ${name}`;
 
 /**
- * Gives each type a name that is unique in the file. Types of the same name in two groups share the name when they are
- * equal. When they differ, each gets its group's name in front, and so do the types that refer to them.
+ * Gives each type a name that is unique in the file. Equal types of two groups have one name, `Book`. Different types
+ * become `OrderBook` and `ShopBook`.
+ *
+ * @returns group and type, such as `Order Book` → the name in the file
  */
 function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, string> {
   const types = groups.flatMap(({ name: group, contract }) =>
     Object.entries(contract.defs).map(([name, schema]) => ({ group, name, text: JSON.stringify(schema) })),
   );
-  const contested = findContested(types, RESERVED);
+  const ambiguous = findAmbiguousNames(types, RESERVED);
   const names = new Map<string, string>();
-  /** Name in the file → the type that has the name: `type` when groups share the type, or else `group type`. */
+  /** Name in the file → the type that has the name: `Book` when groups share the type, or else `Order Book`. */
   const owners = new Map<string, string>();
   for (const { group, name } of types) {
-    const owner = contested.has(name) ? keyOf(group, name) : name;
-    const wantedName = `${contested.has(name) ? group : ''}${name}`.replaceAll(/[^\w$]/g, '_').replace(/^(?=\d)/, '_');
+    const isAmbiguous = ambiguous.has(name);
+    const owner = isAmbiguous ? keyOf(group, name) : name;
+    const wantedName = `${isAmbiguous ? group : ''}${name}`.replaceAll(/[^\w$]/g, '_').replace(/^(?=\d)/, '_');
     let uniqueName = wantedName;
     for (let i = 2; RESERVED.has(uniqueName) || (owners.get(uniqueName) ?? owner) !== owner; i++)
       uniqueName = `${wantedName}${i}`;
@@ -113,12 +116,12 @@ function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, stri
 function createNameOf(
   group: DocumentedGroup,
   names: ReadonlyMap<string, string>,
-  used: Map<string, NamedType>,
+  usedTypes: Map<string, NamedType>,
 ): NameOf {
   return (reference) => {
     const name = reference.slice('#/$defs/'.length);
     const uniqueName = names.get(keyOf(group.name, name)) ?? 'unknown';
-    if (!used.has(uniqueName)) used.set(uniqueName, { group, schema: group.contract.defs[name] ?? {} });
+    if (!usedTypes.has(uniqueName)) usedTypes.set(uniqueName, { group, schema: group.contract.defs[name] ?? {} });
     return uniqueName;
   };
 }
@@ -136,10 +139,10 @@ function writeOperation(
   nameOf: NameOf,
 ): string {
   const indent = '      ';
-  const params = [
-    ...(contract?.path === undefined ? [] : [`path: ${typeText(contract.path, nameOf, `${indent}  `)}`]),
-    ...(contract?.query === undefined ? [] : [`query: ${typeText(contract.query, nameOf, `${indent}  `)}`]),
-  ];
+  const params = (['path', 'query'] as const).flatMap((part) => {
+    const schema = contract?.[part];
+    return schema === undefined ? [] : [`${part}: ${typeText(schema, nameOf, `${indent}  `)}`];
+  });
   const data = writeData(contract, settings.body === 'stream', nameOf, indent);
   const takesData = controllerMethod.length > 0 || data !== 'data: unknown' || params.length > 0;
   const args = [...(takesData ? [data] : []), ...(params.length === 0 ? [] : [`params: { ${params.join('; ')} }`])];
@@ -163,7 +166,7 @@ function writeResult(result: ResultContract, nameOf: NameOf, indent: string): st
   ];
   if (parts.length === 0) parts.push('unknown');
   const types = body === 'bytes' ? ['Blob'] : body === 'events' ? [`EventStream<${parts.join(' | ')}>`] : parts;
-  // Each part gets its own `Reply`: from `Reply<200, T | undefined>`, TypeScript infers only `T`, because `body` is
-  // declared as `Body | undefined`.
+  // The text is `Reply<200, T> | Reply<200, undefined>`. From `Reply<200, T | undefined>`, TypeScript would infer only
+  // `T`, because the field `body` is declared as `Body | undefined`.
   return (isReply ? types.map((type) => `Reply<${status}, ${type}>`) : types).join(' | ');
 }

@@ -1,5 +1,5 @@
-// Answers `GET /api/openapi.json` with the OpenAPI document, and `GET /api/docs` with the HTML page that shows it. The
-// document is created at its first request, and again after a group was added, replaced or removed.
+// Answers `GET /api/openapi.json` with the OpenAPI document, and `GET /api/docs` with the HTML page that shows the
+// document. The document is created at its first request, and again after a group was added, replaced or removed.
 import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { Reply } from '../controller/reply.ts';
@@ -13,9 +13,9 @@ export interface DocsParts {
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
   readonly basePath: string;
-  /** Returns the service file, or undefined when there is none. */
+  /** Returns the service file; undefined when there is none. */
   readonly service: () => DocumentedService | undefined;
-  /** Reads the HTML that the build made of src/docs/page. */
+  /** Reads the HTML that the build has made of src/docs/page. */
   readonly readPage: () => string;
 }
 
@@ -28,7 +28,7 @@ export interface Docs {
 
 export function createDocs({ access, groups, info, basePath, service, readPage }: DocsParts): Docs {
   let documentedGroups: readonly DocumentedGroup[] = [];
-  let documentReply: Promise<Reply> | undefined;
+  let documentReply: Reply | undefined;
   let page: Page | undefined;
 
   const openapi: Handler = async (_, { application }) => {
@@ -40,35 +40,22 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
       currentGroups.length === documentedGroups.length &&
       currentGroups.every((group, i) => group === documentedGroups[i]);
     if (documentReply === undefined || !isUpToDate) {
+      const text = JSON.stringify(createDocument(currentGroups, info(), basePath, service()));
+      const headers = { 'Content-Type': 'application/json; charset=UTF-8', ETag: entityTagOf(text), ...REVALIDATED };
+      documentReply = new Reply(200, Buffer.from(text), headers);
       documentedGroups = currentGroups;
-      documentReply = writeDocument(currentGroups);
-      // After a failure, the next request tries again.
-      documentReply.catch(() => {
-        documentReply = undefined;
-      });
     }
     return documentReply;
   };
-
-  async function writeDocument(documented: readonly DocumentedGroup[]): Promise<Reply> {
-    const text = JSON.stringify(createDocument(documented, info(), basePath, service()));
-    return new Reply(200, Buffer.from(text), {
-      'Content-Type': 'application/json; charset=UTF-8',
-      ETag: entityTagOf(text),
-      ...REVALIDATED,
-    });
-  }
 
   const sendPage: Handler = async (_, { application }) => {
     page ??= addPolicy(withKeyHeader(readPage(), service()?.keyHeader));
     const { text, headers } = page;
     // A browser that opens a page sends no credential. So the body of the 401 is the page, which asks the user for a
-    // credential, and contains nothing about the service.
+    // credential. The page itself contains nothing about the service.
     if (access === 'application' && application === undefined) {
-      return new Response(text, {
-        status: 401,
-        headers: { ...headers, 'WWW-Authenticate': 'Bearer', 'Cache-Control': 'no-store' },
-      });
+      const refusalHeaders = { ...headers, 'WWW-Authenticate': 'Bearer', 'Cache-Control': 'no-store' };
+      return new Response(text, { status: 401, headers: refusalHeaders });
     }
     return new Reply(200, Buffer.from(text), { ...headers, ETag: entityTagOf(text), ...REVALIDATED });
   };
@@ -76,7 +63,7 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
   return { openapi, page: sendPage };
 }
 
-/** Clients may cache the answer. Before each use, a client asks with the ETag whether the answer has changed. */
+/** A client may keep the answer, but must ask with its ETag before each use whether the answer has changed. */
 const REVALIDATED = { 'Cache-Control': 'no-cache' };
 
 function entityTagOf(text: string): string {
@@ -88,15 +75,12 @@ interface Page {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/**
- * Writes the name of the key header into the page. The page asks for a credential before it has the document, so it
- * cannot read the name there.
- */
+/** Writes the name of the key header into the page, which asks for a credential before it can read the document. */
 function withKeyHeader(text: string, keyHeader = ''): string {
   return text.replace('data-key-header=""', () => `data-key-header="${keyHeader.replaceAll('&', '&amp;')}"`);
 }
 
-/** Adds a Content-Security-Policy: the browser uses only the page's own script and style, and only this service. */
+/** Adds a Content-Security-Policy: the browser runs only the page's own script, and calls only this service. */
 function addPolicy(text: string): Page {
   const hashOf = (element: string) => {
     const [, content = ''] = new RegExp(`<${element}[^>]*>([^]*?)</${element}>`).exec(text) ?? [];

@@ -1,5 +1,6 @@
-// Creates the OpenAPI 3.1 document of all groups from their contracts and their `static operations`. The document can
-// contain undefined, which `JSON.stringify` leaves out. operation-object.ts describes each operation.
+// Creates the OpenAPI 3.1 document of all groups from their contracts (the types in their source) and their `static
+// operations` (the settings of operations). The document can contain undefined, which `JSON.stringify` leaves out.
+// operation-object.ts describes each operation.
 import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, namesOf, operationIdOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
@@ -40,9 +41,8 @@ export type DocumentedService = Pick<
 >;
 
 /**
- * Creates the document. With the default base path, the paths of the document begin with `/api`, as they did before the
- * setting BASE_PATH existed, so clients generated from an older document stay valid. Any other base path is in
- * `servers`.
+ * Creates the document. With the default base path, the paths of the document begin with `/api`. Clients that were
+ * generated before the setting BASE_PATH existed rely on that. Any other base path is in `servers`.
  *
  * @param service undefined when there is no service file
  */
@@ -53,7 +53,7 @@ export function createDocument(
   service?: DocumentedService | undefined,
 ): OpenApiDocument {
   const [server, prefix] = basePath === '/api' ? ['/', '/api'] : [basePath || '/', ''];
-  const ordered = groups
+  const sortedGroups = groups
     .map((group) => ({ ...group, groupInUrl: urlNameOf(group.name) }))
     .sort((a, b) => (a.groupInUrl < b.groupInUrl ? -1 : 1));
   const components = createComponents(service?.formatError === undefined ? Object.keys(ENVELOPE_SCHEMAS) : []);
@@ -62,7 +62,7 @@ export function createDocument(
   const paths: Record<string, Record<string, object>> = {};
   const tags: object[] = [];
   const ids = new Set<string>();
-  for (const { groupInUrl, contract, operations, routes, strictRoutes } of ordered) {
+  for (const { groupInUrl, contract, operations, routes, strictRoutes } of sortedGroups) {
     const visible = inSourceOrder(operations, contract).filter(({ settings }) => settings.hidden !== true);
     if (visible.length === 0) continue;
     tags.push({ name: groupInUrl, description: joinTexts(contract.summary, contract.description) });
@@ -70,20 +70,12 @@ export function createDocument(
     const endpointOf = createEndpointFinder(`${prefix}/${groupInUrl}`, routes, isStrict);
     for (const operation of visible) {
       const endpoint = endpointOf(operation);
-      const description = describeOperation({
-        operation,
-        contract: contract.operations.get(operation.name),
-        endpoint,
-        group: { groupInUrl, defs: contract.defs },
-        components,
-        access,
-      });
+      const group = { groupInUrl, defs: contract.defs };
+      const types = contract.operations.get(operation.name);
+      const description = describeOperation({ operation, contract: types, endpoint, group, components, access });
+      const operationId = reserveId(`${groupInUrl.replace('/', '_')}_${operationIdOf(operation.name)}`, ids);
       const methods = paths[endpoint.path] ?? {};
-      methods[endpoint.verb.toLowerCase()] = {
-        operationId: reserveId(`${groupInUrl.replace('/', '_')}_${operationIdOf(operation.name)}`, ids),
-        tags: [groupInUrl],
-        ...description,
-      };
+      methods[endpoint.verb.toLowerCase()] = { operationId, tags: [groupInUrl], ...description };
       paths[endpoint.path] = methods;
     }
   }
@@ -91,7 +83,7 @@ export function createDocument(
     openapi: '3.1.0',
     info,
     servers: [{ url: server }],
-    // By default, a credential is optional. An operation that needs a credential replaces this value with its own.
+    // An operation that needs a credential has requirements of its own, which replace these.
     security: access.openRequirements,
     tags,
     paths,
@@ -120,6 +112,7 @@ function createEndpointFinder(
   isStrict: boolean,
 ): (operation: DocumentedOperation) => Endpoint {
   const routesByName = new Map(routes.map((route) => [route.name, route]));
+  /** Path without names, such as `{}/items` → the names of its first route. */
   const namesByPathShape = new Map<string, readonly string[]>();
   return ({ name, method }) => {
     const route = routesByName.get(name);
@@ -129,7 +122,8 @@ function createEndpointFinder(
       return { verb: verbForName(name, method, isStrict), path: `${groupPath}/${name}`, names: [] };
     }
     const declaredNames = namesOf(route.segments);
-    // In OpenAPI 3.1 (Paths Object), `/{id}` and `/{name}` are the same path. Both show the names of the first route.
+    // In OpenAPI 3.1 (Paths Object), `/{id}` and `/{name}` are the same path. So a later route gets the names of the
+    // first one.
     const pathShape = route.segments.map(({ literal }) => literal ?? '{}').join('/');
     const shownNames = namesByPathShape.get(pathShape) ?? declaredNames;
     namesByPathShape.set(pathShape, shownNames);
@@ -140,14 +134,15 @@ function createEndpointFinder(
   };
 }
 
-/** The method that the document shows for an operation that is neither a route nor in the verb table: `publish`. */
+/** Chooses the one method that the document shows for an operation of any method, such as `/order/publish`. */
 function verbForName(name: string, method: (...args: never[]) => unknown, isStrict: boolean): string {
   if (isStrict) return 'POST';
-  // A credential needs the permission for PUT to call `updated`, so the document shows PUT.
+  // To call `updated`, a credential must be allowed to use PUT.
   if (name === 'updated') return 'PUT';
   return method.length === 0 ? 'GET' : 'POST';
 }
 
+/** Returns `name`, or `name_2` when the name is in use. */
 function reserveId(name: string, ids: Set<string>): string {
   let id = name;
   for (let i = 2; ids.has(id); i++) id = `${name}_${i}`;

@@ -1,5 +1,5 @@
-// Describes one operation in the OpenAPI document: parameters, body, answers, and who may call it. openapi.ts finds its
-// method and path.
+// Describes one operation in the OpenAPI document: its parameters, body, answers and callers. openapi.ts finds the
+// method and the path.
 import { STATUS_CODES } from '../base/builtins.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
@@ -30,6 +30,7 @@ interface Parameter {
   readonly [key: string]: unknown;
 }
 
+/** The methods whose data is the query, because their requests have no body. */
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
 export function describeOperation(parts: OperationParts): object {
@@ -67,29 +68,19 @@ function describeQuery(schema: Schema | undefined, { group, components }: Operat
     return [{ name: 'query', in: 'query', style: 'form', explode: true, schema: components.publish(group, schema) }];
   }
   return Object.entries(properties).map(([name, { description, deprecated, ...property }]) => {
+    const isRequired = required.includes(name) || undefined;
     const published = components.publish(group, property);
-    return {
-      name,
-      in: 'query',
-      required: required.includes(name) || undefined,
-      description,
-      deprecated,
-      schema: published,
-    };
+    return { name, in: 'query', required: isRequired, description, deprecated, schema: published };
   });
 }
 
-/** Removes duplicates, because `data` and `params.query` may both declare the same parameter. */
+/** Keeps one of equal names, because `data` and `params.query` may both declare a parameter. */
 function removeDuplicates(parameters: readonly Parameter[]): Parameter[] {
   return [...new Map(parameters.map((parameter) => [`${parameter.in} ${parameter.name}`, parameter])).values()];
 }
 
-function describeBody({
-  operation: { method, settings },
-  contract,
-  group,
-  components,
-}: OperationParts): object | undefined {
+function describeBody({ operation, contract, group, components }: OperationParts): object | undefined {
+  const { method, settings } = operation;
   const schema = contract?.data;
   const isBytes = settings.body === 'stream' || isFile(resolveReference(schema, group.defs));
   const types = settings.accepts ?? (isBytes ? ['application/octet-stream'] : undefined);
@@ -109,11 +100,12 @@ function describeBody({
 }
 
 function describeResponses({ operation: { settings }, contract, group, components }: OperationParts): object {
-  const results = contract?.results ?? [{ status: 200, body: 'json', schema: undefined }];
-  const isChecked = [contract?.data, contract?.query, contract?.path].some((schema) => schema !== undefined);
+  const { data, query, path, results = [{ status: 200, body: 'json', schema: undefined }] } = contract ?? {};
+  const isChecked = [data, query, path].some((schema) => schema !== undefined);
   const refer = (name: string) => ({ $ref: `#/components/responses/${name}` });
   const responses: Record<string, object> = {};
   for (const [i, { status: declaredStatus, body, schema }] of results.entries()) {
+    // The setting `status` replaces the 200 of a result without a status.
     const status = i === 0 && declaredStatus === 200 ? (settings.status ?? 200) : declaredStatus;
     responses[status] = {
       description: STATUS_CODES[status] ?? 'Done',

@@ -1,10 +1,10 @@
-// Writes the error answers of the document. The body of an error is the standard error body of Gatefold, or the body
+// Writes the error answers of the OpenAPI document. The body of an error has the standard form of Gatefold, or the form
 // that `formatError` of the service file makes.
 import type { Schema } from '../contract/contract.ts';
-import type { LoadedService } from '../groups/service-file.ts';
 import type { Components } from './components.ts';
+import type { DocumentedService } from './openapi.ts';
 
-/** The schemas of the standard error body. They are in each document, unless the service file has `formatError`. */
+/** The schemas of the standard error body. A document has them unless the service file has `formatError`. */
 export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {
   Error: {
     type: 'object',
@@ -39,11 +39,12 @@ const DESCRIPTIONS = {
   AccessDenied: 'The caller may not call the operation',
 };
 
-const OWN_FORMAT = 'The service formats its errors itself, and may send another status';
-const OWN_DESCRIPTIONS = {
+const CUSTOM_FORMAT = 'The service formats its errors itself, and may send another status';
+/** The descriptions for a service with `formatError`. */
+const CUSTOM_DESCRIPTIONS = {
   ...DESCRIPTIONS,
-  Refused: `${DESCRIPTIONS.Refused}. ${OWN_FORMAT}`,
-  InvalidData: `The data is not valid. ${OWN_FORMAT}`,
+  Refused: `${DESCRIPTIONS.Refused}. ${CUSTOM_FORMAT}`,
+  InvalidData: `The data is not valid. ${CUSTOM_FORMAT}`,
 };
 
 export interface Refusals {
@@ -52,18 +53,15 @@ export interface Refusals {
 }
 
 /** @param service undefined when there is no service file */
-export function writeRefusals(
-  service: Pick<LoadedService, 'formatError' | 'errorBody'> | undefined,
-  components: Components,
-): Refusals {
+export function writeRefusals(service: DocumentedService | undefined, components: Components): Refusals {
   if (service?.formatError === undefined) {
     const schema = { $ref: '#/components/schemas/Error' };
     return { schemas: ENVELOPE_SCHEMAS, responses: responsesOf(DESCRIPTIONS, 'application/json', schema) };
   }
   const { schema = {}, defs } = service.errorBody;
-  // The name has a dot, so it cannot be the name of a group.
+  // No group can have this name, because of its dot.
   const published = components.publish({ groupInUrl: 'service.error', defs }, schema);
-  return { schemas: {}, responses: responsesOf(OWN_DESCRIPTIONS, mediaTypeOf(service.formatError), published) };
+  return { schemas: {}, responses: responsesOf(CUSTOM_DESCRIPTIONS, mediaTypeOf(service.formatError), published) };
 }
 
 function responsesOf(descriptions: typeof DESCRIPTIONS, type: string, schema: Schema): Refusals['responses'] {
@@ -71,8 +69,8 @@ function responsesOf(descriptions: typeof DESCRIPTIONS, type: string, schema: Sc
   return Object.fromEntries(Object.entries(descriptions).map(describe)) as Refusals['responses'];
 }
 
-/** Reads the media type from the source text of `formatError`, because the document is made without calling it. */
-function mediaTypeOf(format: NonNullable<LoadedService['formatError']>): string {
+/** Reads the media type in the source text of `formatError`, because writing the document calls no function. */
+function mediaTypeOf(format: NonNullable<DocumentedService['formatError']>): string {
   const [, type] = /content-type['"`]?\s*:\s*['"`]([\w.+-]+\/[\w.+-]+)/i.exec(String(format)) ?? [];
   return type?.toLowerCase() ?? 'application/json';
 }

@@ -1,4 +1,6 @@
-// Writes JSON Schema as a type of TypeScript, for a client. A constraint that no type can express is left out.
+// Writes a JSON Schema as a type of TypeScript, for a client: `{ type: 'string', minLength: 1 }` becomes `string`,
+// because no type can express the length.
+import type { Fields } from '../base/values.ts';
 import type { Schema } from '../contract/contract.ts';
 import { IS_DATE, IS_FILE } from '../contract/schema/schema.ts';
 
@@ -29,10 +31,7 @@ export function typeText(value: unknown, nameOf: NameOf, indent = '  '): string 
   return parts.length === 1 ? (parts[0] as string) : parts.map(inBrackets).join(' & ');
 }
 
-/**
- * Writes a union of types. Equal parts are written once. If one part is `unknown`, the union is `unknown`, because
- * `unknown` includes every other type.
- */
+/** Writes a union of types: `string | null`. A union with `unknown` is `unknown`, which includes every other type. */
 function unite(parts: readonly string[]): string {
   if (parts.includes(UNKNOWN)) return UNKNOWN;
   return [...new Set(parts)].join(' | ') || 'never';
@@ -71,15 +70,11 @@ function writeObject(schema: Schema, nameOf: NameOf, indent: string): string {
     const text = typeText(property, nameOf, `${indent}  `);
     return `${docComment(property, indent)}${indent}${propertyName(name)}${mark}: ${text};\n`;
   });
-  const others = Object.values(patternProperties ?? {});
-  const index = [
-    ...(additionalProperties === undefined || additionalProperties === false
-      ? []
-      : [`{ [name: string]: ${typeText(additionalProperties, nameOf, indent)} }`]),
-    ...others.map((other) => `{ [name: number]: ${typeText(other, nameOf, indent)} }`),
-  ];
-  const declaredFields = fields.length === 0 ? [] : [`{\n${fields.join('')}${indent.slice(2)}}`];
-  const parts = [...declaredFields, ...index];
+  const parts = fields.length === 0 ? [] : [`{\n${fields.join('')}${indent.slice(2)}}`];
+  if (additionalProperties !== undefined && additionalProperties !== false)
+    parts.push(`{ [name: string]: ${typeText(additionalProperties, nameOf, indent)} }`);
+  for (const other of Object.values(patternProperties ?? {}))
+    parts.push(`{ [name: number]: ${typeText(other, nameOf, indent)} }`);
   if (parts.length > 0) return parts.join(' & ');
   // In TypeScript, `{}` would accept any fields. A schema with an empty `properties` declares that there are none.
   return schema.properties === undefined ? 'object' : 'Record<never, never>';
@@ -95,12 +90,8 @@ function literal(value: unknown): string {
   return `'${JSON.stringify(value).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 }
 
-interface Described {
-  readonly [keyword: string]: unknown;
-}
-
-/** Returns the doc comment of a field, a type or an operation. The comment is empty when there is nothing to say. */
-export function docComment({ summary, description, deprecated }: Described, indent: string): string {
+/** Returns the doc comment of a field, a type or an operation; an empty text when nothing describes it. */
+export function docComment({ summary, description, deprecated }: Fields, indent: string): string {
   const texts = [summary, description].filter((text) => typeof text === 'string' && text !== '');
   const lines = [...texts.join('\n\n').split('\n'), ...(deprecated === true ? ['@deprecated'] : [])]
     .map((line) => line.replaceAll('*/', '*\\/').trimEnd())

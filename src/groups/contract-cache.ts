@@ -1,6 +1,6 @@
-// A cache on disk of the contracts that earlier processes have read from the controllers of a large folder. A contract
-// is what the source of a controller says: types and comments. contract/cached-contract.ts decides whether a contract
-// is still valid. The cache file is valid only for one build of Gatefold and of Node.
+// A cache on disk of the contracts of a large controllers folder. A contract is what the source of a controller says:
+// the types and comments of its operations. contract/cached-contract.ts decides whether a contract is still valid. The
+// cache file is valid only for one build of Gatefold and one version of Node.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
@@ -10,19 +10,19 @@ import { fingerprint } from '../base/fingerprint.ts';
 import type { ContractCache } from '../contract/cached-contract.ts';
 import { entryPath, version } from '../own-files.ts';
 
-/** Milliseconds from the first contract that a serving worker adds until the cache file is written. */
-const SAVE_DELAY = 1000;
+/** Milliseconds from the first contract that is added after the load of the folder until the cache file is written. */
+const SAVE_DELAY_MS = 1000;
 /**
- * Number of new contracts between two writes of the code that Node has compiled. A write blocks the process: a single
- * write of the code of 1,000 files takes a second.
+ * Number of new contracts between two writes of the code that Node has compiled. A write blocks the process: one write
+ * of the code of 1,000 files would take a second.
  */
 const CONTRACTS_PER_FLUSH = 50;
 
 /**
  * Opens the caches of a controllers folder: Node's cache of compiled code, and the cache of contracts.
  *
- * @returns undefined where no cache can be written
- * @throws Error that names a folder of the cache that another user can change
+ * @returns undefined when no cache can be written
+ * @throws Error when another user can change a folder of the cache; the message names this folder
  */
 export function openCaches(dir: string): FolderCache | undefined {
   const folder = openCacheFolder(digest(realpathSync(dir)));
@@ -32,19 +32,20 @@ export function openCaches(dir: string): FolderCache | undefined {
 }
 
 export interface FolderCache extends ContractCache {
-  /** Writes the new contracts, and frees the memory of those from the file. Called when the folder has loaded. */
+  /** Writes the new contracts, and frees the memory of all contracts. Called when the folder has loaded. */
   release(): void;
 }
 
 /**
- * Opens the cache of contracts. The first line of the file identifies the build, and has the digest of all other lines.
- * Each contract has two lines: the path of its controller, and its text.
+ * Opens the cache of contracts. The first line of the file has the digest of the build and the digest of all other
+ * lines. Then come two lines for each contract: the path of its controller, and its text.
  */
 export function openContractCache(file: string, build = identifyBuild()): FolderCache {
-  /** The fingerprint of the file when this process read or wrote it. */
+  /** The fingerprint of the file when this process last read or wrote the file. */
   let seenState = fingerprint(file);
-  /** Path → contract, as read from the file. `cached` is undefined after the load. */
+  /** By the path of a controller: the contract from the file. `cached` is undefined after the load of the folder. */
   let cached: ReadonlyMap<string, string> | undefined = readCache(file, build);
+  /** The paths of the controllers that this process has looked up. */
   const used = new Set<string>();
   const added = new Map<string, string>();
   let saveTimer: NodeJS.Timeout | undefined;
@@ -53,7 +54,7 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
     clearTimeout(saveTimer);
     saveTimer = undefined;
     module.flushCompileCache?.();
-    // Another worker, which loads the same folder, has saved the contracts.
+    // Another worker, which loads the same folder, has saved its contracts, which are the same.
     if (fingerprint(file) !== seenState) return;
     const reused = Array.from(cached ?? readCache(file, build)).filter(([path]) => used.has(path) && !added.has(path));
     const text = [...reused, ...added].map(([path, contract]) => `${JSON.stringify(path)}\n${contract}\n`).join('');
@@ -78,8 +79,8 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
     add(path, contract) {
       added.set(path, contract);
       if (added.size % CONTRACTS_PER_FLUSH === 0) module.flushCompileCache?.();
-      // During the load nothing is saved, because the contracts of files that load later would count as unused.
-      if (cached === undefined) saveTimer ??= setTimeout(save, SAVE_DELAY).unref();
+      // During the load nothing is saved, because the contracts of files that load later are not in `used` yet.
+      if (cached === undefined) saveTimer ??= setTimeout(save, SAVE_DELAY_MS).unref();
     },
     release() {
       if (added.size > 0) save();
@@ -88,7 +89,7 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
   };
 }
 
-/** Reads the file: path → contract. The map is empty when the file is missing, damaged or written by another build. */
+/** Returns the contracts by path; an empty map when the file is missing, damaged or written by another build. */
 function readCache(file: string, build: string): ReadonlyMap<string, string> {
   let text: string;
   try {

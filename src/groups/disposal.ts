@@ -1,14 +1,15 @@
-// Disposes of controllers that have `[Symbol.asyncDispose]` or `[Symbol.dispose]`, so that pools of connections close
-// in order, and runs `close` of the service file. worker/life.ts calls both after the last request of the process.
+// Disposes of controllers that have `[Symbol.asyncDispose]` or `[Symbol.dispose]`, for example to close connections to
+// a database, and runs the function `close` of the service file (`service.ts`). worker/life.ts calls both functions
+// after the last request of the process.
 import { describeError, type Log } from '../base/log.ts';
 import { withTimeLimit } from '../base/time.ts';
 import type { Group } from './operations.ts';
 
-/** Maximum milliseconds to dispose of one controller (all at the same time), and to run `close` of the service file. */
-const TIME_LIMIT = 5000;
+/** Maximum milliseconds to dispose of all controllers. The function `close` may then take as long again. */
+const TIME_LIMIT_MS = 5000;
 
-/** Disposes of the controllers of all groups. The promise never rejects, because the process then ends in any case. */
-export async function disposeOf(groups: Iterable<Group>, log: Log, limit = TIME_LIMIT): Promise<void> {
+/** Disposes of the controllers of all groups at the same time. The promise never rejects. */
+export async function disposeOf(groups: Iterable<Group>, log: Log, limit = TIME_LIMIT_MS): Promise<void> {
   const createTimeoutError = () => new Error(`it took longer than ${limit} ms`);
   await Promise.all(
     Array.from(groups, ({ name, controller }) =>
@@ -25,8 +26,8 @@ async function dispose(controller: object): Promise<void> {
   if (typeof disposer === 'function') await disposer.call(controller);
 }
 
-/** Runs `close` of the service file. Never rejects. */
-export async function closeService(close: (() => unknown) | undefined, log: Log, limit = TIME_LIMIT): Promise<void> {
+/** Runs `close` of the service file. The promise never rejects. */
+export async function closeService(close: (() => unknown) | undefined, log: Log, limit = TIME_LIMIT_MS): Promise<void> {
   if (close === undefined) return;
   const createTimeoutError = () => new Error(`it took longer than ${limit} ms`);
   await withTimeLimit(

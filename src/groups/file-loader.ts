@@ -1,5 +1,6 @@
-// Loads the controllers and the service file of a folder into this process, one file at a time: imports the module,
-// reads its source, and remembers the files that do not load. The caller turns a module into a group or the service.
+// Loads the controllers and the service file (`service.ts`) of a folder into this process, one file at a time: imports
+// the module, reads its source, and remembers the files that do not load. The caller turns a module into a handler
+// group or into the rules of the service.
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';
@@ -26,15 +27,17 @@ export interface LoadSteps<T> {
 
 export interface FileLoader {
   /**
-   * Imports a file and passes its module to `build`. Does both again when the file changes during its import. Never
-   * rejects. `loaded` has the value that `build` returned.
+   * Imports a file and passes its module to `build`. Both steps are repeated when the file changes during its import.
+   * The promise never rejects.
+   *
+   * @returns the outcome, and in `loaded` the value that `build` returned; without `loaded`, the file did not load
    */
   load<T>(group: string, file: string, steps: LoadSteps<T>): Promise<{ readonly load: GroupLoad; readonly loaded?: T }>;
-  /** Returns why a file did not load, or undefined when the file has changed since or has not failed. */
+  /** Returns why the last load of a file failed, or undefined when it did not fail or the file has changed since. */
   brokenReason(file: string): string | undefined;
   /** Records why a file must not be loaded. `brokenReason` returns the reason until the file changes. */
   skip(file: string, reason: string): void;
-  /** Opens the caches of the folder, if it is large. Called before the first file is loaded. */
+  /** Opens the caches on disk, if the folder is large. Called before the first file is loaded. */
   openCaches(fileCount: number): Promise<void>;
   /** Frees the memory that only the load of the folder needed. Called when the folder has loaded. */
   release(): Promise<void>;
@@ -74,26 +77,26 @@ const importReader = () => import('../contract/reader.ts');
 export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: FileLoaderOptions): FileLoader {
   const modules = createModuleLoader({ onFile });
   /**
-   * File name → why its last load failed, and its fingerprint at that time. A file that has changed since is tried
-   * again.
+   * By the name of a file: why its last load failed, and its fingerprint before that load. A file that has changed
+   * since is loaded again.
    */
-  const broken = new Map<string, { readonly reason: string; readonly state: string }>();
-  /** Real path of a file → how often its import was started. */
+  const failures = new Map<string, { readonly reason: string; readonly state: string }>();
+  /** By the real path of a file: how often an import of it was started. */
   const importCounts = new Map<string, number>();
   let cache: FolderCache | undefined;
   let reader: Promise<Reader> | undefined;
-  const loadReader = () => (reader ??= importReader().then(({ createReader }) => createReader(modules, cache)));
+  const getReader = () => (reader ??= importReader().then(({ createReader }) => createReader(modules, cache)));
 
   async function importFile<T>(path: string, build: (module: Module, reader: Reader) => T): Promise<T> {
-    for (let tries = 1; ; tries++) {
+    for (let attempt = 1; ; attempt++) {
       const importCount = importCounts.get(path) ?? 0;
       importCounts.set(path, importCount + 1);
       const module = await withTimeLimit(modules.load(path, importCount), loadTimeout, () => new HungLoad(loadTimeout));
-      const groupReader = await loadReader();
+      const groupReader = await getReader();
       try {
         return build(module, groupReader);
       } catch (error) {
-        if (!(error instanceof SourceChanged) || tries === MAX_LOADS) throw error;
+        if (!(error instanceof SourceChanged) || attempt === MAX_LOADS) throw error;
       }
     }
   }
@@ -107,25 +110,25 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
         realPath = realpathSync.native(path);
         check?.();
         const loaded = await importFile(realPath, (module, groupReader) => build(module, groupReader, realPath));
-        broken.delete(file);
+        failures.delete(file);
         return { load: { group, file, ok: true }, loaded };
       } catch (error) {
         const { reason, dueTo, ...place } = await describeLoadError(error, realPath, () =>
           modules.closure().map(({ path }) => path),
         );
         if (dueTo !== undefined) modules.remember(dueTo);
-        // The cause of such an error can be gone soon, so the next request tries the file again.
-        if (!isTransient(error)) broken.set(file, { reason, state });
+        // The cause of a transient error can be gone soon, so such a failure is not remembered.
+        if (!isTransient(error)) failures.set(file, { reason, state });
         const hung = error instanceof HungLoad;
         return { load: { group, file, ok: false, error: reason, ...place, ...(hung ? { hung } : {}) } };
       }
     },
     brokenReason(file) {
-      const failure = broken.get(file);
+      const failure = failures.get(file);
       return failure?.state === fingerprint(join(dir, file)) ? failure.reason : undefined;
     },
     skip(file, reason) {
-      broken.set(file, { reason, state: fingerprint(join(dir, file)) });
+      failures.set(file, { reason, state: fingerprint(join(dir, file)) });
     },
     async openCaches(fileCount) {
       if (!usesCaches || fileCount < MIN_FILES_CACHED) return;

@@ -1,6 +1,5 @@
-// Joins a loaded group with its source. Two things are made from the types in the source: the checks of requests and
-// results, and the contract. The OpenAPI document and the commands show the contract.
-
+// Joins a loaded handler group with what its source says. From the types and comments of the source come the checks of
+// requests and results, and the contract, which the OpenAPI document and the commands show.
 import type { RequestIds } from '../base/events.ts';
 import { idsOf } from '../base/log.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
@@ -12,7 +11,7 @@ import type { Group, Operation, OperationMethod } from './operations.ts';
 
 /**
  * @param onMismatch reports results that differ from their type; when it is undefined, results are not checked
- * @throws ContractError when a request type is not understood, or an operation is not found in the source
+ * @throws ContractError when the type of a request is not understood, or an operation is not found in the source
  */
 export function withContract(
   group: Omit<Group, 'contract'>,
@@ -37,7 +36,7 @@ export type ReportMismatch = (
   mismatch: RequestIds & { group: string; operation: string; pointer: string; message: string },
 ) => void;
 
-/** Wraps a method, so that each result is checked. The result itself stays the same. */
+/** Wraps a method, so that each result is checked. A result that does not fit its type is returned all the same. */
 function withResultCheck(
   group: string,
   { name, method }: Operation,
@@ -49,7 +48,7 @@ function withResultCheck(
     try {
       mismatch = resultCheck(result);
     } catch {
-      // The result cannot be encoded as JSON. The code that sends the answer reports this mismatch.
+      // The result cannot be encoded as JSON, which the code that sends the answer reports.
     }
     if (mismatch !== undefined) report({ ...idsOf(params), group, operation: name, ...mismatch });
     return result;

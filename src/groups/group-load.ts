@@ -1,4 +1,4 @@
-// The outcome of loading one controller file or the service file, and the log lines of a file that does not load.
+// The outcome of loading one controller file or the service file (`service.ts`), and the log lines of a failed load.
 import type { LoadFacts } from '../base/events.ts';
 import type { Log } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
@@ -12,9 +12,9 @@ export interface GroupLoad {
   readonly error?: string;
   /** The place of the mistake: `file:line`, or only the file. */
   readonly at?: string;
-  /** The column in that line, from 1. */
+  /** The column in the line of `at`, from 1. */
   readonly column?: number | undefined;
-  /** The names of the operations, where `GroupsOptions.reportsOperations` is set. */
+  /** The names of the operations; absent unless `GroupsOptions.reportsOperations` is true. */
   readonly operationNames?: readonly string[];
   /** Methods that look like operations but are not, each with its cure: `find_all: rename it to findAll`. */
   readonly hints?: readonly string[];
@@ -24,7 +24,7 @@ export interface GroupLoad {
   readonly tools?: number;
   /** Whether the load exceeded its time limit. */
   readonly hung?: boolean;
-  /** Whether subfolders hold groups. Set only in the load of the service file. */
+  /** Whether subfolders hold groups. Only in the load of the service file. */
   readonly folders?: boolean;
 }
 
@@ -33,7 +33,7 @@ export function logNotLoadable(log: Log, load: GroupLoad): void {
   else log.error('group-not-loadable', loadFacts(load));
 }
 
-/** Returns what a log line says of a failed load. */
+/** Returns the fields of a failed load that a log line has. */
 export function loadFacts({ group, file, error, at, column }: GroupLoad): LoadFacts {
   return { group, file, error, at, column };
 }

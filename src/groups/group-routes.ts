@@ -1,6 +1,6 @@
-// The routes of a group, such as `GET {id}`. This file refuses names that are invalid or contradict each other, and
-// finds the route that fits a path. base/route-name.ts has the grammar of a name. Patterns are compared segment by
-// segment, without regular expressions. From a request, this file uses only the verb and the decoded segments.
+// The routes of a handler group, such as `GET {id}`. Refuses names that are invalid or contradict each other, and finds
+// the route that fits a request: its HTTP method and its path, which is a list of decoded segments. Patterns are
+// compared segment by segment, without regular expressions. base/route-name.ts has the grammar of a name.
 import { METHODS } from '../base/builtins.ts';
 import { methodOf, namesOf, type Segment, segmentsOf, splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 
@@ -21,7 +21,7 @@ export interface RouteFit {
 
 /**
  * @returns undefined for a name that is not meant as a route
- * @throws Error in one line that says what is wrong with the name
+ * @throws Error with a message of one line that says what is wrong with the name
  */
 export function parseRouteName(name: string): GroupRoute | undefined {
   const split = splitRouteName(name);
@@ -58,11 +58,13 @@ function isRest(segment: Segment): boolean {
 /**
  * Builds the routes of a group in the order in which a request tries them. In each segment, a literal comes before
  * `{name}`, and `{name}` comes before `{name*}`. A group that has a route is strict: its verb operations, such as
- * `index` for GET, are routes of the bare group (`/api/order`). Any other operation is called by a POST to its name.
+ * `index` for GET, are routes of the bare group (`/api/order`). Any other operation is called by a POST to its name
+ * (`/api/order/cancel`).
  *
  * @param names the names of all operations of the group
  * @returns an empty list for a group that is not strict
- * @throws Error in one line: a name is invalid, two operations answer the same requests, or a route is never reached
+ * @throws Error with a message of one line: a name is invalid, two operations answer the same requests, or a route is
+ *   never reached
  */
 export function createRoutes(names: Iterable<string>): readonly GroupRoute[] {
   const allNames = new Set(names);
@@ -86,17 +88,14 @@ export function verbRoutes(names: Iterable<string>): readonly GroupRoute[] {
   });
 }
 
-/**
- * Compares two routes for their order. When they are otherwise equal, HEAD comes before GET, which answers HEAD as
- * well.
- */
+/** Compares two routes for their order. For equal patterns, HEAD comes before GET, because GET also answers HEAD. */
 function compareRoutes(a: GroupRoute, b: GroupRoute): number {
   const difference = a.segments.findIndex((segment, i) => rankOf(segment) !== rankOf(b.segments[i]));
   if (difference >= 0) return rankOf(a.segments[difference]) - rankOf(b.segments[difference]);
   return a.segments.length - b.segments.length || Number(b.verb === 'HEAD') - Number(a.verb === 'HEAD');
 }
 
-/** Returns the rank of a segment in the order. A route without a segment at this index comes first. */
+/** Returns the rank of a segment in the order; 0 when the route has no segment at this index. */
 function rankOf(segment: Segment | undefined): number {
   if (segment === undefined) return 0;
   if (segment.literal !== undefined) return 1;
@@ -104,8 +103,8 @@ function rankOf(segment: Segment | undefined): number {
 }
 
 /**
- * Refuses a route that no request can reach. An operation that is neither a route nor a verb operation takes every POST
- * to its name, before any route.
+ * Refuses a route that no request can reach. A request `POST /api/order/cancel` calls the operation `cancel`, if there
+ * is one, before any route.
  */
 function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string>): void {
   for (const route of routes) {
@@ -122,7 +121,10 @@ function checkReachable(routes: readonly GroupRoute[], names: ReadonlySet<string
   }
 }
 
-/** Returns sample paths that represent all paths of a route. Their named segments equal no literal of any route. */
+/**
+ * Returns sample paths that represent all paths of a route: for `{id}`, they have a text that is no literal of any
+ * route.
+ */
 function samplesOf({ segments, takesRest }: GroupRoute, routes: readonly GroupRoute[]): string[][] {
   const path = segments.map(({ literal }) => literal ?? '\0');
   const maxLength = Math.max(...routes.map((route) => route.segments.length));
@@ -130,14 +132,14 @@ function samplesOf({ segments, takesRest }: GroupRoute, routes: readonly GroupRo
   return Array.from({ length: extraSegments + 1 }, (_, i) => [...path, ...Array<string>(i).fill('\0')]);
 }
 
-/** Returns the methods that reach a route, in the order of `Allow`. */
+/** Returns the HTTP methods that reach a route, in the order of the header `Allow`. */
 export function methodsOf(route: GroupRoute, routes: readonly GroupRoute[]): string[] {
   return [...VERB_OPERATIONS.keys()].filter((verb) =>
     samplesOf(route, routes).some((path) => fitRoute(routes, verb, path)?.route.name === route.name),
   );
 }
 
-/** Returns the first route that fits. For HEAD, the routes of HEAD and of GET are tried together. */
+/** Returns the first route that fits. A request with HEAD fits routes of HEAD and of GET. */
 export function fitRoute(routes: readonly GroupRoute[], verb: string, path: readonly string[]): RouteFit | undefined {
   for (const route of routes) {
     if ((route.verb === verb || (verb === 'HEAD' && route.verb === 'GET')) && fits(route, path))
@@ -146,7 +148,7 @@ export function fitRoute(routes: readonly GroupRoute[], verb: string, path: read
   return undefined;
 }
 
-/** Returns the methods under which a path exists. */
+/** Returns the HTTP methods that a path has a route for. */
 export function verbsOf(routes: readonly GroupRoute[], path: readonly string[]): Set<string> {
   const verbs = new Set<string>();
   for (const route of routes) if (fits(route, path)) verbs.add(route.verb);

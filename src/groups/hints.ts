@@ -1,6 +1,6 @@
-// Logs files and methods that were probably meant to answer requests but do not: a file whose name is nearly right, or
-// a method that is nearly an operation. Without a hint, the author sees only a 404, or a 200 from the operation
-// `index`. A hint is logged once, and again when it has changed.
+// Logs files and methods that were probably meant to answer requests but do not: a file whose name is nearly that of a
+// controller, or a method that is nearly an operation. Without a hint, the author sees only a 404, or a 200 from the
+// operation `index`. A hint is logged once. A hint with a new text is logged again.
 import { describeError, type Log } from '../base/log.ts';
 import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import type { GroupLoad } from './group-load.ts';
@@ -24,7 +24,9 @@ export function hintsOf(
   };
 }
 
-/** Returns the operations that nothing checks, because their source was not found. `unchecked: true` allows that. */
+/**
+ * Returns the operations that nothing checks, because their source was not found, unless they have `unchecked: true`.
+ */
 function uncheckedOperations({ operations, contract }: Pick<Group, 'operations' | 'contract'>): string[] {
   return Array.from(contract.operations.values()).flatMap(({ name, at, uncheckedReason }) => {
     const isExpected = operations.get(name)?.settings.unchecked === true;
@@ -55,11 +57,11 @@ function operationNameOf(name: string): string | undefined {
 }
 
 export interface Hints {
-  /** Logs the hints that are new. `loads` has the loads of all groups that serve from now on. */
+  /** Logs the new hints. @param loads the outcomes of loading all groups that serve from now on */
   report(loads: Iterable<GroupLoad>): void;
 }
 
-/** @param needsTools whether `MCP` is on, because MCP serves nothing without a tool */
+/** @param needsTools whether the setting MCP is on, which has no effect without a tool (an operation for agents) */
 export function createHints(dir: string, log: Log, needsTools = false): Hints {
   let reportedKeys = new Set<string>();
   return {

@@ -1,5 +1,5 @@
-// Lists the controllers of a folder for the process that serves them. When nothing has changed, a look at the folder
-// costs one `stat` of the folder and of each folder in it. groups/naming.ts has the rules of names.
+// Lists the controllers of a folder for the process that serves them. When nothing has changed, this costs only one
+// `stat` of the folder and of each folder in it. naming.ts has the rules of names.
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError, type Log } from '../base/log.ts';
@@ -7,12 +7,12 @@ import { SERVICE } from '../base/page-name.ts';
 import { listControllers, listFolders } from './naming.ts';
 
 /**
- * The most milliseconds between two steps of a file system's clock. Two changes within one step give a folder the same
- * times.
+ * Maximum milliseconds between two steps of a file system's clock. Two changes within one step leave the same times, so
+ * a folder that has just changed is listed again.
  */
-const CLOCK_STEP = 100;
+const CLOCK_STEP_MS = 100;
 
-/** @returns a function that looks at the folder and returns the names of its files, by group */
+/** @returns a function that returns the current names of the files, by group */
 export function createListing(dir: string, log: Log): () => ReadonlyMap<string, string> {
   let listing: ReadonlyMap<string, string> = new Map();
   let folders: readonly string[] = [];
@@ -21,8 +21,7 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
   let changedAt = 0;
   /**
    * Whether the folder was already examined in this turn of the event loop. All requests of a turn arrived before the
-   * turn began, so one look sees every file that existed when they were sent. A flood of unknown names costs one look
-   * for each turn.
+   * turn began, so one examination finds every file that existed when they were sent, even in a flood of unknown names.
    */
   let isFresh = false;
 
@@ -40,13 +39,13 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
     const previousStates = states;
     states = [dir, ...folders.map((name) => join(dir, name))].map(statFolder);
     if (!states.every((state, i) => isSameFolder(previousStates[i], state))) changedAt = performance.now();
-    else if (performance.now() - changedAt > CLOCK_STEP) return;
+    else if (performance.now() - changedAt > CLOCK_STEP_MS) return;
     try {
-      // The state of a new subfolder is read only at the next look, which then finds a change and lists again.
+      // The state of a new subfolder is read at the next call, which then finds a change and lists the folder again.
       listing = listControllers(dir);
       folders = listing.has(SERVICE) ? listFolders(dir) : [];
     } catch (error) {
-      // The folder is missing or unreadable. Loaded groups still serve, and any other name is no group.
+      // The folder is missing or unreadable. Loaded groups still serve, and no new group is found.
       log.debug('folder-unreadable', describeError(error));
       listing = new Map();
     }
@@ -61,7 +60,7 @@ function statFolder(dir: string): Stats | undefined {
   }
 }
 
-/** Compares numbers, because a fingerprint as text would cost more than the `stat` itself in a flood of 404s. */
+/** Compares numbers, because to make a fingerprint as a text would cost more than the `stat` itself. */
 function isSameFolder(a: Stats | undefined, b: Stats | undefined): boolean {
   if (a === undefined || b === undefined) return false;
   return a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino && a.dev === b.dev;

@@ -1,14 +1,14 @@
-// Says what to write instead, for mistakes that Node reports without a cure:
+// Says what to write instead, for mistakes that Node reports without a remedy:
 // - an import without its extension
 // - an import of a type as a value
-// - TypeScript that is more than types, so that Node cannot strip it
+// - TypeScript that is more than types, such as `enum`, so that Node cannot remove it
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 
-const INDEXES = ['index.ts', 'index.mjs', 'index.js'];
-/** Kind of TypeScript that Node does not strip, as Node's message names it → what to write instead. */
-const CURES: Readonly<Record<string, string>> = {
+const INDEX_FILES = ['index.ts', 'index.mjs', 'index.js'];
+/** By the name in Node's message of syntax that cannot be stripped as types: what to write instead. */
+const REMEDIES: Readonly<Record<string, string>> = {
   enum: "write a union of literals: type State = 'open' | 'paid'",
   'parameter property': 'declare the field and set it in the constructor',
   'namespace declaration': 'write a module of its own, and import it',
@@ -24,15 +24,15 @@ export function withAdvice(reason: string, file: string): string {
 
 function adviceOnSyntax(reason: string): string | undefined {
   const [, kind = ''] = /TypeScript (.+?) is not supported in strip-only mode/.exec(reason) ?? [];
-  return CURES[kind];
+  return REMEDIES[kind];
 }
 
 /** Returns advice for an import of `./helper`, `./helper.js` or `./folder`: the name of the file that exists. */
 function adviceOnImport(reason: string, file: string): string | undefined {
   const [, path] = /Cannot find module '([^']+)'|Directory import '([^']+)'/.exec(reason)?.filter(Boolean) ?? [];
   if (path === undefined || !/^(?:\/|[A-Za-z]:\\)/.test(path)) return undefined;
-  const bare = path.replace(/\.[cm]?js$/, '');
-  const candidates = [`${bare}.ts`, `${bare}.mjs`, `${bare}.js`, ...INDEXES.map((name) => join(path, name))];
+  const stem = path.replace(/\.[cm]?js$/, '');
+  const candidates = [`${stem}.ts`, `${stem}.mjs`, `${stem}.js`, ...INDEX_FILES.map((name) => join(path, name))];
   const target = candidates.find((candidate) => candidate !== path && isFile(candidate));
   if (target === undefined) return undefined;
   const specifier = relative(realpathSync(dirname(file)), target).replaceAll('\\', '/');

@@ -1,5 +1,5 @@
-// Turns the error of a failed import into a reason of one line and a place: the file, the line and the column. V8 gives
-// no place for a syntax error in imported JavaScript. `node --check` then finds the place.
+// Turns the error of a failed import into a reason of one line and a place: the file, the line and the column. For a
+// syntax error in imported JavaScript, V8 gives no place, so `node --check` is run to find the place.
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,15 +12,18 @@ import { explainPackageType } from './package-type.ts';
 interface Place {
   /** The file and the line of the mistake as `file:line`, or only the file. */
   readonly at?: string;
-  /** The column in the line of `at`, from 1. Tools count bytes or UTF-16 units, so the column can be off. */
+  /**
+   * The column in the line of `at`, from 1. After letters beyond ASCII, it can be wrong, because some tools count
+   * bytes.
+   */
   readonly column?: number | undefined;
 }
 
 export interface LoadError extends Place {
   readonly reason: string;
   /**
-   * A file, such as package.json, that the import does not read, but whose change can mend the load. The loader
-   * therefore remembers it together with the imported files, and tries again when it changes.
+   * A file, such as package.json, that the import does not read, but whose change can repair the load. A change of this
+   * file therefore leads to a new load, as a change of an imported file does.
    */
   readonly dueTo?: string;
 }
@@ -42,7 +45,7 @@ async function describeSafely(error: unknown, file: string, filesRead: () => rea
   try {
     return await describe(error, file, filesRead);
   } catch {
-    // The name of the error is a symbol, or one of its fields is a getter that throws.
+    // For example, the name of the error is a symbol, or one of its fields is a getter that throws.
     return { reason: 'it threw an error that cannot be described while loading' };
   }
 }
@@ -62,7 +65,7 @@ async function describe(error: unknown, file: string, filesRead: () => readonly 
   if (quotedFile !== undefined) {
     const path = pathOf(quotedFile);
     const column = caretColumn(stack);
-    // An error of Node's type stripping quotes the line with spaces in the place of tabs (see sourceColumn).
+    // Node's type stripping quotes the line with its tabs replaced by spaces (see sourceColumn).
     const isFromTypeStripping = column !== undefined && stack.includes('_TYPESCRIPT_SYNTAX]');
     return {
       reason,
@@ -89,7 +92,7 @@ interface Frame {
 export function authorsFrame(stack: string): Frame | undefined {
   for (const text of stack.split('\n')) {
     const frame = parseFrame(text);
-    // The next frames belong to the code that called Gatefold, so the search ends.
+    // All further frames are of code that called Gatefold, so the error is not in them.
     if (frame !== undefined && isOwnFile(frame.file)) return undefined;
     if (frame !== undefined && !frame.file.includes('node_modules')) return frame;
   }
@@ -97,9 +100,9 @@ export function authorsFrame(stack: string): Frame | undefined {
 }
 
 /**
- * Parses a line such as `at f (file:///x.ts:1:2)` or `at async /x.ts:1:2`. Returns undefined for places that are no
- * file, such as `node:internal/url:1:2`. Each expression takes linear time, because the message of an error can
- * contain text that a client has sent.
+ * Parses a line such as `at f (file:///x.ts:1:2)` or `at async /x.ts:1:2`. Returns undefined for a place that is not in
+ * a file, such as `node:internal/url:1:2`. Each regular expression takes linear time, because the message of an error
+ * can contain text that a client has sent.
  */
 function parseFrame(text: string): Frame | undefined {
   const [, functionAndFile = '', line = '', column = ''] = /^ *at (?:async )?(.*):(\d+):(\d+)\)?$/.exec(text) ?? [];
@@ -137,19 +140,18 @@ function caretColumn(text: string): number | undefined {
 }
 
 /**
- * Converts the column of a caret into a column of the source. Node draws each tab of the quoted line up to the next
- * multiple of four.
+ * Converts the column of a caret into a column of the source. In the quoted line, Node has replaced each tab by one to
+ * four spaces, up to the next multiple of four.
  */
 function sourceColumn(path: string, line: number, caret: number): number {
   const text = readSourceOrEmpty(path).split('\n')[line - 1] ?? '';
   let column = 1;
-  for (let drawn = 1; drawn < caret; column++) drawn += text[column - 1] === '\t' ? 4 - ((drawn - 1) % 4) : 1;
+  for (let quotedColumn = 1; quotedColumn < caret; column++)
+    quotedColumn += text[column - 1] === '\t' ? 4 - ((quotedColumn - 1) % 4) : 1;
   return column;
 }
 
-/**
- * Returns the place where a file names a missing import. Returns only the file when its text does not have the name.
- */
+/** Returns the place where a file names a missing import, or only the file when its text does not have the name. */
 function placeOfImport(missing: string, file: string): Place {
   const source = readSourceOrEmpty(file);
   const name = basename(missing).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
@@ -163,8 +165,8 @@ function placeOfImport(missing: string, file: string): Place {
 const MAX_CHECKED = 16;
 
 /**
- * Returns the author's scripts among the imported files. The file that was read last comes first: an import stops at a
- * mistake, so that file probably has it.
+ * Returns the author's scripts among the imported files, last read first. An import ends at a mistake, so the file that
+ * was read last probably has the mistake.
  */
 function lastScripts(paths: readonly string[], file: string): string[] {
   const isScript = (path: string) => /\.[cm]?js$/.test(path) && !path.includes('node_modules') && path !== file;
@@ -183,7 +185,7 @@ async function locateSyntaxError(files: readonly string[]): Promise<Place> {
 function checkSyntax(file: string): Promise<Place> {
   return new Promise((resolve) => {
     execFile(process.execPath, ['--check', file], { timeout: 5000, env: {} }, (_error, _stdout, stderr) => {
-      // Only the first match is used, because further lines have places inside of Node.
+      // Only the first match is used, because the lines after it have places inside of Node.
       const match = /^(?:file:\/\/)?((?:\/|[A-Za-z]:\\).*:\d+)$/m.exec(stderr);
       resolve(match === null ? {} : { at: match[1] as string, column: caretColumn(stderr) });
     });

@@ -1,5 +1,5 @@
-// Finds files that look like controllers but that the server does not serve, each with the reason. groups/naming.ts
-// has the rules of names. This file opens no file: it guesses from the names what the author meant.
+// Finds files that look like controllers or like the service file (`service.ts`), but that the server does not use,
+// each with the reason. No file is opened: the intent of the author is guessed from the names. naming.ts has the rules.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { editDistance } from '../base/near.ts';
@@ -21,7 +21,7 @@ export interface LookAlike {
 const MAX_DEPTH = 3;
 
 /**
- * @param loads the loads of one worker; the load of the service file says whether subfolders hold groups
+ * @param loads the outcome of each load in one worker: that of the service file says whether subfolders hold groups
  * @throws the error of `readdir` for `dir`
  */
 export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?: boolean }> = []): LookAlike[] {
@@ -46,7 +46,11 @@ export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?:
   return lookAlikes.sort((a, b) => (a.file < b.file ? -1 : 1));
 }
 
-/** Returns the reason why a file that has the name of a controller is not listed. */
+/**
+ * Returns why a file with the name of a controller is not listed.
+ *
+ * @param winner the file that serves the group instead
+ */
 function whyNotListed(entry: Dirent, winner: string | undefined): Pick<LookAlike, 'reason' | 'onPurpose'> {
   if (entry.isFile() && winner !== undefined) return { reason: `${winner} is beside it and wins`, onPurpose: true };
   return { reason: `it is ${kindOf(entry)}`, onPurpose: false };
@@ -97,11 +101,13 @@ function withSuffix(name: string): string {
 /** Corrects a misspelt suffix: `UserControler.ts`, `UserContoller.ts` → `UserController.ts`. */
 function mendSuffix(name: string): string {
   const [, stem = '', extension = ''] = /^(\w+)(\.[cm]?[jt]sx?)$/.exec(name) ?? [];
+  // The lengths that a misspelt `Controller` can have, the likeliest first.
   const lengths = [10, 9, 11, 8].filter((length) => length < stem.length);
-  const length = lengths.find((count) => MISSPELT.test(stem.slice(-count)) && isTypo(stem.slice(-count)));
-  return length === undefined ? name : `${stem.slice(0, -length)}Controller${extension}`;
+  const suffixLength = lengths.find((length) => MISSPELT.test(stem.slice(-length)) && isTypo(stem.slice(-length)));
+  return suffixLength === undefined ? name : `${stem.slice(0, -suffixLength)}Controller${extension}`;
 }
 
+/** Matches a word that begins with `C`, except for `Controller` itself. */
 const MISSPELT = /^C(?!ontroller$)/;
 
 function isTypo(word: string): boolean {
@@ -132,7 +138,7 @@ function searchFolder(dir: string, folder: string, depth: number): { file: strin
   });
 }
 
-/** Returns the reason why a controller in a subfolder does not serve, or undefined when it serves. */
+/** Returns why a controller in a subfolder does not serve, or undefined when it serves. */
 function whyNotServed(
   file: string,
   controllers: ReadonlyMap<string, string>,
@@ -140,12 +146,14 @@ function whyNotServed(
 ): Pick<LookAlike, 'reason' | 'onPurpose'> | undefined {
   const group = parseFileName(file)?.group;
   const [folder = ''] = file.split('/');
-  const namesake = controllers.get(groupNameOf(folder) ?? '');
+  const controllerOfFolderName = controllers.get(groupNameOf(folder) ?? '');
   const winner = controllers.get(group ?? '');
   if (group !== undefined && !servesFolders)
     return { reason: 'it is in a subfolder, which serves with folders: true in the service file', onPurpose: false };
-  if (group !== undefined && namesake !== undefined)
-    return { reason: `${namesake} serves the URLs of the folder ${folder}: rename one of the two`, onPurpose: false };
+  if (group !== undefined && controllerOfFolderName !== undefined) {
+    const reason = `${controllerOfFolderName} serves the URLs of the folder ${folder}: rename one of the two`;
+    return { reason, onPurpose: false };
+  }
   if (winner === undefined)
     return { reason: 'it is in a subfolder, where controllers are not looked for', onPurpose: false };
   return winner === file ? undefined : { reason: `${winner} is beside it and wins`, onPurpose: true };

@@ -1,6 +1,6 @@
-// Imports a controller file into this process and records its import closure: every file that Node read for it, and
-// every file that Node looked for and did not find. The supervisor watches these files. A process imports a file once,
-// so a changed file needs a new process (docs/LIVE.md says why).
+// Imports a controller file into this process and records its import closure: every file that Node has read for the
+// import, and every file that Node has not found. The supervisor process watches these files. A process does not import
+// a changed file again, so the supervisor starts a new process for the change (docs/LIVE.md says why).
 import { statSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, extname, resolve } from 'node:path';
@@ -23,9 +23,9 @@ export interface LoadedFile {
 
 export interface ModuleLoader extends ImportedFiles {
   /**
-   * @param path an absolute real path. If a symbolic link were imported, and then led to another file, Node would still
-   *   return the old file
-   * @param importCount how often this path was imported before. Each import gets a URL of its own
+   * @param path an absolute path without symbolic links. If a link were imported, and then led to another file, Node
+   *   would still return the old file
+   * @param importCount how often this path was imported before
    */
   load(path: string, importCount: number): Promise<Readonly<Record<string, unknown>>>;
   closure(): LoadedFile[];
@@ -33,8 +33,8 @@ export interface ModuleLoader extends ImportedFiles {
 
 export interface ModuleLoaderOptions {
   /**
-   * Called with each file that is added to the import closure, or that has changed when it is imported again. An
-   * operation can import a file when it is called, so this also happens long after the load.
+   * Called with each file that is added to the import closure, or that has changed since it was added. An operation can
+   * import a file when it is called, so the call can come long after the load.
    */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
 }
@@ -48,7 +48,7 @@ interface ImportRecorder {
 export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): ModuleLoader {
   const files = new Map<string, string>();
   const remember = (path: string) => {
-    // The code of the server does not belong to the folder, so its rebuild must not start new workers.
+    // A change of Gatefold's own code must not start new workers, so these files are not recorded.
     if (isOwnFile(path)) return;
     const currentPrint = fingerprint(path);
     if (files.get(path) === currentPrint) return;
@@ -79,8 +79,8 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
         recorder.afterImport();
       }
     },
-    // The fingerprint of an imported file was taken before its text was read, and is not taken again. So a later change
-    // of the file differs from the recorded fingerprint.
+    // The fingerprint of an imported file was taken before its text was read. A new fingerprint could be that of a
+    // later change, which the supervisor would then not notice.
     remember: (path) => texts.isImported(path) || remember(path),
     textOf: texts.textOf,
     imported: texts.imported,
@@ -92,11 +92,11 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
 interface RecorderParts {
   readonly remember: (path: string) => void;
   readonly texts: SourceTexts;
-  /** The key is the importing file and the specifier, one line each. The value is the file that Node has found. */
+  /** By the importing file and the specifier (`/x/AController.ts\n#helper`): the file that Node has found. */
   readonly resolved: Map<string, string>;
 }
 
-/** Records imports by hooks. Node 22.15 and later call these for each module, and hand over the text that runs. */
+/** Records imports by hooks, which Node 22.15 and later call for each module. */
 function recordByHooks({ remember, texts, resolved }: RecorderParts): ImportRecorder {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
@@ -123,7 +123,7 @@ function recordByHooks({ remember, texts, resolved }: RecorderParts): ImportReco
       if (!url.startsWith('file:')) return nextLoad(url, context);
       const path = fileURLToPath(url);
       remember(path);
-      // A source file is checked when its text is read, so only other files are checked here.
+      // `keepTextOf` checks source files itself.
       if (!isSource(path)) checkSource(path);
       return texts.keepTextOf(path, () => nextLoad(url, context));
     },
@@ -132,9 +132,9 @@ function recordByHooks({ remember, texts, resolved }: RecorderParts): ImportReco
 }
 
 /**
- * Records imports in older versions of Node, which have no such hooks. The imports are found in the source texts, and
- * the files that `require` has loaded are found in its cache. Imports that an operation makes later, when it is called,
- * are not recorded.
+ * Records imports in versions of Node before 22.15, which have no hooks. Imports are found in the source texts, and
+ * files that `require` has loaded are found in its cache. An import that an operation makes when it is called is not
+ * recorded.
  */
 function recordBySource(remember: (path: string) => void, texts: SourceTexts): ImportRecorder {
   const { cache } = module.createRequire(import.meta.url);
@@ -148,7 +148,7 @@ function recordBySource(remember: (path: string) => void, texts: SourceTexts): I
         if (seen.has(file)) continue;
         seen.add(file);
         remember(file);
-        // Node refuses the import of a folder. Its error then gets a cure from load-advice.ts.
+        // Node refuses the import of a folder, and load-advice.ts adds to the error what to write instead.
         if (file !== path && statSync(file, { throwIfNoEntry: false })?.isDirectory()) continue;
         checkSource(file);
         const source = texts.readBeforeImport(file, file === path && importCount > 0);
@@ -162,7 +162,7 @@ function recordBySource(remember: (path: string) => void, texts: SourceTexts): I
   };
 }
 
-/** Part of a regular expression that matches white space and comments. */
+/** The part of a regular expression that matches white space and comments. */
 const GAP = '(?:\\s|/\\*[^]*?\\*/|//[^\\n]*\\n)*';
 /**
  * Finds `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')` and `require('x')`, where x is a path, a
@@ -198,7 +198,7 @@ function resolveImport(from: string, specifier: string): string | undefined {
     const candidates = [path, path.replace(/\.js$/, '.ts'), `${path}.ts`, `${path}.js`];
     return candidates.find((candidate) => fingerprint(candidate) !== 'absent') ?? path;
   } catch {
-    // The specifier is no path. The import itself will fail and say why.
+    // The specifier is not valid. The import itself will fail with the reason.
     return undefined;
   }
 }
@@ -214,13 +214,13 @@ export function typescriptSupport(): 'node' | 'tsx' | 'none' {
   }
 }
 
-/** Called for each file that `tsx` loads in this process. */
+/** The functions to call for each file that `tsx` loads in this process. */
 const tsxListeners = new Set<(path: string) => void>();
 let tsxRegistration: Promise<void> | undefined;
 
 /**
- * Loads the compiler of TypeScript, `tsx` or Node's own, before a file needs it. Without this call, most of the load
- * time of a small folder would be spent on the compiler.
+ * Loads the compiler of TypeScript, `tsx` or Node's own, before a file needs the compiler. Otherwise, the first load of
+ * a small folder would mostly wait for the compiler.
  */
 export async function prepareTypeScript(): Promise<void> {
   const support = typescriptSupport();
@@ -228,10 +228,10 @@ export async function prepareTypeScript(): Promise<void> {
   if (support === 'tsx') await useTsx();
 }
 
-/** The URL of a module without code. Node loads no module of this media type, so no other module has this URL. */
+/** The URL of a module without code. Node cannot load this media type, so no other module has such a URL. */
 const EMPTY_MODULE = 'data:text/gatefold-empty,';
 
-/** Makes Node load its compiler of TypeScript, which Node otherwise loads with the first `.ts` file. */
+/** Makes Node load its compiler of TypeScript now, and not with the first `.ts` file. */
 async function loadNodeCompiler(): Promise<void> {
   const hooks = module.registerHooks?.({
     load: (url, context, nextLoad) =>
@@ -248,7 +248,7 @@ async function loadNodeCompiler(): Promise<void> {
 /**
  * Makes this process load `.ts` files. Node 22.18 and later strip types by themselves. Older versions need `tsx`.
  *
- * @throws Error in one line that says what to do, when this Node cannot load TypeScript
+ * @throws Error with a message of one line that says what to do, when this Node cannot load TypeScript
  */
 async function enableTypeScript(remember: (path: string) => void): Promise<void> {
   if (typescriptSupport() === 'none') {
@@ -267,12 +267,11 @@ function useTsx(): Promise<void> {
 }
 
 async function registerTsx(): Promise<void> {
-  // `node --import tsx` has already registered `tsx`. A second registration would transform each file twice. Without
-  // it, `tsx` reports no imports, and only the recorder of this file finds them.
+  // `node --import tsx` has already registered `tsx`. A second registration would transform each file twice. In this
+  // case `tsx` reports no imports to this file, so only the recorder finds imports.
   if (process.execArgv.some((word) => /\btsx\b/.test(word))) return;
   const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);
-  // Outside of a package of ES modules, a `.ts` file counts as CommonJS, and `tsx` needs both registrations to load the
-  // file.
+  // Without `"type": "module"` in package.json, a `.ts` file counts as CommonJS, and `tsx` needs both registrations.
   commonjs.register();
   register({
     onImport(url) {

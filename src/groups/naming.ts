@@ -1,6 +1,7 @@
-// The rules for the names of files: which files are controllers, and which group each of them is. A subfolder of the
-// controllers folder can hold controllers, too (`v2/OrderController.ts` is `v2/Order`), if the service file says
-// `folders: true`. This file does not read the service file.
+// The rules for the names of files in the controllers folder. Each controller file is a handler group:
+// `OrderController.ts` is the group `Order`. `service.ts` is the service file, with the rules for all controllers. If
+// the service file has `folders: true`, subfolders can hold controllers, too: `v2/OrderController.ts` is `v2/Order`.
+// This file does not read the service file.
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
@@ -8,16 +9,16 @@ import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
 const SERVICE_FILE = /^service\.(ts|mjs|js)$/;
-/** Extensions of controllers. When a group has several files, the extension that is first here wins. */
+/** The extensions of controllers. When a group has several files, the file with the earlier extension is used. */
 const EXTENSIONS = ['ts', 'mjs', 'js'];
 
 /**
- * Reads the name of a file, relative to the controllers folder: `v2/TestController.ts` → `v2/Test` and `ts`. Returns
- * undefined for a name that no controller has.
+ * Parses the name of a file, relative to the controllers folder: `v2/TestController.ts` → `v2/Test` and `ts`. Returns
+ * undefined when the file is neither a controller nor the service file.
  */
 export function parseFileName(name: string): { readonly group: string; readonly extension: string } | undefined {
-  const [, service] = SERVICE_FILE.exec(name) ?? [];
-  if (service !== undefined) return { group: SERVICE, extension: service };
+  const [, serviceExtension] = SERVICE_FILE.exec(name) ?? [];
+  if (serviceExtension !== undefined) return { group: SERVICE, extension: serviceExtension };
   const [, group, extension] = CONTROLLER_FILE.exec(name) ?? [];
   return group === undefined || extension === undefined ? undefined : { group, extension };
 }
@@ -26,20 +27,20 @@ export function parseFileName(name: string): { readonly group: string; readonly 
  * Returns the file name of every controller in `dir`, by group. A name from a URL is only compared with these names,
  * and never joined into a path. So neither `..` nor a disk that ignores letter case can lead to another file.
  *
- * @param folders the names of the subfolders to list as well; default: all of them if there is a service file, because
- *   only the workers know what the service file says
+ * @param folders the names of the subfolders to list as well. The default is all of them if there is a service file.
+ *   The caller may not know whether the service file has `folders: true`, because only workers load that file
  * @throws the error of `readdir` for `dir`: ENOENT, ENOTDIR, EACCES
  */
 export function listControllers(dir: string, folders?: readonly string[]): Map<string, string> {
   const files = new Map<string, string>();
   addControllers(dir, '', files);
   for (const folder of folders ?? (files.has(SERVICE) ? listFolders(dir) : [])) {
-    // A controller with the name of the folder serves the URLs of the folder, so the folder is not listed.
+    // When a controller has the name of the folder, the controller serves these URLs, so the folder is not listed.
     if (files.has(groupNameOf(folder) ?? '')) continue;
     try {
       addControllers(dir, `${folder}/`, files);
     } catch {
-      // The folder no longer exists, or this user is not allowed to read it. So it adds no group.
+      // The folder no longer exists, or this user is not allowed to read it.
     }
   }
   return files;
@@ -52,8 +53,8 @@ function addControllers(dir: string, prefix: string, files: Map<string, string>)
     const parsed = parseFileName(name);
     if (parsed === undefined) continue;
     const { group, extension } = parsed;
-    // A service file that cannot be read is listed, and counts as broken. If it were ignored, its protections would be
-    // missing.
+    // A service file is listed even if it is not a file, and then does not load. Without the entry, the server would
+    // answer requests without the protections of the service file.
     if (group !== SERVICE && !isFile(folder, entry)) continue;
     const currentFile = files.get(group);
     if (
@@ -76,14 +77,14 @@ export function listFolders(dir: string): string[] {
   );
 }
 
-/** Says whether the service file has `folders: true`, according to the loads of one worker. */
+/** Says whether the service file has `folders: true`. @param loads the outcome of each load in one worker */
 export function hasFolders(loads: Iterable<{ readonly folders?: boolean }>): boolean {
   return Array.from(loads).some(({ folders }) => folders === true);
 }
 
 /**
- * Returns the file whose operations have the same ids in OpenAPI as those of a group in a folder. Example:
- * `V2_orderController.ts` for `v2/Order`.
+ * Returns the file of another group whose operations have the same ids in the OpenAPI document. Example: for
+ * `v2/Order`, the file `V2_orderController.ts`.
  *
  * @param listing every controller by its group
  */

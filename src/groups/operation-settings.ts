@@ -1,7 +1,6 @@
-// Reads `static operations` of a controller by a table with a row for each property. A file with an unknown property
-// does not load: if a misspelt `access` were ignored, anybody could call the operation. The effects of a setting are
-// not in this file.
-
+// Reads the settings of operations, which are in `static operations` of a controller. A table has a row for each
+// property. A file with an unknown property does not load: if a misspelt `access` were ignored, anybody could call the
+// operation. The effects of a setting are not in this file.
 import { constants } from 'node:buffer';
 import { isModuleNamespaceObject, isProxy } from 'node:util/types';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
@@ -12,7 +11,7 @@ import { ACCESS_FORM, isAccess } from '../service/access.ts';
 /** The settings of an operation that `static operations` does not name. */
 export const NO_SETTINGS: OperationSettings = Object.freeze({});
 
-/** Property → a function that checks its value, and the description of a valid value for the error. */
+/** By property: a function that checks its value, and the description of a valid value for the error. */
 const PROPERTIES: Readonly<
   Record<keyof OperationSettings, readonly [isValid: (value: unknown) => boolean, expected: string]>
 > = {
@@ -24,7 +23,7 @@ const PROPERTIES: Readonly<
     'a list of media types such as image/png or image/*',
   ],
   bodyLimit: [wholeNumberBetween(1), 'a number of bytes'],
-  // Node's timers fire at once above 2^31 - 1 ms, so the limit is a day.
+  // A longer time is probably a mistake, and above 2^31 - 1 ms, Node's timers would fire at once.
   timeout: [wholeNumberBetween(1, 86_400_000), 'a number of milliseconds, a day at most'],
   access: [isAccess, ACCESS_FORM],
   limit: [(value) => typeof value === 'string' && parseRate(value) !== undefined, RATE_FORM],
@@ -49,10 +48,7 @@ export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 const MEDIA_RANGE = /^(?:\*\/\*|[!#$%&'+.^_`|~0-9a-z-]+\/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+))$/i;
 
-/**
- * The settings of one class or object: name of an operation → its settings. The name `'*'` has the settings of all
- * operations.
- */
+/** The settings in one class or object, by the name of the operation. The name `'*'` stands for all operations. */
 type DeclaredSettings = ReadonlyMap<string, OperationSettings>;
 
 export function isValidSetting(property: keyof OperationSettings, value: unknown): boolean {
@@ -60,12 +56,13 @@ export function isValidSetting(property: keyof OperationSettings, value: unknown
 }
 
 /**
- * @param properties the property `operations` of the group's class or object and of each ancestor, nearest first;
+ * @param properties the property `operations` of the group's class or object and of each parent class, nearest first;
  *   undefined where there is none
  * @param names the names of the group's operations
- * @param hasMember says whether the controller has a member of that name, which the settings of an ancestor can name
+ * @param hasMember says whether the controller has a member of this name. Settings in a parent class can also name a
+ *   member that is no operation in the child class
  * @returns a function that returns the settings of an operation by its name
- * @throws Error in one line
+ * @throws Error with a message of one line
  */
 export function readSettings(
   properties: readonly (PropertyDescriptor | undefined)[],
@@ -78,7 +75,7 @@ export function readSettings(
       : [readDeclared(property.value, (name) => names.has(name) || (i > 0 && hasMember(name)))],
   );
   if (declared.length === 0) return () => NO_SETTINGS;
-  // The settings of a class replace those of its ancestors. The settings of one operation replace those of `'*'`.
+  // The settings in a class replace those in its parent classes. The settings of one operation replace those of `'*'`.
   const ancestorsFirst = declared.toReversed();
   return (name) => {
     const merged: OperationSettings = Object.assign(
@@ -115,7 +112,7 @@ function readValue(property: string, value: unknown, prefix: string): unknown {
   return copy;
 }
 
-/** Copies and freezes a value, so that a later change has no effect. A schema stays the object of its library. */
+/** Copies and freezes a value, so that a later change has no effect. A schema of a library is not copied. */
 function copyOf(value: unknown, prefix: string): unknown {
   if (Array.isArray(value)) return Object.freeze(value.map((item) => copyOf(item, prefix)));
   return isPlain(value) && !('~standard' in value)
@@ -124,9 +121,9 @@ function copyOf(value: unknown, prefix: string): unknown {
 }
 
 /**
- * Returns the properties of a plain object and freezes the object: a later change throws.
+ * Returns the properties of a plain object. Also freezes the object, so that a later change throws.
  *
- * @throws Error in one line, for a property that would be ignored, or whose value can differ from one look to the next
+ * @throws Error with a message of one line, for a property that would be ignored, or whose value can change
  */
 function entriesOf(object: object, prefix: string): [string, unknown][] {
   const entries = Reflect.ownKeys(object).flatMap((key): [string, unknown][] => {
@@ -156,7 +153,7 @@ function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function checkCombination(name: string, { body, bodyLimit, accepts }: OperationSettings): void {
-  // The text of a body has to fit into one string.
+  // A body that is not a stream becomes one string.
   if (bodyLimit !== undefined && bodyLimit > constants.MAX_STRING_LENGTH && body !== 'stream')
     throw new Error(
       `static operations: ${JSON.stringify(name)}: a bodyLimit over ${constants.MAX_STRING_LENGTH} needs body: 'stream'`,
@@ -172,9 +169,7 @@ function wholeNumberBetween(min: number, max = Number.MAX_SAFE_INTEGER) {
     Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
-/**
- * Says whether a value is a Standard Schema. Schemas of some libraries are functions, so a function is accepted, too.
- */
+/** Says whether a value is a Standard Schema. A schema can be a function, as in some libraries. */
 function isSchema(value: unknown): boolean {
   return typeof Object(Object(value)['~standard']).validate === 'function';
 }

@@ -2,17 +2,18 @@
 // made once, at load. A request can only choose from this list, and never reaches any other property of the controller.
 import { isProxy } from 'node:util/types';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
+import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
 import type { GroupContract } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { ControllerParams } from '../controller.ts';
 import { createRoutes, type GroupRoute, parseRouteName } from './group-routes.ts';
 import { readSettings } from './operation-settings.ts';
-import { findProtections, isClass } from './protections.ts';
+import { findProtections } from './protections.ts';
 
 /**
- * The only operations that a controller can inherit, besides routes. Other inherited methods are mostly helpers of a
- * base class, so they are not exposed (decisions 3.3).
+ * The only operations that a controller can inherit, besides routes such as `GET {id}`. Other inherited methods are
+ * mostly helpers of a base class, so they do not answer requests.
  */
 const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
 const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
@@ -23,11 +24,11 @@ export type OperationMethod = (data: unknown, params: ControllerParams) => unkno
 export interface Operation {
   /** The name as written: `find`, `GET {id}`. */
   readonly name: string;
-  /** The `this` of a call. */
+  /** The value of `this` when the method is called. */
   readonly controller: object;
   readonly method: OperationMethod;
   readonly settings: OperationSettings;
-  /** The index in `Exported.levels` of the holder that declares the method. */
+  /** How far up the method is declared: 0 for the class of the controller itself, 1 for its parent class, and so on. */
   readonly depth: number;
   /** The guards of the group, or undefined when the group has none. */
   readonly guards: Guards | undefined;
@@ -35,23 +36,25 @@ export interface Operation {
   readonly check: RequestCheck | undefined;
 }
 
-/** The methods `_before` and `_after` of a controller or of an ancestor. They run before and after each operation. */
+/**
+ * The methods `_before` and `_after` of a controller or its parent classes. The methods run before and after each call.
+ */
 export interface Guards {
   readonly before: OperationMethod | undefined;
   readonly after: ((result: unknown, params: ControllerParams) => unknown) | undefined;
 }
 
-/** A handler group that has loaded. */
+/** A handler group: the operations of one controller that has loaded. */
 export interface Group {
   readonly name: string;
   readonly controller: object;
   /** The operations by name, including the routes, in the order of the source. Inherited operations come last. */
   readonly operations: ReadonlyMap<string, Operation>;
-  /** The routes in the order in which a request tries them. A group that has a route is strict. */
+  /** The routes, in the order in which they are compared with a request. A group that has a route is strict. */
   readonly routes: readonly GroupRoute[];
   /**
-   * The routes of a strict group, for a request whose URL names the group; undefined when the group is not strict. In a
-   * strict group, an operation without a route is called by its name, and only with POST.
+   * The routes for a request whose URL names the group; undefined when the group is not strict. In a strict group, an
+   * operation without a route is called by its name, and only with POST.
    */
   readonly strictRoutes: readonly GroupRoute[] | undefined;
   /** Methods that look like operations but are not. Only commands and log hints use this list. */
@@ -67,7 +70,7 @@ export interface Unexposed {
   readonly method: unknown;
 }
 
-/** The class or object that a module exports as its group. */
+/** The class or object that a module exports, and whose methods are the operations of the group. */
 export interface Exported {
   /** The class or the object itself. */
   readonly exported: object;
@@ -87,7 +90,7 @@ export interface Exported {
  * Finds the class or object that a module exports, as default or under the name of the controller. Instantiates a class
  * once, without arguments.
  *
- * @throws Error in one line when there is no such export, or any error of the constructor
+ * @throws Error with a message of one line when there is no such export, or any error of the constructor
  */
 export function instantiate(name: string, module: Readonly<Record<string, unknown>>): Exported {
   const groupExport = findExport(`${name}Controller`, module);
@@ -102,7 +105,7 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
     );
   const isInstance = isMadeByClass(controller);
   const levels: { className: string | undefined; holder: object }[] = [];
-  // Fields are no operations, and an instance holds nothing but fields. So its levels begin at its prototype.
+  // An instance itself holds only fields, which are no operations. So its levels begin with its prototype.
   for (let holder: object | null = isInstance ? Object.getPrototypeOf(controller) : controller; holder !== null; ) {
     if (holder === Object.prototype) break;
     levels.push({ className: classNameOf(holder), holder });
@@ -116,8 +119,8 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
 }
 
 /**
- * @param isHidden says whether the source marks a method of a level as private or protected
- * @throws Error in one line
+ * @param isHidden says whether the source marks a method as private or protected
+ * @throws Error with a message of one line
  */
 export function createGroup(name: string, groupExport: Exported, isHidden: IsHidden): Omit<Group, 'contract'> {
   const { exported, controller, isInstance, levels } = groupExport;
@@ -170,7 +173,7 @@ function mayBeGroup(value: unknown): value is object {
 
 interface SortedMembers {
   readonly methods: Map<string, OperationMethod>;
-  /** Method → the index of the level that declares it. */
+  /** By the name of a method: the index of the level that declares the method. */
   readonly depths: ReadonlyMap<string, number>;
   readonly unexposed: Unexposed[];
 }
@@ -184,8 +187,8 @@ function propertiesOf(holder: object): ReadonlyMap<string, PropertyDescriptor> {
 /**
  * Sorts the methods of a controller into operations and others.
  *
- * @param fields the fields of the instance. A field replaces a method of the same name. It is a function that wraps
- *   the method, or undefined, with which a class removes an inherited operation
+ * @param fields the fields of the instance. A field replaces a method of the same name: with a function that wraps the
+ *   method, or with undefined, which removes an inherited operation
  */
 function sortMembers(
   levels: Exported['levels'],
@@ -195,11 +198,11 @@ function sortMembers(
   const methods = new Map<string, OperationMethod>();
   const depths = new Map<string, number>();
   const unexposed: Unexposed[] = [];
-  const shadowed = new Set<string>();
+  const seenNames = new Set<string>();
   for (const [depth, { holder }] of levels.entries()) {
     for (const [name, declared] of propertiesOf(holder)) {
-      if (shadowed.has(name)) continue;
-      shadowed.add(name);
+      if (seenNames.has(name)) continue;
+      seenNames.add(name);
       const property = fields.get(name) ?? declared;
       const method: unknown = property.value ?? property.get ?? property.set;
       if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
@@ -230,13 +233,13 @@ function methodsAmong(holder: object, reason: string): Unexposed[] {
     .filter(({ method }) => typeof method === 'function' && !isClass(method));
 }
 
-/** Says whether a controller is an instance of a class, and no plain object. */
+/** Says whether a controller is an instance of a class. */
 function isMadeByClass(controller: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(controller);
   return prototype !== null && prototype !== Object.prototype && Object.hasOwn(prototype, 'constructor');
 }
 
-/** Returns the name of the class whose prototype is `holder`, or undefined for an object that no class has made. */
+/** Returns the name of the class whose prototype is `holder`, or undefined when no class has this prototype. */
 function classNameOf(holder: object): string | undefined {
   const declaringClass: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
   return typeof declaringClass === 'function' ? declaringClass.name : undefined;

@@ -1,5 +1,5 @@
-// Provides the package `gatefold` to files for which Node finds no installed one, as in a controllers folder outside of
-// any project. Such a file imports the running package. Any other file imports the package that Node finds for it.
+// Provides the package `gatefold` to files for which Node finds no installed package of this name, as in a controllers
+// folder outside of any project. Such a file imports the running package. Any other file imports the installed package.
 import { readFileSync, realpathSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, join } from 'node:path';
@@ -11,7 +11,7 @@ import { packagePath, resolveOwnImport, version } from '../own-files.ts';
 const OWN_SPECIFIER = /^gatefold(?:\/|$)/;
 const QUOTED_OWN_SPECIFIER = /(['"])gatefold(?:\/[\w./-]+)?\1/;
 
-/** Returns the URL of an entry of the running package, when `error` says that the import has found no package. */
+/** Returns the URL of a module of the running package, if `error` says that the import has found no package. */
 export function ownUrl(specifier: string, error: unknown): string | undefined {
   const path = ownPath(specifier, error);
   return path && pathToFileURL(path).href;
@@ -28,9 +28,9 @@ function isMissing(error: unknown): boolean {
 let isProvided = false;
 
 /**
- * Makes imports and requires of `gatefold` in this process use the running package when they find no other. Only Node
- * before 22.15 needs this function. There, a hook for imports starts a thread, so it is registered only when a source
- * needs it.
+ * Makes imports and requires of `gatefold` in this process use the running package when they find no other package.
+ * Only Node before 22.15 needs this function. In these versions, a hook for imports starts a thread, so the hook is
+ * registered only when a source imports `gatefold`.
  *
  * @param source the text of `path`, which is about to be imported
  */

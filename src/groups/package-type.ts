@@ -1,6 +1,6 @@
-// The nearest package.json above a `.ts` or `.js` file says whether Node loads it as CommonJS or as an ES module. `npm
-// init` writes "commonjs". A controller with `import` and `export` is then a syntax error, and the error does not name
-// the cause. This file finds the cause.
+// Explains syntax errors that have their cause in package.json. The nearest package.json above a `.ts` or `.js` file
+// says whether Node loads the file as CommonJS or as an ES module. `npm init` writes "commonjs". In a CommonJS file,
+// `import` and `export` are syntax errors, and such an error does not name the cause.
 import { dirname, join } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
 
@@ -19,12 +19,14 @@ export function readPackageType(file: string): PackageType | undefined {
   return { path: manifest.path, type: typeof type === 'string' ? type : undefined };
 }
 
+/** Matches the errors of Node, tsx and esbuild for an ES module that is loaded as CommonJS. */
 const TAKEN_FOR_COMMONJS =
   /Unexpected token 'export'|Cannot use (?:import statement|'import\.meta') outside a module|top level bodies of modules|"cjs" output format/;
 
 /**
- * Explains in one line a module that does not load because of its package.json, with the cure and the path of the
- * package.json. Returns undefined for any other reason.
+ * @param reason why a module did not load
+ * @returns a line with the cause and the cure, and the path of the package.json; undefined when the reason has another
+ *   cause
  */
 export function explainPackageType(reason: string, file: string): { reason: string; dueTo: string } | undefined {
   if (!TAKEN_FOR_COMMONJS.test(reason)) return undefined;

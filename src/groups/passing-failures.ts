@@ -1,24 +1,26 @@
-// Failures of a load that are no plain mistake in the file:
+// Recognises failures of a load that are not a mistake in the file:
 // - The file is still being written, or the process has run out of descriptors or memory. The next load can succeed.
-// - The import takes too long. The file is not imported again until it changes.
+// - The import takes too long. The file is then not imported again until it changes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint } from '../base/fingerprint.ts';
 import { SourceChanged } from './source-texts.ts';
 
-/** Milliseconds within which a file that is being copied changes again. */
-const WRITE_PAUSE = 200;
+/** Milliseconds within which a file that is still being written is expected to change again. */
+const WRITE_PAUSE_MS = 200;
 
 /**
- * Says whether a file that did not load is still being written: it has changed since its load began.
+ * Says whether a file that did not load is still being written, which means that it has changed since its load began.
  *
  * @param earlierFingerprint the fingerprint of the file from before its load
  */
 export async function isBeingWritten(path: string, earlierFingerprint: string): Promise<boolean> {
-  await sleep(WRITE_PAUSE);
+  await sleep(WRITE_PAUSE_MS);
   return fingerprint(path) !== earlierFingerprint;
 }
 
-/** Says whether a load failed for a reason that is not in the file. The next request then tries the file again. */
+/**
+ * Says whether a load failed for a reason that is not in the file, so that the next request may load the file again.
+ */
 export function isTransient(error: unknown): boolean {
   if (error instanceof SourceChanged) return true;
   const code = (error as { code?: unknown } | null)?.code;
@@ -26,7 +28,7 @@ export function isTransient(error: unknown): boolean {
 }
 
 export class HungLoad extends Error {
-  constructor(limit: number) {
-    super(`it did not finish loading within ${limit} ms: does a top-level await never end?`);
+  constructor(limitMs: number) {
+    super(`it did not finish loading within ${limitMs} ms: does a top-level await never end?`);
   }
 }

@@ -1,14 +1,16 @@
-// Finds what protects the operations of a controller: `static operations` and the guards `_before` and `_after`. A file
-// does not load when one of these three has a wrong form, or when another name is nearly one of their names. Otherwise
-// a protection would be lost silently. operation-settings.ts has the settings themselves.
+// Finds what protects the operations of a controller: the settings in `static operations`, and the guards `_before` and
+// `_after`, which run before and after each operation. A file does not load when one of these three members has a wrong
+// form, or when the name of another member is nearly one of the three. Otherwise a protection would be lost silently.
+// operation-settings.ts reads the settings.
 import { isNear, lettersOf } from '../base/near.ts';
+import { isClass } from '../base/values.ts';
 import { isValidSetting } from './operation-settings.ts';
 import type { Exported, Guards } from './operations.ts';
 
 export interface Protections {
   /**
-   * The property `operations` of the class and of each ancestor, nearest first. For an object, only its own property
-   * counts.
+   * The property `operations` of the class and of each parent class, nearest first; undefined where a class has none.
+   * For a controller that is an object, the list has only its own property.
    */
   readonly declared: readonly (PropertyDescriptor | undefined)[];
   readonly guards: Guards | undefined;
@@ -16,11 +18,11 @@ export interface Protections {
 
 /** One property of a controller, or one export of its module. */
 interface Member {
-  /** The kind of the holder. `prototype` means a prototype of the instance or of the object. */
+  /** The kind of the object that holds the member. `prototype` is a prototype of the controller. */
   readonly holderKind: 'static' | 'field' | 'prototype' | 'object' | 'export';
   readonly holder: object;
   readonly key: string | symbol;
-  /** The key, or the description of a symbol. */
+  /** The key as a text; for a symbol, its description. */
   readonly name: string;
   readonly isAccessor: boolean;
   /** The value of the property, or undefined for an accessor. */
@@ -29,7 +31,8 @@ interface Member {
 
 /**
  * @param operations the names of the group's operations
- * @throws Error in one line that names the wrong form and its cure, or the error that a static accessor throws
+ * @throws Error with a message of one line that names the wrong form and its cure, or the error that a static accessor
+ *   throws
  */
 export function findProtections(exported: Exported, operations: ReadonlySet<string>): Protections {
   const { controller, isInstance } = exported;
@@ -55,10 +58,10 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
   }
   for (const holder of classes) checkPrivateNames(Function.prototype.toString.call(holder), settingsCure('…'));
   const [before, after] = ['_before', '_after'].map((guard) => {
-    const namesakes = members.filter(({ name }) => name === guard);
-    if (isInstance && namesakes[0]?.holderKind === 'field' && namesakes.length > 1)
+    const [nearest, ...others] = members.filter(({ name }) => name === guard);
+    if (isInstance && nearest?.holderKind === 'field' && others.length > 0)
       throw new Error(`${guard} is a field and a method: keep one of them`);
-    return namesakes[0]?.value;
+    return nearest?.value;
   }) as [Guards['before'], Guards['after']];
   return { declared, guards: before === undefined && after === undefined ? undefined : { before, after } };
 }
@@ -91,7 +94,7 @@ function problemOfGuard({ holderKind, key, name, isAccessor, value }: Member): s
   if (holderKind === 'static') return `is no guard: ${methodCure(guard)}`;
   if (isAccessor) return `is an accessor: ${methodCure(guard)}`;
   if (typeof value !== 'function' || isClass(value)) return 'is a guard of the group, so it must be a method';
-  // A call of a generator returns an iterator and does not run the body. So a generator cannot be a guard.
+  // A generator cannot be a guard, because its call returns an iterator and does not run the body.
   return Object.prototype.toString.call(value).endsWith('GeneratorFunction]')
     ? `is a generator: ${methodCure(guard)}`
     : undefined;
@@ -109,8 +112,8 @@ function problemOfOther(
 ): string | undefined {
   const isSetting = name === 'access' || name === 'limit';
   if (!isSetting && !isNear(lettersOf(name), 'operations', 2)) return undefined;
-  // A static accessor needs no instance, so its value is read. Any other accessor is not called, because the call could
-  // have effects.
+  // A static accessor is called to read its value. Any other accessor is not called, because it runs on the instance
+  // and could have effects.
   const content: unknown = isAccessor && holderKind === 'static' ? Reflect.get(holder, key) : value;
   if (isSetting)
     return isValidSetting(name, content)
@@ -120,7 +123,7 @@ function problemOfOther(
   return looksLikeSettings ? 'says nothing: rename it to operations' : undefined;
 }
 
-/** The names that people give to guards, in lower case and without `_`, `-` and `$`. */
+/** Matches other names that people give to guards, in lower case and without `_`, `-` and `$`. */
 const GUARD_NAME = /^(before|after)(?:each|all|every|request|operation|action|handler|hook)?$/;
 
 /** Returns the guard that an author meant by a name such as `_before`, `before`, `_Before`, `beforeEach`, `_befroe`. */
@@ -130,14 +133,14 @@ function guardMeantBy(name: string): '_before' | '_after' | undefined {
   if (exact !== undefined) return exact === 'before' ? '_before' : '_after';
   if (!name.startsWith('_')) return undefined;
   if (isNear(letters, 'before', 2)) return '_before';
-  // Ordinary helpers have names such as "later", "enter" and "outer", which differ from "after" in two letters, or
-  // "alter", which differs in one. So these names do not count as guards.
+  // Ordinary helpers have names such as "later", "enter" and "outer", which differ from "after" in two letters. "alter"
+  // differs in one letter, but is also an ordinary name.
   return isNear(letters, 'after', 1) && letters !== 'alter' ? '_after' : undefined;
 }
 
 /**
- * Refuses a private member such as `#before` or `#operations` that nothing uses: it was meant to protect.
- * Only the text of the class shows private names.
+ * Refuses a private member such as `#before` or `#operations` that the class does not use, because its author probably
+ * meant a protection. Private names are visible only in the text of the class.
  */
 function checkPrivateNames(text: string, cure: string): void {
   for (const [, name = ''] of text.matchAll(
@@ -150,20 +153,19 @@ function checkPrivateNames(text: string, cure: string): void {
 }
 
 /**
- * Returns the class of an instance and its ancestors, nearest first. For an object, returns the classes of its
- * prototypes.
+ * Returns the class of an instance and its parent classes, nearest first; for an object, the classes of its prototypes.
  */
 function classesOf({ levels, isInstance }: Exported): object[] {
   const classes = new Set<object>();
   for (const { holder } of levels.slice(isInstance ? 0 : 1)) {
     const declaringClass: unknown = Object.hasOwn(holder, 'constructor') ? holder.constructor : undefined;
-    // `Object.setPrototypeOf` can link only the prototypes to an ancestor, or only the classes. So both are followed.
+    // `Object.setPrototypeOf` can give a parent to the prototypes alone, or to the classes alone. So both are followed.
     for (
-      let level = declaringClass;
-      typeof level === 'function' && level !== Function.prototype;
-      level = Object.getPrototypeOf(level)
+      let ancestor = declaringClass;
+      typeof ancestor === 'function' && ancestor !== Function.prototype;
+      ancestor = Object.getPrototypeOf(ancestor)
     )
-      classes.add(level);
+      classes.add(ancestor);
   }
   return [...classes];
 }
@@ -182,8 +184,4 @@ function membersIn(holderKind: Member['holderKind'], holder: object): Member[] {
     const name = typeof key === 'symbol' ? (key.description ?? '') : key;
     return { holderKind, holder, key, name, isAccessor: !('value' in property), value: property.value };
   });
-}
-
-export function isClass(value: unknown): value is new () => object {
-  return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value));
 }

@@ -1,7 +1,7 @@
-// The handler groups of one process, by the name that a URL has for them: `order` for `Order`. A loaded group is found
-// by a Map look-up. For any other name, the folder is examined (one `stat` when the folder has not changed). A new file
-// is then imported "in place": by the process that serves. A loaded file is never read again. For a changed file, the
-// supervisor starts new workers.
+// The handler groups of one process, by their name in URLs: `order` for `Order`. A handler group is the operations of
+// one controller. A loaded group is found in a Map. For any other name, the folder is examined (one `stat` when the
+// folder has not changed). A new file is then imported "in place", which means by a process that already serves. A
+// loaded file is never imported again. For a changed file, the supervisor starts new worker processes.
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
@@ -25,16 +25,16 @@ import { checkTools, toolsOf } from './tools.ts';
 export interface LoadAllOptions {
   /** The names of the files to load; default: the files of the folder. A file that no longer exists is skipped. */
   readonly files?: readonly string[];
-  /** File name → the reason why the file must not be imported: an earlier import hung or ended its process. */
+  /** By file name: why the file must not be imported. An earlier import did not end, or has ended its process. */
   readonly skip: ReadonlyMap<string, string>;
   readonly onLoading: (file: string) => void;
 }
 
-/** The service file of the folder. */
+/** The state of the service file (`service.ts`), which has the rules for all controllers of the folder. */
 export type ServiceState =
   | { readonly kind: 'none' }
   | { readonly kind: 'loaded'; readonly service: LoadedService }
-  /** The file exists but does not load. Its rules are then unknown, so no request may be answered. */
+  /** The file exists but does not load. Its rules are unknown, so no request may be answered. */
   | { readonly kind: 'broken' };
 
 export interface Location {
@@ -52,14 +52,16 @@ export interface Groups {
    */
   find(groupInUrl: string): Group | undefined | Promise<Group | undefined>;
   /**
-   * Reads a path whose first segment is a folder of controllers. Example: `v2` with the slugs `order` and `7` becomes
-   * the group `v2/order` with the slug `7`. Returns undefined for any other path, and when a group has the name of the
-   * folder.
+   * Finds the group of a path whose first segment is a folder of controllers. Example: `v2` with the slugs `order` and
+   * `7` is the group `v2/order` with the slug `7`. Returns undefined when there is no such folder, or when a group has
+   * the name of the folder.
    */
   locate(firstSegment: string, slugs: readonly string[]): Location | undefined;
-  /** Loads the groups one after the other, so that a file that ends the process can be named. */
+  /**
+   * Loads the groups one after the other. When a load ends the process, the last call of `onLoading` names the file.
+   */
   loadAll(options: LoadAllOptions): Promise<GroupLoad[]>;
-  /** Keeps a file from being imported until it changes. Its import has ended another process. */
+  /** Prevents the import of a file until it changes. For a file whose import has ended another process. */
   skip(file: string, reason: string): void;
   /** Returns every group of the folder that loads, sorted by name. New files are imported first. */
   all(): Promise<readonly Group[]>;
@@ -79,8 +81,8 @@ export interface GroupsOptions {
   /** Called before a group is imported in place. */
   readonly onImporting?: ((file: string) => void) | undefined;
   /**
-   * Called with each file that is added to the import closure (module-loader.ts), or that has changed when it is
-   * imported again. An operation can import a file when it is called, so this also happens long after the load.
+   * Called with each file that is added to the import closure (module-loader.ts), or that has changed since it was
+   * added. An operation can import a file when it is called, so the call can come long after the load.
    */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
   /** Called after an import in place, even if it failed. The request that caused it waits for the returned promise. */
@@ -89,16 +91,14 @@ export interface GroupsOptions {
   readonly onService?: ((state: ServiceState) => void) | undefined;
   /** Reports results that differ from their types. When it is undefined, results are not checked. */
   readonly onMismatch?: ReportMismatch | undefined;
-  /** Whether a large folder is loaded with the help of the caches of earlier processes. Default: no. */
+  /** Whether the load of a large folder uses caches on disk from earlier processes. Default: no. */
   readonly usesCaches?: boolean | undefined;
   /** Whether `GroupLoad.operationNames` is set. Default: no. */
   readonly reportsOperations?: boolean;
 }
 
-/**
- * Maximum number of imports of a file that is still being written. After them, the request for its group is refused.
- */
-const MAX_ATTEMPTS = 10;
+/** Maximum number of imports of a file that is still being written. Then the request for its group is refused. */
+const MAX_IMPORTS = 10;
 
 export function createGroups({
   dir,
@@ -113,12 +113,12 @@ export function createGroups({
   reportsOperations = false,
 }: GroupsOptions): Groups {
   const files = createFileLoader({ dir, log, loadTimeout, usesCaches, onFile });
-  /** Name in a URL → group. Each group has two entries: in a URL, its first letter is upper or lower case. */
+  /** The groups by their names in URLs. Each group has two entries: `order` and `Order`. */
   const groupsByUrl = new Map<string, Group>();
-  /** Tool → the name of its group. */
+  /** By the name of a tool (an operation that agents can call): the name of its group. */
   const toolOwners = new Map<string, string>();
   let state: ServiceState = { kind: 'none' };
-  /** Name of a group → its import that is under way. Requests that arrive during an import share it. */
+  /** The imports that are under way, by the name of the group. Requests that arrive during an import share it. */
   const pending = new Map<string, Promise<Group | undefined>>();
   const listing = createListing(dir, log);
   const hasFolders = () => state.kind === 'loaded' && state.service.folders;
@@ -152,7 +152,7 @@ export function createGroups({
       if (earlierFingerprint === 'absent') return undefined;
       onImporting?.(file);
       const { load, loaded } = await loadOne(group, file);
-      if (load.ok || attempt === MAX_ATTEMPTS || !(await isBeingWritten(join(dir, file), earlierFingerprint))) {
+      if (load.ok || attempt === MAX_IMPORTS || !(await isBeingWritten(join(dir, file), earlierFingerprint))) {
         await onImported?.(load);
         if (loaded !== undefined) return publish(loaded);
         logNotLoadable(log, load);
@@ -171,7 +171,7 @@ export function createGroups({
         const created = withContract(createGroup(group, exported, source.isHidden), source, onMismatch);
         checkTools(created, toolOwners, path);
         if (state.kind === 'loaded') return applyService(created, state.service, path);
-        // With a broken service file no request is answered, so there is nothing to check.
+        // With a broken service file no request is answered, so no operation is refused here.
         if (state.kind === 'none') refuseUserWithoutService(created, path);
         return created;
       },
@@ -265,10 +265,7 @@ export function createGroups({
   };
 }
 
-/**
- * Says whether a file no longer exists. A file that cannot be examined counts as existing: its load fails and gives the
- * reason.
- */
+/** A file that cannot be examined does not count as gone, so that its load fails and gives the reason. */
 function isGone(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) === undefined;

@@ -1,5 +1,5 @@
-// Turns the module of a service file into the definition that a worker applies. service/definition.ts checks the
-// content of a definition.
+// Turns the module of the service file (`service.ts`, the rules for all controllers of a folder) into the definition
+// that a worker applies. service/definition.ts checks the content of a definition.
 import { basename } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 import { ContractError } from '../contract/contract-error.ts';
@@ -24,9 +24,11 @@ export function createService(
   try {
     const exported = exportsOf(module);
     const definition = readDefinition(exported.default);
-    const stray = Object.keys(exported).find((name) => name !== 'default' && isProtectionName(name));
-    if (stray !== undefined)
-      throw new DefinitionError(`it exports ${stray} beside its default: write it into defineService({ … })`, stray);
+    const strayName = Object.keys(exported).find((name) => name !== 'default' && isPropertyName(name));
+    if (strayName !== undefined) {
+      const message = `it exports ${strayName} beside its default: write it into defineService({ … })`;
+      throw new DefinitionError(message, strayName);
+    }
     return Object.freeze({ ...definition, file: basename(path), errorBody: errorBody() });
   } catch (error) {
     if (!(error instanceof DefinitionError)) throw error;
@@ -44,8 +46,8 @@ function exportsOf(module: Readonly<Record<string, unknown>>): Readonly<Record<s
   return isCompiled ? (nested as Readonly<Record<string, unknown>>) : module;
 }
 
-/** Says whether an export has the name of a property of the service file that protects or changes every answer. */
-function isProtectionName(name: string): boolean {
+/** Says whether an export has the name of a property of `defineService` that must not be lost silently. */
+function isPropertyName(name: string): boolean {
   return /^(?:authenticate|access|formatError|cors|keyHeader|headers|strict)$/.test(name);
 }
 

@@ -1,6 +1,6 @@
-// Applies the service file to a group when the group loads. An operation without its own `access` gets that of the
-// service file. A group does not load when the service file refuses one of its operations.
-
+// Applies the service file (`service.ts`, the rules for all controllers) to a handler group when the group loads. An
+// operation without its own setting `access` gets the setting of the service file. A group does not load when the
+// service file does not allow one of its operations.
 import type { OperationContract } from '../contract/contract.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import { requiresUser } from '../service/access.ts';
@@ -9,7 +9,7 @@ import type { Group, Operation } from './operations.ts';
 import type { LoadedService } from './service-file.ts';
 
 /**
- * @param file the file of the group, which the error names when the place of the operation is not known
+ * @param file the file of the group. The error names this file when the place of the operation is unknown
  * @throws ContractError when the service file does not allow an operation
  */
 export function applyService(group: Group, service: LoadedService, file: string): Group {
@@ -27,7 +27,7 @@ export function applyService(group: Group, service: LoadedService, file: string)
   return { ...group, operations, strictRoutes };
 }
 
-/** Without a service file nothing authenticates, so this function refuses operations that need a user. */
+/** Refuses operations that need a user, because without a service file no function identifies users. */
 export function refuseUserWithoutService(group: Group, file: string): void {
   for (const [name, { settings }] of group.operations) {
     const contract = group.contract.operations.get(name);
@@ -62,19 +62,19 @@ function problemOfUser(
   return undefined;
 }
 
-/** The names of operations whose requests have no body, so that `data` is the query. */
-const BODILESS = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)$/;
+/** Matches the names of operations whose requests have no body, so that there is no body to check. */
+const BODILESS_NAME = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)$/;
 
 function problemOfTypes({ name }: Operation, contract: OperationContract | undefined): string | undefined {
   const cure = `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`;
   const isUnchecked = contract?.data === undefined && contract?.uncheckedReason !== undefined;
-  if (isUnchecked && !BODILESS.test(name))
+  if (isUnchecked && !BODILESS_NAME.test(name))
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
-  const typed = Object.keys((contract?.path?.properties ?? {}) as object);
-  const untyped = parseRouteName(name)?.segments.find(
-    (segment) => segment.literal === undefined && !typed.includes(segment.name),
+  const typedNames = Object.keys((contract?.path?.properties ?? {}) as object);
+  const untypedSegment = parseRouteName(name)?.segments.find(
+    (segment) => segment.literal === undefined && !typedNames.includes(segment.name),
   );
-  return untyped === undefined || untyped.literal !== undefined
+  return untypedSegment === undefined || untypedSegment.literal !== undefined
     ? undefined
-    : `its path has {${untyped.name}} without a type, and the service file says unchecked: 'refuse': ${cure}`;
+    : `its path has {${untypedSegment.name}} without a type, and the service file says unchecked: 'refuse': ${cure}`;
 }

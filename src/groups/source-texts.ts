@@ -1,21 +1,20 @@
-// The source texts of the modules that this process runs. The checks of requests are made from the types in a text, and
-// must fit the code that runs. So the types and the code must come from the same text. Where Node hands over the text
-// that it loads, this file uses that text. Otherwise, a text is valid only if the file had it before the import and
-// still has it.
+// The source texts of the modules that this process runs. The checks of requests are made from the types in a source,
+// so the types must come from the same text as the code that runs. Some versions of Node hand over the text that they
+// load. Otherwise, a text is valid only if the file had this text before the import and still has it.
 import { checkSource, readSource } from '../base/source-file.ts';
 import { SOURCE_FILE } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
 
 export interface SourceTexts {
-  /** Runs the step of Node's loader that reads a file, and keeps the text that the step has read. */
+  /** Runs `load`, the step of Node's loader that reads a file, and keeps the text that the step has read. */
   keepTextOf<T extends LoadResult>(path: string, load: () => T): T;
   /**
    * Returns the text of a file that is about to be imported, or an empty text when the file cannot be read.
    *
-   * @param isFresh whether the URL of the file is new, so that Node does not take the module from its cache
+   * @param isFresh whether the file is imported by a new URL, so that Node reads the file again
    */
   readBeforeImport(path: string, isFresh: boolean): string;
-  /** Returns the text of an imported file, or of any other file. @throws SourceChanged, or the error of the read */
+  /** Returns the text of a file, imported or not. @throws SourceChanged, or the error of the read */
   textOf(path: string): string;
   /** Returns the paths of the imported files. */
   imported(): Iterable<string>;
@@ -27,7 +26,7 @@ interface LoadResult {
   readonly source?: unknown;
 }
 
-/** A file has changed since it was imported. file-loader.ts then loads it again. */
+/** Thrown when a file has changed since it was imported. file-loader.ts then loads the file again. */
 export class SourceChanged extends Error {
   constructor(path: string) {
     super(`${path} has changed while it was loaded`);
@@ -35,9 +34,9 @@ export class SourceChanged extends Error {
 }
 
 export function createSourceTexts(): SourceTexts {
-  /** Path → the text that Node has handed over and runs. */
+  /** By path: the text of the code that runs. */
   const runningTexts = new Map<string, string>();
-  /** Path → the text from before an import, for files whose text Node does not hand over. */
+  /** By path: the text from before an import, for files whose text Node does not hand over. */
   const expectedTexts = new Map<string, string>();
 
   const keepTextOf: SourceTexts['keepTextOf'] = (path, load) => {
@@ -52,8 +51,8 @@ export function createSourceTexts(): SourceTexts {
     }
     const text = readSource(path);
     const loaded = load();
-    // Node's text of JavaScript can be the output of a tool, and CommonJS reads its files by itself. So the text from
-    // before the load counts, if the file still has it.
+    // For JavaScript, Node can hand over the output of a tool, and for CommonJS, Node hands over no text. So the text
+    // from before the load is used, if the file still has this text.
     runningTexts.set(path, isAsWritten(loaded) ? textOfSource(loaded.source) : refuseChange(path, text));
     return loaded;
   };
@@ -93,7 +92,7 @@ export function isSource(path: string): boolean {
   return SOURCE_FILE.test(path) && !isOwnFile(path) && !/[\\/]node_modules[\\/]/.test(path);
 }
 
-/** Returns the text if the file still has it. @throws SourceChanged */
+/** Returns `text` if the file still has this text. @throws SourceChanged */
 function refuseChange(path: string, text: string): string {
   if (readSource(path) !== text) throw new SourceChanged(path);
   return text;

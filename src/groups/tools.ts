@@ -1,5 +1,5 @@
-// The tools of a group: which operations agents can call (by MCP), and under which names. Two tools with the same name
-// are an error. Otherwise a call could reach another operation than the one whose description the model has read.
+// The tools of a handler group: the operations that agents can call (by MCP), and their names. Two tools with the same
+// name are an error. Otherwise a call could reach another operation than the one whose description the model has read.
 import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, operationIdOf, splitRouteName } from '../base/route-name.ts';
 import { ContractError } from '../contract/contract-error.ts';
@@ -8,7 +8,7 @@ import type { Group, Operation } from './operations.ts';
 
 type ToolGroup = Pick<Group, 'name' | 'operations'>;
 
-/** Returns tool name → operation. An answer to HEAD or OPTIONS has no body, so such an operation is no tool. */
+/** Returns the operations by tool name. An operation for HEAD or OPTIONS is no tool, because its answer has no body. */
 export function toolsOf({ name: group, operations }: ToolGroup): Map<string, Operation> {
   const tools = [...operations.values()].filter(
     ({ name, settings: { tool = false } }) => tool !== false && !/^(?:HEAD|OPTIONS)$/.test(verbOf(name)),
@@ -26,7 +26,7 @@ function verbOf(operation: string): string {
 }
 
 /**
- * @param owners tool name → group name, for the groups that serve already
+ * @param owners the group name by tool name, for the groups that serve already
  * @throws ContractError when two tools have one name, or when an operation cannot be a tool
  */
 export function checkTools(group: Group, owners: ReadonlyMap<string, string>, file: string): void {

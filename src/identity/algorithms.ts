@@ -1,7 +1,6 @@
-// The supported JWS algorithms (RFC 7518 section 3.1, RFC 8037) as one table. `none` and the HMACs must never be added:
-// with an HMAC, anybody who can read a public key can sign (RFC 8725 section 2.1).
+// The supported algorithms of signatures (RFC 7518 section 3.1, RFC 8037). `none` and the HMACs must never be added: in
+// place of the secret of an HMAC, a forger could use the public key, which everybody can read (RFC 8725 section 2.1).
 
-/** An algorithm: the key that it needs, and its arguments of `crypto.verify`. */
 export interface Algorithm {
   readonly name: string;
   readonly kty: 'RSA' | 'EC' | 'OKP';
@@ -13,18 +12,18 @@ export interface Algorithm {
   readonly hash: 'sha256' | 'sha384' | 'sha512' | null;
   /** The number of bytes of a signature; `undefined` for RSA, whose signatures are as long as the modulus. */
   readonly signatureBytes?: number;
+  /** Fields of the key argument of `crypto.verify`. */
   readonly options: { readonly padding?: number; readonly saltLength?: number; readonly dsaEncoding?: 'ieee-p1363' };
 }
 
-// The two constants are copies of values in `crypto.constants`. Importing node:crypto for them would slow every start
-// (base/builtins.ts).
+// The two numbers are copies of `crypto.constants`, because importing node:crypto would slow every start.
 const RSA_PKCS1_PADDING = 1;
 const RSA_PKCS1_PSS_PADDING = 6;
 
 const PKCS1 = { padding: RSA_PKCS1_PADDING };
-/** The salt must be as long as the hash (RFC 7518 section 3.5). OpenSSL's default accepts any length. */
+/** A salt must be as long as the hash (RFC 7518 section 3.5). By default, OpenSSL accepts any length. */
 const pss = (saltLength: number) => ({ padding: RSA_PKCS1_PSS_PADDING, saltLength });
-/** JWS signatures are the numbers R and S, one after the other (RFC 7518 section 3.4). OpenSSL's default is DER. */
+/** A signature is the numbers R and S, one after the other (RFC 7518 section 3.4). By default, OpenSSL expects DER. */
 const P1363 = { dsaEncoding: 'ieee-p1363' } as const;
 
 const ALGORITHM_ROWS: readonly Algorithm[] = [
@@ -40,7 +39,7 @@ const ALGORITHM_ROWS: readonly Algorithm[] = [
   { name: 'EdDSA', kty: 'OKP', crv: 'Ed25519', coordinateBytes: 32, hash: null, signatureBytes: 64, options: {} },
 ];
 
-/** The algorithms by name. A Map, because names come from tokens: an object would also have `constructor`. */
+/** The algorithms by name. A name comes from a token and can be `constructor`, which only a Map does not have. */
 export const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map(ALGORITHM_ROWS.map((row) => [row.name, row]));
 
 /** The algorithms that are allowed when a provider row names none. */

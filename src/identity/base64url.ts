@@ -1,18 +1,17 @@
-// Decodes base64url as RFC 7515 section 2 defines it: each sequence of bytes has one spelling. Node's decoder also
-// accepts padding, `+`, `/`, other characters and stray low bits. With that decoder, one signature would have many
-// spellings.
+// Decodes base64url as RFC 7515 section 2 defines it: each sequence of bytes has one spelling. Node's own decoder also
+// accepts `TQ==` and `TR` for `TQ`, and `T+Q0` for `T-Q0`. With that decoder, one signature would have many spellings.
 import { type Fields, parseObject } from '../base/values.ts';
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 
-/** Returns the bytes, none for an empty text; `undefined` when the text is not their only valid spelling. */
+/** Returns the bytes. @returns undefined when the text is not base64url */
 export function decodeBase64url(text: unknown): Buffer | undefined {
   if (typeof text !== 'string' || !ALPHABET.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** Returns the JSON object in the bytes; `undefined` for any other value, and for bytes that are not UTF-8. */
+/** Parses a JSON object. @returns undefined for any other value, and for bytes that are not UTF-8 */
 export function parseJsonObject(bytes: Uint8Array): Fields | undefined {
   try {
     return parseObject(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));

@@ -1,6 +1,5 @@
-// Checks the claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7), after its signature. The type of every
-// claim is checked before its value, because another library accepted an `iss` that was a list (CVE-2025-30144). Other
-// files handle keys and HTTP.
+// Checks the claims of an ID token (OpenID Connect Core 1.0 section 3.1.3.7) whose signature has been verified. The
+// type of a claim is checked before its value, because another library accepted a list as `iss` (CVE-2025-30144).
 import { crypto } from '../base/builtins.ts';
 import { InvalidToken } from './invalid-token.ts';
 
@@ -9,12 +8,9 @@ export const CLOCK_SKEW_S = 60;
 export const MAX_LIFETIME_S = 24 * 60 * 60;
 const MAX_SUBJECT_LENGTH = 255;
 
-/**
- * The person who signed in. The issuer and the subject together identify the account. All other fields only describe
- * the account and may change.
- */
+/** The person who signed in. Issuer and subject together identify the person. The other fields may change. */
 export interface VerifiedIdentity {
-  /** The issuer as the provider row spells it: with two spellings, a person still has only one account. */
+  /** The issuer as the provider row spells it, also when the token spells it in another way. */
   readonly issuer: string;
   readonly subject: string;
   readonly email?: string;
@@ -44,7 +40,7 @@ export function checkClaims(claims: Readonly<Record<string, unknown>>, expected:
   return { issuer: expected.issuer, subject: parseSubject(claims.sub), ...parseProfile(claims) };
 }
 
-/** Returns all spellings of an issuer. Only Google has two, as its verification guide documents. */
+/** Returns all spellings of an issuer. Only Google has two: its guide for verifying tokens names both. */
 export function issuerSpellings(issuer: string): readonly string[] {
   return issuer === 'https://accounts.google.com' ? [issuer, 'accounts.google.com'] : [issuer];
 }
@@ -52,8 +48,7 @@ export function issuerSpellings(issuer: string): readonly string[] {
 function checkAudience({ aud, azp }: Readonly<Record<string, unknown>>, clientIds: readonly string[]): void {
   const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((audience) => typeof audience === 'string')) throw new InvalidToken('aud-malformed');
-  // An audience that is not in `clientIds` is a foreign party, which also has the token and could sign in here. So
-  // every audience must be in `clientIds`.
+  // Every audience has the token. A foreign service among the audiences could sign in here with it.
   if (audiences.length === 0 || !audiences.every((audience) => clientIds.includes(audience)))
     throw new InvalidToken('aud-mismatch');
   if (azp === undefined && audiences.length === 1) return;
@@ -61,7 +56,7 @@ function checkAudience({ aud, azp }: Readonly<Record<string, unknown>>, clientId
 }
 
 function checkTimes({ exp, iat, nbf }: Readonly<Record<string, unknown>>, now: number): void {
-  // JSON.parse reads 1e999 as Infinity, so the number must be finite.
+  // JSON.parse reads 1e999 as Infinity, which would never expire.
   if (!isFiniteNumber(exp)) throw new InvalidToken('exp-malformed');
   if (!isFiniteNumber(iat)) throw new InvalidToken('iat-malformed');
   if (nbf !== undefined && !isFiniteNumber(nbf)) throw new InvalidToken('nbf-malformed');
@@ -81,7 +76,7 @@ function checkNonce(claim: unknown, sentNonce: string | undefined): void {
     throw new InvalidToken('nonce-mismatch');
 }
 
-/** Compares the digests of two texts, in a time that does not depend on the texts or their lengths (CVE-2022-31142). */
+/** Compares two texts in a time that does not depend on them or on their lengths (CVE-2022-31142). */
 export function isSameSecret(left: string, right: string): boolean {
   const digest = (text: string) => crypto().createHash('sha256').update(text).digest();
   return crypto().timingSafeEqual(digest(left), digest(right));
@@ -95,15 +90,13 @@ function parseSubject(sub: unknown): string {
   return sub;
 }
 
+/** Claim → field of VerifiedIdentity. */
+const PROFILE_FIELDS = { email: 'email', name: 'name', picture: 'picture', hd: 'hostedDomain' };
+
 /** Returns the claims that describe the person. Some providers send null for a claim that is absent. */
 function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedIdentity, 'issuer' | 'subject'> {
   const profile: Record<string, string | boolean> = {};
-  for (const [claim, field] of [
-    ['email', 'email'],
-    ['name', 'name'],
-    ['picture', 'picture'],
-    ['hd', 'hostedDomain'],
-  ] as const) {
+  for (const [claim, field] of Object.entries(PROFILE_FIELDS)) {
     const value = claims[claim] ?? undefined;
     if (value === undefined) continue;
     if (typeof value !== 'string') throw new InvalidToken('profile-malformed');
@@ -111,11 +104,11 @@ function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedI
   }
   const emailVerified = claims.email_verified ?? undefined;
   if (typeof emailVerified === 'boolean') profile.emailVerified = emailVerified;
-  // Apple and Cognito send the text 'true' or 'false', against Core section 5.1. Both texts are accepted, but neither
-  // makes the address verified.
+  // Apple and Cognito send the text 'true' or 'false', although Core section 5.1 demands a boolean. Both texts are
+  // accepted, but with neither is the address verified.
   else if (emailVerified !== undefined && emailVerified !== 'true' && emailVerified !== 'false')
     throw new InvalidToken('profile-malformed');
-  // A page will put the picture into an <img>, so `javascript:` and `data:` are dropped.
+  // A page may use the picture in a link, where `javascript:` is code.
   if (profile.picture !== undefined && !/^https?:\/\//i.test(String(profile.picture))) delete profile.picture;
   return profile;
 }

@@ -11,12 +11,12 @@ export interface FetchedJson {
   readonly maxAge: number | undefined;
 }
 
-/** @throws Error with the cause, and without any text of the document */
+/** @throws Error whose message has no text of the document */
 export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIMEOUT_MS): Promise<FetchedJson> {
-  // The signal also covers the body. A redirect is an error: otherwise an open redirect on the provider's host could
-  // choose where keys come from.
   const init: RequestInit = {
+    // With an open redirect on the provider's host, an attacker could choose where the keys come from.
     redirect: 'error',
+    // The signal also ends the reading of the body.
     signal: AbortSignal.timeout(timeoutMs),
     headers: { Accept: 'application/json' },
   };
@@ -25,12 +25,12 @@ export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIM
     await response.body?.cancel();
     throw new Error(`the answer has status ${response.status}`);
   }
-  const text = new TextDecoder('utf-8', { fatal: true }).decode(await readCapped(response));
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(await readBody(response));
   return { value: parseJson(text), maxAge: parseMaxAge(response.headers.get('cache-control')) };
 }
 
-/** Reads a body up to MAX_DOCUMENT_BYTES, counted after decompression: an announced length may be wrong. */
-async function readCapped(response: Response): Promise<Buffer> {
+/** Reads at most MAX_DOCUMENT_BYTES. The header Content-Length is not used: it is the length before decompression. */
+async function readBody(response: Response): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {

@@ -1,5 +1,5 @@
-// Handles /api/idp-signin and /api/register: verifies the identity, then finds or creates its rows in the credentials
-// table. The table is an argument (`Accounts`). The caller writes the response.
+// Handles /api/idp-signin and /api/register: verifies the ID token of a provider, then finds or creates rows of that
+// person in the credentials table.
 import { join } from 'node:path';
 import { refusal } from '../base/errors.ts';
 import { idsOf, type Log } from '../base/log.ts';
@@ -22,7 +22,7 @@ export interface OwnedRow {
   readonly application: { readonly id: string; readonly name: string };
 }
 
-/** The functions of credentials/ that sign-in needs. worker/parts.ts connects the two folders. */
+/** The credentials table, as sign-in needs it. worker/parts.ts passes the functions of credentials/. */
 export interface Accounts {
   /** Creates a session token. `expiresAt` is Unix time in seconds. @throws HttpError SESSION_UNAVAILABLE */
   issueSession(rowId: string): { readonly token: string; readonly expiresAt: number };
@@ -40,7 +40,7 @@ export interface Accounts {
   }): Promise<{ readonly row: OwnedRow; readonly token: string }>;
 }
 
-/** An answer with a secret. The response layer adds `Cache-Control: no-store`. */
+/** An answer with a secret. http/ sends it with `Cache-Control: no-store`. */
 export interface IdentityAnswer {
   readonly status: 200 | 201;
   readonly body: Readonly<Record<string, unknown>>;
@@ -67,11 +67,11 @@ export interface IdentityOptions {
   readonly fetch?: Fetch;
   /** The current Unix time in milliseconds, for the times in a token. */
   readonly now?: () => number;
-  /** A monotonic clock in milliseconds. It measures how long keys are cached. */
+  /** A monotonic clock in milliseconds, for the lifetime of keys in memory. */
   readonly clock?: () => number;
 }
 
-/** @throws Error of one line, when the providers' file exists and cannot be read */
+/** @throws Error of one line, when the file of the providers exists and cannot be read */
 export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: IdentityOptions): Identity {
   const keys = createKeySets({ log, ...fetchAndClocks });
   const path = join(dataDir, 'identity-providers.json');
@@ -87,16 +87,9 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
     if (row === undefined) throw refusal('NOT_REGISTERED', 'This identity has no application with this id or name');
     const { token, expiresAt } = accounts.issueSession(row.id);
     log.info('identity-signed-in', { ...idsOf(params), provider: provider.name, application: row.application.id });
-    return {
-      status: 200,
-      body: {
-        user: describeUser(identity),
-        applications: rows.map(describeApplication),
-        application: describeApplication(row),
-        authorization: token,
-        expires_at: expiresAt,
-      },
-    };
+    const applications = { applications: rows.map(describeApplication), application: describeApplication(row) };
+    const session = { authorization: token, expires_at: expiresAt };
+    return { status: 200, body: { user: describeUser(identity), ...applications, ...session } };
   }
 
   async function register(data: unknown, params: ControllerParams): Promise<IdentityAnswer> {
@@ -108,14 +101,11 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
       description === undefined ? { owner, name } : { owner, name, description },
     );
     log.info('identity-registered', { ...idsOf(params), provider: provider.name, application: row.application.id });
-    return {
-      status: 201,
-      body: { user: describeUser(identity), application: describeApplication(row), authorization: token },
-    };
+    const application = describeApplication(row);
+    return { status: 201, body: { user: describeUser(identity), application, authorization: token } };
   }
 
   async function verify({ credential, nonce }: IdentityRequest): Promise<VerifiedToken> {
-    // The body was already checked, so that a client first learns of its own mistakes.
     if (providers.list.length === 0) throw refusal('IDENTITY_NOT_CONFIGURED');
     try {
       return await verifyIdToken(credential, { findProvider: providers.find, keys, nonce, ...fetchAndClocks });
@@ -131,33 +121,26 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
   }
 }
 
-/**
- * Converts an error to the client's answer. The answer does not contain the reason of the error. The response layer
- * logs the reason, which it takes from the `cause`.
- */
+/** Converts an error to the client's answer, which has no details. http/ logs the details, from the `cause`. */
 function toRefusal(cause: unknown): unknown {
-  // RFC 6750 section 3.1 defines this answer.
-  if (cause instanceof InvalidToken)
-    return refusal('INVALID_ID_TOKEN', undefined, {
-      headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
-      cause,
-    });
+  // RFC 6750 section 3.1 defines this header.
+  const headers = { 'WWW-Authenticate': 'Bearer error="invalid_token"' };
+  if (cause instanceof InvalidToken) return refusal('INVALID_ID_TOKEN', undefined, { headers, cause });
   if (cause instanceof KeysUnavailable)
     return refusal('IDENTITY_UNAVAILABLE', undefined, { headers: { 'Retry-After': '30' }, cause });
   return cause;
 }
 
 /**
- * Chooses the row with the wanted id, or else the row with the wanted name. The id comes first, so that a name that
- * equals the id of another row does not hide that row. When nothing is wanted, chooses the oldest row, so that each
- * sign-in gets the same row.
+ * Chooses the row with the wanted id, or else with the wanted name. The id comes first, because a row can have the id
+ * of another row as its name. Without a wish, the oldest row is chosen, so that each sign-in gets the same one.
  */
 function chooseRow(rows: readonly OwnedRow[], wanted: string | undefined): OwnedRow | undefined {
   if (wanted === undefined) return rows[0];
   return rows.find((row) => row.application.id === wanted) ?? rows.find((row) => row.application.name === wanted);
 }
 
-/** Copies only the public fields of a row. */
+/** Copies the fields of a row that its owner may see. */
 function describeApplication({ application: { id, name } }: OwnedRow): { id: string; name: string } {
   return { id, name };
 }

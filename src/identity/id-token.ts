@@ -1,6 +1,5 @@
 // Verifies an ID token in this order: form, provider (by issuer), algorithm, key, signature, claims. Before the
-// signature is verified, the token's content is only used to choose the provider. The key sets and the clock are
-// arguments.
+// signature is verified, the token's content is only used to choose the provider and its key.
 import { parseJsonObject } from './base64url.ts';
 import { checkClaims, type VerifiedIdentity } from './claims.ts';
 import { InvalidToken } from './invalid-token.ts';
@@ -28,11 +27,11 @@ export interface VerifiedToken {
   readonly identity: VerifiedIdentity;
 }
 
-/** The accepted values of the claim `typ`, a header field that may also be a claim (RFC 7519 section 5.3). */
+/** The accepted values of the claim `typ`. Keycloak writes the kind of a token there: `ID`, `Bearer`, `Refresh`. */
 const ID_TOKEN_TYPES: readonly unknown[] = [undefined, 'ID', 'JWT'];
 
 /**
- * Verifies an ID token by the rules of OpenID Connect Core 1.0 section 3.1.3.7 and RFC 8725.
+ * Applies the rules of OpenID Connect Core 1.0 section 3.1.3.7 and RFC 8725.
  *
  * @throws InvalidToken with the reason; @throws KeysUnavailable (jwks.ts) when the provider's keys are unavailable
  */
@@ -60,16 +59,15 @@ export async function verifyIdToken(token: unknown, expected: IdTokenExpectation
 }
 
 /**
- * Reads the claims, and refuses tokens of other kinds (RFC 8725 section 3.11). A provider signs other kinds with the
- * same keys, and some of them have the same audience.
+ * Reads the claims, and refuses tokens of other kinds (RFC 8725 section 3.11). A provider signs access tokens and
+ * logout tokens with the same keys, and some have the same audience.
  */
 function parseIdToken({ header, payload }: Jws): Record<string, unknown> {
   if (header.typ !== undefined && header.typ !== 'JWT') throw new InvalidToken('typ-not-jwt');
   if (payload.length === 0) throw new InvalidToken('not-three-segments');
   const claims = parseJsonObject(payload);
   if (claims === undefined) throw new InvalidToken('payload-not-an-object');
-  // A logout token has the claim `events` (Back-Channel Logout 1.0 section 2.4). Keycloak marks each kind by a claim
-  // `typ`.
+  // A logout token has the claim `events` (Back-Channel Logout 1.0 section 2.4).
   if (claims.events !== undefined || !ID_TOKEN_TYPES.includes(claims.typ)) throw new InvalidToken('not-an-id-token');
   return claims;
 }

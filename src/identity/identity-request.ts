@@ -1,5 +1,5 @@
-// Parses the requests of /api/idp-signin and /api/register, or refuses them with a 400 that names the mistake. The form
-// post of Google Identity Services is checked against its cookie. id-token.ts verifies the token.
+// Parses the requests of /api/idp-signin and /api/register. A wrong request gets a 400 that names the mistake.
+// id-token.ts verifies the ID token, the field `credential`.
 
 import { type HttpError, refusal } from '../base/errors.ts';
 import { type Fields, isObject } from '../base/values.ts';
@@ -9,10 +9,7 @@ import { isSameSecret } from './claims.ts';
 const MAX_NAME_LENGTH = 100;
 const MAX_DESCRIPTION_LENGTH = 500;
 const MAX_NONCE_LENGTH = 255;
-/**
- * The characters that a name must not contain: control characters, line separators and marks of text direction.
- * Terminals and pages will show the name.
- */
+/** Control characters, line separators and marks of text direction, because terminals and pages show the name. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/u;
 
 export interface IdentityRequest {
@@ -33,11 +30,8 @@ export interface RegisterRequest extends IdentityRequest {
 /** @throws HttpError INVALID_REQUEST_DATA or CSRF_TOKEN_MISMATCH */
 export function parseSignIn(data: unknown, params: ControllerParams): SignInRequest {
   const fields = parseFields(data);
-  const application = parseText(
-    fields.application,
-    'application, the id or name of one of your applications,',
-    MAX_NAME_LENGTH,
-  );
+  const label = 'application, the id or name of one of your applications,';
+  const application = parseText(fields.application, label, MAX_NAME_LENGTH);
   const request = { ...parseCredential(fields), application };
   checkDoubleSubmit(fields, params);
   return request;
@@ -66,7 +60,7 @@ function parseCredential({ credential, nonce }: Fields): IdentityRequest {
   return { credential, nonce };
 }
 
-/** Reads `{name, description?}`. A form cannot contain objects, so in a form the field contains only the name. */
+/** Reads `{name, description?}`, or a text: a form has no objects, so its field has only the name. */
 function parseApplication(value: unknown): { name: string; description: string | undefined } {
   const fields: { name?: unknown; description?: unknown } = isObject(value) ? value : { name: value };
   const name = parseText(fields.name, 'application.name', MAX_NAME_LENGTH);
@@ -84,18 +78,17 @@ function parseText(value: unknown, label: string, max: number): string | undefin
 }
 
 /**
- * Compares the form's token with the cookie, as Google's double submit requires. A foreign page can post a form here,
- * but can neither read nor set this site's cookies. A JSON body needs no token, because a foreign page cannot post JSON
- * here.
+ * Compares the token that Google Identity Services has put both into the form and into a cookie. A foreign page can
+ * post a form to this site, but cannot read or set its cookies. A body of JSON cannot come from a foreign page.
  */
 function checkDoubleSubmit(fields: Fields, { request }: ControllerParams): void {
   if (!isForm(request.headers['content-type'])) return;
   const cookies = readCookies(request.headers.cookie, 'g_csrf_token');
   const token = fields.g_csrf_token;
-  // Two cookies with this name are refused, because another subdomain can have set one of them.
-  const [cookie] = cookies;
-  const isSame = typeof token === 'string' && token !== '' && cookie !== undefined && isSameSecret(cookie, token);
-  if (!isSame || cookies.length > 1) throw refusal('CSRF_TOKEN_MISMATCH');
+  // When there are two cookies with this name, another subdomain can have set one of them.
+  const [cookie = ''] = cookies.length === 1 ? cookies : [];
+  const isSame = typeof token === 'string' && token !== '' && isSameSecret(cookie, token);
+  if (!isSame) throw refusal('CSRF_TOKEN_MISMATCH');
 }
 
 function isForm(contentType: string | undefined): boolean {

@@ -1,4 +1,4 @@
-// The reasons for which an ID token is refused, each with a sentence for the log. A client only gets INVALID_ID_TOKEN,
+// The reasons why an ID token is refused, each with a sentence for the log. A client only gets INVALID_ID_TOKEN,
 // because details would help a forger. No sentence contains a part of a token.
 
 export const TOKEN_REASONS = {

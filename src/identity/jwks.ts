@@ -1,10 +1,10 @@
-// Keeps the providers' key sets in memory. A set is fetched in three cases:
+// Keeps the key sets of providers in memory. A set is fetched in three cases:
 // - when it is first needed
-// - when its Cache-Control lifetime is over
+// - when its Cache-Control lifetime is over (then its keys are stale)
 // - when a token names an unknown key id (`kid`)
 //
-// While a provider does not answer, its stale keys are used for a day. Tokens with made-up kids cause at most one fetch
-// in 30 s for each provider, and the keys in memory stay.
+// While a provider does not answer, its stale keys are used for a day. Anybody can send tokens with made-up kids, so an
+// unknown kid causes a fetch only once in 30 s for each provider.
 
 import { describeError, type Log } from '../base/log.ts';
 import { isObject } from '../base/values.ts';
@@ -18,11 +18,11 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 /** All times are milliseconds. */
 export const KEY_TIMES = {
-  /** How long keys are fresh without a Cache-Control header. */
+  /** The lifetime of keys without a Cache-Control header. */
   fresh: 10 * MINUTE,
-  /** The lower limit for the lifetime in a Cache-Control header. A shorter lifetime is raised to this limit. */
+  /** A shorter lifetime in a Cache-Control header is raised to this one. */
   minFresh: 5 * MINUTE,
-  /** The upper limit for the lifetime in a Cache-Control header. A longer lifetime is reduced to this limit. */
+  /** A longer lifetime in a Cache-Control header is reduced to this one. */
   maxFresh: 24 * HOUR,
   /** How long stale keys are used when the provider sends no newer ones. */
   stale: 24 * HOUR,
@@ -32,10 +32,10 @@ export const KEY_TIMES = {
   discovery: 24 * HOUR,
 } as const;
 
-/** A time before every other one. The number 0 cannot be used, because the monotonic clock starts at 0. */
-const NEVER = Number.NEGATIVE_INFINITY;
+/** A time that has passed. The number 0 would be the present of a clock that has just begun. */
+const LONG_AGO = Number.NEGATIVE_INFINITY;
 
-/** The error when a provider's keys cannot be fetched and none are in memory. The client did nothing wrong. */
+/** A provider's keys cannot be fetched, and none are in memory. The client did nothing wrong. */
 export class KeysUnavailable extends Error {}
 
 interface KeySet {
@@ -45,15 +45,16 @@ interface KeySet {
   nextKidFetch: number;
   /** The earliest time of the next fetch after a failed one. */
   nextAttempt: number;
+  /** The `jwks_uri` in the provider's discovery document, and the time until which it is used. */
   discovered: { readonly uri: string; readonly until: number } | undefined;
-  /** The fetch of this set that is running. There is at most one at a time. Never rejects. */
-  pending: Promise<void> | undefined;
+  /** The running fetch of this set. Never rejects. */
+  pendingFetch: Promise<void> | undefined;
 }
 
 export interface KeySetsOptions {
   readonly log: Log;
   readonly fetch?: Fetch;
-  /** A monotonic clock in milliseconds. With a wall clock that is set back, keys would stay fresh for too long. */
+  /** A monotonic clock in milliseconds. If a wall clock were set back, keys would be used for too long. */
   readonly clock?: () => number;
 }
 
@@ -79,9 +80,9 @@ export function createKeySets({
     if (isStale) await refresh(provider, set);
     const key = selectKey(usableKeys(provider, set), wanted);
     if (key !== undefined) return key;
-    // Either the provider has a new key, or the kid is made up. One fetch in each cool-down finds out. The refresh of a
-    // stale set counts as such a fetch.
-    if (set.pending === undefined) {
+    // Either the provider has a new key, or the kid is made up. A fetch finds out, unless the set is from just now. A
+    // fetch that another request has begun is used, too.
+    if (set.pendingFetch === undefined) {
       const mayFetch = !isStale && now() >= set.nextKidFetch;
       if (mayFetch || isStale) set.nextKidFetch = now() + KEY_TIMES.coolDown;
       if (!mayFetch) return undefined;
@@ -96,11 +97,11 @@ export function createKeySets({
     if (set === undefined) {
       set = {
         keys: undefined,
-        freshUntil: NEVER,
-        nextKidFetch: NEVER,
-        nextAttempt: NEVER,
+        freshUntil: LONG_AGO,
+        nextKidFetch: LONG_AGO,
+        nextAttempt: LONG_AGO,
         discovered: undefined,
-        pending: undefined,
+        pendingFetch: undefined,
       };
       sets.set(id, set);
     }
@@ -114,26 +115,25 @@ export function createKeySets({
     return set.keys;
   }
 
-  /** Waits for a fetch, whether it succeeds or fails. In the pause after a failed fetch, returns at once. */
+  /** Fetches the keys, or waits for the running fetch. In the pause after a failed fetch, does nothing. */
   async function refresh(provider: Provider, set: KeySet): Promise<void> {
-    if (set.pending === undefined) {
+    if (set.pendingFetch === undefined) {
       if (now() < set.nextAttempt) return;
-      set.pending = load(provider, set).finally(() => {
-        set.pending = undefined;
+      set.pendingFetch = fetchKeys(provider, set).finally(() => {
+        set.pendingFetch = undefined;
       });
     }
-    await set.pending;
+    await set.pendingFetch;
   }
 
-  async function load(provider: Provider, set: KeySet): Promise<void> {
+  async function fetchKeys(provider: Provider, set: KeySet): Promise<void> {
     try {
       const uri = provider.jwksUri ?? (await discover(provider, set));
       const { value, maxAge } = await fetchDocument(uri);
       const keys = parseKeySet(value);
       for (const key of keys)
         if ('unusable' in key) log.debug('identity-key-unusable', { provider: provider.name, reason: key.unusable });
-      // During a deployment, a provider may send an empty set. Then the keys in memory are better, so the set is
-      // refused.
+      // A provider may send an empty set while it is being deployed. Then the keys in memory stay.
       if (!keys.some((key) => 'key' in key)) throw new Error('the key set has no usable key');
       set.keys = keys;
       set.freshUntil = now() + freshTime(maxAge);
@@ -143,11 +143,8 @@ export function createKeySets({
       set.nextAttempt = now() + KEY_TIMES.coolDown;
       set.discovered = undefined; // The address may have changed.
       const { stack: _, ...facts } = describeError(error);
-      log.warn('identity-keys-unavailable', {
-        provider: provider.name,
-        ...facts,
-        serving_kept_keys: set.keys !== undefined,
-      });
+      const keptKeys = { serving_kept_keys: set.keys !== undefined };
+      log.warn('identity-keys-unavailable', { provider: provider.name, ...facts, ...keptKeys });
     }
   }
 
@@ -174,7 +171,7 @@ export function createKeySets({
   }
 }
 
-/** Returns the key of a set in the cache. A row with a new `jwks_uri` has another key, and so starts anew. */
+/** Returns the key of a set in the Map. After a change of a row's `jwks_uri`, its key set is fetched again. */
 function cacheKey({ issuer, jwksUri }: Provider): string {
   return JSON.stringify([issuer, jwksUri]);
 }

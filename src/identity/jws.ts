@@ -1,5 +1,5 @@
-// Parses compact JWS (RFC 7515 section 3.1) and verifies its signature with a given key. claims.ts checks the claims,
-// and id-token.ts chooses the issuer.
+// Parses a signed token, `header.payload.signature` (compact JWS, RFC 7515 section 3.1), and verifies its signature
+// with a given key. id-token.ts chooses the key, and claims.ts checks the payload.
 import type { VerifyKeyObjectInput } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
 import { ALGORITHMS } from './algorithms.ts';
@@ -23,7 +23,7 @@ export interface Jws {
 /** @throws InvalidToken when the text is not a compact JWS with a supported algorithm */
 export function parseJws(token: unknown): Jws {
   if (typeof token !== 'string') throw new InvalidToken('not-a-token');
-  // The length is checked first, so that a megabyte of dots is not split.
+  // Splitting a megabyte of dots would take much memory.
   if (token.length > MAX_TOKEN_LENGTH) throw new InvalidToken('too-long');
   const segments = token.split('.');
   const [headerText, payloadText, signatureText] = segments;
@@ -56,7 +56,7 @@ function checkHeader(header: Record<string, unknown>): { alg: string; kid: strin
   return { alg, kid };
 }
 
-/** @throws InvalidToken when this key has not signed the token, or does not allow its algorithm */
+/** @throws InvalidToken when the key has not signed the token, or is not for the token's algorithm */
 export function checkSignedBy(jws: Jws, { key, algorithms, modulusBytes }: VerificationKey): void {
   const algorithm = ALGORITHMS.get(jws.alg);
   if (algorithm === undefined || !algorithms.has(jws.alg)) throw new InvalidToken('key-unfit');

@@ -1,5 +1,5 @@
-// Imports and validates a provider's public keys (JWK, RFC 7517), and selects the key for a token. jwks.ts fetches the
-// keys, jws.ts verifies with them.
+// Reads and checks a provider's public keys (JWK, RFC 7517), and selects the key for a token. jwks.ts fetches the keys,
+// and jws.ts verifies signatures with them.
 
 import type { JsonWebKeyInput, KeyObject } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
@@ -17,24 +17,22 @@ export interface VerificationKey {
   readonly modulusBytes: number;
 }
 
-/** A key that cannot be used. Its `kid` is remembered. So a token with this `kid` is refused without a new fetch. */
+/** A key that cannot be used. A token with its `kid` is refused without a new fetch. */
 export interface UnusableKey {
   readonly kid: string | undefined;
+  /** The reason. */
   readonly unusable: string;
 }
 
 export const MAX_KEYS = 100;
-/**
- * The JWK members of private and symmetric keys. When a published key has one of them, anybody can forge signatures. So
- * the key is not used.
- */
+/** The JWK members of private and symmetric keys. If a key is published with one of them, anybody can sign with it. */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv'];
 const PUBLIC_MEMBERS = { RSA: ['n', 'e'], EC: ['x', 'y'], OKP: ['x'] } as const;
 const MIN_MODULUS_BITS = 2048;
-/** The longest modulus that is accepted, in bits, which is also OpenSSL's limit. Larger keys only cost CPU time. */
+/** The same limit as in OpenSSL. Larger keys only cost CPU time. */
 const MAX_MODULUS_BITS = 16_384;
 
-/** @param jwk anything @returns the key, or why it cannot be used */
+/** @param jwk any value that a provider has sent */
 export function parseKey(jwk: unknown): VerificationKey | UnusableKey {
   if (!isObject(jwk)) return { kid: undefined, unusable: 'not an object' };
   const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
@@ -46,14 +44,12 @@ export function parseKey(jwk: unknown): VerificationKey | UnusableKey {
   if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify'))) {
     return unusable('its key_ops do not include verify');
   }
-  const fitting = [...ALGORITHMS.values()].filter(
-    (row) => row.kty === jwk.kty && row.crv === (row.kty === 'RSA' ? undefined : jwk.crv),
-  );
+  const curve = jwk.kty === 'RSA' ? undefined : jwk.crv;
+  const fitting = [...ALGORITHMS.values()].filter(({ kty, crv }) => kty === jwk.kty && crv === curve);
   const [first] = fitting;
   if (first === undefined) return unusable('its kty or crv is not supported');
-  const algorithms = new Set(
-    fitting.map((row) => row.name).filter((name) => jwk.alg === undefined || jwk.alg === name),
-  );
+  const names = fitting.map(({ name }) => name);
+  const algorithms = new Set(jwk.alg === undefined ? names : names.filter((name) => name === jwk.alg));
   if (algorithms.size === 0) return unusable('its alg does not fit its kty');
 
   const key = importKey(jwk, first);
@@ -62,13 +58,13 @@ export function parseKey(jwk: unknown): VerificationKey | UnusableKey {
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS)
     return unusable(`its modulus has ${modulusLength} bits`);
-  // With e = 1, a signature equals its message. Small odd exponents have made forgeries possible in the past.
+  // With the exponent 1, a signature equals its message. Other small ones have made forgeries possible in the past.
   if (publicExponent < 65_537n || publicExponent % 2n === 0n) return unusable('its exponent is even or below 65,537');
   return { kid, algorithms, key, modulusBytes: Math.ceil(modulusLength / 8) };
 }
 
 function importKey(jwk: Fields, { kty, crv, coordinateBytes }: Algorithm): KeyObject | undefined {
-  // Only these members of the JWK are given to Node, without x5c, x5u or others.
+  // Node gets only the members that it needs, and not x5c or x5u.
   const members: JsonWebKeyInput['key'] = crv === undefined ? { kty } : { kty, crv };
   for (const name of PUBLIC_MEMBERS[kty]) {
     const bytes = decodeBase64url(jwk[name]);
@@ -78,7 +74,7 @@ function importKey(jwk: Fields, { kty, crv, coordinateBytes }: Algorithm): KeyOb
   try {
     return crypto().createPublicKey({ key: members, format: 'jwk' });
   } catch {
-    return undefined; // For example, a point that is not on the curve.
+    return undefined; // Such as a point that is not on the curve.
   }
 }
 
@@ -96,10 +92,11 @@ export interface WantedKey {
 }
 
 /**
- * Selects the one key for a token. Returns `undefined` when this set lacks the key, because a newer set may have it.
+ * Selects the one key for a token.
  *
- * @throws InvalidToken `key-unfit` when the key of this kid does not fit; `key-ambiguous` when several keys fit: to try
- *   each of them would let the sender choose
+ * @returns undefined when the set lacks the key, which a newer set may have
+ * @throws InvalidToken `key-unfit` when the key with the kid is not for the algorithm; `key-ambiguous` when several
+ *   keys fit, because the sender must not choose among keys
  */
 export function selectKey(
   keys: readonly (VerificationKey | UnusableKey)[],

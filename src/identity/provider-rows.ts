@@ -1,5 +1,5 @@
-// Parses data/identity-providers.json into providers and refused rows. A row with any mistake is refused as a whole,
-// because a rule that is half read would protect nothing. providers.ts reads and reloads the file.
+// Parses data/identity-providers.json, in which each row is an identity provider. A row with any mistake is refused as
+// a whole, because half of a rule protects nothing. providers.ts reads and reloads the file.
 
 import { repeatedKeys } from '../base/json-keys.ts';
 import { isObject } from '../base/values.ts';
@@ -10,10 +10,7 @@ import { issuerSpellings, type VerifiedIdentity } from './claims.ts';
 /** The people who may register. The default is `closed`, because anybody can get an account at a public provider. */
 export type Registration = 'open' | 'closed' | RegistrationRules;
 
-/**
- * Rules for registration. An identity that matches one entry of either list may register. ASCII letters in the entries
- * are in lower case.
- */
+/** A person who matches one entry of either list may register. ASCII letters in the entries are in lower case. */
 export interface RegistrationRules {
   readonly hostedDomains: readonly string[];
   readonly emails: readonly string[];
@@ -61,12 +58,11 @@ export function parseProviderRows(text: string): ProviderRows {
   return { providers, refused };
 }
 
-/** Whether the provider's row lets this identity register. */
 export function mayRegister({ registration }: Provider, identity: VerifiedIdentity): boolean {
   if (typeof registration === 'string') return registration === 'open';
   const { hostedDomain, email, emailVerified } = identity;
   if (hostedDomain !== undefined && registration.hostedDomains.includes(lowerCase(hostedDomain))) return true;
-  // The address must be verified by the provider, because anybody can claim an address.
+  // Anybody can claim an address that the provider has not verified.
   return email !== undefined && emailVerified === true && registration.emails.includes(lowerCase(email));
 }
 
@@ -89,7 +85,7 @@ function parseRow(row: unknown): Provider {
   const name = readName(row);
   if (name === undefined) throw new Error('its name is not a text of 1 to 100 printable characters');
   const unknownField = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
-  // A misspelled field could be a rule that the author relies on, so the row is refused.
+  // A misspelled field could be a rule that the author relies on.
   if (unknownField !== undefined)
     throw new Error(`it has an unknown field: ${JSON.stringify(unknownField.slice(0, 100))}`);
   const { issuer, jwks_uri: jwksUri } = row;
@@ -139,7 +135,7 @@ function parseRegistration(value: unknown): Registration {
   }
   const hostedDomains = domains === undefined ? [] : parseStrings(domains, 'hosted_domains').map(lowerCase);
   const addresses = emails === undefined ? [] : parseStrings(emails, 'emails').map(lowerCase);
-  // Patterns such as `*@example.com` and domains such as `example.com` would match no address, so they are refused.
+  // The author of `*@example.com` or `example.com` expects it to match addresses, which it does not.
   if (!addresses.every((email) => /^[^\s*@]+@[^\s*@]+$/.test(email)))
     throw new Error('emails has an entry that is not a complete address');
   if (!hostedDomains.every((domain) => /^[^\s*@]+$/.test(domain)))
@@ -147,7 +143,7 @@ function parseRegistration(value: unknown): Registration {
   return { hostedDomains, emails: addresses };
 }
 
-/** Refuses a second row of an issuer, because the `iss` of a token must select exactly one set of keys. */
+/** Refuses a second row of an issuer, because the `iss` of a token must select one set of keys. */
 function checkUnique(provider: Provider, others: readonly Provider[]): void {
   if (others.some((other) => other.name === provider.name)) throw new Error('a row above has the same name');
   const spellings = issuerSpellings(provider.issuer);
@@ -157,7 +153,7 @@ function checkUnique(provider: Provider, others: readonly Provider[]): void {
   if (sameIssuer !== undefined) throw new Error(`a row above, ${JSON.stringify(sameIssuer.name)}, has the same issuer`);
 }
 
-/** Changes only ASCII letters: Unicode would change the Kelvin sign to k, and make two addresses equal. */
+/** Changes only ASCII letters. `toLowerCase` would change the Kelvin sign to k, and so make two addresses equal. */
 function lowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

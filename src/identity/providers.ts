@@ -1,5 +1,6 @@
-// Keeps the list of providers up to date with data/identity-providers.json. A valid text replaces the whole list. An
-// invalid text is logged, and the last valid list stays in use. base/live-file.ts decides when the file is read.
+// Keeps the list of identity providers up to date with data/identity-providers.json. A valid text replaces the whole
+// list. An invalid text is logged, and the last valid list stays in use. base/live-file.ts decides when the file is
+// read.
 import { type Content, createLiveFile, readContent } from '../base/live-file.ts';
 import type { Log } from '../base/log.ts';
 import { issuerSpellings } from './claims.ts';
@@ -23,10 +24,7 @@ export interface Providers {
 
 const MAX_FILE_BYTES = 1024 * 1024;
 
-/**
- * @throws Error of one line, when the file exists and is not a list of rows. An empty list instead would silently
- *   disable sign-in.
- */
+/** @throws Error of one line, when the file exists and is not a list of rows */
 export function createProviders({ path, log, pollMs = 300, onChange = () => {} }: ProvidersOptions): Providers {
   let rows: ProviderRows = { providers: [], refused: [] };
   let byIssuer: ReadonlyMap<string, Provider> = new Map();
@@ -40,6 +38,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
     paths: [path],
     maxBytes: MAX_FILE_BYTES,
     pollMs,
+    // A file that is missing or invalid may be about to be replaced. Two polls in a row must find it so.
     confirmations: 2,
     liveFingerprint: firstContent.fingerprint,
     parse: parseContent,
@@ -74,7 +73,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
   }
 }
 
-/** A missing file counts as an empty list, because an operator may remove the file to end sign-in. */
+/** An operator may remove the file to end sign-in, so a missing file is an empty list. */
 function parseContent(content: Content): ProviderRows {
   if (content.files !== undefined) return parseProviderRows(String(content.files[0]));
   if (content.isMissing) return { providers: [], refused: [] };

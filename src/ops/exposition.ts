@@ -1,5 +1,5 @@
-// Renders metrics in the Prometheus text format, version 0.0.4. A family is a metric with its samples. This file knows
-// no particular metric.
+// Writes metrics in the Prometheus text format, version 0.0.4. A family is a metric with its samples: a sample is a
+// value with its labels.
 import { type HistogramPiece, totalCount } from './histogram.ts';
 
 export interface Sample {
@@ -22,7 +22,7 @@ export function renderFamilies(families: Iterable<Family>): string {
   for (const { name, type, help, samples } of families) {
     text += `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`;
     for (const { labels = {}, value } of samples) {
-      const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(String(text))}"`);
+      const pairs = Object.entries(labels).map(([label, content]) => `${label}="${escapeLabel(String(content))}"`);
       text += typeof value === 'number' ? renderLine(name, pairs, value) : renderHistogram(name, pairs, value);
     }
   }
@@ -34,11 +34,8 @@ function renderHistogram(name: string, labels: readonly string[], value: Exclude
   let cumulative = 0;
   for (const [i, count] of value.buckets.entries()) {
     cumulative += count;
-    text += renderLine(
-      `${name}_bucket`,
-      [...labels, `le="${formatNumber(value.bounds[i] ?? Number.POSITIVE_INFINITY)}"`],
-      cumulative,
-    );
+    const upperBound = `le="${formatNumber(value.bounds[i] ?? Number.POSITIVE_INFINITY)}"`;
+    text += renderLine(`${name}_bucket`, [...labels, upperBound], cumulative);
   }
   return text + renderLine(`${name}_sum`, labels, value.sum) + renderLine(`${name}_count`, labels, totalCount(value));
 }

@@ -1,6 +1,6 @@
-// A Prometheus histogram as plain numbers: the number of values in each bucket, and the sum of the values. A worker
-// counts values and sends them to the supervisor in pieces. A piece contains the values that were added since the piece
-// before. The supervisor adds the pieces up.
+// A Prometheus histogram: the number of values in each bucket, and the sum of the values. A worker counts values, and
+// sends them to the supervisor in pieces: each piece has the values since the piece before. The supervisor adds the
+// pieces up.
 
 export interface Histogram {
   /** The upper bounds of the buckets, ascending. One more bucket contains the values above the last bound. */
@@ -19,10 +19,11 @@ export function createHistogram(bounds: readonly number[]): Histogram {
   return { bounds, buckets: new Array<number>(bounds.length + 1).fill(0), sum: 0 };
 }
 
-/** Counts a value. The scan is fast, because most values are in the first buckets. */
+/** Counts a value. */
 export function observe(histogram: Histogram, value: number): void {
   const { bounds, buckets } = histogram;
   let i = 0;
+  // A scan is fast, because most values are in the first buckets.
   while (i < bounds.length && value > (bounds[i] as number)) i++;
   buckets[i] = (buckets[i] as number) + 1;
   histogram.sum += value;
@@ -32,7 +33,7 @@ export function totalCount({ buckets }: HistogramPiece): number {
   return buckets.reduce((total, count) => total + count, 0);
 }
 
-/** Returns the content of the histogram, and empties it. */
+/** Returns the counts since the last call, and sets them to 0. */
 export function takePiece(histogram: Histogram): HistogramPiece {
   const piece = { buckets: [...histogram.buckets], sum: histogram.sum };
   histogram.buckets.fill(0);

@@ -1,6 +1,6 @@
-// Measures the event loop delay: a timer is due ten times a second, and the delay is how late the timer fires. The
-// function monitorEventLoopDelay of perf_hooks is not used, because it costs six times as much. It must also be reset
-// for each report, and it loses a delay that spans the reset.
+// Measures the event loop delay: a timer is due ten times a second, and the delay is how late the timer fires. Node's
+// own monitorEventLoopDelay costs six times as much. Each report would also reset that function, which then loses a
+// delay that lasts beyond the reset.
 import { createHistogram, type HistogramPiece, observe, takePiece } from './histogram.ts';
 import { DELAY_BOUNDS } from './report.ts';
 

@@ -1,8 +1,8 @@
 // Reads the resident memory of this process. Node reads the number from a file, which fails when the process has no
-// free file descriptor. In that case the reader returns the value of the read before, because an exception in the timer
-// of the metrics would mark the worker as faulty.
+// free file descriptor. Then the last value is returned, because an exception in the timer of the metrics would mark
+// the worker as faulty.
 
-/** @returns a function that returns bytes, or 0 when no read has succeeded yet */
+/** @returns a function that returns bytes; 0 when no read has succeeded yet */
 export function createMemoryReader(read: () => number = process.memoryUsage.rss): () => number {
   let lastBytes = 0;
   return () => {

@@ -1,20 +1,21 @@
-// Decides whether the service accepts requests, and describes its state for /readyz. Being alive (/livez) needs less:
-// any answer of the supervisor shows that the service is alive. Being ready also needs a worker that serves requests.
+// Decides whether the service is ready for requests, and describes its state for /readyz. /livez is not decided here:
+// the supervisor is alive when it answers at all.
 
 import { SERVICE } from '../base/page-name.ts';
 import { unixTime } from '../base/time.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { StoreStatus } from '../store/link.ts';
+import type { WorkerReport } from './report.ts';
 import type { ServiceStatus } from './service-status.ts';
 
 /**
- * The state of the service. Two states are not plain:
- * - `service-not-loadable`: every request gets 500, because no good version of the service file has loaded.
- * - `store-too-old`: credentials are refused, because the copy of the store's table is older than STORE_MAX_AGE.
+ * - `starting`: no worker has loaded the controllers yet.
+ * - `service-not-loadable`: every request gets 500, because no version of the service file has loaded.
+ * - `store-too-old`: credentials are refused, because the copy of the shared table is older than STORE_MAX_AGE.
  */
 export type Readiness = 'ready' | 'starting' | 'no-worker' | 'stopping' | 'service-not-loadable' | 'store-too-old';
 
-/** States in which a worker answers requests. A faulty worker still answers requests until its replacement serves. */
+/** The states in which a worker answers requests. A faulty worker does so until its replacement serves. */
 const SERVING_STATES: ReadonlySet<string> = new Set(['serving', 'faulty']);
 
 export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readiness {
@@ -25,10 +26,7 @@ export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readines
   return supervisor.workers.some(({ state }) => SERVING_STATES.has(state)) ? 'ready' : 'no-worker';
 }
 
-/**
- * Builds the body of /readyz. A field without a value is `null`, and a list without entries is empty. Only `store` is
- * left out, when the service has no store.
- */
+/** Builds the body of /readyz. A field without a value is `null`. Only `store` is left out, when STORE is not set. */
 export function describeReadiness(service: ServiceStatus, now: Date = new Date()): object {
   const { supervisor, workers: reportingWorkers, latestReport } = service;
   const slots = new Map(reportingWorkers.map(({ pid, slot }) => [pid, slot]));
@@ -66,16 +64,7 @@ function describeFailure({ group, file, error, at }: GroupLoad): object {
   return { group, file, error: error ?? null, at: at ?? null };
 }
 
-function describeCredentials({
-  credentialRows,
-  quarantinedRows,
-  quarantined,
-  credentialsFailure,
-}: NonNullable<ServiceStatus['latestReport']>) {
-  return {
-    rows: credentialRows,
-    quarantined_rows: quarantinedRows,
-    quarantined,
-    failure: credentialsFailure === '' ? null : credentialsFailure,
-  };
+function describeCredentials(report: WorkerReport) {
+  const { credentialRows: rows, quarantinedRows: quarantined_rows, quarantined, credentialsFailure } = report;
+  return { rows, quarantined_rows, quarantined, failure: credentialsFailure === '' ? null : credentialsFailure };
 }

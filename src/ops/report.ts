@@ -1,14 +1,11 @@
-// The report that a worker sends to the supervisor once a second: counts since its report before, and its state now.
-// Counts are differences, so the supervisor's totals stay correct when a worker ends.
+// The report that a worker sends to the supervisor once a second: counts since the report before, and the worker's
+// state now. The supervisor adds the counts up, so its totals stay correct when a worker ends.
 import type { Quarantined } from '../credentials/table/table.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { HistogramPiece } from './histogram.ts';
 import type { CredentialPiece, OperationPiece } from './request-counts.ts';
 
-/**
- * The upper bounds of the buckets for the event loop delay, in seconds. The delay is the time that a new request waits
- * until the event loop handles it.
- */
+/** The upper bounds of the buckets for the event loop delay, which is how long a new request waits, in seconds. */
 export const DELAY_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /** The counts that are plain numbers. */
@@ -38,10 +35,12 @@ export interface WorkerReport extends Readonly<Record<(typeof COUNTERS)[number],
   readonly longestDelay: number;
   readonly credentialRows: number;
   readonly quarantinedRows: number;
-  /** The first quarantined rows: invalid rows, which are not used. */
+  /** The first of the quarantined (invalid) rows of the credentials table. */
   readonly quarantined: readonly Pick<Quarantined, 'name' | 'reason'>[];
-  /** The reason why the current table file is not in use, or '' when the file is in use. */
+  /** The reason why the worker still uses an older credentials table; '' when it does not. */
   readonly credentialsFailure: string;
+  /** The number of identity providers in use. */
   readonly providers: number;
+  /** The number of invalid rows in the file of the identity providers. */
   readonly refusedProviders: number;
 }

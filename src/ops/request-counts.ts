@@ -1,7 +1,6 @@
 // Counts requests in two ways: by page, operation, verb and status (with durations and bytes), and by credential. The
-// page is the group that served the request, as URLs name it. Each worker counts in a table and sends its counts in
-// pieces. The supervisor adds the pieces of all workers up in its own table. The size of a table is limited. The caller
-// passes only names of pages and operations that exist.
+// page is the group that served the request, as URLs name it: `order`. Each worker counts, and sends its counts in
+// pieces: each piece has the counts since the piece before. The supervisor adds the pieces of all workers up.
 import {
   addPiece,
   createHistogram,
@@ -12,26 +11,20 @@ import {
   totalCount,
 } from './histogram.ts';
 
-/**
- * The upper bounds of the buckets for durations, in seconds. The bounds reach from half a millisecond to the default of
- * OPERATION_TIMEOUT.
- */
+/** The upper bounds of the buckets for durations, in seconds. The last one is the default of OPERATION_TIMEOUT. */
 export const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/**
- * The label value for everything above the limits below. No group, operation, verb or status has parentheses, so no
- * real name is the same.
- */
+/** The label for everything beyond the maximum numbers below. No real name has parentheses. */
 export const OTHER = '(other)';
 const VERBS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', OTHER];
 const VERB_NUMBERS: ReadonlyMap<string, number> = new Map(VERBS.map((verb, i) => [verb, i]));
 const OTHER_VERB = VERBS.length - 1;
-/** The status of the cells that count all combinations beyond MAX_CELLS: one such cell for each operation. */
-const NO_STATUS = 0;
+/** Stands for every status, in the cell that counts what is beyond MAX_CELLS. Each operation has one such cell. */
+const ANY_STATUS = 0;
 
 /** Maximum pairs of page and operation. All further operations are counted as one. */
 export const MAX_OPERATIONS = 500;
-/** Maximum combinations of page, operation, verb and status, because a controller may answer with any status. */
+/** Maximum combinations of page, operation, verb and status. The limit is needed: a controller can send any status. */
 export const MAX_CELLS = 5000;
 /** Maximum application credentials. All further credentials are counted as one. */
 export const MAX_CREDENTIALS = 1000;
@@ -41,14 +34,10 @@ export interface OperationCounts {
   readonly operation: string;
   bytes: number;
   readonly seconds: Histogram;
-  /**
-   * The number of requests in each cell. A cell is the number of a combination of verb, status and fault (see
-   * `cellOf`).
-   */
+  /** Cell → number of requests. A cell is a combination of verb, status and fault, as one number (see `cellOf`). */
   readonly cells: Map<number, number>;
 }
 
-/** The requests of one operation since the piece before. */
 export interface OperationPiece {
   readonly page: string;
   readonly operation: string;
@@ -57,11 +46,13 @@ export interface OperationPiece {
   readonly cells: readonly (readonly [cell: number, requests: number])[];
 }
 
-/** The requests of one credential since the piece before. */
 export type CredentialPiece = readonly [id: string, requests: number];
 
 export interface RequestCounts {
-  /** Returns the counts of an operation. All operations beyond MAX_OPERATIONS share the same counts. */
+  /**
+   * Returns the counts of an operation. All operations beyond MAX_OPERATIONS share the same counts. The names must
+   * exist, and not come from a client.
+   */
   countsFor(page: string, operation: string): OperationCounts;
   /** @param duration milliseconds */
   count(
@@ -76,7 +67,7 @@ export interface RequestCounts {
   countCredential(id: string, requests?: number): void;
   operations(): Iterable<OperationCounts>;
   credentials(): Iterable<CredentialPiece>;
-  /** Returns the counts since the last call, without the operations that had no request. */
+  /** Returns the operations that had a request since the last call. */
   takeOperations(): OperationPiece[];
   takeCredentials(): CredentialPiece[];
   add(piece: OperationPiece): void;
@@ -95,26 +86,21 @@ export function createRequestCounts(): RequestCounts {
   function addCounts(page: string, operation: string): OperationCounts {
     if (operationCount >= MAX_OPERATIONS && page !== OTHER) return countsFor(OTHER, OTHER);
     operationCount++;
-    const counts: OperationCounts = {
-      page,
-      operation,
-      bytes: 0,
-      seconds: createHistogram(DURATION_BOUNDS),
-      cells: new Map(),
-    };
+    const counts = { page, operation, bytes: 0, seconds: createHistogram(DURATION_BOUNDS), cells: new Map() };
     const operationsOfPage = pages.get(page);
     if (operationsOfPage === undefined) pages.set(page, new Map([[operation, counts]]));
     else operationsOfPage.set(operation, counts);
     return counts;
   }
 
-  function addTo(counts: OperationCounts, cell: number, requests: number): void {
+  function addToCell(counts: OperationCounts, cell: number, requests: number): void {
     const previous = counts.cells.get(cell);
+    const otherCell = cellOf(OTHER_VERB, ANY_STATUS);
     if (previous !== undefined) counts.cells.set(cell, previous + requests);
-    else if (cellCount < MAX_CELLS || cell === cellOf(OTHER_VERB, NO_STATUS)) {
+    else if (cellCount < MAX_CELLS || cell === otherCell) {
       cellCount++;
       counts.cells.set(cell, requests);
-    } else addTo(counts, cellOf(OTHER_VERB, NO_STATUS), requests);
+    } else addToCell(counts, otherCell, requests);
   }
 
   function* operations(): Generator<OperationCounts> {
@@ -124,7 +110,7 @@ export function createRequestCounts(): RequestCounts {
   return {
     countsFor,
     count(counts, verb, status, bytes, duration, isClientFault = false) {
-      addTo(counts, cellOf(VERB_NUMBERS.get(verb) ?? OTHER_VERB, status, isClientFault), 1);
+      addToCell(counts, cellOf(VERB_NUMBERS.get(verb) ?? OTHER_VERB, status, isClientFault), 1);
       counts.bytes += bytes;
       observe(counts.seconds, duration / 1000);
     },
@@ -145,7 +131,7 @@ export function createRequestCounts(): RequestCounts {
       const counts = countsFor(piece.page, piece.operation);
       counts.bytes += piece.bytes;
       addPiece(counts.seconds, piece.seconds);
-      for (const [cell, requests] of piece.cells) addTo(counts, cell, requests);
+      for (const [cell, requests] of piece.cells) addToCell(counts, cell, requests);
     },
   };
 }
@@ -153,35 +139,29 @@ export function createRequestCounts(): RequestCounts {
 function takeOperation(counts: OperationCounts): OperationPiece {
   const { page, operation, bytes } = counts;
   const cells = Array.from(counts.cells).filter(([, requests]) => requests > 0);
-  // The cells stay in the map with 0 requests, so that the next requests do not add them again.
+  // The cells stay in the map, so that the next requests do not add them to `cellCount` again.
   for (const [cell] of cells) counts.cells.set(cell, 0);
   counts.bytes = 0;
   return { page, operation, bytes, seconds: takePiece(counts.seconds), cells };
 }
 
 /**
- * Encodes verb, status and fault as one number, the key of a Map. A text as the key would be a new string for each
- * request.
+ * Encodes verb, status and fault as one number: HEAD (verb 1), 422 and a fault of the client become 1 * 2000 + 1000 +
+ * 422 = 3422. A text would be a new string for each request.
  */
 function cellOf(verb: number, status: number, isClientFault = false): number {
-  return verb * VERB_STEP + (isClientFault ? CLIENT_FAULT : 0) + status;
+  return verb * VERB_STEP + (isClientFault ? CLIENT_FAULT_STEP : 0) + status;
 }
 
-/** The number that is added to the status when the fault is the client's own. All statuses are below this number. */
-const CLIENT_FAULT = 1000;
-/**
- * The distance between the first cells of two verbs. Each verb has room for all statuses twice: with and without a
- * fault of the client.
- */
+const CLIENT_FAULT_STEP = 1000;
 const VERB_STEP = 2000;
 
 /** Decodes the number of a cell into label values. */
 export function describeCell(cell: number): { verb: string; status: string; fault: string } {
-  const status = cell % 1000;
-  const fault = cell % VERB_STEP >= CLIENT_FAULT ? 'client' : '';
+  const status = cell % CLIENT_FAULT_STEP;
   return {
     verb: VERBS[Math.floor(cell / VERB_STEP)] ?? OTHER,
-    status: status === NO_STATUS ? OTHER : String(status),
-    fault,
+    status: status === ANY_STATUS ? OTHER : String(status),
+    fault: cell % VERB_STEP >= CLIENT_FAULT_STEP ? 'client' : '',
   };
 }

@@ -1,6 +1,5 @@
 // Serves the operations port: /livez, /readyz and /metrics. The supervisor runs this port, so the port answers even
-// while all workers are blocked. The port is read-only: a client cannot start, stop or change anything through it. An
-// open port does not keep the process alive.
+// while all workers are blocked. A client cannot start, stop or change anything through the port.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
@@ -14,7 +13,7 @@ import { version } from '../own-files.ts';
 import { limitConnections } from './connections.ts';
 import { CONTENT_TYPE, renderFamilies } from './exposition.ts';
 import { createMemoryReader } from './memory.ts';
-import { collectFamilies, type ProcessFacts } from './metrics.ts';
+import { collectFamilies, type SupervisorFacts } from './metrics.ts';
 import { describeReadiness, readinessOf } from './readiness.ts';
 import { createServiceWatch, type ServiceStatus, type SupervisorStatus } from './service-status.ts';
 
@@ -22,17 +21,18 @@ export interface OperationsServer {
   /**
    * Opens the port. Called before the first worker is started.
    *
-   * @param supervisor returns undefined until the supervisor is created
-   * @throws the system's error when it cannot listen
+   * @param supervisor returns the status of the supervisor; undefined until the supervisor is created
+   * @throws the system's error when the port cannot be opened
    */
   open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
+  /** @param report the WorkerReport of a worker; undefined when the worker has none yet */
   addReport(pid: number, report: unknown): void;
   /** Makes /readyz answer `stopping` from now on. The port answers until the process ends. */
   setStopping(): void;
 }
 
 export interface OperationsServerOptions {
-  /** The port, or 0 for any free port. The number of the opened port is logged. */
+  /** The port; 0 for any free port. The number of the opened port is logged. */
   readonly port: number;
   readonly host: string;
   /** The configured number of workers. */
@@ -42,7 +42,7 @@ export interface OperationsServerOptions {
   readonly droppedLines: () => number;
 }
 
-interface Page {
+interface Answer {
   readonly status: number;
   readonly type: string;
   readonly body: string;
@@ -55,50 +55,42 @@ const REQUEST_TIMEOUT = 5000;
 /** Milliseconds that a client has to read an answer. */
 const ANSWER_TIMEOUT = 5000;
 
-export function createOperationsServer({
-  port,
-  host,
-  workers,
-  log,
-  droppedLines,
-}: OperationsServerOptions): OperationsServer {
+export function createOperationsServer(options: OperationsServerOptions): OperationsServer {
+  const { port, host, workers, log, droppedLines } = options;
   let supervisor: () => SupervisorStatus | undefined = () => undefined;
   const watch = createServiceWatch(() => supervisor());
-  const facts = processFacts(workers, droppedLines);
+  const facts = supervisorFacts(workers, droppedLines);
   let requests = 0;
 
-  const pages = new Map<string, (status: () => ServiceStatus) => Page>([
+  const answersByPath = new Map<string, () => Answer>([
     ['/livez', () => asJson(200, { status: 'alive', timestamp: unixTime() })],
-    ['/readyz', (status) => asJson(readinessOf(status()) === 'ready' ? 200 : 503, describeReadiness(status()))],
-    [
-      '/metrics',
-      (status) => ({ status: 200, type: CONTENT_TYPE, body: renderFamilies(collectFamilies(status(), facts)) }),
-    ],
+    ['/readyz', () => answerReady(watch.status())],
+    ['/metrics', () => asText(renderFamilies(collectFamilies(watch.status(), facts)))],
   ]);
 
-  function answer(request: IncomingMessage, response: ServerResponse): void {
+  function handle(request: IncomingMessage, response: ServerResponse): void {
     if (request.socket.destroyed) return;
     const requestId = newRequestId();
     try {
-      send(request, response, renderPage(request), requestId);
+      send(request, response, answer(request), requestId);
     } catch (error) {
       if (!isHttpError(error)) log.error('operations-answer-failed', describeError(error));
       const httpError = isHttpError(error) ? error : refusal('INTERNAL_ERROR');
-      const page = { status: httpError.status, type: JSON_TYPE, body: `${envelope(httpError, requestId)}\n` };
-      send(request, response, page, requestId, httpError.headers);
+      const body = `${envelope(httpError, requestId)}\n`;
+      send(request, response, { status: httpError.status, type: JSON_TYPE, body }, requestId, httpError.headers);
     }
   }
 
   /** @throws HttpError MALFORMED_HOST, NOT_FOUND, METHOD_NOT_ALLOWED */
-  function renderPage({ url = '', method, headers, httpVersion }: IncomingMessage): Page {
+  function answer({ url = '', method, headers, httpVersion }: IncomingMessage): Answer {
     if (headers.host === undefined && httpVersion !== '1.0') throw refusal('MALFORMED_HOST');
     const [path = ''] = url.split('?', 1);
-    const page = pages.get(path);
-    if (page === undefined)
-      throw refusal('NOT_FOUND', `Not found: this port serves only ${[...pages.keys()].join(', ')}`);
+    const createAnswer = answersByPath.get(path);
+    if (createAnswer === undefined)
+      throw refusal('NOT_FOUND', `Not found: this port serves only ${[...answersByPath.keys()].join(', ')}`);
     if (method !== 'GET' && method !== 'HEAD')
       throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'GET, HEAD' } });
-    return page(watch.status);
+    return createAnswer();
   }
 
   /** Answers requests that Node's parser rejects. */
@@ -122,15 +114,14 @@ export function createOperationsServer({
         // `renderPage` checks the Host header, because a refusal by Node itself would have no envelope.
         requireHostHeader: false,
       });
-      limitConnections(server, {
-        maxConnections: maxSupervisorConnections(MAX_CONNECTIONS),
-        answerTimeout: ANSWER_TIMEOUT,
-      });
-      server.on('request', answer);
-      server.on('checkExpectation', answer);
+      const maxConnections = maxSupervisorConnections(MAX_CONNECTIONS);
+      limitConnections(server, { maxConnections, answerTimeout: ANSWER_TIMEOUT });
+      server.on('request', handle);
+      server.on('checkExpectation', handle);
       server.on('clientError', refuseMalformed);
       await listen(server, { port, host });
       server.on('error', (error) => log.error('operations-port-failed', describeError(error)));
+      // The open port does not keep the process running.
       server.unref();
       log.info('operations-port-opened', { host, port: (server.address() as AddressInfo).port });
     },
@@ -139,34 +130,41 @@ export function createOperationsServer({
   };
 }
 
-function send(request: IncomingMessage, response: ServerResponse, page: Page, requestId: string, headers = {}): void {
-  response.writeHead(page.status, {
-    'Content-Type': page.type,
+function send(request: IncomingMessage, response: ServerResponse, answer: Answer, requestId: string, headers = {}) {
+  const { status, type, body } = answer;
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  response.writeHead(status, {
+    'Content-Type': type,
     'X-Content-Type-Options': 'nosniff',
-    'Content-Length': Buffer.byteLength(page.body),
+    'Content-Length': Buffer.byteLength(body),
     'Cache-Control': 'no-store',
     'X-Request-Id': requestId,
-    // No request body is read here, so a request with a body ends the connection. Otherwise Node would parse the body
-    // as the next request.
-    ...(request.headers['content-length'] === undefined && request.headers['transfer-encoding'] === undefined
-      ? {}
-      : { Connection: 'close' }),
+    // The body of a request is not read here. On an open connection, Node would parse the body as the next request.
+    ...((length !== undefined || encoding !== undefined) && { Connection: 'close' }),
     ...headers,
   });
-  response.end(request.method === 'HEAD' ? undefined : page.body);
+  response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-function asJson(status: number, body: object): Page {
+function answerReady(service: ServiceStatus): Answer {
+  return asJson(readinessOf(service) === 'ready' ? 200 : 503, describeReadiness(service));
+}
+
+function asText(body: string): Answer {
+  return { status: 200, type: CONTENT_TYPE, body };
+}
+
+function asJson(status: number, body: object): Answer {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
 }
 
-function processFacts(wantedWorkers: number, logLinesDropped: () => number): ProcessFacts {
+function supervisorFacts(wantedWorkers: number, logLinesDropped: () => number): SupervisorFacts {
   return {
     version: version(),
     node: process.versions.node,
     wantedWorkers,
     logLinesDropped,
-    // The start time is rounded down, so that the start is never in the future.
+    // A time that is rounded up could be in the future.
     startedAt: Math.floor(Date.now() / 1000 - process.uptime()),
     memoryBytes: createMemoryReader(),
     cpuSeconds() {

@@ -1,5 +1,5 @@
-// Collects the state of the service for the operations port: the supervisor's status, and the workers' reports added
-// up. readiness.ts and metrics.ts interpret it.
+// Collects the state of the service for the operations port: the supervisor's status, and the sums of the reports that
+// the workers send.
 
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
@@ -9,20 +9,17 @@ import { addPiece, createHistogram, type Histogram } from './histogram.ts';
 import { COUNTERS, DELAY_BOUNDS, type WorkerReport } from './report.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
-/** The status of the supervisor, of the certificate and of the store. `certificate` is undefined without HTTPS. */
 export type SupervisorStatus = WorkersStatus & {
+  /** Undefined without HTTPS. */
   readonly certificate?: CertificateStatus | undefined;
-  /** `store` is undefined without STORE. */
+  /** Undefined without STORE. */
   readonly store?: StoreStatus | undefined;
 };
 
 /** A worker that has reported and is alive. */
 export interface ReportingWorker {
   readonly pid: number;
-  /**
-   * The worker's number in the metrics. After the end of this worker, a new worker gets the same number, so the number
-   * of series in Prometheus stays small.
-   */
+  /** The worker's number in the metrics. After its end, a new worker gets the number, so Prometheus has few series. */
   readonly slot: number;
   readonly report: WorkerReport;
   /** Seconds since `report`. */
@@ -31,7 +28,7 @@ export interface ReportingWorker {
   readonly longestDelay: number;
 }
 
-/** Sums over all workers since the start, including those that have ended. */
+/** Sums over all workers since the start, also over workers that have ended. */
 export interface Totals extends Counters {
   readonly requests: RequestCounts;
   readonly delays: Histogram;
@@ -41,30 +38,23 @@ export interface Totals extends Counters {
 type Counters = Record<(typeof COUNTERS)[number], number>;
 
 export interface ServiceStatus {
-  /** The state of the supervisor. `supervisor` is undefined until the supervisor is created. */
+  /** Undefined until the supervisor is created. */
   readonly supervisor: SupervisorStatus | undefined;
   readonly isStopping: boolean;
   readonly totals: Totals;
   readonly workers: readonly ReportingWorker[];
-  /**
-   * The report that came last, from any worker. Used for data that is the same in each worker: the tables of
-   * credentials and providers.
-   */
+  /** The last report of any worker, for data that all workers share: the tables of credentials and providers. */
   readonly latestReport: WorkerReport | undefined;
 }
 
 export interface ServiceWatch {
   status(): ServiceStatus;
-  /**
-   * Adds a worker's report.
-   *
-   * @param report a WorkerReport from the IPC channel, or undefined when the worker has none yet
-   */
+  /** @param report a WorkerReport from the IPC channel; undefined when the worker has none yet */
   addReport(pid: number, report: unknown): void;
   setStopping(): void;
 }
 
-/** Maximum delays that are stored for each worker, one from each report. Sixty reports cover one minute. */
+/** The number of delays that are stored for each worker, one from each report. Sixty reports cover one minute. */
 const MAX_DELAYS = 60;
 
 export function createServiceWatch(
@@ -81,13 +71,10 @@ export function createServiceWatch(
   let latestReport: WorkerReport | undefined;
   let isStopping = false;
 
-  return {
-    status,
-    addReport,
-    setStopping() {
-      isStopping = true;
-    },
+  const setStopping = () => {
+    isStopping = true;
   };
+  return { status, addReport, setStopping };
 
   function status(): ServiceStatus {
     const supervisorStatus = supervisor();
@@ -96,7 +83,7 @@ export function createServiceWatch(
       return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...delays) };
     });
     reportingWorkers.sort((a, b) => a.slot - b.slot);
-    return { supervisor: supervisorStatus, isStopping, totals, workers: reportingWorkers, latestReport: latestReport };
+    return { supervisor: supervisorStatus, isStopping, totals, workers: reportingWorkers, latestReport };
   }
 
   function addReport(pid: number, value: unknown): void {
@@ -125,10 +112,7 @@ export function createServiceWatch(
     for (let slot = 0; ; slot++) if (!taken.has(slot)) return slot;
   }
 
-  /**
-   * Removes workers that have ended. A last report may arrive after the end of its worker. The counts of such a report
-   * are still added to `totals`.
-   */
+  /** Removes workers that have ended. Their counts stay in `totals`. */
   function removeEnded(supervisorStatus: SupervisorStatus | undefined): void {
     const alive = new Set(supervisorStatus?.workers.map(({ pid }) => pid));
     for (const pid of workers.keys()) if (!alive.has(pid)) workers.delete(pid);

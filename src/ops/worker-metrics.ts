@@ -1,5 +1,5 @@
-// The worker's half of the metrics: counts each answer, and builds a report every second. It runs only when OPS_PORT is
-// set. Counting a request allocates nothing, and no label value comes from a client.
+// The worker's half of the metrics: counts each answer, and builds the reports for the supervisor. This file is loaded
+// only when OPS_PORT is set. Counting a request allocates no memory, and no label value comes from a client.
 import { servingPage } from '../base/page-name.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { App } from '../http/app.ts';
@@ -25,30 +25,25 @@ export interface ReportedParts {
   readonly identity: Pick<Identity, 'status'>;
   readonly limiter: Pick<RateLimiter, 'status'>;
   readonly logWriter: { droppedLines(): number };
-  /** `tracing` is undefined when no request is traced. */
+  /** Undefined when no request is traced. */
   readonly tracing?: { status(): { readonly exported: number; readonly dropped: number } } | undefined;
 }
 
 export interface WorkerMetrics {
   readonly observer: { answered(exchange: AnsweredExchange, status: number, bytes: number, duration: number): void };
-  /** Builds the report of what happened since the report before. */
+  /** Builds a report. Its counts are of the time since the report before. */
   takeReport(parts: ReportedParts): WorkerReport;
   close(): void;
 }
 
-/**
- * Maximum number of quarantined rows (invalid rows that are not used) that a report names. The log names all of them.
- */
+/** Maximum number of quarantined (invalid) rows that a report names. The log names all of them. */
 const MAX_NAMED_ROWS = 20;
 
 export function createWorkerMetrics(): WorkerMetrics {
   const requests = createRequestCounts();
-  /**
-   * Measures the event loop delay, from the first report on. Before that, the worker loads the controllers. The loading
-   * blocks the event loop, but delays no request, so it is not measured.
-   */
+  /** Created for the first report. Before that, the worker loads the controllers, and no request can be delayed. */
   let loopDelay: LoopDelay | undefined;
-  const growthOf = createDifferences();
+  const growthOf = createGrowthCounter();
   const memoryBytes = createMemoryReader();
 
   return {
@@ -99,7 +94,7 @@ export function createWorkerMetrics(): WorkerMetrics {
 }
 
 /** @returns a function that returns how much the named count has grown since the last call */
-function createDifferences(): (name: string, value: number) => number {
+function createGrowthCounter(): (name: string, value: number) => number {
   const lastValues = new Map<string, number>();
   return (name, value) => {
     const difference = value - (lastValues.get(name) ?? 0);

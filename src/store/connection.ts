@@ -1,4 +1,4 @@
-// One connection to PostgreSQL. It uses the package `postgres`, which the user's project installs. Each query has a
+// One connection to PostgreSQL, through the package `postgres`, which the user's project installs. Each query has a
 // time limit. When the server does not answer in time, the connection is destroyed. Without the limit, a query could
 // wait for minutes on a connection that the network has lost.
 import { createRequire } from 'node:module';
@@ -13,7 +13,7 @@ import { StoreAway } from './store.ts';
 export type Row = Readonly<Record<string, unknown>>;
 
 export interface Connection {
-  /** @throws StoreAway, after `timeout` milliseconds at the latest */
+  /** @throws StoreAway: after `timeout` milliseconds, or earlier when the server refuses the query */
   query(text: string, parameters?: readonly (string | number | null)[], timeout?: number): Promise<readonly Row[]>;
   readonly isOpen: boolean;
   close(): void;
@@ -31,23 +31,22 @@ const QUERY_TIMEOUT = 2000;
 /**
  * Loads the package `postgres` from the project.
  *
- * @param folders the folders in which the package is looked up, in this order
+ * @param folders the folders from which the package is looked up, in this order, before the folder of Gatefold itself
  * @throws StoreAway when the package is not installed or cannot be loaded
  */
 export async function loadPostgres(folders: readonly string[]): Promise<PostgresPackage> {
-  for (const from of [...folders.map((folder) => pathToFileURL(join(folder, 'package.json')).href), import.meta.url]) {
+  const importers = folders.map((folder) => pathToFileURL(join(folder, 'package.json')).href);
+  for (const importer of [...importers, import.meta.url]) {
     try {
-      const module = await import(pathToFileURL(createRequire(from).resolve('postgres')).href);
+      const module = await import(pathToFileURL(createRequire(importer).resolve('postgres')).href);
       return (module as { default: PostgresPackage }).default;
     } catch (error) {
-      if (errorCode(error) !== 'MODULE_NOT_FOUND') throw cannotLoad(error);
+      if (errorCode(error) === 'MODULE_NOT_FOUND') continue;
+      const message = `Cannot load the package postgres: ${describeFailure(error)}`;
+      throw new StoreAway(message, { isFinal: true, cause: error });
     }
   }
   throw new StoreAway('STORE needs the package postgres. Run: npm install postgres', { isFinal: true });
-}
-
-function cannotLoad(error: unknown): StoreAway {
-  return new StoreAway(`Cannot load the package postgres: ${describeFailure(error)}`, { isFinal: true, cause: error });
 }
 
 export interface ConnectionOptions {
@@ -86,7 +85,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     onnotice() {},
     onnotify: (_channel: string, payload: string) => onNotify(payload),
     onclose: close,
-    // The package tries to open a closed connection again. The error prevents this.
+    // The package would open a closed connection again. The error prevents this.
     socket: async () => {
       if (socket !== undefined || !isOpen) throw new Error('the connection was closed');
       const onSocket = (next: Socket) => {
@@ -122,11 +121,11 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     try {
       return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), timedOut]);
     } catch (error) {
-      // After one late answer, all queries that wait on this connection fail with the same error.
+      // When one query is not answered in time, all queries that wait on this connection fail with the same error.
       const failure = timeoutError ?? toStoreAway(error, server);
-      // If the error does not concern the statement alone, the connection is closed. For example, a server that shuts
-      // down would also refuse each further query.
-      if (!isStatementError(error)) close();
+      // After most errors, such as that the server shuts down, further queries would also fail, so the connection is
+      // closed.
+      if (!STATEMENT_ERROR.test(sqlState(error) ?? '')) close();
       throw failure;
     } finally {
       clearTimeout(timer);
@@ -149,7 +148,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   };
 }
 
-/** By SQLSTATE: the reason in words for the operator, and whether a retry is useless until somebody acts. */
+/** By SQLSTATE: the reason for the operator, and whether a retry is useless until somebody changes something. */
 const REASONS: Readonly<Record<string, readonly [reason: string, isFinal: boolean]>> = {
   '28P01': ['it refuses the user or the password', true],
   '28000': ['it refuses the user', true],
@@ -165,13 +164,10 @@ const REASONS: Readonly<Record<string, readonly [reason: string, isFinal: boolea
   '57P03': ['it starts or shuts down', false],
 };
 
-/** The SQLSTATE codes, and classes of codes, after which the connection can still be used for other statements. */
+/** Matches the SQLSTATE of errors after which the connection can be used for other statements. */
 const STATEMENT_ERROR = /^(?:0A|2[1-3]|25006|3F|40|42|53100|55)/;
 
-function isStatementError(error: unknown): boolean {
-  return STATEMENT_ERROR.test(sqlState(error) ?? '');
-}
-
+/** @returns the five characters of PostgreSQL's error code; undefined for other errors */
 export function sqlState(error: unknown): string | undefined {
   const code = errorCode(error instanceof StoreAway ? error.cause : error);
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;

@@ -1,6 +1,10 @@
-// Names the rows of the credentials table, because the store keeps each row as an entry with a name. Also makes the
-// text of a table's file.
+// The credentials table as rows with names, because the store keeps each row as an entry with a name. Reads these rows
+// from the text of a table's file, and makes such a text.
+import { readFileSync } from 'node:fs';
+import { describeFailure, errorCode } from '../base/failure.ts';
+import { parseTableText } from '../credentials/table/text.ts';
 import { sha256 } from '../credentials/token.ts';
+import { tablePath } from '../credentials/write/store.ts';
 
 const PLAIN_NAME = /^[0-9A-Za-z._-]{1,200}$/;
 
@@ -21,13 +25,41 @@ export function createRowNames(): (row: unknown) => string {
   };
 }
 
-/** The member `store` of a table's file, which marks the rows as a copy of the rows in the store. */
-export interface ReplicaMark {
+/** The member `store` of a table's file. It marks the file as a copy of the rows in the store. */
+interface CopyMark {
+  /** The version of the rows in the store; empty when the store must be read anew. */
   readonly version: string;
 }
 
+export interface TableFile {
+  /** The JSON of each row by its name. */
+  readonly rows: ReadonlyMap<string, string>;
+  /** The mark of a copy; undefined when the rows do not come from the store. */
+  readonly mark: CopyMark | undefined;
+}
+
+/**
+ * Reads the table's file in a data folder. Returns undefined when there is no file.
+ *
+ * @throws Error with a message of one line
+ */
+export function readTableFile(dataDir: string): TableFile | undefined {
+  const path = tablePath(dataDir);
+  try {
+    const { members, rows } = parseTableText(readFileSync(path));
+    const nameOf = createRowNames();
+    return {
+      rows: new Map(rows.map((row) => [nameOf(row), JSON.stringify(row)])),
+      mark: members.store as CopyMark | undefined,
+    };
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw new Error(`Cannot read ${path}: ${describeFailure(error)}`);
+  }
+}
+
 /** Returns the text of a table's file. @param rows the JSON of each row */
-export function tableText(rows: Iterable<string>, mark?: ReplicaMark): string {
+export function tableText(rows: Iterable<string>, mark?: CopyMark): string {
   const member = mark === undefined ? '' : `"store":${JSON.stringify(mark)},\n`;
   const list = [...rows].join(',\n');
   return `{${member}"production":[${list === '' ? '' : `\n${list}\n`}]}\n`;

@@ -1,24 +1,21 @@
-// Keeps the replica, which is this machine's copy of the credentials table, equal to the store. About once a second it
-// makes a look: a query for changes, whose answer proves that the replica is complete. The bell, a notification from
-// the store, only makes the next look begin sooner. The store is away when it cannot be used.
+// Keeps the replica, which is this machine's copy of the credentials table, equal to the store. About once a second,
+// the follower makes a look: it asks the store for changes, and fetches them. The bell, a notification from the store,
+// makes the next look begin at once. The store is away when it cannot be used.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import type { Log } from '../base/log.ts';
+import type { HostState } from './messages.ts';
 import { isRevoked, type Replica, revokeAs } from './replica.ts';
 import { type Store, StoreAway } from './store.ts';
 
-export interface FollowerStatus {
-  /** The reason why the store cannot be used; undefined when the last look succeeded. */
-  readonly away: string | undefined;
-  /** Whether a retry is useless until somebody changes something. */
-  readonly isFinal: boolean;
-  readonly fullReads: number;
-  /** How often a look found changes that no bell announced. */
-  readonly missedBells: number;
-}
+type FollowerStatus = Pick<HostState, 'away' | 'isFinal' | 'fullReads' | 'missedBells'>;
 
 export interface Follower {
-  /** Makes a look after the one that is running. All calls until then share this look. @throws StoreAway */
+  /**
+   * Makes a look that begins after this call, when an earlier look has ended. All calls until its beginning share it.
+   *
+   * @throws StoreAway
+   */
   look(): Promise<void>;
   status(): FollowerStatus;
   close(): void;
@@ -35,39 +32,39 @@ export interface FollowerOptions {
 }
 
 /** Milliseconds from the end of a look to the next one while the bell works. */
-const INTERVAL = 1000;
-/** The same after a change that no bell announced. */
-const INTERVAL_WITHOUT_BELL = 250;
-/** The same while the store is away. */
-const RETRY = 250;
+const INTERVAL_MS = 1000;
+/** Milliseconds from the end of a look to the next one after a change that no bell announced. */
+const INTERVAL_WITHOUT_BELL_MS = 250;
+/** Milliseconds from the end of a look to the next one while the store is away. */
+const RETRY_MS = 250;
 /**
- * The pause after a write of the file, as a multiple of the processor time of that write. So at most a fifth of the
- * processor is spent on writing, however many changes come. Elapsed time would include the time of other processes on a
- * busy machine, and would delay the next change.
+ * The pause after a write of the file, as a multiple of the processor time of the write. So at most a fifth of the
+ * processor is spent on writing, however many changes come. Elapsed time is not used, because on a busy machine it
+ * includes the time of other processes, and the pause would be longer than necessary.
  */
-const PUBLISH_PAUSE = 4;
+const PUBLISH_PAUSE_FACTOR = 4;
 /** At most this many lost revocations are written back to the store in one write. */
 const MAX_RESTORED = 1000;
 
 export function createFollower({ store, replica, log, onPublished, onLook }: FollowerOptions): Follower {
-  let status: FollowerStatus = { away: undefined, isFinal: false, fullReads: 0, missedBells: 0 };
-  let bells = 0;
+  let status: FollowerStatus = { away: null, isFinal: false, fullReads: 0, missedBells: 0 };
+  let bellCount = 0;
   /** Whether the bell has rung since the last look began. */
   let hasRung = false;
-  /** Whether the bell has not rung since a change that it did not announce. Looks are then more frequent. */
-  let missesBells = false;
+  /** Whether the bell has missed a change and has not rung since. Looks are then more frequent. */
+  let isBellBroken = false;
   let awaySince: number | undefined;
   let isClosed = false;
   let lastLook: Promise<void> = Promise.resolve();
   let nextLook: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
-  let publishPause = 0;
+  let publishPauseMs = 0;
   let publishedAt = Number.NEGATIVE_INFINITY;
 
-  const stopBell = store.onBell?.(() => {
-    bells++;
+  const removeBell = store.onBell(() => {
+    bellCount++;
     hasRung = true;
-    missesBells = false;
+    isBellBroken = false;
     look().catch(() => {});
   });
   schedule(0);
@@ -87,14 +84,14 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     try {
       const beganAt = performance.now();
       const isChanged = await update();
-      if (isChanged) await sleep(Math.max(0, publishedAt + publishPause - performance.now()));
+      if (isChanged) await sleep(Math.max(0, publishedAt + publishPauseMs - performance.now()));
       // The file also includes the revocations by `revoke --here`, which can change without a change in the store.
       publish();
       replica.markComplete();
       if (awaySince !== undefined) log.info('store-back', { away_seconds: Math.round((beganAt - awaySince) / 1000) });
       awaySince = undefined;
-      status = { ...status, away: undefined, isFinal: false };
-      // A failed restore does not count as away: the store can be readable but not writable. The next look tries again.
+      status = { ...status, away: null, isFinal: false };
+      // A store that is only read-only does not count as away. The next look tries to write again.
       await restoreRevocations().catch(() => {});
     } catch (error) {
       const reason = (error as Error).message;
@@ -104,7 +101,8 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
       throw error instanceof StoreAway ? error : new StoreAway(reason, { cause: error });
     } finally {
       onLook();
-      if (!isClosed) schedule(status.away === undefined ? (missesBells ? INTERVAL_WITHOUT_BELL : INTERVAL) : RETRY);
+      const interval = isBellBroken ? INTERVAL_WITHOUT_BELL_MS : INTERVAL_MS;
+      if (!isClosed) schedule(status.away === null ? interval : RETRY_MS);
     }
   }
 
@@ -115,15 +113,15 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
 
   function schedule(pause: number): void {
     clearTimeout(timer);
-    // The pause is partly random, so that machines that lost the store at the same moment do not all return together.
+    // Random pauses keep machines that lost the store at the same moment from returning at the same moment.
     timer = setTimeout(() => void look().catch(() => {}), pause * (0.8 + 0.4 * Math.random()));
   }
 
-  /** Fetches all changes from the store. @returns whether the replica has changed */
+  /** Fetches all changes from the store into memory. @returns whether the rows have changed */
   async function update(): Promise<boolean> {
     let isChanged = false;
-    // While the store is away, no bell arrives. So the changes of that time do not count as missed.
-    const isAnnounced = hasRung || status.away !== undefined;
+    // While the store was away, no bell could ring. The changes of that time do not count as missed by the bell.
+    const isAnnounced = hasRung || status.away !== null;
     hasRung = false;
     for (;;) {
       const version = replica.version();
@@ -137,7 +135,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
         continue;
       }
       if (changes.changes.length > 0) {
-        if (!isAnnounced && !hasRung && !isChanged) void countMissedBell(bells);
+        if (!isAnnounced && !hasRung && !isChanged) void countMissedBell(bellCount);
         isChanged = true;
       }
       replica.apply(changes);
@@ -146,22 +144,21 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   }
 
   /**
-   * Counts a missed bell, unless the bell still rings within a second after the look that found the change.
+   * Counts a missed bell, unless the bell rings within a second after the look that found the change.
    *
-   * @param bellsBefore how often the bell had rung when the look found the change
+   * @param countBefore how often the bell had rung when the look found the change
    */
-  async function countMissedBell(bellsBefore: number): Promise<void> {
-    if (store.onBell === undefined || status.away !== undefined) return;
-    await sleep(INTERVAL, undefined, { ref: false });
-    if (bells !== bellsBefore || status.away !== undefined) return;
+  async function countMissedBell(countBefore: number): Promise<void> {
+    await sleep(1000, undefined, { ref: false });
+    if (bellCount !== countBefore || status.away !== null) return;
     status = { ...status, missedBells: status.missedBells + 1 };
-    if (!missesBells) log.warn('store-bell-missing', { effect: 'changes are found four times a second' });
-    missesBells = true;
+    if (!isBellBroken) log.warn('store-bell-missing', { effect: 'changes are found four times a second' });
+    isBellBroken = true;
   }
 
   /**
-   * Writes revocations that the store has lost back to it, in one write. If another machine was faster, nothing is
-   * written, and the update afterwards fetches the rows of that machine.
+   * Writes the revocations that the store has lost back to the store, in one write. If another machine was faster,
+   * nothing is written, and the update afterwards fetches the rows that the other machine has written.
    */
   async function restoreRevocations(): Promise<void> {
     const lost = [...replica.lostRevocations()].slice(0, MAX_RESTORED);
@@ -171,10 +168,9 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
       lost.map(([name]) => name),
     );
     const changes = lost.flatMap(([name, revoked]) => {
-      const { version: expectedVersion = '', value } = entries.get(name) ?? {};
-      return value === undefined || isRevoked(value)
-        ? []
-        : [{ name, expectedVersion, value: revokeAs(revoked, value) }];
+      const entry = entries.get(name);
+      if (entry === undefined || isRevoked(entry.value)) return [];
+      return [{ name, expectedVersion: entry.version, value: revokeAs(revoked, entry.value) }];
     });
     if (changes.length > 0 && (await store.write('keys', changes, crypto().randomUUID())))
       for (const { name } of changes) log.warn('store-revocation-restored', { id: name });
@@ -182,11 +178,12 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   }
 
   function publish(): void {
+    // The times are microseconds.
     const cpuBefore = process.cpuUsage();
     if (!replica.publish()) return;
     const { user, system } = process.cpuUsage(cpuBefore);
     publishedAt = performance.now();
-    publishPause = (PUBLISH_PAUSE * (user + system)) / 1000;
+    publishPauseMs = (PUBLISH_PAUSE_FACTOR * (user + system)) / 1000;
     onPublished();
   }
 
@@ -196,7 +193,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     close() {
       isClosed = true;
       clearTimeout(timer);
-      stopBell?.();
+      removeBell();
     },
   };
 }

@@ -1,6 +1,6 @@
-// The store-host: the process that talks to the store for the supervisor of one machine. While it does not run, the
-// machine cannot use the store. It writes the replica, which is the machine's copy of the credentials table. Workers
-// read the replica, so a request with a known credential never waits for this process.
+// The store-host: the process that talks to the store for the supervisor of one machine. The store is the PostgreSQL
+// database whose rows several machines share. The store-host writes the replica, which is this machine's copy of the
+// credentials table. Workers read the replica, so a request with a known credential never waits for this process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { createLog } from '../base/log.ts';
@@ -27,14 +27,14 @@ export interface Host {
   close(): Promise<void>;
 }
 
-/** Milliseconds between two reports that this machine is alive. */
-const REPORT_INTERVAL = 5000;
+/** Milliseconds between two reports to the store that this machine is alive. */
+const REPORT_INTERVAL_MS = 5000;
 /** Milliseconds between two reads of the session key from the store. */
-const SESSION_KEY_INTERVAL = 30_000;
-/** Milliseconds between two removals of the rates that have all their tokens again. */
-const SWEEP_INTERVAL = 60_000;
+const SESSION_KEY_INTERVAL_MS = 30_000;
+/** Milliseconds between two removals of rate limits that have all their tokens again. */
+const SWEEP_INTERVAL_MS = 60_000;
 /** Milliseconds for which a registration is retried. The limit is short because the client waits for the answer. */
-const REGISTRATION_PATIENCE = 5000;
+const REGISTRATION_PATIENCE_MS = 5000;
 
 export async function startHost({ settings, send }: HostOptions): Promise<Host> {
   const { dataDir, controllersDir, store: address, storeKey } = settings;
@@ -44,12 +44,12 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     sink: { write: (line) => send({ kind: 'log', line }), flush() {} },
   });
   const load = () => loadPostgres([controllersDir, process.cwd()]);
-  // A missing package is a mistake of the installation. So the start fails here, even when a replica exists.
+  // Without the package `postgres`, the start fails here, even when the machine could serve from its replica.
   await load();
   const store = createPostgresStore({ address, load, name: 'gatefold' });
   const replica = openReplica(dataDir, log);
   const seal = storeKey.length === 0 ? undefined : createSeal(storeKey);
-  const dueAt = { report: 0, sessionKey: 0, sweep: performance.now() + SWEEP_INTERVAL };
+  const dueAt = { report: 0, sessionKey: 0, sweep: performance.now() + SWEEP_INTERVAL_MS };
   let machines = 1;
   let looks = 0;
   let lastChoreFailure = '';
@@ -69,25 +69,16 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     log.warn('store-unencrypted', { effect: 'who reads the network reads hashes of keys, and may change rows' });
 
   function sendState(): void {
-    const { away = null, ...status } = follower.status();
-    const age = replica.age();
-    send({
-      kind: 'state',
-      state: {
-        ...{ ...status, away, machines, looks },
-        hasTable: replica.hasTable(),
-        age: Number.isFinite(age) ? age : null,
-        rows: replica.rows().size,
-      },
-    });
+    const status = follower.status();
+    const age = Number.isFinite(replica.age()) ? replica.age() : null;
+    const rows = replica.rows().size;
+    send({ kind: 'state', state: { ...status, hasTable: replica.hasTable(), age, rows, machines, looks } });
   }
 
-  /**
-   * Does the periodic work that is due, after each look (a query for changes). If the look has failed, only the next
-   * read of the session key becomes due.
-   */
+  /** Does the periodic work that is due, after each look (a query for changes). */
   async function doChores(): Promise<void> {
-    if (follower.status().away !== undefined) {
+    if (follower.status().away !== null) {
+      // The session key may change in the store meanwhile, so it is read when the store is back.
       dueAt.sessionKey = 0;
       return;
     }
@@ -98,11 +89,11 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
       return true;
     };
     try {
-      if (isDue('report', REPORT_INTERVAL)) machines = await store.reportMachine();
-      if (isDue('sweep', SWEEP_INTERVAL)) await store.sweepRates();
+      if (isDue('report', REPORT_INTERVAL_MS)) machines = await store.reportMachine();
+      if (isDue('sweep', SWEEP_INTERVAL_MS)) await store.sweepRates();
       if (
         seal !== undefined &&
-        isDue('sessionKey', SESSION_KEY_INTERVAL) &&
+        isDue('sessionKey', SESSION_KEY_INTERVAL_MS) &&
         (await syncSessionKey(store, seal, dataDir))
       )
         send({ kind: 'published' });
@@ -122,8 +113,8 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
       case 'register':
         return register(store, replica, follower.look, request);
       case 'spend':
-        if (follower.status().away !== undefined) throw new StoreAway('the store is away');
-        return { tokens: (await store.spend(request.spendings)).tokens };
+        if (follower.status().away !== null) throw new StoreAway('the store is away');
+        return { tokens: await store.spend(request.spendings) };
     }
   }
 
@@ -140,38 +131,34 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
   };
 }
 
-type Registration = Extract<Request, { kind: 'register' }>;
-
 /**
- * Registers an application. The write succeeds only if no row has changed since the check of the limits. Otherwise both
- * are repeated.
+ * Adds the row of an application. The write succeeds only if no row has changed since the check of the limits.
+ * Otherwise the check and the write are repeated.
  */
 async function register(
   store: Store,
   replica: Replica,
   look: () => Promise<void>,
-  { row, owner, name }: Registration,
+  { row, owner, name }: Extract<Request, { kind: 'register' }>,
 ): Promise<Answer> {
-  const id = crypto().randomUUID();
+  const writeId = crypto().randomUUID();
   const subject = JSON.stringify(owner.subject);
-  const { id: rowName } = row as { readonly id: string };
-  const change = { name: rowName, expectedVersion: '', value: JSON.stringify(row) };
+  const { id } = row as { readonly id: string };
+  const change = { name: id, expectedVersion: '', value: JSON.stringify(row) };
   const attempt = async (): Promise<Answer | undefined> => {
     await look();
-    if (replica.rows().has(rowName)) return {};
-    const candidates = [...replica.rows().values()].filter((text) => text.includes(subject));
-    const code = refuseRegistration(
-      candidates.map((text) => JSON.parse(text) as unknown),
-      owner,
-      name,
-      Date.now(),
-    );
+    if (replica.rows().has(id)) return {};
+    // Only rows with the text of the subject can belong to the owner, so only these are parsed.
+    const rows = [...replica.rows().values()]
+      .filter((text) => text.includes(subject))
+      .map((text): unknown => JSON.parse(text));
+    const code = refuseRegistration(rows, owner, name, Date.now());
     if (code !== undefined) return { error: code, code };
-    if (!(await store.write('keys', [change], id, replica.version()))) return undefined;
+    if (!(await store.write('keys', [change], writeId, replica.version()))) return undefined;
     await look().catch(() => {});
     return {};
   };
-  for (const deadline = performance.now() + REGISTRATION_PATIENCE; ; ) {
+  for (const deadline = performance.now() + REGISTRATION_PATIENCE_MS; ; ) {
     const result = await retryWhileAway(attempt, deadline - performance.now());
     if (result !== undefined) return result;
     if (performance.now() > deadline) throw new StoreAway('other machines write all the time');

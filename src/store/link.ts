@@ -1,7 +1,7 @@
-// The supervisor's side of the store:
+// The supervisor's side of the store, the PostgreSQL database whose rows several machines share:
 // - starts the store-host, the process that talks to the store, and starts it again when it ends
 // - passes calls of workers on to the store-host
-// - sends workers a message when they must read the table again, and when the table is too old
+// - sends workers a message when they must read the table again, and when the table becomes too old
 import { type ChildProcess, fork } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import type { Log } from '../base/log.ts';
@@ -10,9 +10,9 @@ import type { Spending } from './store.ts';
 
 export interface StoreStatus {
   readonly state: HostState;
-  /** Seconds since the store last confirmed that the table is complete; null when it never did. */
+  /** Seconds since the store last confirmed that this machine's table is complete; null when it never did. */
   readonly ageSeconds: number | null;
-  /** Whether that is longer ago than STORE_MAX_AGE allows. */
+  /** Whether the age is more than the setting STORE_MAX_AGE. */
   readonly isTooOld: boolean;
   readonly hostRestarts: number;
 }
@@ -21,7 +21,7 @@ export interface SharedStore {
   /**
    * Resolves when workers have a table to read.
    *
-   * @throws Error of one line, when the store cannot work until somebody changes something
+   * @throws Error with a message of one line, when the store cannot work until somebody changes something
    */
   start(): Promise<void>;
   status(): StoreStatus;
@@ -44,23 +44,28 @@ export interface SharedStoreOptions {
   readonly writeLine: (line: string) => void;
 }
 
-/** The time limit of a look (a query for changes), in milliseconds. A request with an unknown key waits for it. */
-const LOOK_TIMEOUT = 1000;
-/** Milliseconds between the beginnings of two looks for unknown keys, at least. */
-const LOOK_INTERVAL = 100;
-/** The time limit of any other call of a worker, in milliseconds. The store-host itself gives up earlier. */
-const CALL_TIMEOUT = 15_000;
 /**
- * After this many milliseconds without a message, the store-host is treated as one that does not answer. Normally it
- * sends a message after each of its own looks, so about every second.
+ * The time limit of a look (a query for changes), in milliseconds. A request whose credential is not in the table waits
+ * for a look, because the credential may be new.
  */
-const MAX_SILENCE = 5000;
+const LOOK_TIMEOUT_MS = 1000;
+/** Minimum milliseconds between the beginnings of two looks. */
+const MIN_LOOK_INTERVAL_MS = 100;
+/** The time limit of any other call of a worker, in milliseconds. The store-host itself gives up earlier. */
+const CALL_TIMEOUT_MS = 15_000;
+/** The time limit for spending tokens, in milliseconds. */
+const SPEND_TIMEOUT_MS = 1000;
+/**
+ * Milliseconds without a message after which the store counts as away. Normally, the store-host sends a message after
+ * each of its own looks, so about every second.
+ */
+const MAX_SILENCE_MS = 5000;
 /** Milliseconds before the store-host is started again. */
-const RESTART_PAUSE = 500;
-/** The same when the store cannot work until somebody changes something. */
-const FINAL_PAUSE = 10_000;
-/** At most this many characters from the end of the standard error of the store-host are logged. */
-const MAX_ERROR_TEXT = 2000;
+const RESTART_PAUSE_MS = 500;
+/** Milliseconds before the store-host is started again when somebody must first change something. */
+const FINAL_RESTART_PAUSE_MS = 10_000;
+/** Maximum characters of the store-host's standard error that are logged, from the end. */
+const MAX_ERROR_LENGTH = 2000;
 
 const INITIAL_STATE: HostState = {
   ...{ away: 'the store-host starts', isFinal: false, hasTable: false, age: null, rows: 0 },
@@ -70,7 +75,7 @@ const INITIAL_STATE: HostState = {
 export function createSharedStore({ exec, args, maxAge, log, writeLine }: SharedStoreOptions): SharedStore {
   let host: ChildProcess | undefined;
   let state = INITIAL_STATE;
-  let stateAt = performance.now();
+  let stateReceivedAt = performance.now();
   let wasTooOld = false;
   let hostRestarts = 0;
   let isClosed = false;
@@ -86,7 +91,7 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
     host = child;
     let errors = '';
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      errors = (errors + text).slice(-MAX_ERROR_TEXT);
+      errors = (errors + text).slice(-MAX_ERROR_LENGTH);
     });
     child.on('error', () => {});
     child.on('message', (message: FromHost) => receive(message));
@@ -97,7 +102,7 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
       setState({ ...state, age: tableAge(), away: 'the store-host has ended' });
       for (const resolve of [...calls.values()]) resolve({ error: 'the store-host has ended' });
       log.error('store-host-exited', { code, signal, error: errors.trim() });
-      setTimeout(startHost, state.isFinal ? FINAL_PAUSE : RESTART_PAUSE);
+      setTimeout(startHost, state.isFinal ? FINAL_RESTART_PAUSE_MS : RESTART_PAUSE_MS);
     });
   }
 
@@ -120,14 +125,14 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
 
   function setState(next: HostState): void {
     state = next;
-    stateAt = performance.now();
+    stateReceivedAt = performance.now();
     if (isTooOld() !== wasTooOld) checkAge();
     if (state.hasTable) starting?.resolve();
     else if (state.isFinal) starting?.reject(new Error(`STORE: ${state.away}`));
   }
 
   function tableAge(): number | null {
-    return state.age === null ? null : state.age + performance.now() - stateAt;
+    return state.age === null ? null : state.age + performance.now() - stateReceivedAt;
   }
 
   function isTooOld(): boolean {
@@ -137,14 +142,14 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
   function checkAge(): void {
     if (isTooOld() === wasTooOld) return;
     wasTooOld = !wasTooOld;
-    // Before the first table there are no workers yet, so nothing is refused.
+    // Without a table, no worker has started, so no credential is refused.
     if (wasTooOld && state.hasTable)
       log.error('store-too-old', { effect: 'credentials are refused with 503 STORE_AWAY' });
     broadcast();
   }
 
   function isAway(): boolean {
-    return host === undefined || state.away !== null || performance.now() - stateAt > MAX_SILENCE;
+    return host === undefined || state.away !== null || performance.now() - stateReceivedAt > MAX_SILENCE_MS;
   }
 
   function call(request: Request, timeout: number): Promise<Answer> {
@@ -162,17 +167,14 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
     });
   }
 
-  /**
-   * Makes a look for the unknown keys of all workers, at most ten times a second. All calls until the next look begins
-   * share it.
-   */
-  function lookForKeys(): Promise<unknown> {
+  /** Makes a look, at most ten times a second. All calls until the beginning of the next look share this look. */
+  function lookForChanges(): Promise<unknown> {
     if (nextLook !== undefined) return nextLook;
-    const pause = Math.max(0, lookBeganAt + LOOK_INTERVAL - performance.now());
+    const pause = Math.max(0, lookBeganAt + MIN_LOOK_INTERVAL_MS - performance.now());
     lookBeganAt = performance.now() + pause;
     const begin = () => {
       nextLook = undefined;
-      return call({ kind: 'look' }, LOOK_TIMEOUT);
+      return call({ kind: 'look' }, LOOK_TIMEOUT_MS);
     };
     if (pause === 0) return begin();
     nextLook = new Promise<void>((resolve) => setTimeout(resolve, pause)).then(begin);
@@ -181,8 +183,8 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
 
   async function answerWorker(request: Request): Promise<Answer> {
     if (isAway()) return { error: `The store is away: ${state.away ?? 'it does not answer'}` };
-    if (request.kind !== 'look') return call(request, CALL_TIMEOUT);
-    await lookForKeys();
+    if (request.kind !== 'look') return call(request, CALL_TIMEOUT_MS);
+    await lookForChanges();
     return {};
   }
 
@@ -223,7 +225,7 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
       };
     },
     async spend(spendings) {
-      return isAway() ? undefined : (await call({ kind: 'spend', spendings }, 1000)).tokens;
+      return isAway() ? undefined : (await call({ kind: 'spend', spendings }, SPEND_TIMEOUT_MS)).tokens;
     },
     machines: () => state.machines,
     close() {

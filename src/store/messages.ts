@@ -1,26 +1,24 @@
-// The messages of the store, over IPC: between the supervisor and its store-host, and between a worker and the
-// supervisor. Worker messages are in the envelope of worker/messages.ts, with the kind `store`.
+// The messages of the store over IPC: between the supervisor and the store-host, which is the process that talks to the
+// store, and between a worker and the supervisor. Messages of workers have the form of worker/messages.ts, with the
+// kind `store`.
+import type { Owner } from '../credentials/table/table.ts';
 import type { Spending } from './store.ts';
 
 /** A request to the store-host. The sender numbers its calls, and each call gets one answer with its number. */
 export type Request =
   /** Makes the replica, which is this machine's copy of the credentials table, equal to the store. */
   | { readonly kind: 'look' }
-  /** Adds the row of an application that a user registers. */
+  /** Adds a row for an application of the owner. */
   | { readonly kind: 'register'; readonly row: object; readonly owner: Owner; readonly name: string }
+  /** Subtracts tokens from the rate limits of callers. */
   | { readonly kind: 'spend'; readonly spendings: readonly Spending[] };
-
-interface Owner {
-  readonly issuer: string;
-  readonly subject: string;
-}
 
 export interface Answer {
   /** The reason why the call failed; undefined when it succeeded. */
   readonly error?: string;
   /** The code of the HttpError, when the call failed with one. */
   readonly code?: string;
-  /** The tokens that are left, for `spend`. */
+  /** For `spend`: the tokens that each caller has left. */
   readonly tokens?: readonly number[];
 }
 
@@ -40,7 +38,7 @@ export type FromHost =
   | { readonly kind: 'failed'; readonly reason: string };
 
 export interface HostState {
-  /** The reason why the store cannot be used, as a text; null when the store can be used. */
+  /** The reason why the store cannot be used; null when the last look succeeded. */
   readonly away: string | null;
   /** Whether a retry is useless until somebody changes something. */
   readonly isFinal: boolean;
@@ -52,7 +50,9 @@ export interface HostState {
   /** The number of machines that have reported within 15 s, including this one. */
   readonly machines: number;
   readonly looks: number;
+  /** How often all rows were read, and not only the changes. */
   readonly fullReads: number;
+  /** How often a look found changes that no bell (a notification of the store) had announced. */
   readonly missedBells: number;
 }
 

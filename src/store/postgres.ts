@@ -1,10 +1,9 @@
-// The store over PostgreSQL (schema.ts has the statements). There is one connection, which is opened when it is needed.
-// A write is a single statement, so a machine that stops in the middle of one leaves no lock behind.
+// The store in PostgreSQL (schema.ts has the statements). There is one connection, which is opened when it is needed. A
+// write is a single statement, so a machine that stops during a write leaves no lock behind.
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
-import type { StoreAddress } from '../base/store-address.ts';
-import { type Connection, openConnection, type PostgresPackage, type Row, sqlState } from './connection.ts';
+import { type Connection, type ConnectionOptions, openConnection, type Row, sqlState } from './connection.ts';
 import {
   COUNT_WRITTEN,
   MAX_CHANGES,
@@ -17,13 +16,12 @@ import {
   SWEEP_RATES,
   WRITE,
 } from './schema.ts';
-import { type Entry, type Snapshot, type Space, type Spending, type Store, StoreAway } from './store.ts';
+import { type Store, StoreAway } from './store.ts';
 
 export interface PostgresStore extends Store {
-  onBell(listener: () => void): () => void;
-  spend(spendings: readonly Spending[]): Promise<{ tokens: number[] }>;
   /** Reports that this machine is alive. @returns the number of machines that have reported within 15 s */
   reportMachine(): Promise<number>;
+  /** Removes the rate limits that have all their tokens again. */
   sweepRates(): Promise<void>;
   /** Creates the tables that do not exist yet. */
   init(): Promise<void>;
@@ -31,18 +29,13 @@ export interface PostgresStore extends Store {
   query(text: string): Promise<readonly Row[]>;
 }
 
-export interface PostgresOptions {
-  readonly address: StoreAddress;
-  readonly load: () => Promise<PostgresPackage>;
-  /** The name of the connection in `pg_stat_activity`. */
-  readonly name: string;
-}
+type PostgresOptions = Pick<ConnectionOptions, 'address' | 'load' | 'name'>;
 
-/** The time limit of the first connection, in milliseconds. Later, it is four times as long as the last one took. */
+/** The time limit for the first connection, in milliseconds. Each later limit is four times the last duration. */
 const FIRST_CONNECT_TIMEOUT = 5000;
-/** The shortest of the later limits, in milliseconds. */
+/** The minimum of the later limits, in milliseconds. */
 const MIN_CONNECT_TIMEOUT = 1500;
-/** How many rounds of attempts begin within the time limit. Each round tries all hosts. */
+/** The number of rounds of attempts within the time limit. Each round tries all hosts. */
 const ROUNDS = 3;
 /** The time limit for reading the complete table or for writing all rows of an import, in milliseconds. */
 const LONG_QUERY_TIMEOUT = 60_000;
@@ -67,7 +60,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
 
   /**
    * Connects to all hosts, and uses the first that is not a standby. An attempt that begins during a network failure
-   * can still wait for a lost packet when the failure is over. So further rounds of attempts begin beside the first.
+   * still waits for a lost packet when the failure is over. So further rounds begin while the first one waits.
    */
   async function openPrimary(): Promise<Connection> {
     const deadline = performance.now() + connectTimeout;
@@ -83,30 +76,26 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       return primary;
     } finally {
       finished.abort();
-      for (const round of rounds)
-        round.then(
-          ([other]) => other === connection || other.close(),
-          () => {},
-        );
+      closeOthers(
+        rounds.map((round) => round.then(([primary]) => primary)),
+        connection,
+      );
     }
   }
 
   async function connectToPrimary(timeout: number, finished: AbortSignal): Promise<[Connection, duration: number]> {
-    const begun = performance.now();
+    const beganAt = performance.now();
     const attempts = address.hosts.map((_, hostIndex) =>
       openConnection({ load, address, hostIndex, name, timeout, onNotify: ringBell }),
     );
-    const primary = await Promise.any(attempts).catch((error: AggregateError) => {
-      throw summarize(error.errors as StoreAway[]);
+    const primary = await Promise.any(attempts).catch(({ errors }: { readonly errors: StoreAway[] }) => {
+      const message = errors.map((error) => error.message).join('; ');
+      throw new StoreAway(message, { isFinal: errors.every(({ isFinal }) => isFinal), cause: errors[0]?.cause });
     });
-    for (const attempt of attempts)
-      attempt.then(
-        (other) => other === primary || other.close(),
-        () => {},
-      );
+    closeOthers(attempts, primary);
     if (isClosed || finished.aborted) primary.close();
     if (bellListeners.size > 0) await primary.query('listen gatefold');
-    return [primary, performance.now() - begun];
+    return [primary, performance.now() - beganAt];
   }
 
   function ringBell(): void {
@@ -118,18 +107,16 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
     return (await getConnection()).query(text, parameters, timeout);
   }
 
-  async function hasWritten(space: Space, names: readonly string[], id: string): Promise<boolean> {
-    const [row] = await run(COUNT_WRITTEN, [space, JSON.stringify(names), id]);
-    return row?.written === names.length;
-  }
-
   return {
     async read(space, names) {
       const rows =
         names === undefined
           ? await run(READ, [space], LONG_QUERY_TIMEOUT)
           : await run(READ_NAMES, [space, JSON.stringify(names)]);
-      return toSnapshot(rows);
+      const entries = entriesOf(rows).map(({ name, v, value }) => {
+        return [String(name), { version: String(v), value: String(value) }] as const;
+      });
+      return { version: versionOf(rows), entries: new Map(entries) };
     },
     async since(space, version) {
       const seen = parseVersion(version);
@@ -138,18 +125,17 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       const current = versionOf(rows);
       const { origin, number } = parseVersion(current) as Version;
       if (origin !== seen.origin || BigInt(number) < BigInt(seen.number)) return undefined;
-      const changes = entriesOf(rows);
-      const lastNumber = changes.length === MAX_CHANGES ? changes.at(-1)?.[1].version : undefined;
-      return {
-        version: lastNumber === undefined ? current : `${origin}/${lastNumber}`,
-        changes,
-        isComplete: lastNumber === undefined,
-      };
+      const changes = entriesOf(rows).map(({ name, value }) => {
+        return [String(name), value === null ? undefined : String(value)] as const;
+      });
+      const isComplete = changes.length < MAX_CHANGES;
+      return { version: isComplete ? current : `${origin}/${rows.at(-1)?.v}`, changes, isComplete };
     },
     async write(space, changes, id, spaceVersion) {
       const list = changes.map(({ name, expectedVersion, value }, index) => {
         return { name, k: index + 1, is: expectedVersion || '0', value };
       });
+      // No space has the number -1, so a version in another form is never the expected one.
       const expected = spaceVersion === undefined ? null : (parseVersion(spaceVersion)?.number ?? '-1');
       const timeout = changes.length > 100 ? LONG_QUERY_TIMEOUT : WRITE_TIMEOUT;
       try {
@@ -159,11 +145,8 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
         if (sqlState(error) !== DIVISION_BY_ZERO) throw error;
       }
       // Nothing was written now. But an earlier attempt, whose answer was lost, can have written the changes.
-      return hasWritten(
-        space,
-        changes.map(({ name }) => name),
-        id,
-      );
+      const [row] = await run(COUNT_WRITTEN, [space, JSON.stringify(changes.map(({ name }) => name)), id]);
+      return row?.written === changes.length;
     },
     onBell(listener) {
       bellListeners.add(listener);
@@ -176,7 +159,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       });
       const rows = await run(SPEND, [JSON.stringify(list)]);
       const tokens = new Map(rows.map((row) => [row.caller, Number(row.tokens)]));
-      return { tokens: spendings.map(([caller, , , , burst]) => tokens.get(caller) ?? burst) };
+      return spendings.map(([caller, , , , burst]) => tokens.get(caller) ?? burst);
     },
     async reportMachine() {
       const [row] = await run(REPORT_MACHINE, [machineId, hostname()]);
@@ -198,21 +181,25 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
   };
 }
 
+/** The SQLSTATE with which `WRITE` fails when not all of its changes can be made. */
 const DIVISION_BY_ZERO = '22012';
 
-function summarize(reasons: readonly StoreAway[]): StoreAway {
-  return new StoreAway(reasons.map(({ message }) => message).join('; '), {
-    isFinal: reasons.every(({ isFinal }) => isFinal),
-    cause: reasons[0]?.cause,
-  });
+/** Closes the connections of these attempts, also of those that still wait, except for the one that is used. */
+function closeOthers(attempts: readonly Promise<Connection>[], used: Connection | undefined): void {
+  for (const attempt of attempts)
+    attempt.then(
+      (connection) => connection === used || connection.close(),
+      () => {},
+    );
 }
 
 interface Version {
   /**
-   * The history (the id of the tables) and the timeline of the database. Numbers of two origins cannot be compared,
-   * because the same number means another change there.
+   * The history, which is the id of the tables, and the timeline, which a promoted standby changes: `…-…/00000002`. Two
+   * origins can give the same number to different changes.
    */
   readonly origin: string;
+  /** The number of the latest change of the space. */
   readonly number: string;
 }
 
@@ -227,12 +214,7 @@ function versionOf(rows: readonly Row[]): string {
   return `${row.history}/${row.timeline}/${row.head}`;
 }
 
-function entriesOf(rows: readonly Row[]): [string, Entry][] {
-  return rows.flatMap(({ name, v, value }) =>
-    name === null ? [] : [[String(name), { version: String(v), value: value === null ? undefined : String(value) }]],
-  );
-}
-
-function toSnapshot(rows: readonly Row[]): Snapshot {
-  return { version: versionOf(rows), entries: new Map(entriesOf(rows)) };
+/** Without any entry, the statement returns one row that has only the version of the space. */
+function entriesOf(rows: readonly Row[]): readonly Row[] {
+  return rows.filter(({ name }) => name !== null);
 }

@@ -1,23 +1,23 @@
-// The replica: this machine's copy of the credentials table in the store. Workers read it from the file
-// `production.json`, where the member `store` marks it as a copy. With the replica, a machine starts and serves while
-// the store cannot be used. The promotion of a standby can lose revocations in the store. The replica keeps those that
-// this machine has seen. The file also includes the revocations by `revoke --here`, which the store does not have.
-import { readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+// The replica: this machine's copy of the credentials table in the store. The copy is in memory and in the file
+// `production.json`, which workers read. With the replica, a machine starts and serves while the store cannot be used.
+// - When a standby of the database is promoted, the store can lose revocations. The replica keeps those that this
+//   machine has seen.
+// - The file also has the revocations by `revoke --here`, which are not in the store.
+import { statSync, utimesSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describeFailure, errorCode } from '../base/failure.ts';
+import { errorCode } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import { replaceFile } from '../base/system.ts';
-import { parseTableText } from '../credentials/table/text.ts';
 import { readRevokedHere, revokedHerePath } from '../credentials/write/revoked-here.ts';
 import { tablePath } from '../credentials/write/store.ts';
-import { createRowNames, type ReplicaMark, tableText } from './entries.ts';
+import { readTableFile, tableText } from './entries.ts';
 import type { Changes, Snapshot } from './store.ts';
 
 export interface Replica {
   /** The version of the rows; undefined when the rows do not come from the store. */
   version(): string | undefined;
-  /** Whether workers have a table: either a copy of the store, or a table that was here before the store. */
+  /** Whether workers have a table: a copy of the store, or a table from the time before this machine used the store. */
   hasTable(): boolean;
   /** The JSON of each row by its name. */
   rows(): ReadonlyMap<string, string>;
@@ -28,49 +28,52 @@ export interface Replica {
    */
   replaceAll(snapshot: Snapshot): void;
   apply(changes: Changes): void;
-  /** By name: the JSON of each row that this machine has seen as revoked, and whose revocation the store has lost. */
+  /** By name: the JSON, with the revocation, of each row whose revocation the store has lost. */
   lostRevocations(): ReadonlyMap<string, string>;
-  /** Writes the file if its text has changed. @returns whether it was written @throws the error of a system call */
+  /**
+   * Writes the file if its text has changed.
+   *
+   * @returns whether the file was written
+   * @throws the error of a system call
+   */
   publish(): boolean;
   /** Records that the rows are complete at this moment. */
   markComplete(): void;
-  /** Milliseconds since the rows were last known to be complete, also across a restart; infinite when never. */
+  /** Milliseconds since the last `markComplete`, also one before a restart of this process; infinite when never. */
   age(): number;
 }
 
-/** Milliseconds between two touches of the file whose time says when the rows were last complete. */
+/** Milliseconds between two touches of the file `.store-proof`, whose time says when the rows were last complete. */
 const PROOF_INTERVAL = 10_000;
 /** Milliseconds between a change of the file and its sync to disk. */
 const SYNC_DELAY = 1000;
 /** At most this many names of missing rows are in one log line. */
 const MAX_NAMES = 20;
 
-/** @throws Error of one line, when the file exists and is not a table */
+/** @throws Error with a message of one line, when the file exists and is not a table */
 export function openReplica(dataDir: string, log: Log): Replica {
   const path = tablePath(dataDir);
   const proofPath = join(dataDir, '.store-proof');
-  const fileTable = readFile(path);
+  const fileTable = readTableFile(dataDir);
   let rows = new Map(fileTable?.rows ?? []);
   // The revocations by `revoke --here` are removed from the rows in memory, so that the rows equal those in the store.
   // `publish` adds these revocations to the file again.
   for (const [name, time] of fileTable?.mark === undefined ? [] : readRevokedHere(dataDir)) {
     const row = rows.get(name);
-    if (row !== undefined && isRevoked(row) && revocationOf(row) === time) rows.set(name, revoke(row, undefined));
+    if (row !== undefined && revocationOf(row) === time) rows.set(name, revoke(row, undefined));
   }
   let version = fileTable?.mark?.version;
   let publishedText = '';
   /** Whether the rows can differ from those in the file. */
   let isDirty = true;
-  /** The time of the list of `revoke --here` when `publish` last read it. */
-  let lastListTime: number | undefined = 0;
+  /** The time of the list of `revoke --here` at the last `publish`. */
+  let publishedListTime: number | undefined = 0;
   let isSyncDue = false;
   // A table from the time before this machine used the store counts as complete at the start.
   let completeAt =
     fileTable === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
   let touchedAt = Number.NEGATIVE_INFINITY;
   const lostRevocations = new Map<string, string>();
-  /** The names of the rows in a table from the time before this machine used the store. */
-  const ownRowNames = fileTable !== undefined && fileTable.mark === undefined ? [...fileTable.rows.keys()] : [];
 
   /** Logs the rows and revocations that a new snapshot lacks, and keeps these revocations. */
   function keepLostRevocations(next: Snapshot['entries']): void {
@@ -105,7 +108,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
   function setRow(name: string, row: string | undefined): void {
     if (row === undefined) rows.delete(name);
     else rows.set(name, row);
-    // The revocation is no longer lost when the store has it again, or when the row is gone.
+    // A revocation is no longer lost when the store has it again, or when the row is gone.
     if (row === undefined || isRevoked(row)) lostRevocations.delete(name);
     else if (lostRevocations.has(name)) lostRevocations.set(name, revokeAs(lostRevocations.get(name) as string, row));
   }
@@ -115,47 +118,52 @@ export function openReplica(dataDir: string, log: Log): Replica {
     hasTable: () => version !== undefined || fileTable !== undefined,
     rows: () => rows,
     replaceAll({ version: next, entries }) {
-      const missingNames = version === undefined ? ownRowNames.filter((name) => !entries.has(name)) : [];
-      if (missingNames.length > 0) {
+      // Without a version, the rows are from the time before this machine used the store.
+      const missingCount = version === undefined ? [...rows.keys()].filter((name) => !entries.has(name)).length : 0;
+      if (missingCount > 0) {
         throw new Error(
-          `${path} has ${missingNames.length} rows of its own that the store lacks. Run: gatefold store import, or move the file away`,
+          `${path} has ${missingCount} rows of its own that the store lacks. Run: gatefold store import, or move the file away`,
         );
       }
       if (version !== undefined) keepLostRevocations(entries);
       rows = new Map();
-      for (const [name, { value }] of entries) if (value !== undefined) setRow(name, value);
+      for (const [name, { value }] of entries) setRow(name, value);
       version = next;
       isDirty = true;
     },
-    apply(changes) {
-      isDirty ||= changes.changes.length > 0;
-      for (const [name, { value }] of changes.changes) setRow(name, value);
-      version = changes.version;
+    apply({ changes, version: next }) {
+      isDirty ||= changes.length > 0;
+      for (const [name, row] of changes) setRow(name, row);
+      version = next;
     },
     lostRevocations: () => lostRevocations,
     publish() {
       const listTime = statSync(revokedHerePath(dataDir), { throwIfNoEntry: false })?.mtimeMs;
-      if (!isDirty && listTime === lastListTime) return false;
+      const isListNew = listTime !== publishedListTime;
+      if (!isDirty && !isListNew) return false;
       const revokedHere = readRevokedHere(dataDir);
+      // Without a version, a process that starts later reads all rows of the store, and finds the lost revocations
+      // again.
+      const mark = { version: lostRevocations.size > 0 ? '' : (version as string) };
       const text = tableText(
         Array.from(rows, ([name, row]) => {
           const time = revokedHere.get(name);
           return lostRevocations.get(name) ?? (time === undefined || isRevoked(row) ? row : revoke(row, time));
         }),
-        { version: version as string },
+        mark,
       );
-      const isListNew = listTime !== lastListTime;
-      isDirty = false;
-      lastListTime = listTime;
-      if (text === publishedText && !isListNew) return false;
-      isDirty = true;
-      const temporaryPath = join(dataDir, '.replica.tmp');
-      writeFileSync(temporaryPath, text, { mode: 0o600 });
-      replaceFile(temporaryPath, path);
-      syncLater();
+      // The command `revoke --here` changes the list and the file. So the file can differ from the last published text.
+      const mustWrite = text !== publishedText || isListNew;
+      if (mustWrite) {
+        const draft = join(dataDir, '.replica.tmp');
+        writeFileSync(draft, text, { mode: 0o600 });
+        replaceFile(draft, path);
+        syncLater();
+      }
       publishedText = text;
+      publishedListTime = listTime;
       isDirty = false;
-      return true;
+      return mustWrite;
     },
     markComplete() {
       completeAt = performance.now();
@@ -176,47 +184,27 @@ function touchFile(path: string): void {
   }
 }
 
-/** Returns the milliseconds since the file was touched; 0 if the clock of the machine was set back to before that. */
+/** Returns the milliseconds since the file was touched; 0 if its time is in the future, after a clock was set back. */
 function timeSince(path: string): number {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - stats.mtimeMs);
-}
-
-interface FoundTable {
-  readonly rows: ReadonlyMap<string, string>;
-  /** The mark of a replica; undefined when the table is not a replica. */
-  readonly mark: ReplicaMark | undefined;
-}
-
-function readFile(path: string): FoundTable | undefined {
-  try {
-    const { members, rows } = parseTableText(readFileSync(path));
-    const nameOf = createRowNames();
-    return {
-      rows: new Map(rows.map((row) => [nameOf(row), JSON.stringify(row)])),
-      mark: members.store as ReplicaMark | undefined,
-    };
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined;
-    throw new Error(
-      `Cannot read ${path}: ${errorCode(error) === undefined ? (error as Error).message : describeFailure(error)}`,
-    );
-  }
 }
 
 export function isRevoked(row: string): boolean {
   return row.includes('"revoked_at"') && revocationOf(row) !== undefined;
 }
 
+/** Returns the time at which a row was revoked; undefined for a row that is not revoked. */
 function revocationOf(row: string): unknown {
   return (JSON.parse(row) as { revoked_at?: unknown }).revoked_at ?? undefined;
 }
 
-/** Revokes `row` with the time of revocation that `revoked`, another state of the same row, contains. */
-export function revokeAs(revoked: string, row: string): string {
-  return revoke(row, revocationOf(revoked));
+/** Revokes a row with the time of revocation of `revokedRow`, which is another state of the same row. */
+export function revokeAs(revokedRow: string, row: string): string {
+  return revoke(row, revocationOf(revokedRow));
 }
 
+/** @param time the time of the revocation; undefined to undo it */
 function revoke(row: string, time: unknown): string {
   return JSON.stringify({ ...(JSON.parse(row) as object), revoked_at: time });
 }

@@ -1,10 +1,11 @@
 // The tables in PostgreSQL, and the statements on them. `gatefold store init` runs `SCHEMA`, which changes no existing
-// table. To serve requests, the database user needs the rights to select, insert, update and delete.
+// table. The service itself needs only the rights to select, insert, update and delete.
 
 export const SCHEMA = `
 create schema if not exists gatefold;
 
--- One row for each space (a part of the store). A writer locks the row, so later commits have larger numbers.
+-- One row for each space (a part of the store), with the number of its latest change. A writer locks the row, so later
+-- commits have larger numbers. "history" is an id that differs when the tables were made anew.
 create table if not exists gatefold.head (
   space text primary key,
   v bigint not null,
@@ -44,14 +45,14 @@ insert into gatefold.head (space, v) values ('keys', 0), ('secrets', 0) on confl
 `;
 
 /**
- * The columns for the version of a space. One of them is the timeline, which PostgreSQL changes when a standby is
- * promoted. `pg_walfile_name` shows the new timeline at once; `pg_control_checkpoint` shows it late.
+ * The columns for the version of a space. PostgreSQL changes the timeline when a standby is promoted. The name of the
+ * WAL file has the new timeline at once, but `pg_control_checkpoint` has it only after the next checkpoint.
  */
 const VERSION_COLUMNS = `h.v::text as head, h.history::text as history,
   substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`;
 const ENTRY_COLUMNS = 'e.name, e.v::text as v, e.value';
 
-/** Reads all entries of a space. A single statement sees the data of one moment. Parameter: $1 is the space. */
+/** Reads all entries of a space, as they are at one moment. Parameter: $1 is the space. */
 export const READ = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.head h
   left join gatefold.entry e on e.space = h.space and e.value is not null
   where h.space = $1::text order by e.first`;
@@ -65,7 +66,7 @@ export const READ_NAMES = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gate
 /** A query for changes returns at most this many changes. */
 export const MAX_CHANGES = 5000;
 
-/** Reads the changes since a number. Parameters: $1 is the space, $2 the number that the reader has. */
+/** Reads the changes after a number. Parameters: $1 is the space, $2 the number of the last change that was read. */
 export const SINCE = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.head h
   left join gatefold.entry e on e.space = h.space and e.v > $2::text::bigint
   where h.space = $1::text order by e.v limit ${MAX_CHANGES}`;
@@ -78,9 +79,9 @@ export const SINCE = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.
  * - $4 is the id of the write.
  * - $5 is the number that the space must have, or null when any number is accepted.
  *
- * The update of `head` waits until no other write holds the row. Then each entry is checked: a change is made only if
- * the entry has the expected version. If some of several changes are not made, the statement divides by zero, and this
- * error undoes the other changes.
+ * The update of `head` waits until no other write holds the row. Then a change is made only if its entry has the
+ * expected version. If only some of the changes can be made, the statement divides by zero, and this error undoes all
+ * of them.
  */
 export const WRITE = `with h as (
     update gatefold.head set v = v + $3::text::bigint
@@ -107,13 +108,14 @@ export const COUNT_WRITTEN = `select count(*)::int as written from gatefold.entr
   where space = $1::text and name in (select json_array_elements_text($2::text::json)) and change = $3::text`;
 
 /**
- * Subtracts the spent tokens from the buckets of callers. Parameter: $1 is the list of spendings as JSON.
+ * Subtracts spent tokens from the rate limits of callers. "gain" is how many tokens a caller gets back in a second, up
+ * to "burst". Parameter: $1 is the list of spendings as JSON.
  * - The callers are sorted, so that two machines that report the same callers cannot deadlock.
- * - The tokens never fall below minus two bursts, so that a wrong report locks no caller out for long.
- * - The row to insert has "burst - spent" tokens. The update computes the spent tokens from it.
- * - A statement that waited for another one has a slightly older time, so the later time of both is kept. But when the
- *   clock of the database was set back by more than 5 s, its time is used. Otherwise the bucket would get no tokens
- *   until the clock reaches the old time again.
+ * - The tokens never fall below minus two bursts, so that a wrong report does not lock a caller out for long.
+ * - The inserted row has "burst - spent" tokens. The update computes the spent tokens from it.
+ * - A statement that waited for another one has a slightly older time, so the later of the two times is kept. But when
+ *   the clock of the database was set back by more than 5 s, the new time is used. Otherwise the caller would get no
+ *   tokens until the clock reaches the old time again.
  */
 export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst, gain)
   select x.caller, greatest(-2 * x.burst, x.burst - x.spent), clock_timestamp(), x.burst, x.gain
@@ -127,14 +129,14 @@ export const SPEND = `insert into gatefold.rate as r (caller, tokens, at, burst,
     burst = excluded.burst, gain = excluded.gain
   returning r.caller, r.tokens`;
 
-/** Removes the buckets that have all their tokens again, because such a bucket has the same effect as none. */
+/** Removes the rows of callers that have all their tokens again. Such a row has the same effect as no row. */
 export const SWEEP_RATES = `delete from gatefold.rate
   where tokens + extract(epoch from clock_timestamp() - at)::float8 * gain >= burst`;
 
 /**
- * Reports that a machine is alive, and returns how many machines have reported in the last 15 s. After the
- * clock of the database was set back, reports can be in the future. They count only up to 15 s ahead. Parameters: $1 is
- * the id of the machine, $2 its name.
+ * Reports that a machine is alive, and returns how many machines have reported in the last 15 s. When the clock of the
+ * database was set back, earlier reports are in the future. Such a report counts if it is at most 15 s ahead.
+ * Parameters: $1 is the id of the machine, $2 its name.
  */
 export const REPORT_MACHINE = `with m as (
     insert into gatefold.machine (id, name, seen) values ($1::text, $2::text, clock_timestamp())

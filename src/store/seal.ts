@@ -1,6 +1,5 @@
-// Seals (encrypts) values for the store: AES-256-GCM with a key of the setting STORE_KEY. The name of the entry is a
-// part of the key and of the authenticated data. So a sealed value cannot be opened under another name. There is no
-// default key.
+// Seals (encrypts) values for the store with AES-256-GCM. The key is derived from a key of the setting STORE_KEY and
+// from the name of the entry, so a sealed value cannot be opened under another name. There is no default key.
 import { crypto } from '../base/builtins.ts';
 
 export interface Seal {
@@ -8,12 +7,13 @@ export interface Seal {
   /**
    * Opens (decrypts) a value.
    *
-   * @returns the text, and whether the first key, with which new values are sealed, opened it
-   * @throws Error of one line, when no key opens the value
+   * @returns the text, and whether the value was sealed with the first key, which seals new values
+   * @throws Error with a message of one line, when no key opens the value
    */
   open(name: string, sealed: string): { readonly text: string; readonly isCurrent: boolean };
 }
 
+/** The beginning of each sealed value: `v1.<nonce, tag and encrypted text in base64url>`. */
 const FORM = 'v1';
 const NONCE_LENGTH = 12;
 const TAG_LENGTH = 16;

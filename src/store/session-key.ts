@@ -1,6 +1,6 @@
-// Shares the key that signs sessions between machines. The store has the key in sealed (encrypted) form. Each machine
-// has the key in the file session.key, which workers read. If the store has no key, the machine writes its own key to
-// the store, so that its sessions stay valid.
+// Shares the key that signs session tokens between machines. In the store, the key is sealed (encrypted). On each
+// machine, the key is in the file session.key, which workers read. If the store has no key, a machine writes its own
+// key to the store, so that the tokens of its users stay valid.
 import { crypto } from '../base/builtins.ts';
 import { readSessionKey, writeSessionKey } from '../credentials/session.ts';
 import type { Seal } from './seal.ts';
@@ -18,22 +18,22 @@ export const SESSION_KEY = 'session-key';
 export async function syncSessionKey(store: Store, seal: Seal, dataDir: string): Promise<boolean> {
   const localKey = readSessionKey(dataDir);
   const entry = (await store.read('secrets', [SESSION_KEY])).entries.get(SESSION_KEY);
-  if (entry?.value === undefined) {
+  if (entry === undefined) {
     const text = localKey ?? crypto().randomBytes(32).toString('base64url');
-    const wasWritten = await write(store, seal, text, entry?.version ?? '');
-    // False means that another machine has written its key first. That key is read now.
+    const wasWritten = await writeKey(store, seal, text, '');
+    // Another machine has written its key first. The next call reads that key.
     if (!wasWritten) return syncSessionKey(store, seal, dataDir);
     if (localKey === undefined) writeSessionKey(dataDir, text);
     return localKey === undefined;
   }
-  const { text, isCurrent } = open(seal, entry.value);
-  if (!isCurrent) await write(store, seal, text, entry.version);
+  const { text, isCurrent } = openKey(seal, entry.value);
+  if (!isCurrent) await writeKey(store, seal, text, entry.version);
   if (localKey === text) return false;
   writeSessionKey(dataDir, text);
   return true;
 }
 
-function write(store: Store, seal: Seal, text: string, expectedVersion: string): Promise<boolean> {
+function writeKey(store: Store, seal: Seal, text: string, expectedVersion: string): Promise<boolean> {
   return store.write(
     'secrets',
     [{ name: SESSION_KEY, expectedVersion, value: seal.seal(SESSION_KEY, text) }],
@@ -41,7 +41,7 @@ function write(store: Store, seal: Seal, text: string, expectedVersion: string):
   );
 }
 
-function open(seal: Seal, value: string): ReturnType<Seal['open']> {
+function openKey(seal: Seal, value: string): ReturnType<Seal['open']> {
   try {
     return seal.open(SESSION_KEY, value);
   } catch (error) {

@@ -1,6 +1,6 @@
-// The socket of a connection to PostgreSQL. This file begins TLS, and not the package `postgres`, for two reasons. For
-// an IP address, the package checks the certificate as if the host were `localhost`. And a write on a TLS connection
-// that the package has closed throws an error that nothing catches, which would end the process.
+// The socket of a connection to PostgreSQL. This file starts TLS itself, although the package `postgres` could, for two
+// reasons. For an IP address, the package checks the certificate as if the host were `localhost`. And after the package
+// has closed a TLS connection, a write throws an error that nothing catches, which would end the process.
 import { readFileSync } from 'node:fs';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -12,14 +12,17 @@ export interface SocketOptions {
   readonly address: Pick<StoreAddress, 'tls' | 'rootCertificate'>;
   readonly host: string;
   readonly port: number;
-  /** Called with the TCP socket, and then with the TLS socket over it. To end the attempt, destroy the last one. */
+  /**
+   * Called with the TCP socket, and later with the TLS socket over it. The later socket ends the attempt when
+   * destroyed.
+   */
   readonly onSocket: (socket: Socket) => void;
 }
 
-/** Asks the server to begin TLS: the length of the message and the code 80877103, as the protocol has them. */
+/** The message `SSLRequest` of PostgreSQL's protocol, which asks for TLS: its length 8 and the code 80877103. */
 const SSL_REQUEST = Buffer.from('0000000804d2162f', 'hex');
-/** The letter `S`, with which the server accepts TLS. */
-const ACCEPTED = 0x53;
+/** The letter `S`, the server's answer when it accepts TLS. */
+const TLS_ACCEPTED = 0x53;
 
 /**
  * Resolves when the socket can carry messages: it is connected and, if the address asks for TLS, the certificate is
@@ -28,30 +31,30 @@ const ACCEPTED = 0x53;
  * @throws Error also when the server does not offer TLS
  */
 export async function openSocket({ address, host, port, onSocket }: SocketOptions): Promise<Socket> {
-  const authority = readAuthority(address);
+  const trust = readRootCertificate(address);
   const socket = connect({ host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: 10_000 });
   onSocket(socket);
   await waitFor(socket, 'connect');
   if (address.tls === 'off') return socket;
   socket.write(SSL_REQUEST);
-  // Further bytes are refused, because an attacker could have added them before TLS protects the connection
+  // An answer with further bytes is refused. An attacker could have added them before TLS protects the connection
   // (CVE-2021-23222).
   const answer = await waitFor(socket, 'data');
-  if (answer.length !== 1 || answer[0] !== ACCEPTED) throw new Error('the server offers no TLS');
+  if (answer.length !== 1 || answer[0] !== TLS_ACCEPTED) throw new Error('the server offers no TLS');
   // RFC 6066 forbids an IP address as `servername`. Without it, Node checks the certificate for `host`.
   const hostNames = isIP(host) === 0 ? { host, servername: host } : { host };
-  const tlsSocket = connectTls({ socket, ...hostNames, ...authority, rejectUnauthorized: true });
+  const tlsSocket = connectTls({ socket, ...hostNames, ...trust, rejectUnauthorized: true });
   onSocket(tlsSocket);
   await waitFor(tlsSocket, 'secureConnect');
   return tlsSocket;
 }
 
-function waitFor(socket: Socket, name: string): Promise<Buffer> {
+function waitFor(socket: Socket, eventName: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const onClose = () => reject(new Error('the connection was closed'));
     socket.once('error', reject);
     socket.once('close', onClose);
-    socket.once(name, (value: Buffer) => {
+    socket.once(eventName, (value: Buffer) => {
       socket.off('error', reject);
       socket.off('close', onClose);
       resolve(value);
@@ -59,7 +62,7 @@ function waitFor(socket: Socket, name: string): Promise<Buffer> {
   });
 }
 
-function readAuthority({ tls, rootCertificate }: SocketOptions['address']): { ca?: Buffer } {
+function readRootCertificate({ tls, rootCertificate }: SocketOptions['address']): { ca?: Buffer } {
   if (tls === 'off' || rootCertificate === undefined) return {};
   try {
     return { ca: readFileSync(rootCertificate) };

@@ -1,15 +1,14 @@
-// The store: the state that several machines share. postgres.ts and file.ts implement the interface. A reader holds all
-// entries in memory and calls `since` for changes. A notification, the bell, announces a change, so that the reader
-// calls `since` sooner.
+// The store: named entries that several machines share, in PostgreSQL (postgres.ts). A reader holds all entries in
+// memory and calls `since` for changes. The bell, a notification of the database after each change, makes the reader
+// call `since` sooner.
 
 /** A part of the store: `keys` has the rows of the credentials table, `secrets` has encrypted values (seal.ts). */
 export type Space = 'keys' | 'secrets';
 
 export interface Entry {
-  /** Differs after each change. In PostgreSQL it is the number of the change, and later commits have larger numbers. */
+  /** The number of the latest change of the entry. Later commits have larger numbers. */
   readonly version: string;
-  /** The text of the entry; `undefined` when the entry was removed. */
-  readonly value: string | undefined;
+  readonly value: string;
 }
 
 export interface Snapshot {
@@ -20,9 +19,10 @@ export interface Snapshot {
 }
 
 export interface Changes {
+  /** The version of the space after these changes. */
   readonly version: string;
-  /** The changes, in the order of their commits. */
-  readonly changes: readonly (readonly [name: string, entry: Entry])[];
+  /** By name, in the order of the commits: the new value of an entry, or undefined when the entry was removed. */
+  readonly changes: readonly (readonly [name: string, value: string | undefined])[];
   /** False when there are more changes than one answer holds. The reader then calls `since` again. */
   readonly isComplete: boolean;
 }
@@ -35,12 +35,12 @@ export interface Change {
 }
 
 export interface Store {
-  /** Reads the entries as they are at one moment: all of them, or those with these names. @throws StoreAway */
+  /** Reads all entries, or those with these names, as they are at one moment. @throws StoreAway */
   read(space: Space, names?: readonly string[]): Promise<Snapshot>;
   /**
-   * Returns all changes since a version. The answer never comes from a standby, which can lack a confirmed write.
+   * Returns the changes since a version. The answer never comes from a standby, which can lack a confirmed write.
    *
-   * @returns undefined when the store does not know the version, so the reader must read all entries
+   * @returns undefined when the version is unknown, so that the reader must read all entries
    * @throws StoreAway
    */
   since(space: Space, version: string): Promise<Changes | undefined>;
@@ -48,30 +48,32 @@ export interface Store {
    * Writes all changes or none. When a write is repeated with the same id, its changes are made only once.
    *
    * @param spaceVersion the version that the space must have; undefined when any version is accepted
-   * @returns false when an entry or the space has another version
-   * @throws StoreAway; the caller then does not know whether the changes were written
+   * @returns false when an entry or the space has another version than expected, so that nothing was written
+   * @throws StoreAway; the changes may have been written or not
    */
   write(space: Space, changes: readonly Change[], id: string, spaceVersion?: string): Promise<boolean>;
   /**
    * Calls `listener` when the store announces a change. A call can be repeated, late or lost.
    *
-   * @returns a function that ends the calls
+   * @returns a function that removes the listener
    */
-  onBell?(listener: () => void): () => void;
-  /** Subtracts tokens from many buckets of rate limits, by the clock of the store. @throws StoreAway */
-  spend?(spendings: readonly Spending[]): Promise<Spent>;
+  onBell(listener: () => void): () => void;
+  /**
+   * Subtracts tokens from the rate limits of callers, by the clock of the store.
+   *
+   * @returns the tokens that each caller has left, in the order of the spendings
+   * @throws StoreAway
+   */
+  spend(spendings: readonly Spending[]): Promise<number[]>;
   close(): Promise<void>;
 }
 
-/** A caller, the tokens that it has spent, and its rate: `count` requests in `seconds`, and `burst` at once. */
+/**
+ * A caller, the tokens that it has spent (one for each request), and its rate: `count` in `seconds`, `burst` at once.
+ */
 export type Spending = readonly [caller: string, spent: number, count: number, seconds: number, burst: number];
 
-export interface Spent {
-  /** The tokens that each caller has left, in the order of the spendings. */
-  readonly tokens: readonly number[];
-}
-
-/** Thrown when the store did not answer or has refused. The message is the reason: one line, without a secret. */
+/** Thrown when the store does not answer or refuses. The message is the reason, in one line and without a secret. */
 export class StoreAway extends Error {
   /** True when a retry is useless until somebody changes something, such as a password. */
   readonly isFinal: boolean;

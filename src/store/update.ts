@@ -1,24 +1,24 @@
-// Changes rows in the store for a command. The rows are read, edited by a function, and written if nobody else has
-// changed them meanwhile; otherwise all is repeated. If the answer to a write is lost, the write is sent again with the
-// same id, so that it takes effect only once.
+// Changes rows of the credentials table in the store for a command. The rows are read, edited by a function, and
+// written if nobody else has changed them meanwhile; otherwise all is repeated. If the answer to a write is lost, the
+// write is sent again with the same id, so that it takes effect only once.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { createEditableTable, type EditableTable } from '../credentials/write/editable-table.ts';
 import { createRowNames } from './entries.ts';
 import { type Change, type Store, StoreAway } from './store.ts';
 
-/** Milliseconds for which a failed call is retried. In this time, a standby can be promoted. */
-const PATIENCE = 10_000;
+/** Milliseconds for which a failed call is retried, long enough to promote a standby of the database. */
+const PATIENCE_MS = 10_000;
 /** Milliseconds between two attempts. */
-const PAUSE = 100;
+const PAUSE_MS = 100;
 
 /**
  * Calls `work` again until it succeeds, a retry is useless, or `patience` milliseconds have passed.
  *
  * @throws StoreAway
  */
-export async function retryWhileAway<T>(work: () => Promise<T>, patience = PATIENCE): Promise<T> {
-  for (const deadline = performance.now() + patience; ; await sleep(PAUSE)) {
+export async function retryWhileAway<T>(work: () => Promise<T>, patience = PATIENCE_MS): Promise<T> {
+  for (const deadline = performance.now() + patience; ; await sleep(PAUSE_MS)) {
     try {
       return await work();
     } catch (error) {
@@ -28,7 +28,7 @@ export async function retryWhileAway<T>(work: () => Promise<T>, patience = PATIE
 }
 
 /**
- * @param names the rows that `edit` gets. `edit` can also append new rows
+ * @param names the names of the rows that `edit` gets and can change. `edit` can also append new rows
  * @returns the value that `edit` returned
  * @throws StoreAway, or any error of `edit`
  */
@@ -40,15 +40,13 @@ export async function updateRows<T>(
 ): Promise<T> {
   for (;;) {
     const { entries } = await retryWhileAway(() => store.read('keys', names), patience);
-    const present = [...entries].filter(([, { value }]) => value !== undefined);
-    const { table, edited } = createEditableTable(
-      present.map(([, { value }]) => JSON.parse(value as string) as unknown),
-    );
+    const existing = [...entries];
+    const { table, edited } = createEditableTable(existing.map(([, { value }]) => JSON.parse(value) as unknown));
     const result = edit(table);
     const nameOf = createRowNames();
     const changes = edited.flatMap((row, index): Change[] => {
       if (row === table.rows[index]) return [];
-      const [name, entry] = present[index] ?? [nameOf(row), undefined];
+      const [name, entry] = existing[index] ?? [nameOf(row), undefined];
       return [{ name, expectedVersion: entry?.version ?? '', value: JSON.stringify(row) }];
     });
     const id = crypto().randomUUID();

@@ -1,6 +1,5 @@
-// A worker's side of the store. The worker asks the supervisor, which asks the store-host, the process that talks to
-// the store. Every call has a time limit. Requests that ask for changes at the same time share one call.
-
+// A worker's side of the store, the database whose rows several machines share. The worker calls the supervisor, which
+// calls the store-host, the process that talks to the store. Every call has a time limit.
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { Registration, SharedTable } from '../credentials/credentials.ts';
 import type { Answer, Request, ToWorkerStore } from './messages.ts';
@@ -10,11 +9,11 @@ export interface SharedTableOptions {
   readonly sharesSessionKey: boolean;
   /** Sends a message to the supervisor. */
   readonly send: (message: object) => void;
-  /** Passes each message of the supervisor to `receive`. */
-  readonly onMessage: (receive: (message: unknown) => void) => void;
+  /** Registers a function that gets each message of the supervisor. */
+  readonly onMessage: (listener: (message: unknown) => void) => void;
 }
 
-/** The time limit of a refresh, in milliseconds. Without it, requests would wait for a supervisor that is blocked. */
+/** The time limit of a refresh, in milliseconds. Without the limit, requests would wait for a blocked supervisor. */
 const REFRESH_TIMEOUT = 1500;
 /** The time limit of a registration, in milliseconds. */
 const REGISTER_TIMEOUT = 15_000;
@@ -22,6 +21,7 @@ const REGISTER_TIMEOUT = 15_000;
 export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedTableOptions): SharedTable {
   const calls = new Map<number, (answer: Answer) => void>();
   let nextCall = 0;
+  /** Whether the table is older than the setting STORE_MAX_AGE. */
   let isTooOld = false;
   let refreshing: Promise<void> | undefined;
   let onChange = () => {};
@@ -49,12 +49,12 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
     });
   }
 
-  // For every call, the supervisor also sends whether the table is too old. So the worker makes a first call at once.
+  // Each call also makes the supervisor send whether the table is too old, so the worker makes a first call at once.
   void call({ kind: 'look' }, REFRESH_TIMEOUT);
   return {
     refresh() {
-      // All requests in one turn of the event loop share one look, which is a query for changes. A later request needs
-      // a look of its own, because it asks for changes up to its own time.
+      // All requests in one turn of the event loop share one look, which is a query for changes. A later request may
+      // need a change that this look does not find, so the request makes another look.
       refreshing ??= Promise.resolve().then(() => {
         refreshing = undefined;
         return call({ kind: 'look' }, REFRESH_TIMEOUT).then(() => {});

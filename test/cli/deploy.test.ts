@@ -178,18 +178,25 @@ for (const [program = '', ...words] of SHELLS) {
       const { node, isSetUp, hasRuntime, dir: found } = JSON.parse(stdout.slice(MARK.length));
       assert.deepEqual([node, isSetUp, hasRuntime, found], [process.versions.node, false, false, dir]);
       assert.ok(existsSync(join(dir, 'runtime')));
-      assert.equal(JSON.parse(stdout.slice(MARK.length)).open, undefined);
+      assert.equal(JSON.parse(stdout.slice(MARK.length)).writableByOthers, undefined);
       for (const name of ['env', 'run', 'restart']) writeFileSync(join(dir, name), '', { mode: 0o755 });
       for (const name of ['', 'env', 'run', 'restart', 'runtime'])
         for (const mode of [0o775, 0o757]) {
           chmodSync(join(dir, name), mode);
           const { stdout } = sh(probeCommand(question));
-          assert.equal(JSON.parse(stdout.slice(MARK.length)).open, join(dir, name), 'others may write to it');
+          assert.equal(
+            JSON.parse(stdout.slice(MARK.length)).writableByOthers,
+            join(dir, name),
+            'others may write to it',
+          );
           chmodSync(join(dir, name), 0o755);
         }
       if (process.getuid?.() === 0) {
         chownSync(join(dir, 'restart'), 12_345, 0);
-        assert.equal(JSON.parse(sh(probeCommand(question)).stdout.slice(MARK.length)).open, join(dir, 'restart'));
+        assert.equal(
+          JSON.parse(sh(probeCommand(question)).stdout.slice(MARK.length)).writableByOthers,
+          join(dir, 'restart'),
+        );
       }
       const builtIn = sh(probeCommand(question).replace('command -v node', 'command -v no-such-node'));
       assert.equal(builtIn.stdout, `${MARK}{"node":null}\n`);

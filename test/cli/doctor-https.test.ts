@@ -18,7 +18,7 @@ function examine(settings: Record<string, unknown>): string[] {
   const lines: string[] = [];
   const installation = {
     settings: { domains: [], dataDir: root, ...settings },
-    io: { now: () => NOW },
+    now: NOW,
   } as unknown as Installation;
   checkHttps(installation, (level, message, at) => {
     lines.push(`${level} ${at === undefined ? '' : `${at.split('/').at(-1)}: `}${message}`);

@@ -62,7 +62,7 @@ test('what is larger than the limit is neither read nor written, and the last go
   const { row } = createRow({ name: 'n' }, Date.now());
   await assert.rejects(
     updateTable(folder, (table) => table.append(row)),
-    /it would be larger than 67108864 bytes$/,
+    /it is larger than 67108864 bytes$/,
   );
   writeFileSync(file, `{"padding":"${'x'.repeat(MAX_BYTES - 100)}","production":[]}`);
   await assert.rejects(

@@ -49,6 +49,16 @@ describe('groupNameOf', () => {
     test(`${JSON.stringify(page)} → ${name}`, () => assert.equal(groupNameOf(page), name));
 });
 
+test('a method whose name is a keyword of JavaScript is an operation', async () => {
+  const methods = ['class', 'classOf', 'delete', 'function', 'new'];
+  const body = methods.map((name) => `${name}() { return {}; }`);
+  const dir = folder({
+    'AController.mjs': `export default class AController { ${body.join(' ')} }`,
+    'BController.mjs': `export default { ${body.join(', ')} };`,
+  });
+  for (const page of ['a', 'b']) assert.deepEqual(await operations(dir, page), methods);
+});
+
 test('listControllers takes files by their exact name, .ts before .mjs before .js, and nothing else', () => {
   const names = [
     'AController.ts',

@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Family, renderFamilies } from '../../src/ops/exposition.ts';
 import { createHistogram, observe } from '../../src/ops/histogram.ts';
-import { collectFamilies, METRICS, type ProcessFacts } from '../../src/ops/metrics.ts';
+import { collectFamilies, METRICS, type SupervisorFacts } from '../../src/ops/metrics.ts';
 import { DELAY_BOUNDS } from '../../src/ops/report.ts';
 import { createRequestCounts } from '../../src/ops/request-counts.ts';
 import { parseMetrics, total } from '../support/prometheus-text.ts';
 
-const ABOUT: ProcessFacts = {
+const ABOUT: SupervisorFacts = {
   version: '1.2.3',
   node: '20.0.0',
   wantedWorkers: 2,

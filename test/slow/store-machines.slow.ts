@@ -125,6 +125,8 @@ describe('machines that share a store', { skip: noPostgres }, () => {
     assert.match(readFileSync(path, 'utf8'), /"store":/);
     const repeated = await run(again.env, 'store', 'import');
     assert.deepEqual([repeated.code, /has 1 rows/.test(repeated.err)], [1, true]);
+    const misspelt = await run(again.env, 'store', 'import', '/typo', '--merge');
+    assert.deepEqual([misspelt.code, /There is no folder \/typo/.test(misspelt.err)], [1, true], misspelt.err);
 
     const doctor = await run(again.env, 'doctor', '--json');
     const { findings } = JSON.parse(doctor.out) as { findings: { topic: string; message: string }[] };

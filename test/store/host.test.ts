@@ -131,6 +131,12 @@ describe('a store-host', { skip: noPostgres }, () => {
     await host.call({ kind: 'look' });
     assert.equal(host.state().away, null);
     assert.ok(host.rows().get(row.id)?.revoked_at);
+    await host.close();
+    await store.query('drop trigger refuse on gatefold.head');
+    await openHost(test, url, { data: first.data });
+    await until('a new process writes it again', async () =>
+      String((await store.read('keys', [row.id])).entries.get(row.id)?.value).includes('revoked_at'),
+    );
   });
 
   it('finds changes without the bell, and says that it is missing', async (test) => {

@@ -1,26 +1,15 @@
-// The promises of the interface Store, kept by the files of a folder and by a real PostgreSQL.
+// The promises of the interface Store, kept by a real PostgreSQL.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { createFileStore } from '../../src/store/file.ts';
+import { readTableFile } from '../../src/store/entries.ts';
 import { type Change, type Store, StoreAway } from '../../src/store/store.ts';
 import { noPostgres, openStore, startOwnStore, startStore } from '../support/store-bench.ts';
 
-const STORES: readonly { name: string; skip: string | false; open: (test: TestContext) => Promise<Store> }[] = [
-  {
-    name: 'the files of a folder',
-    skip: false,
-    async open(test) {
-      const folder = mkdtempSync(join(tmpdir(), 'gatefold-store-'));
-      test.after(() => rmSync(folder, { recursive: true, force: true }));
-      return createFileStore(folder);
-    },
-  },
-  { name: 'PostgreSQL', skip: noPostgres, open: async (test) => (await startStore(test)).store },
-];
+const open = async (test: TestContext): Promise<Store> => (await startStore(test)).store;
 
 const row = (id: string, more: object = {}): string => JSON.stringify({ id, name: `row ${id}`, ...more });
 const add = (id: string): Change => ({ name: id, expectedVersion: '', value: row(id) });
@@ -29,52 +18,48 @@ const valuesOf = async (store: Store): Promise<string[]> =>
 const versionOf = async (store: Store, name: string): Promise<string> =>
   (await store.read('keys', [name])).entries.get(name)?.version ?? '';
 
-for (const { name, skip, open } of STORES) {
-  describe(`the store in ${name}`, { skip }, () => {
-    it('reads what was written, in the order of the first writes', async (test) => {
-      const store = await open(test);
-      assert.equal(await store.write('keys', [add('b'), add('a')], '1'), true);
-      assert.equal(await store.write('keys', [add('c')], '2'), true);
-      const b = { name: 'b', expectedVersion: await versionOf(store, 'b'), value: row('b', { limit: '1/s' }) };
-      assert.equal(await store.write('keys', [b], '3'), true);
-      assert.deepEqual(await valuesOf(store), [row('b', { limit: '1/s' }), row('a'), row('c')]);
-      assert.deepEqual([...(await store.read('keys', ['c', 'none'])).entries.keys()], ['c']);
-    });
-
-    it('writes nothing when one of the versions is another', async (test) => {
-      const store = await open(test);
-      await store.write('keys', [add('a'), add('b')], '1');
-      const is = await versionOf(store, 'a');
-      const cases: readonly [name: string, changes: readonly Change[], at?: string][] = [
-        ['an entry that must not exist', [add('a')]],
-        ['one of two', [{ name: 'a', expectedVersion: is, value: row('a', { x: 1 }) }, add('b')]],
-        ['an old version', [{ name: 'a', expectedVersion: `${is}0`, value: row('a', { x: 1 }) }]],
-        ['another version of the space', [add('c')], 'never/seen/1'],
-      ];
-      const before = await store.read('keys');
-      for (const [index, [title, changes, at]] of cases.entries())
-        assert.equal(await store.write('keys', changes, `${index + 2}`, at), false, title);
-      assert.deepEqual([...(await store.read('keys')).entries], [...before.entries]);
-    });
-
-    it('returns an empty list of changes at the newest version, and undefined at an unknown one', async (test) => {
-      const store = await open(test);
-      await store.write('keys', [add('a')], '1');
-      const { version } = await store.read('keys');
-      assert.deepEqual(await store.since('keys', version), { version, changes: [], isComplete: true });
-      assert.equal(await store.since('keys', 'another'), undefined);
-    });
-  });
-}
-
 describe('the store in PostgreSQL', { skip: noPostgres }, () => {
+  it('reads what was written, in the order of the first writes', async (test) => {
+    const store = await open(test);
+    assert.equal(await store.write('keys', [add('b'), add('a')], '1'), true);
+    assert.equal(await store.write('keys', [add('c')], '2'), true);
+    const b = { name: 'b', expectedVersion: await versionOf(store, 'b'), value: row('b', { limit: '1/s' }) };
+    assert.equal(await store.write('keys', [b], '3'), true);
+    assert.deepEqual(await valuesOf(store), [row('b', { limit: '1/s' }), row('a'), row('c')]);
+    assert.deepEqual([...(await store.read('keys', ['c', 'none'])).entries.keys()], ['c']);
+  });
+
+  it('writes nothing when one of the versions is another', async (test) => {
+    const store = await open(test);
+    await store.write('keys', [add('a'), add('b')], '1');
+    const is = await versionOf(store, 'a');
+    const cases: readonly [name: string, changes: readonly Change[], at?: string][] = [
+      ['an entry that must not exist', [add('a')]],
+      ['one of two', [{ name: 'a', expectedVersion: is, value: row('a', { x: 1 }) }, add('b')]],
+      ['an old version', [{ name: 'a', expectedVersion: `${is}0`, value: row('a', { x: 1 }) }]],
+      ['another version of the space', [add('c')], 'never/seen/1'],
+    ];
+    const before = await store.read('keys');
+    for (const [index, [title, changes, at]] of cases.entries())
+      assert.equal(await store.write('keys', changes, `${index + 2}`, at), false, title);
+    assert.deepEqual([...(await store.read('keys')).entries], [...before.entries]);
+  });
+
+  it('returns an empty list of changes at the newest version, and undefined at an unknown one', async (test) => {
+    const store = await open(test);
+    await store.write('keys', [add('a')], '1');
+    const { version } = await store.read('keys');
+    assert.deepEqual(await store.since('keys', version), { version, changes: [], isComplete: true });
+    assert.equal(await store.since('keys', 'another'), undefined);
+  });
+
   it('returns each change since a version, in the order of the commits', async (test) => {
     const { store } = await startStore(test);
     const { version } = await store.read('keys');
     for (const id of ['c', 'a', 'b']) await store.write('keys', [add(id)], id);
     const { changes, version: next } = (await store.since('keys', version)) ?? assert.fail();
     assert.deepEqual(
-      changes.map(([name, { value }]) => [name, value]),
+      changes.map((change) => [...change]),
       ['c', 'a', 'b'].map((id) => [id, row(id)]),
     );
     assert.deepEqual((await store.since('keys', next))?.changes, []);
@@ -97,7 +82,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     const reader = (async () => {
       for (let isLast = false; ; isLast = isDone) {
         const next = (await store.since('keys', version)) ?? assert.fail();
-        for (const [, { value }] of next.changes) seen.push(Number(value));
+        for (const [, value] of next.changes) seen.push(Number(value));
         version = next.version;
         if (isLast) return;
       }
@@ -155,18 +140,16 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     const { store, url } = await startStore(test);
     const other = openStore(test, url);
     const hour = 3600;
-    assert.deepEqual((await store.spend([['a', 3, 10, hour, 10]])).tokens, [7]);
-    const rest = (
-      await other.spend([
-        ['b', 1, 10, hour, 10],
-        ['a', 5, 10, hour, 10],
-      ])
-    ).tokens;
+    assert.deepEqual(await store.spend([['a', 3, 10, hour, 10]]), [7]);
+    const rest = await other.spend([
+      ['b', 1, 10, hour, 10],
+      ['a', 5, 10, hour, 10],
+    ]);
     assert.deepEqual(rest.map(Math.round), [9, 2]);
-    const [debt = 0] = (await store.spend([['a', 1000, 10, hour, 10]])).tokens;
+    const [debt = 0] = await store.spend([['a', 1000, 10, hour, 10]]);
     assert.equal(Math.round(debt), -20);
     await store.query("update gatefold.rate set at = at - interval '1 hour' where caller = 'a'");
-    const [back = 0] = (await store.spend([['a', 0, 10, hour, 10]])).tokens;
+    const [back = 0] = await store.spend([['a', 0, 10, hour, 10]]);
     assert.equal(Math.round(back), -10);
     await store.query("update gatefold.rate set at = at - interval '3 hours'");
     await store.sweepRates();
@@ -229,14 +212,14 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
   });
 });
 
-it('the files of a folder keep hand-written rows', async (test) => {
+it('the file of a table keeps hand-written rows', (test) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-store-'));
   test.after(() => rmSync(folder, { recursive: true, force: true }));
   const rows = [{ id: 'a', own: [1] }, { id: 'a' }, { name: 'no id' }, 7, { id: 'ü' }];
   writeFileSync(join(folder, 'production.json'), JSON.stringify({ production: rows }));
-  const { entries } = await createFileStore(folder).read('keys');
+  const file = readTableFile(folder) ?? assert.fail();
   assert.deepEqual(
-    Array.from(entries.values(), ({ value }) => JSON.parse(String(value)) as unknown),
+    Array.from(file.rows.values(), (text) => JSON.parse(text) as unknown),
     rows,
   );
 });

@@ -8,7 +8,7 @@ import { plain } from '../../base/ink.ts';
 import { packagePath, version } from '../../own-files.ts';
 import { type Answer, type Call, type Command, print, Refused, UsageError } from '../command.ts';
 import { releaseName } from './folders.ts';
-import type { Order, Result } from './order.ts';
+import type { Order, Reply, Result } from './order.ts';
 import { type Project, planProject, slashed } from './project.ts';
 import { type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
 import { type Files, quote, runRemote } from './ssh.ts';
@@ -28,11 +28,12 @@ export const command: Command = {
   run,
 };
 
+/** The end of the deployment to one machine. */
 interface Outcome {
   readonly host: string;
   readonly dir: string;
   readonly result?: Result;
-  /** The reason why no result came from this machine; absent when there is a result. */
+  /** The reason why the machine sent no result. */
   readonly error?: string;
 }
 
@@ -40,20 +41,21 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
   const project = planProject(io.cwd, settings);
   const targets = operands.map((operand) => parseTarget(operand, project.name));
   if (flags.has('back') && flags.has('setup')) throw new UsageError('--back and --setup exclude each other');
-  const { name, bytes, controllers, typescript } = project;
-  const order = {
-    ...{ name, bytes, controllers, typescript, files: project.files.length },
+  const { root: _root, leftOut, files, ...projectFacts } = project;
+  const order: OrderForAll = {
+    ...projectFacts,
+    files: files.length,
     action: flags.has('back') ? 'back' : 'release',
     release: releaseName(now),
     runtime: runtimeName(),
     keep: parseKeep(options.keep),
     setup: flags.has('setup'),
-  } as const;
+  };
   const outcomes: Outcome[] = [];
   const isDone = ({ result }: Outcome) =>
     result?.state === 'serving' || (flags.has('setup') && result?.state === 'unstarted');
   const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
-  for (const path of project.leftOut) await printStep(`left out: ${path}`);
+  for (const path of leftOut) await printStep(`left out: ${path}`);
   for (const target of targets) {
     const outcome = await deployTo(target, project, order, (step) => printStep(`${target.name}: ${step}`));
     outcomes.push(outcome);
@@ -73,10 +75,13 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
   };
 }
 
+/** An order without the folder, whose absolute path only the target machine can say. */
+type OrderForAll = Omit<Order, 'dir'>;
+
 async function deployTo(
   target: Target,
   project: Project,
-  order: Omit<Order, 'dir'>,
+  order: OrderForAll,
   report: (step: string) => Promise<unknown>,
 ): Promise<Outcome> {
   const { host, name } = target;
@@ -92,10 +97,10 @@ async function deployTo(
     const files = order.action === 'back' ? undefined : { root: project.root, paths: project.files };
     if (files !== undefined) await report(`${project.files.length} files, ${project.bytes} bytes`);
     let result: Result | undefined;
-    const onLine = (reply: unknown) => {
-      const { step, result: lineResult } = reply as { readonly step?: string; readonly result?: Result };
-      if (step !== undefined) void report(step);
-      result ??= lineResult;
+    const onLine = (line: unknown) => {
+      const reply = line as Reply;
+      if ('step' in reply) void report(reply.step);
+      else result ??= reply.result;
     };
     await runRemote({ host, command: orderCommand({ ...order, dir }), files, onLine });
     if (result === undefined) throw new Refused(`${name}: the answer is incomplete`);
@@ -107,10 +112,10 @@ async function deployTo(
 }
 
 /** @throws Refused when the machine lacks something. The message is one line, and says how to get the missing part. */
-async function probe({ host, dir, name }: Target, { runtime, setup }: Omit<Order, 'dir'>): Promise<Machine> {
+async function probe({ host, dir, name }: Target, { runtime, setup }: OrderForAll): Promise<Machine> {
   let machine: Machine | undefined;
-  const onLine = (value: unknown) => {
-    machine = value as Machine;
+  const onLine = (line: unknown) => {
+    machine = line as Machine;
   };
   await runRemote({ host, command: probeCommand({ dir, runtime, setup }), onLine });
   if (machine === undefined) throw new Refused(`${name}: no POSIX shell answers there`);
@@ -124,19 +129,17 @@ async function probe({ host, dir, name }: Target, { runtime, setup }: Omit<Order
     throw new Refused(
       `${name}: ${machine.user} may not write to ${machine.dir} (${machine.refusal}). Run there: sudo install -d -o ${machine.user} ${quote(machine.dir)}; or deploy as root`,
     );
-  if (machine.open !== undefined)
+  const { writableByOthers } = machine;
+  if (writableByOthers !== undefined)
     throw new Refused(
-      `${name}: others than ${machine.user} can change ${machine.open}, and so run programs as ${machine.user}. Deploy as its owner, or run there: chown ${machine.user} ${quote(machine.open)} && chmod go-w ${quote(machine.open)}`,
+      `${name}: others than ${machine.user} can change ${writableByOthers}, and so run programs as ${machine.user}. Deploy as its owner, or run there: chown ${machine.user} ${quote(writableByOthers)} && chmod go-w ${quote(writableByOthers)}`,
     );
   if (!machine.isSetUp && !setup)
     throw new Refused(`${name} has no ${machine.dir}. The first time: gatefold deploy --setup`);
   return machine;
 }
 
-/**
- * Returns the files of Gatefold itself, which run on the machine. package.json comes last, because remote.ts takes its
- * presence as the sign that all files have arrived.
- */
+/** Returns the files of Gatefold itself. package.json is the last one: it shows the machine that all have arrived. */
 function ownFiles(): Files {
   const root = packagePath();
   const built = readdirSync(join(root, 'dist'), { recursive: true, withFileTypes: true })
@@ -147,8 +150,8 @@ function ownFiles(): Files {
 }
 
 /**
- * Returns the name of the folder for this Gatefold, which is the version. The files of a git checkout can change while
- * the version stays the same. So for a checkout, the name also contains a hash of the files.
+ * Returns the name of the machine's folder for this Gatefold: `0.1.0`, or `0.1.0+5f2a9c0d` for a checkout. The files of
+ * a checkout change while the version stays the same, so the name has a hash of them.
  */
 function runtimeName(): string {
   if (basename(dirname(packagePath())) === 'node_modules') return version();

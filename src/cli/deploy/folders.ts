@@ -10,27 +10,24 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
-import { NOTE } from './project.ts';
+import { RELEASE_NOTE } from './project.ts';
 
-/** The content of the note file, which each release contains. */
-export interface Note {
+/** The content of the file RELEASE_NOTE in each release. */
+export interface ReleaseNote {
   /** The release that served before this release; null when there was none. */
   readonly before: string | null;
   /** The name of the folder in `runtime` with the Gatefold that deployed this release. */
   readonly runtime: string;
   /**
-   * The conditions under which the packages were installed: the ABI version of Node, the platform, the CPU, and `dev`
-   * when development packages are included.
+   * For which Node and system the packages were installed: `127 linux x64`, or `127 linux x64 dev` with development
+   * packages. 127 is the ABI version of Node.
    */
   readonly packages: string;
 }
 
-const RELEASE = /^\d{8}T\d{9}Z$/;
+const RELEASE_NAME = /^\d{8}T\d{9}Z$/;
 
-/**
- * Returns the name of a release that is made now. The name is the time in UTC, so names sort by time in every time
- * zone.
- */
+/** Returns the name of a release that is made now: the time in UTC, `20261122T213500123Z`. */
 export function releaseName(now: number): string {
   return new Date(now).toISOString().replaceAll(/[-:.]/g, '');
 }
@@ -39,10 +36,7 @@ export function releasePath(dir: string, release: string): string {
   return join(dir, 'releases', release);
 }
 
-/**
- * Returns the last part of the path that the link `current` leads to. Returns undefined when the folder has no such
- * link.
- */
+/** Returns the last part of the path that the link `current` leads to; undefined when there is no such link. */
 export function readCurrent(folder: string): string | undefined {
   try {
     return basename(readlinkSync(join(folder, 'current')));
@@ -61,32 +55,29 @@ export function setCurrent(folder: string, target: string): void {
   renameSync(draft, join(folder, 'current'));
 }
 
-export function readNote(dir: string, release: string): Note | undefined {
+export function readNote(dir: string, release: string): ReleaseNote | undefined {
   try {
-    return JSON.parse(readFileSync(join(releasePath(dir, release), NOTE), 'utf8'));
+    return JSON.parse(readFileSync(join(releasePath(dir, release), RELEASE_NOTE), 'utf8'));
   } catch {
     return undefined;
   }
 }
 
 /**
- * Returns the names of the releases, the newest first. The order comes from the times of the note files, by the clock
- * of this machine. The order does not use the names, because each deployer makes a name by its own clock.
+ * Returns the names of the releases, the newest first. The time of a release is that of its note file, by the clock of
+ * this machine. The time in its name is by the clock of the machine that deployed it, which may be wrong.
  */
 export function listReleases(dir: string): string[] {
-  const madeAt = (name: string): number =>
-    statSync(join(releasePath(dir, name), NOTE), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const createdAt = (name: string): number =>
+    statSync(join(releasePath(dir, name), RELEASE_NOTE), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   return readdirSync(join(dir, 'releases'))
-    .filter((name) => RELEASE.test(name))
-    .map((name) => ({ name, createdAt: madeAt(name) }))
-    .sort((a, b) => b.createdAt - a.createdAt)
+    .filter((name) => RELEASE_NAME.test(name))
+    .map((name) => ({ name, time: createdAt(name) }))
+    .sort((a, b) => b.time - a.time)
     .map(({ name }) => name);
 }
 
-/**
- * Removes a release. First its folder gets a name that begins with a dot. So after an interruption, the next deployment
- * recognizes the rest of the folder and removes it.
- */
+/** Removes a release. After an interruption, `removeLeftovers` finds the rest by the dot in its name. */
 export function removeRelease(dir: string, release: string): void {
   renameAndRemove(`.${release}.gone`, releasePath(dir, release));
 }
@@ -97,10 +88,7 @@ function renameAndRemove(name: string, path: string): void {
   rmSync(gone, { recursive: true, force: true });
 }
 
-/**
- * Removes the folders that an interrupted deployment has left. Only the holder of the deployment lock may call this
- * function.
- */
+/** Removes the folders that an interrupted deployment has left. The caller must hold the deployment lock. */
 export function removeLeftovers(dir: string): void {
   const releases = join(dir, 'releases');
   for (const name of readdirSync(releases))
@@ -113,16 +101,12 @@ export function prune(dir: string, keep: number, inUse: ReadonlySet<string>): vo
 }
 
 /**
- * Minimum age in milliseconds of a folder in `runtime` that is removed. A younger one may belong to another deployment,
- * which has just copied its Gatefold there and still waits for the lock.
+ * Milliseconds. A folder in `runtime` that is younger is not removed: another deployment may have just copied its
+ * Gatefold there, and still wait for the lock.
  */
-const MIN_AGE = 3_600_000;
+const MIN_RUNTIME_AGE = 3_600_000;
 
-/**
- * Removes each Gatefold in `runtime` that no release, no later start and no running service uses.
- *
- * @param running the folder of the Gatefold that the service runs
- */
+/** Removes each Gatefold in `runtime` that is not in use. @param running the folder of the Gatefold that runs */
 export function pruneRuntimes(dir: string, running: string): void {
   const folder = join(dir, 'runtime');
   const inUse = new Set(listReleases(dir).map((release) => readNote(dir, release)?.runtime));
@@ -130,9 +114,9 @@ export function pruneRuntimes(dir: string, running: string): void {
     const path = join(folder, name);
     const stat = lstatSync(path);
     const isUsed = inUse.has(name) || name === readCurrent(folder) || name === basename(running);
-    if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - MIN_AGE) continue;
-    // Before the removal, the folder gets a name that no version has. So after an interruption, nobody takes the rest
-    // of the folder for a complete Gatefold.
+    if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - MIN_RUNTIME_AGE) continue;
+    // After an interruption, the name shows that the rest of the folder is no complete Gatefold. A folder that already
+    // has such a name keeps it.
     renameAndRemove(name.endsWith('.gone') ? name : `${name}.gone`, path);
   }
 }

@@ -1,6 +1,7 @@
-// The part of a deployment that runs on the target machine, in its own process. The process makes a release, swaps the
-// link `current`, and waits for the service. When the release does not serve, the process swaps the link back. After
-// the first swap, the process finishes its work even when the connection to the deployer is lost.
+// The part of a deployment that runs on the target machine, in its own process. The process makes a release (a folder
+// with one version of the project), changes the link `current` to it, and waits until the running service has loaded
+// it. When the release does not serve, the process changes the link back. After the first change, the process finishes
+// its work even when the connection to the deploying machine is lost.
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
@@ -29,19 +30,15 @@ import {
 import { setUp } from './setup.ts';
 import { MARK } from './ssh.ts';
 
-/** Milliseconds that this deployment waits for another one, which holds the lock. */
+/** Milliseconds that this deployment waits while another deployment holds the lock. */
 const LOCK_WAIT = 3000;
-/**
- * Milliseconds after which a lock counts as abandoned when this process cannot check its holder. Such a holder is from
- * before the last start of the machine.
- */
-const UNSEEN_HOLDER = 1000;
+/** Milliseconds that this deployment waits for a lock from before a restart of the machine. Its holder has ended. */
+const OLD_LOCK_WAIT = 1000;
 
 /** Runs an order, and reports each step and the result to the machine that sent the order. */
 export async function runOnMachine(text: string): Promise<void> {
   process.umask(0o022);
-  // When the reader is gone, `send` gets the error from its own write. Without this listener, the same error would also
-  // end the process.
+  // Without this listener, a lost connection would end the process. `send` gets the error from its own write.
   process.stdout.on('error', () => {});
   process.on('SIGHUP', () => {});
   try {
@@ -51,8 +48,7 @@ export async function runOnMachine(text: string): Promise<void> {
     process.exitCode = 1;
     process.stderr.write(`${lineOf(error)}\n`);
   }
-  // The process exits explicitly, because standard input may still have an unread stream. Such a stream would keep the
-  // process running.
+  // Without this call, unread standard input would keep the process running.
   process.exit();
 }
 
@@ -73,15 +69,12 @@ export async function runOrder(
   const { dir } = order;
   const notes = order.setup ? setUp(order) : [];
   for (const name of ['releases', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
-  const lock = await acquireLock(join(dir, 'deploy.lock'), { waitMs: LOCK_WAIT, unseenHolderMs: UNSEEN_HOLDER }).catch(
-    (error: Error) => {
-      throw new Error(
-        error.message.startsWith('Cannot lock')
-          ? `Another deployment to ${dir} is under way. ${error.message}`
-          : `Cannot write to ${dir}: ${describeFailure(error)}`,
-      );
-    },
-  );
+  const lockOptions = { waitMs: LOCK_WAIT, unseenHolderMs: OLD_LOCK_WAIT };
+  const lock = await acquireLock(join(dir, 'deploy.lock'), lockOptions).catch((error: Error) => {
+    const isHeld = error.message.startsWith('Cannot lock');
+    if (isHeld) throw new Error(`Another deployment to ${dir} is under way. ${error.message}`);
+    throw new Error(`Cannot write to ${dir}: ${describeFailure(error)}`);
+  });
   try {
     removeLeftovers(dir);
     const result = await deploy(order, input, (step) => reply({ step }));
@@ -91,11 +84,9 @@ export async function runOrder(
   }
 }
 
-async function deploy(
-  order: Order,
-  input: NodeJS.ReadStream,
-  report: (step: string) => Promise<void>,
-): Promise<Result> {
+type Report = (step: string) => Promise<void>;
+
+async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): Promise<Result> {
   const { dir, keep } = order;
   const env = readEnvironment(dir);
   const dataDir = env.DATA_DIR || join(dir, 'data');
@@ -107,10 +98,9 @@ async function deploy(
     );
   if (isFull(dataDir))
     throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
-  // The release that serves is looked up. The link is no proof, because an interrupted deployment may have left the
-  // link at a release that does not serve.
-  const served = listReleases(dir).find((release) => isRunning(record) && isInRelease(record.serving, dir, release));
-  const before = served ?? current;
+  // After an interrupted deployment, the link may lead to a release that does not serve. So the record comes first.
+  const serving = listReleases(dir).find((release) => isRunning(record) && isInRelease(record.serving, dir, release));
+  const before = serving ?? current;
   const isBack = order.action === 'back';
   const target = isBack ? releaseBefore(dir, current) : order.release;
   const runtime = (isBack ? readNote(dir, target)?.runtime : undefined) ?? order.runtime;
@@ -119,12 +109,12 @@ async function deploy(
   const outcome = await activate({ dir, dataDir }, target, runtime);
   const result = { release: target, before: before ?? null, current: target, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {
-    const served = readRecord(dataDir);
+    const newRecord = readRecord(dataDir);
     const inUse = new Set([target, before ?? '', readNote(dir, target)?.before ?? '']);
     for (const release of listReleases(dir))
-      if (served?.draining.some((path) => isInRelease(path, dir, release))) inUse.add(release);
+      if (newRecord?.draining.some((path) => isInRelease(path, dir, release))) inUse.add(release);
     prune(dir, keep, inUse);
-    if (outcome.state === 'serving' && served !== undefined) pruneRuntimes(dir, served.runtime);
+    if (outcome.state === 'serving' && newRecord !== undefined) pruneRuntimes(dir, newRecord.runtime);
     return { ...result, state: outcome.state };
   }
   const failed = { ...result, state: 'failed', errors: outcome.errors } as const;
@@ -145,7 +135,7 @@ function releaseBefore(dir: string, current: string | undefined): string {
   return before;
 }
 
-/** Swaps the links to a release and to its Gatefold, and waits for the service. Never rejects: a failure is a state. */
+/** Changes the links to a release and to its Gatefold, and waits for the service. A failure is returned, not thrown. */
 async function activate(
   { dir, dataDir }: { readonly dir: string; readonly dataDir: string },
   release: string,
@@ -158,16 +148,15 @@ async function activate(
     setCurrent(join(dir, 'runtime'), runtime);
     setCurrent(dir, join('releases', release));
     const notes: string[] = [];
-    const mustStart = !wasRunning || isOtherRuntime;
-    if (mustStart && canRestart(dir)) {
+    const restarts = (!wasRunning || isOtherRuntime) && canRestart(dir);
+    if (restarts) {
       if (wasRunning) notes.push(`The service was started again, because it now runs Gatefold ${runtime}`);
       runProgram(join(dir, 'restart'), [], dir);
     } else if (!wasRunning)
       return { state: 'unstarted', errors: [], notes: [`No service runs. Start it: ${join(dir, 'run')}`] };
     else if (isOtherRuntime)
       notes.push(`Start the service again: it runs another Gatefold than ${runtime}, which is there now`);
-    const replacedPid = mustStart && canRestart(dir) ? record?.pid : undefined;
-    const errors = await waitForRelease({ dir, dataDir, release, replacedPid });
+    const errors = await waitForRelease({ dir, dataDir, release, replacedPid: restarts ? record?.pid : undefined });
     return { state: errors.length === 0 ? 'serving' : 'failed', errors, notes };
   } catch (error) {
     return { state: 'failed', errors: [lineOf(error)], notes: [] };

@@ -1,9 +1,9 @@
 // The order that the deploying machine sends, and the answer of the target machine. Both machines run the same version
-// of this package, because the deployment copies its own version to the target.
+// of Gatefold, because the deployment copies its own version to the target.
 import type { Project } from './project.ts';
 
 /** The first word on the command line of the process on the target machine. The second word is an order as JSON. */
-export const ON_MACHINE = 'deploy-on-machine';
+export const DEPLOY_ON_MACHINE = 'deploy-on-machine';
 
 export interface Order extends Pick<Project, 'name' | 'controllers' | 'typescript' | 'bytes'> {
   readonly action: 'release' | 'back';
@@ -13,10 +13,11 @@ export interface Order extends Pick<Project, 'name' | 'controllers' | 'typescrip
   readonly release: string;
   /** The number of files in the stream. When fewer files, or fewer `bytes`, arrive, the stream was cut. */
   readonly files: number;
-  /** The name of the folder in `DIR/runtime` with this package. */
+  /** The name of the folder in `DIR/runtime` with this Gatefold. */
   readonly runtime: string;
   /** The number of newest releases that stay on the machine. */
   readonly keep: number;
+  /** Whether the order comes from `gatefold deploy --setup`. */
   readonly setup: boolean;
 }
 

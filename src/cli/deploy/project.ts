@@ -1,10 +1,11 @@
-// Plans what a deployment sends: which files are sent, and which files are left out. The plan fails when the project
-// would not work on another machine. This file connects to no machine.
-import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
-import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { describeFailure } from '../../base/failure.ts';
+// Plans which files of the project a deployment sends, and refuses a project that would not work on another machine.
+// This file connects to no machine.
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { basename, isAbsolute, join, relative, sep } from 'node:path';
+import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { Settings } from '../../base/settings.ts';
 import { readSource } from '../../base/source-file.ts';
+import type { Fields } from '../../base/values.ts';
 import { Refused } from '../command.ts';
 import { listOrRefuse } from '../inspection.ts';
 
@@ -14,27 +15,24 @@ export interface Project {
   readonly name: string;
   /** The controllers folder, relative to the root, with slashes. */
   readonly controllers: string;
-  /** The files to send, as paths relative to the root, with slashes. */
+  /** The files and symbolic links to send, as paths relative to the root, with slashes. */
   readonly files: readonly string[];
   /** The sum of the sizes of all files to send, in bytes. Links do not count. */
   readonly bytes: number;
-  /** Files that are not sent, although the service might need them. */
+  /** Files that are not sent, although the service might need them, such as `.env`. */
   readonly leftOut: readonly string[];
   /** Whether at least one controller is a TypeScript file. */
   readonly typescript: boolean;
 }
 
-/** The note that a deployment leaves in each release. */
-export const NOTE = '.gatefold-release.json';
-const SKIPPED = new Set(['.git', '.hg', '.svn', 'node_modules', NOTE, '.DS_Store']);
-/**
- * Folders at the top of a project that contain secrets: keys, credentials tables and certificates. `gatefold init` also
- * makes git ignore these folders.
- */
+/** The file that a deployment writes into each release. */
+export const RELEASE_NOTE = '.gatefold-release.json';
+const SKIPPED = new Set(['.git', '.hg', '.svn', 'node_modules', RELEASE_NOTE, '.DS_Store']);
+/** Folders of keys, credentials and certificates at the top of a project. `gatefold init` lists them in .gitignore. */
 const SECRET_FOLDERS = ['data', 'tls'];
 const SECRET_FILE =
   /^\.env|^\.(?:netrc|pgpass|git-credentials)$|\.(?:pem|key|p12|pfx|jks|keystore|ppk)$|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/i;
-const LOCKS = ['npm-shrinkwrap.json', 'package-lock.json'];
+const NPM_LOCK_FILES = ['npm-shrinkwrap.json', 'package-lock.json'];
 
 type ProjectSettings = Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>;
 
@@ -44,14 +42,10 @@ export function planProject(root: string, settings: ProjectSettings): Project {
   const controllers = relative(root, settings.controllersDir);
   if (isOutside(controllers) || controllers === '')
     throw new Refused(`Cannot deploy ${settings.controllersDir}: the controllers folder is not inside of ${root}`);
-  const secretPaths = [
-    settings.dataDir,
-    settings.tlsCert,
-    settings.tlsKey,
-    ...SECRET_FOLDERS.map((name) => join(root, name)),
-  ];
-  const plan = { files: [] as string[], leftOut: [] as string[], bytes: 0 };
-  collect(root, '', new Set(secretPaths.filter((path) => path !== undefined)), plan);
+  const { dataDir, tlsCert, tlsKey } = settings;
+  const secretPaths = new Set([dataDir, tlsCert, tlsKey, ...SECRET_FOLDERS.map((name) => join(root, name))]);
+  const plan: Plan = { files: [], leftOut: [], bytes: 0 };
+  collect(root, '', secretPaths, plan);
   checkPackages(root, manifest);
   return {
     root,
@@ -62,7 +56,14 @@ export function planProject(root: string, settings: ProjectSettings): Project {
   };
 }
 
-function collect(root: string, folder: string, secretPaths: ReadonlySet<string>, plan: Plan): void {
+interface Plan {
+  readonly files: string[];
+  readonly leftOut: string[];
+  bytes: number;
+}
+
+/** Adds the files below a folder to the plan. */
+function collect(root: string, folder: string, secretPaths: ReadonlySet<string | undefined>, plan: Plan): void {
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = join(folder, entry.name);
     const full = join(root, path);
@@ -78,14 +79,8 @@ function collect(root: string, folder: string, secretPaths: ReadonlySet<string>,
   }
 }
 
-interface Plan {
-  readonly files: string[];
-  readonly leftOut: string[];
-  bytes: number;
-}
-
 /**
- * Returns whether a link can be sent. A link to a missing file, such as the lock of an editor, cannot be sent.
+ * Returns whether a link leads to a file. A link such as the lock of an editor does not.
  *
  * @throws Refused when the link would lead to another place on another machine
  */
@@ -106,7 +101,7 @@ function isUsableLink(root: string, path: string): boolean {
 
 /** @throws Refused when `npm ci` would not install the packages of the project on another machine */
 function checkPackages(root: string, manifest: Fields): void {
-  const lock = LOCKS.map((name) => readJson(join(root, name))).find((fields) => fields !== undefined);
+  const lock = NPM_LOCK_FILES.map((name) => readJson(join(root, name))).find((fields) => fields !== undefined);
   if (lock === undefined) {
     const needed = Object.keys(Object(manifest.dependencies)).filter((name) => name !== 'gatefold');
     if (needed.length === 0) return;
@@ -117,7 +112,7 @@ function checkPackages(root: string, manifest: Fields): void {
   for (const [place, fields] of Object.entries<Fields>(Object(lock.packages))) {
     const resolved = String(Object(fields).resolved ?? '').replace(/^file:/, '');
     const isInside = !/^(?:\.\.(?:\/|$)|\/|[a-z]:[\\/])/i.test(resolved);
-    // A link to a checkout of Gatefold is allowed. The deployment copies Gatefold itself, so the link is not needed.
+    // A link to a checkout of Gatefold is not needed on the machine, because the deployment copies Gatefold itself.
     const isCheckout = place === 'node_modules/gatefold' && Object(fields).link === true;
     if (isCheckout || isInside) continue;
     const name = place.replace(/^.*node_modules\//, '');
@@ -127,24 +122,21 @@ function checkPackages(root: string, manifest: Fields): void {
   }
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 function readManifest(root: string): Fields {
-  const path = join(root, 'package.json');
-  const manifest = readJson(path);
+  const manifest = readJson(join(root, 'package.json'));
   if (manifest === undefined)
     throw new Refused(`Cannot deploy ${root}: it has no package.json. Run: npx gatefold init`);
   return manifest;
 }
 
+/** @returns undefined when the file is missing; @throws Refused when it is not JSON or cannot be read */
 export function readJson(path: string): Fields | undefined {
   try {
     return Object(JSON.parse(readSource(path)));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new Refused(
-      `Cannot read ${path}: ${error instanceof SyntaxError ? 'it is not JSON' : describeFailure(error)}`,
-    );
+    if (errorCode(error) === 'ENOENT') return undefined;
+    const reason = error instanceof SyntaxError ? 'it is not JSON' : describeFailure(error);
+    throw new Refused(`Cannot read ${path}: ${reason}`);
   }
 }
 
@@ -158,23 +150,18 @@ function isOutside(path: string): boolean {
   return path === '..' || path.startsWith(`..${sep}`) || isAbsolute(path);
 }
 
+/** Writes a path of this system with slashes. */
 export function slashed(path: string): string {
   return path.split(sep).join('/');
 }
 
-/** Returns the text of the lock file of npm in a folder. Returns undefined when the folder has no lock file. */
-export function lockOf(root: string): string | undefined {
-  for (const name of LOCKS) {
-    try {
-      return readFileSync(resolve(root, name), 'utf8');
-    } catch {
-      // The folder may have the other lock file.
-    }
-  }
-  return undefined;
+/** Returns the text of the lock file of npm in a folder; undefined when the folder has none. */
+export function npmLockOf(root: string): string | undefined {
+  const path = NPM_LOCK_FILES.map((name) => join(root, name)).find((path) => existsSync(path));
+  return path === undefined ? undefined : readFileSync(path, 'utf8');
 }
 
-/** Returns a field of package.json, such as `scripts`, or no fields. @param root the folder of a release */
+/** Returns an object in the package.json of a folder, such as `scripts`; an empty object when it is missing. */
 export function manifestField(root: string, field: string): Fields {
   return Object(readJson(join(root, 'package.json'))?.[field]);
 }

@@ -1,7 +1,7 @@
-// Makes a release on this machine. First the release receives its files. Then its packages are installed, or copied
-// from the release before. The release gets its final name only when it is complete. No two releases share a file by a
-// hard link. Such a link changes the ctime of a file in the release that serves, and the service would take the change
-// for an edit.
+// Makes a release on the target machine: receives the files of the project, and installs the packages or copies them
+// from the release before. The folder of the release gets its final name when it is complete. No two releases share a
+// file by a hard link: making such a link changes the ctime of the file in the release that serves, and the service
+// would take the change for an edit.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -18,19 +18,18 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { type Note, readNote, releasePath } from './folders.ts';
+import { errorCode } from '../../base/failure.ts';
+import { type ReleaseNote, readNote, releasePath } from './folders.ts';
 import type { Order } from './order.ts';
-import { lockOf, manifestField, NOTE } from './project.ts';
+import { manifestField, npmLockOf, RELEASE_NOTE } from './project.ts';
 
 export interface ReleaseOptions {
   readonly order: Order;
   /** The tar stream with the files of the release. */
   readonly input: Readable;
-  /**
-   * The release before, whose packages are copied if its npm lock file is the same; undefined when there is none.
-   */
+  /** The release before. Its packages are copied if its npm lock file is the same. */
   readonly before: string | undefined;
-  /** The settings of the service. */
+  /** The environment of the service. */
   readonly env: NodeJS.ProcessEnv;
   /** Reports a step to the deployer. @throws Error when nobody receives the report any more */
   readonly report: (step: string) => Promise<void>;
@@ -39,22 +38,22 @@ export interface ReleaseOptions {
 /** @throws Error with a message of one line. The service then uses no file of the new release. */
 export async function makeRelease({ order, input, before, env, report }: ReleaseOptions): Promise<void> {
   const path = releasePath(order.dir, order.release);
-  const part = join(dirname(path), `.${order.release}.part`);
+  // A name with a dot marks an incomplete folder, which the next deployment removes.
+  const draft = join(dirname(path), `.${order.release}.part`);
   if (existsSync(path)) throw new Error(`${path} exists already`);
-  mkdirSync(part);
-  await extract(input, part);
-  checkFiles(part, order);
-  const packages = await installPackages(part, { order, before, env, report });
-  if (typeof manifestField(part, 'scripts').predeploy === 'string') {
+  mkdirSync(draft);
+  await extract(input, draft);
+  acceptFiles(draft, order);
+  const packages = await installPackages(draft, { order, before, env, report });
+  if (typeof manifestField(draft, 'scripts').predeploy === 'string') {
     await report('npm run predeploy');
-    runNpm(['run', 'predeploy'], part, env);
+    runNpm(['run', 'predeploy'], draft, env);
   }
-  const note: Note = { before: before ?? null, runtime: order.runtime, packages };
-  writeFileSync(join(part, NOTE), `${JSON.stringify(note)}\n`);
-  // The report fails when the connection is lost. The release then has no final name yet, so the next deployment
-  // removes its folder.
+  const note: ReleaseNote = { before: before ?? null, runtime: order.runtime, packages };
+  writeFileSync(join(draft, RELEASE_NOTE), `${JSON.stringify(note)}\n`);
+  // When the connection is lost, the report throws, and the release stays without a final name.
   await report(`swap to ${order.release}`);
-  renameSync(part, path);
+  renameSync(draft, path);
 }
 
 /** Milliseconds without a received byte after which the connection counts as lost. */
@@ -94,12 +93,8 @@ export function isFull(folder: string): boolean {
 /** The free space in bytes below which a disk counts as full. */
 const MIN_FREE_SPACE = 64 * 1024;
 
-/**
- * Gives every file a usual mode, so that the user of the service can read the file.
- *
- * @throws Error when a file is missing
- */
-function checkFiles(folder: string, { files, bytes }: Order): void {
+/** Gives every file a mode that lets the user of the service read it. @throws Error when a file is missing */
+function acceptFiles(folder: string, { files, bytes }: Order): void {
   let count = 0;
   let size = 0;
   chmodSync(folder, 0o755);
@@ -116,7 +111,6 @@ function checkFiles(folder: string, { files, bytes }: Order): void {
     throw new Error(`The stream was cut: ${count} of ${files} files, ${size} of ${bytes} bytes have arrived`);
 }
 
-/** Iterates over all files and folders below a folder. Each folder comes before its content. */
 function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
@@ -126,39 +120,35 @@ function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   }
 }
 
-/**
- * Installs the packages of a release, or copies them from the release before. Returns the value of `packages` for the
- * note of the release.
- */
+/** Installs the packages of a release, or copies them. Returns the field `packages` of its ReleaseNote. */
 async function installPackages(
-  part: string,
+  draft: string,
   { order, before, env, report }: Omit<ReleaseOptions, 'input'>,
 ): Promise<string> {
   const { dir, typescript } = order;
   const needsTsx = typescript && !process.features.typescript;
-  const keepsDev = needsTsx && 'tsx' in manifestField(part, 'devDependencies');
+  const keepsDev = needsTsx && 'tsx' in manifestField(draft, 'devDependencies');
   const { modules } = process.versions;
   const packages = [modules, process.platform, process.arch, ...(keepsDev ? ['dev'] : [])].join(' ');
-  const lock = lockOf(part);
+  const npmLock = npmLockOf(draft);
   const previousPath = before === undefined ? undefined : releasePath(dir, before);
   const canCopy =
     previousPath !== undefined &&
-    lockOf(previousPath) === lock &&
+    npmLockOf(previousPath) === npmLock &&
     readNote(dir, before as string)?.packages === packages &&
     existsSync(join(previousPath, 'node_modules'));
-  if (lock !== undefined && canCopy)
-    cpSync(join(previousPath, 'node_modules'), join(part, 'node_modules'), {
+  if (npmLock !== undefined && canCopy)
+    cpSync(join(previousPath, 'node_modules'), join(draft, 'node_modules'), {
       recursive: true,
       verbatimSymlinks: true,
-      // If the file system supports it, a copy uses the disk space of the original until one of the two files is
-      // written.
+      // On some file systems, a copy then uses no disk space of its own until a file is changed.
       mode: constants.COPYFILE_FICLONE,
     });
-  else if (lock !== undefined) {
+  else if (npmLock !== undefined) {
     await report('npm ci');
-    runNpm(['ci', ...(keepsDev ? ['--include=dev'] : ['--omit=dev']), '--no-audit', '--no-fund'], part, env);
+    runNpm(['ci', keepsDev ? '--include=dev' : '--omit=dev', '--no-audit', '--no-fund'], draft, env);
   }
-  if (needsTsx && !existsSync(join(part, 'node_modules/tsx')))
+  if (needsTsx && !existsSync(join(draft, 'node_modules/tsx')))
     throw new Error(
       `Node ${process.versions.node} cannot load TypeScript: install Node 22.18 or later on this machine, or tsx in the project (npm install tsx)`,
     );
@@ -174,13 +164,12 @@ function runNpm(words: readonly string[], cwd: string, env: NodeJS.ProcessEnv): 
     maxBuffer: 64 * 1024 * 1024,
   });
   const title = `npm ${words.slice(0, 2).join(' ')}`;
-  if ((error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT')
+  if (errorCode(error) === 'ENOENT')
     throw new Error('There is no npm on this machine: on Debian, apt-get install npm brings it');
   if (error !== undefined) throw new Error(`${title}: ${error.message}`);
   if (status === 0) return;
   const lines = `${stdout}\n${stderr}`.split('\n').filter((line) => line.trim() !== '');
   const errorLines = lines.filter((line) => /error/i.test(line));
-  throw new Error(
-    `${title} ended with ${status}: ${(errorLines.length > 0 ? errorLines : lines).slice(0, 4).join(' | ')}`,
-  );
+  const shownLines = (errorLines.length > 0 ? errorLines : lines).slice(0, 4);
+  throw new Error(`${title} ended with ${status}: ${shownLines.join(' | ')}`);
 }

@@ -1,8 +1,8 @@
-// The commands that a deployment runs on the target machine, as texts for its sh:
-// - The first command asks for the state of the machine. When node is missing there, sh alone answers.
-// - The second command copies Gatefold to the machine.
-// - The third command runs that Gatefold, from its file machine.ts.
-import { ON_MACHINE, type Order } from './order.ts';
+// The commands that a deployment runs on the target machine, as texts for sh:
+// - `probeCommand` reports the state of the machine. When node is missing there, sh alone answers.
+// - `receiveCommand` copies Gatefold to the machine.
+// - `orderCommand` runs that Gatefold: the file machine.ts.
+import { DEPLOY_ON_MACHINE, type Order } from './order.ts';
 import { MARK, quote } from './ssh.ts';
 
 /** The state of a machine before a deployment. */
@@ -17,19 +17,17 @@ export interface Machine {
   readonly hasRuntime: boolean;
   /** The error code when the user cannot write to the folder. */
   readonly refusal?: string;
-  /**
-   * A path on the machine that other users can change. By changing it, they could run programs as the user that
-   * deploys.
-   */
-  readonly open?: string;
+  /** A path that other users can change, so that they could run programs as the user that deploys. */
+  readonly writableByOthers?: string;
+  /** The user that deploys. */
   readonly user: string;
 }
 
 /**
- * The script that reads the state of a machine. The script runs on any Node, even on a version that is too old for
- * Gatefold.
+ * Reads the state of a machine. The script runs on any Node, even on a version that is too old for Gatefold. The number
+ * 18 is octal 022: the write permissions of group and others.
  */
-const PROBE = `
+const PROBE_SCRIPT = `
 var fs = require("fs"), path = require("path"), order = JSON.parse(process.argv[1]), dir = path.resolve(order.dir);
 var answer = { node: process.versions.node, dir: dir, user: require("os").userInfo().username };
 var runtimes = path.join(dir, "runtime");
@@ -43,23 +41,24 @@ try {
 ["", "env", "run", "restart", "releases", "runtime"].forEach(function (name) {
   var file = path.join(dir, name), me = process.getuid && process.getuid(), stat;
   try { stat = fs.statSync(file); } catch (error) { return; }
-  if (me !== undefined && ((stat.mode & 18) !== 0 || (stat.uid !== 0 && stat.uid !== me))) answer.open = file;
+  var isOthers = stat.uid !== 0 && stat.uid !== me;
+  if (me !== undefined && ((stat.mode & 18) !== 0 || isOthers)) answer.writableByOthers = file;
 });
 answer.isSetUp = fs.existsSync(path.join(dir, "run"));
 answer.hasRuntime = fs.existsSync(path.join(runtimes, order.runtime, "package.json"));
 console.log(${JSON.stringify(MARK)} + JSON.stringify(answer));`;
 
 export function probeCommand(question: Pick<Order, 'dir' | 'runtime' | 'setup'>): string {
-  const none = quote(`${MARK}{"node":null}`);
-  const probe = `exec node -e ${quote(PROBE)} ${quote(JSON.stringify(question))}`;
-  return `if command -v node >/dev/null 2>&1; then ${probe}; else echo ${none}; fi`;
+  const answerWithoutNode = quote(`${MARK}{"node":null}`);
+  const probe = `exec node -e ${quote(PROBE_SCRIPT)} ${quote(JSON.stringify(question))}`;
+  return `if command -v node >/dev/null 2>&1; then ${probe}; else echo ${answerWithoutNode}; fi`;
 }
 
 /**
- * The script that receives Gatefold. The script extracts the files into a temporary folder, and renames that folder
- * when all files have arrived. package.json comes last, so its presence shows that the files are complete.
+ * Extracts the files of Gatefold into a temporary folder, and renames that folder when all files have arrived.
+ * package.json comes last, so its presence shows that the files are complete.
  */
-const RECEIVE = `
+const RECEIVE_SCRIPT = `
 var fs = require("fs"), run = require("child_process").spawnSync, to = process.argv[1], part = to + ".part" + process.pid;
 process.umask(18);
 fs.mkdirSync(part);
@@ -73,10 +72,10 @@ if (!isWhole) { console.error(tar.error ? "there is no tar" : "Cannot extract Ga
 
 /** @param to the final folder of this version of Gatefold */
 export function receiveCommand(to: string): string {
-  return `exec node -e ${quote(RECEIVE)} ${quote(to)}`;
+  return `exec node -e ${quote(RECEIVE_SCRIPT)} ${quote(to)}`;
 }
 
 export function orderCommand(order: Order): string {
   const cli = `${order.dir}/runtime/${order.runtime}/dist/cli.js`;
-  return `exec node ${quote(cli)} ${ON_MACHINE} ${quote(JSON.stringify(order))}`;
+  return `exec node ${quote(cli)} ${DEPLOY_ON_MACHINE} ${quote(JSON.stringify(order))}`;
 }

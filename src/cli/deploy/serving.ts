@@ -1,5 +1,5 @@
-// Controls the service on this machine: reads its settings, runs programs such as its restart script, and finds out
-// which release it serves. The service writes that into its file `generation.json`, its record of the loaded folder.
+// Controls the service on the target machine: reads its settings, starts it again, and finds out which release it
+// serves. The service writes into its file `generation.json` which controllers folder it has loaded, and any errors.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
@@ -11,33 +11,25 @@ import { releasePath } from './folders.ts';
 
 /** Milliseconds after which a release that the service has not tried to load counts as failed. */
 const MAX_WAIT = 120_000;
-const POLL = 50;
+/** Milliseconds between two reads of `generation.json`. */
+const POLL_INTERVAL = 50;
 
-/**
- * Returns the environment of the service. A shell reads the file `env`, in the same way as in the script `DIR/run`.
- *
- * @throws Error with a message of one line
- */
+/** Reads the environment of the service as its script `run` does. @throws Error with a message of one line */
 export function readEnvironment(dir: string): NodeJS.ProcessEnv {
   const script = 'set -a; [ ! -f ./env ] || . ./env; exec "$0" -p "JSON.stringify(process.env)"';
   const { status, stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath], { cwd: dir, encoding: 'utf8' });
   if (status === 0) return JSON.parse(stdout);
-  // The error has only the number of the line. The message of the shell would quote the line, and a setting in it may
-  // be secret.
+  // The shell's own message may quote a secret setting, so the error has only the number of the line.
   const line = /(?:: |line )(\d+): /.exec(stderr)?.[1];
   const place = line === undefined ? 'it' : `line ${line}`;
   throw new Error(`Cannot read ${join(dir, 'env')}: ${place} is not what a shell reads`);
 }
 
-/**
- * Returns the record in `generation.json`. Returns undefined when no service has written it since the machine started.
- *
- * @throws Error with a message of one line
- */
+/** Reads `generation.json`. @returns undefined when no service has written the file since the machine started */
 export function readRecord(dataDir: string): GenerationRecord | undefined {
   const path = join(dataDir, 'generation.json');
   try {
-    // A file from before the last start of the machine is ignored: another process may now have the process id in it.
+    // Since the last start of the machine, another process may have got the process id in an older file.
     if (statSync(path).mtimeMs < Date.now() - uptime() * 1000) return undefined;
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
@@ -55,10 +47,10 @@ export function isRunning(record: GenerationRecord | undefined): record is Gener
   }
 }
 
-/** Returns whether a path is in a release, or in any release if `release` is empty. Links are followed. */
+/** Returns whether a path leads into a release. @param release any release if it is empty */
 export function isInRelease(path: string | undefined, dir: string, release = ''): boolean {
   try {
-    const folder = realpathSync(join(releasePath(dir, release)));
+    const folder = realpathSync(releasePath(dir, release));
     return path !== undefined && `${realpathSync(path)}${sep}`.startsWith(`${folder}${sep}`);
   } catch {
     return false;
@@ -69,40 +61,36 @@ export interface WaitOptions {
   readonly dir: string;
   readonly dataDir: string;
   readonly release: string;
-  /** The id of the old service process. Its record is ignored, because a new process replaces that process. */
+  /** The id of a service process that is being replaced. The record of that process is ignored. */
   readonly replacedPid?: number | undefined;
   readonly longestWait?: number;
 }
 
-/**
- * Waits until the service has tried to load a release. Returns the reasons why the release does not serve. The list is
- * empty when the release serves.
- */
+/** Waits until the service has tried to load a release. Returns the reasons why it does not serve: none if it does. */
 export async function waitForRelease(options: WaitOptions): Promise<string[]> {
   const { dir, dataDir, release, replacedPid, longestWait = MAX_WAIT } = options;
   const deadline = performance.now() + longestWait;
   while (performance.now() < deadline) {
     const record = readRecord(dataDir);
-    const isAnswer = record !== undefined && record.state !== 'stopped' && record.pid !== replacedPid;
-    if (isAnswer && isInRelease(record.release, dir, release)) {
+    const isCurrent = record !== undefined && record.state !== 'stopped' && record.pid !== replacedPid;
+    if (isCurrent && isInRelease(record.release, dir, release)) {
       const errors = record.errors.map((error) => describeLoadFailure(error, dir, release));
       return record.state === 'rejected' && errors.length === 0 ? ['the service has refused it'] : errors;
     }
-    await sleep(POLL);
+    await sleep(POLL_INTERVAL);
   }
   return [`the service has not answered for ${longestWait / 1000} s: look at its log`];
 }
 
 /** Returns a load failure as one line. Paths in the line are relative to the project. */
-function describeLoadFailure({ file = '', at, error = '' }: LoadFailure, dir: string, release: string): string {
+function describeLoadFailure({ file, at = file, error = '' }: LoadFailure, dir: string, release: string): string {
   const path = releasePath(dir, release);
-  const place = at ?? file;
-  const line = place === '' ? error : `${place}: ${error}`;
-  const real = existsSync(path) ? realpathSync(path) : path;
-  return line.replaceAll(`${real}${sep}`, '').replaceAll(`${path}${sep}`, '');
+  const line = at === undefined ? error : `${at}: ${error}`;
+  const realPath = existsSync(path) ? realpathSync(path) : path;
+  return line.replaceAll(`${realPath}${sep}`, '').replaceAll(`${path}${sep}`, '');
 }
 
-/** Returns whether the folder has the script `restart`, which starts the service or starts it again. */
+/** Returns whether `gatefold deploy --setup` has made the script `restart`. */
 export function canRestart(dir: string): boolean {
   return existsSync(join(dir, 'restart'));
 }

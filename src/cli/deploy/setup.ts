@@ -9,25 +9,28 @@ import type { Order } from './order.ts';
 import { runProgram } from './serving.ts';
 import { quote } from './ssh.ts';
 
-const UNITS = '/etc/systemd/system';
+/** The folder of the units that an administrator makes. A unit in it overrides a unit of a package. */
+const UNIT_FOLDER = '/etc/systemd/system';
+const PACKAGE_UNIT_FOLDERS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
 
 /** Returns notes for people. @throws Error with a message of one line */
 export function setUp({ dir, name, controllers }: Order): string[] {
   for (const folder of ['', 'releases', 'runtime']) mkdirSync(join(dir, folder), { recursive: true });
   if (!existsSync(join(dir, 'data'))) mkdirSync(join(dir, 'data'), { mode: 0o700 });
   const files: [path: string, text: string, mode: number][] = [
-    [join(dir, 'env'), ENV, 0o640],
+    [join(dir, 'env'), ENV_TEXT, 0o640],
     [join(dir, 'run'), runScript(dir, controllers, process.execPath), 0o755],
   ];
   const hasSystemd = process.getuid?.() === 0 && existsSync('/run/systemd/system');
-  if (hasSystemd) refuseTakenName(dir, name);
-  if (hasSystemd)
+  if (hasSystemd) {
+    refuseTakenName(dir, name);
+    const unit = readFileSync(join(packagePath(), 'deploy/gatefold.service'), 'utf8');
     files.push(
       [join(dir, 'restart'), `#!/bin/sh\nexec systemctl restart ${quote(`${name}.service`)}\n`, 0o755],
-      [join(UNITS, `${name}.service`), unitOf(readUnit(), dir, name), 0o644],
+      [join(UNIT_FOLDER, `${name}.service`), unitOf(unit, dir, name), 0o644],
     );
-  // Node looks for tsx in `runtime/node_modules`, beside Gatefold. Through this link, Node finds the tsx of the current
-  // release.
+  }
+  // Gatefold imports tsx, which Node looks for in `runtime/node_modules`. This link leads to the tsx of the project.
   makeIfMissing(() => symlinkSync('../current/node_modules', join(dir, 'runtime/node_modules')));
   const made = files.filter(([path, text, mode]) =>
     makeIfMissing(() => {
@@ -42,11 +45,10 @@ export function setUp({ dir, name, controllers }: Order): string[] {
   ];
 }
 
-const ENV = `# Settings of the service and of "npm run predeploy", one a line, as a shell reads them: PORT=3000
+const ENV_TEXT = `# Settings of the service and of "npm run predeploy", one a line, as a shell reads them: PORT=3000
 # This file may have secrets. Only its owner and its group can read it.
 `;
 
-/** The script that starts the service in the foreground. */
 export function runScript(dir: string, controllers: string, node: string): string {
   return `#!/bin/sh
 # Starts the service in the foreground, with the settings in ./env.
@@ -60,11 +62,7 @@ exec ${quote(node)} runtime/current/dist/server.js "$@"
 `;
 }
 
-function readUnit(): string {
-  return readFileSync(join(packagePath(), 'deploy/gatefold.service'), 'utf8');
-}
-
-/** Returns the package's systemd unit, adapted to a folder of releases. */
+/** Adapts the systemd unit of Gatefold to a folder of releases. */
 export function unitOf(unit: string, dir: string, name: string): string {
   const isBelowHome = /^\/(?:home|root|run\/user)(?:\/|$)/.test(dir);
   return unit
@@ -90,7 +88,7 @@ function escaped(path: string): string {
   return path.replaceAll(/[\\"]/g, '\\$&').replaceAll('%', '%%');
 }
 
-/** Returns a name that every system accepts for a user. */
+/** Returns the name of the user of a service: lower case and at most 31 characters, as every system accepts. */
 export function userOf(name: string): string {
   return name
     .toLowerCase()
@@ -99,29 +97,22 @@ export function userOf(name: string): string {
     .slice(0, 31);
 }
 
-/**
- * Other folders with systemd units. A unit in `UNITS` would override a unit of the same name in one of these folders.
- */
-const OTHER_UNIT_FOLDERS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
-
 /** @throws Error when a unit or a user of this name already exists and does not belong to this folder */
 function refuseTakenName(dir: string, name: string): void {
   const file = `${name}.service`;
-  const unit = join(UNITS, file);
-  const isOwn = existsSync(unit)
+  const unit = join(UNIT_FOLDER, file);
+  const isFree = existsSync(unit)
     ? readFileSync(unit, 'utf8').includes(`${escaped(dir)}/`)
-    : !OTHER_UNIT_FOLDERS.some((folder) => existsSync(join(folder, file)));
+    : !PACKAGE_UNIT_FOLDERS.some((folder) => existsSync(join(folder, file)));
+  // The fields of a line are: name, password, user id, group id, comment, home folder, shell.
   const home = spawnSync('getent', ['passwd', userOf(name)], { encoding: 'utf8' }).stdout?.split(':')[5];
-  if (isOwn && (home === undefined || home === dir)) return;
+  if (isFree && (home === undefined || home === dir)) return;
   throw new Error(
     `The unit ${file} or the user ${userOf(name)} is there already, and not for ${dir}: give package.json another name`,
   );
 }
 
-/**
- * Creates the user of the unit, and makes the user the owner of the data folder. Then enables the unit, so that systemd
- * starts the unit when the machine starts.
- */
+/** Creates the user of the service, who owns the data folder. Then makes systemd start the service with the machine. */
 function enableUnit(dir: string, name: string): string[] {
   const user = userOf(name);
   if (spawnSync('id', ['-u', user]).status !== 0)

@@ -1,5 +1,4 @@
-// Runs a command on another machine with the ssh program of this machine. Files are streamed to the command with the
-// tar program of this machine.
+// Runs a command on another machine by the program ssh, and sends files to the command by the program tar.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { Refused } from '../command.ts';
@@ -25,12 +24,13 @@ export interface Files {
 }
 
 /**
- * Options of ssh. With BatchMode, ssh fails instead of asking a question, because without a terminal nobody can answer.
- * The other options end a connection when the other machine no longer responds.
+ * Options of ssh. With BatchMode, ssh fails where it would otherwise ask a question and wait for a person. The other
+ * options end a connection when the other machine no longer responds.
  */
 const OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=15', 'ServerAliveCountMax=4'];
+/** The exit code of ssh when there is no connection. */
 const SSH_FAILED = 255;
-/** Maximum lines of standard error that are kept for an error message: the last ones. */
+/** The number of the last lines of standard error that are kept for an error message. */
 const MAX_LINES = 200;
 
 /**
@@ -48,10 +48,9 @@ export async function runRemote({ host, command, files, onLine }: RemoteCommand)
     });
   const tar = files === undefined ? undefined : sendFiles(files, ssh);
   const code = await exitOf(ssh, 'ssh');
-  // When the command ends early, its own messages have the reason. tar then fails too, but only because nobody reads
-  // its output.
   if (code === 0) return void (await tar?.sent);
   tar?.kill();
+  // This throws when tar has failed by itself. A tar that was ended just now is not the reason of the failure.
   if (tar?.hasFailed()) await tar.sent;
   if (code === SSH_FAILED) throw new Refused(`Cannot reach ${host}: ${reasonOf(complaints, host)}`);
   throw new Refused(`${host}: ${complaints.slice(-3).join(' | ') || `the command ended with exit code ${code}`}`);
@@ -68,8 +67,7 @@ function sendFiles({ root, paths }: Files, ssh: ChildProcess) {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const complaints = collectLines(tar);
-  // The stream is ended only when tar has succeeded. So the other machine never takes a part of the stream for the
-  // whole stream.
+  // After a failure of tar, the stream is not ended, so the other machine does not take a part for the whole.
   const sent = exitOf(tar, 'tar').then((code) => {
     if (code === 0) return void ssh.stdin?.end();
     hasFailed = true;
@@ -79,7 +77,7 @@ function sendFiles({ root, paths }: Files, ssh: ChildProcess) {
   sent.catch(() => {});
   for (const stream of [ssh.stdin, tar.stdin]) stream?.on('error', () => {});
   if (ssh.stdin !== null) tar.stdout.pipe(ssh.stdin, { end: false });
-  // `./` keeps tar from taking a name for an option.
+  // Without `./`, tar would take the name `-x` for an option.
   tar.stdin.end(paths.map((path) => `./${path}\0`).join(''));
   return {
     sent,
@@ -111,7 +109,7 @@ function collectLines({ stderr }: ChildProcess): string[] {
   return lines;
 }
 
-/** Returns the last message of ssh. If ssh wanted to ask a question, the result also says how to avoid the question. */
+/** Returns the last message of ssh. When ssh could not ask its question, the text also says what to do. */
 function reasonOf(complaints: readonly string[], host: string): string {
   const text = complaints.join('\n');
   const reason = complaints.at(-1) ?? 'the connection broke';

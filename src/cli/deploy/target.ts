@@ -1,4 +1,5 @@
-// Parses `HOST[:DIR]`, an operand of `gatefold deploy`. Only ssh interprets HOST.
+// Parses `HOST[:DIR]`, an operand of `gatefold deploy`. HOST is passed to ssh as it is, and may have a user:
+// `root@vm.example.com:/srv/shop`, `[::1]:app`, `ssh://vm:2222/srv/shop`.
 import { isIPv6 } from 'node:net';
 import { UsageError } from '../command.ts';
 
@@ -14,14 +15,14 @@ export interface Target {
 /** @param project the name of the project, which names the default folder */
 export function parseTarget(name: string, project: string): Target {
   const { host, dir } = splitTarget(name);
-  if (host === '' || /^-|[\s\p{Cc}]/u.test(host)) throw new UsageError(`${JSON.stringify(name)} names no host`);
-  // A backslash is refused, because Node cannot import files from a folder with a backslash in its name.
-  if (/[\p{Cc}\\]/u.test(dir))
-    throw new UsageError(`${JSON.stringify(name)} has a control character or a backslash in its folder`);
-  if (/^\/+$/.test(dir)) throw new UsageError(`${JSON.stringify(name)}: the folder of a project is not /`);
+  const quoted = JSON.stringify(name);
+  if (host === '' || /^-|[\s\p{Cc}]/u.test(host)) throw new UsageError(`${quoted} names no host`);
+  // Node cannot import files from a folder with a backslash in its name.
+  if (/[\p{Cc}\\]/u.test(dir)) throw new UsageError(`${quoted} has a control character or a backslash in its folder`);
+  if (/^\/+$/.test(dir)) throw new UsageError(`${quoted}: the folder of a project is not /`);
   if (dir.startsWith('~'))
-    throw new UsageError(`${JSON.stringify(name)}: write the folder without ~/; a relative one begins at the home`);
-  if (dir.split('/').includes('..')) throw new UsageError(`${JSON.stringify(name)}: write the folder without ..`);
+    throw new UsageError(`${quoted}: write the folder without ~/; a relative one begins at the home`);
+  if (dir.split('/').includes('..')) throw new UsageError(`${quoted}: write the folder without ..`);
   return { name, host, dir: dir === '' ? `/srv/${project}` : dir.replace(/\/+$/, '') };
 }
 

@@ -1,18 +1,18 @@
-// Lists every row of the table with its state, for the command that prints it. The list includes quarantined rows: rows
-// with a mistake, which the table leaves out. Hashes and literal header values are not listed.
+// Lists every row of the credentials table with its state, for the command that prints the list. The list includes
+// quarantined rows. Such a row has a mistake, so no request is checked against it. Hashes and literal header values are
+// not listed.
+import type { CallingApplication } from '../../controller.ts';
 import { whyNotLive } from '../identify.ts';
 import { readTable } from './live-table.ts';
-import { type CredentialRow, type CredentialTable, FIELDS, type OnRow, type Owner, type RawRow } from './table.ts';
+import { type CredentialRow, type CredentialTable, FIELDS, type OnRow, type RawRow } from './table.ts';
 
-export interface Listed {
-  readonly id?: string;
+export interface Listed extends Partial<CallingApplication> {
   readonly name: string;
   readonly state: 'live' | 'expired' | 'revoked' | 'quarantined';
   /** The mistake of a quarantined row. */
   readonly reason?: string;
   readonly handler?: string;
   readonly groups?: readonly string[] | '*';
-  readonly scopes?: readonly string[];
   /** The allowed methods; absent when all methods are allowed. */
   readonly methods?: readonly string[];
   readonly created_at?: string;
@@ -20,23 +20,21 @@ export interface Listed {
   readonly revoked_at?: string;
   /** The latest expiry of the secrets that earlier rotations replaced. */
   readonly previous_expires_at?: string;
-  readonly owner?: Owner;
-  readonly description?: string;
-  /** Set when the row has a literal header value instead of a hash. */
+  /** True when the row has the complete value of an Authorization header instead of the hash of a secret. */
   readonly literal?: true;
   /** The names of the author's own fields, which Gatefold does not read. */
   readonly other_fields?: readonly string[];
 }
 
-/** @throws Error of one line, when the table cannot be read */
+/** @throws Error with a message of one line, when the table cannot be read */
 export function listCredentials(path: string, now: number): Listed[] {
   return listRows((onRow) => readTable(path, onRow), now);
 }
 
-/** @param read reads the table, and calls back for each valid row */
-export function listRows(read: (onRow: OnRow) => CredentialTable, now: number): Listed[] {
+/** @param readTable reads the table, and calls `onRow` for each valid row */
+export function listRows(readTable: (onRow: OnRow) => CredentialTable, now: number): Listed[] {
   const rawRows = new Map<string, RawRow>();
-  const table = read((row, raw) => void rawRows.set(row.id, raw));
+  const table = readTable((row, raw) => void rawRows.set(row.id, raw));
   const rows = [...table.rows.values()].map((row) => listRow(row, rawRows.get(row.id) ?? {}, now));
   return [...rows, ...table.quarantined.map((row) => ({ ...row, state: 'quarantined' as const }))];
 }

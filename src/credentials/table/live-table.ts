@@ -1,6 +1,7 @@
-// Keeps the credentials table in memory up to date with its file. When the file has a new, valid content, a new table
-// replaces the old one as a whole. An invalid content is logged, and the last valid table stays in use.
-// base/live-file.ts decides when the file is read.
+// Keeps the credentials table in memory up to date with its file. When the file has new valid content, a new table
+// object replaces the old one. Invalid content is logged, and the last valid table stays in use. base/live-file.ts
+// decides when the file is read. A row with a mistake is quarantined: it is logged, and no request is checked against
+// it.
 import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
@@ -12,14 +13,11 @@ import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type Quara
  */
 export const MAX_BYTES = 64 * 1024 * 1024;
 /**
- * Milliseconds between two polls of the file. A change must take effect within a second. In this time, two polls must
- * find the same content, and the content must be read.
+ * Milliseconds between two polls of the file. A change must take effect within a second, and invalid content is only
+ * reported when two polls in a row have found it.
  */
 const POLL_MS = 250;
-/**
- * Maximum number of quarantined rows (rows with a mistake, which the table leaves out) with their own log line. One
- * further line counts the others.
- */
+/** Maximum number of quarantined rows that get a log line each. One further line counts the others. */
 const MAX_NAMED_ROWS = 20;
 
 export interface TableStatus extends LiveFileStatus {
@@ -32,10 +30,10 @@ export interface LiveTable extends Pick<LiveFile, 'look' | 'lookNow' | 'close'> 
   status(): TableStatus;
 }
 
-/** @throws Error of one line, when the file exists and is not a table */
+/** @throws Error with a message of one line, when the file exists and is not a table */
 export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS): Promise<LiveTable> {
   let table = EMPTY_TABLE;
-  let reported: ReadonlySet<string> = new Set();
+  let loggedWarnings: ReadonlySet<string> = new Set();
   const firstContent = readContent([path], MAX_BYTES);
   onLive(await parse(firstContent), 0);
   const file = createLiveFile({
@@ -55,23 +53,22 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
 
   function onLive(next: CredentialTable, reloads: number): void {
     table = next;
-    const literals = [...table.literals.values()].filter((row) => row !== undefined).map((row) => row.name);
+    const literalNames = [...table.literals.values()].filter((row) => row !== undefined).map(({ name }) => name);
     log.info('credentials-loaded', { file: path, missing: table === EMPTY_TABLE, rows: table.rows.size, reloads });
+    /** By a text that identifies the warning: the function that logs it. */
     const warnings = new Map<string, () => void>();
     for (const { name, reason } of table.quarantined.slice(0, MAX_NAMED_ROWS)) {
       warnings.set(`${name}: ${reason}`, () => log.warn('credentials-row-quarantined', { name, reason }));
     }
-    const unnamed = table.quarantined.length - MAX_NAMED_ROWS;
-    if (unnamed > 0) warnings.set(`${unnamed}`, () => log.warn('credentials-row-quarantined', { more: unnamed }));
-    if (literals.length > 0) {
-      const names = literals.slice(0, MAX_NAMED_ROWS);
-      warnings.set(JSON.stringify(literals), () =>
-        log.warn('credentials-literal-rows', { count: literals.length, names }),
-      );
-    }
-    // A warning is not logged again when it was already logged for the previous table.
-    for (const [text, warn] of warnings) if (!reported.has(text)) warn();
-    reported = new Set(warnings.keys());
+    const more = table.quarantined.length - MAX_NAMED_ROWS;
+    if (more > 0) warnings.set(`${more}`, () => log.warn('credentials-row-quarantined', { more }));
+    const count = literalNames.length;
+    const names = literalNames.slice(0, MAX_NAMED_ROWS);
+    if (count > 0)
+      warnings.set(JSON.stringify(literalNames), () => log.warn('credentials-literal-rows', { count, names }));
+    // A warning that was already logged for the previous table is not logged again.
+    for (const [text, logWarning] of warnings) if (!loggedWarnings.has(text)) logWarning();
+    loggedWarnings = new Set(warnings.keys());
   }
 
   return {
@@ -83,12 +80,12 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
   };
 }
 
-/** Reads the table synchronously, for the commands. @throws Error of one line */
+/** Reads the table synchronously, for the commands. @throws Error with a message of one line */
 export function readTable(path: string, onRow?: OnRow): CredentialTable {
   return runAtOnce(compileContent(path, readContent([path], MAX_BYTES), onRow));
 }
 
-/** A missing file counts as an empty table, because an operator may remove the file to revoke every token. */
+/** A missing file counts as a table without rows, because an operator may remove the file to revoke every token. */
 function* compileContent(path: string, content: Content, onRow?: OnRow): Sliced<CredentialTable> {
   try {
     if (content.files !== undefined) return yield* compileTable(content.files[0] as Buffer, onRow);

@@ -1,6 +1,5 @@
 // Runs long computations, which are generators that yield often. A worker runs a computation in slices of a few
-// milliseconds, and serves requests between two slices. A command serves no requests, so it runs the computation
-// without a break.
+// milliseconds, and serves requests between two slices. A command runs the computation at once.
 
 export type Sliced<T> = Generator<undefined, T>;
 
@@ -11,7 +10,7 @@ export function runAtOnce<T>(work: Sliced<T>): T {
   }
 }
 
-/** The length of a slice in milliseconds. A request may have to wait for one slice. */
+/** The length of a slice in milliseconds. A request that arrives during a slice waits for its end. */
 const SLICE_MS = 8;
 
 export async function runInSlices<T>(work: Sliced<T>, sliceMs = SLICE_MS): Promise<T> {

@@ -1,6 +1,6 @@
 // Compiles the text of the credentials table into rows that requests are checked against. An invalid row is
-// quarantined: left out, and reported by name. live-table.ts reads the file, identify.ts compares times.
-
+// quarantined: it is reported with its name, and no request is checked against it. live-table.ts reads the file.
+// identify.ts checks requests, and whether a row has expired.
 import { groupNameOf } from '../../base/page-name.ts';
 import { parseRate, RATE_FORM, type Rate } from '../../base/rate.ts';
 import { isObject, isScope } from '../../base/values.ts';
@@ -15,15 +15,15 @@ import { findUnreadRestriction, type Meanings } from './unread-fields.ts';
 export interface CredentialRow {
   readonly id: string;
   readonly name: string;
-  /** The handler group for all requests of the row, whatever their URL; `undefined` when the row has `groups`. */
+  /** The handler group (controller) for all requests of the row, whatever their URL; `undefined` with `groups`. */
   readonly handler: string | undefined;
-  /** The groups that the row may call by URL, such as `Orders`, or '*' for all; `undefined` without `groups`. */
+  /** The handler groups that the row may call by URL, such as `Orders`, or '*' for all; `undefined` with `handler`. */
   readonly groups: ReadonlySet<string> | '*' | undefined;
   /** The allowed methods in upper case; `undefined` when all are allowed. */
   readonly methods: ReadonlySet<string> | undefined;
   /** The highest rate of requests; `undefined` when any rate is allowed. */
   readonly limit: Rate | undefined;
-  /** SHA-256 of the secret; `undefined` for a row with a literal `authorization`. */
+  /** SHA-256 of the secret; `undefined` for a row with a literal, which is the complete value of the header. */
   readonly digest: Buffer | undefined;
   /** Earlier secrets that stay valid for a time after a rotation. */
   readonly previous: readonly { readonly digest: Buffer; readonly expiresAt: number }[];
@@ -45,8 +45,8 @@ export interface Quarantined {
 export interface CredentialTable {
   readonly rows: ReadonlyMap<string, CredentialRow>;
   /**
-   * Rows by the digest of their literal header value. A quarantined row is stored as `undefined`. So a request with the
-   * header value of such a row is refused and does not become anonymous.
+   * Rows by the digest of their literal header value. For a quarantined row, the map has `undefined`, so that a request
+   * with the header value of the row is refused and does not count as anonymous.
    */
   readonly literals: ReadonlyMap<string, CredentialRow | undefined>;
   readonly quarantined: readonly Quarantined[];
@@ -54,15 +54,15 @@ export interface CredentialTable {
 
 export const EMPTY_TABLE: CredentialTable = { rows: new Map(), literals: new Map(), quarantined: [] };
 
-/** The number of rows that are compiled between two yields. One row takes a few microseconds. */
+/** The number of rows that are compiled in one step. One row takes a few microseconds. */
 const ROWS_A_STEP = 64;
 
-/** A mistake in a row. The error is caught in this file, which quarantines the row. */
+/** A mistake in a row. `compileTable` catches the error and quarantines the row. */
 class InvalidRow extends Error {}
 
 /**
  * @param text the content of production.json
- * @throws Error of one line, when the text is not a table
+ * @throws Error with a message of one line, when the text is not a table
  */
 export function parseTable(text: string, onRow?: OnRow): CredentialTable {
   return runAtOnce(compileTable(Buffer.from(text), onRow));
@@ -72,51 +72,52 @@ export function parseTable(text: string, onRow?: OnRow): CredentialTable {
 export type OnRow = (row: CredentialRow, raw: RawRow) => void;
 
 /**
- * Compiles a table in steps (slices.ts).
+ * Compiles a table in steps, so that a worker can serve requests between two steps (slices.ts).
  *
- * @throws Error of one line, when the bytes are not a table
+ * @throws Error with a message of one line, when the bytes are not a table
  */
 export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTable> {
+  // A key of a quarantined row has the value undefined in these two maps.
   const rows = new Map<string, CredentialRow | undefined>();
   const literals = new Map<string, CredentialRow | undefined>();
   const quarantined: Quarantined[] = [];
   const sets: SharedSets = new Map();
   const meanings: Meanings = new Map();
 
-  // Two rows with the same key are both quarantined. Nobody can say which one is meant, and one of them may be revoked.
-  const claimKey = (
-    map: Map<string, CredentialRow | undefined>,
-    key: string,
-    row: CredentialRow | undefined,
-    field: string,
-  ) => {
-    const isTaken = map.has(key);
-    const duplicates = isTaken ? [map.get(key), row] : [];
-    map.set(key, isTaken ? undefined : row);
-    for (const duplicate of duplicates) {
-      if (duplicate === undefined) continue;
-      rows.set(duplicate.id, undefined);
-      quarantined.push({
-        name: duplicate.name.slice(0, 100),
-        id: duplicate.id,
-        reason: `its ${field} is in the table more than once`,
-      });
+  /**
+   * Adds a row to one of the maps. Two rows with the same key are both quarantined, because it is unknown which one is
+   * meant, and one of them may be revoked.
+   *
+   * @returns the row; undefined when it is quarantined
+   */
+  function claimKey(map: typeof rows, key: string, row: CredentialRow | undefined, field: string) {
+    if (!map.has(key)) {
+      map.set(key, row);
+      return row;
     }
-    return isTaken ? undefined : row;
-  };
+    for (const duplicate of [map.get(key), row]) {
+      if (duplicate === undefined) continue;
+      const { id, name } = duplicate;
+      rows.set(id, undefined);
+      quarantined.push({ name: name.slice(0, 100), id, reason: `its ${field} is in the table more than once` });
+    }
+    map.set(key, undefined);
+    return undefined;
+  }
 
   const { rows: rawRows, repeated } = parseTableText(bytes);
+  /** By the index of a row: a field that the row has twice. The path of such a field begins with `production`, 3. */
   const repeatedFields = new Map(
     repeated.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]),
   );
 
-  function add(raw: unknown, index: number): void {
+  function addRow(raw: unknown, index: number): void {
     let row: CredentialRow | undefined;
     try {
       if (repeatedFields.has(index))
         throw new InvalidRow(`it has the field ${JSON.stringify(repeatedFields.get(index)?.slice(0, 100))} twice`);
       const compiled = compileRow(raw, index, sets);
-      // A revoked row has no rights to restrict.
+      // A revoked row has no rights that an unread field could restrict.
       if (!compiled.revoked) checkUnreadFields(raw as RawRow, meanings);
       row = compiled;
     } catch (error) {
@@ -133,9 +134,10 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
   }
 
   for (const [index, raw] of rawRows.entries()) {
-    add(raw, index);
+    addRow(raw, index);
     if (index % ROWS_A_STEP === 0) yield;
   }
+  // A row that a later row has quarantined can still be in `literals`.
   for (const [key, row] of literals) if (row !== undefined && rows.get(row.id) !== row) literals.set(key, undefined);
   yield;
   for (const [id, row] of rows) if (row === undefined) rows.delete(id);
@@ -143,9 +145,9 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
 }
 
 /**
- * Finds all rows of an identity, including revoked and expired ones. Each call scans the whole table, because an index
- * would make every load slower. Only sign-in needs this search, and checking the signature of its token costs more than
- * the scan.
+ * Finds all rows of an owner, including revoked and expired ones. Each call scans the whole table, because an index
+ * would make every load slower. Only sign-in calls this function, and its check of a signature costs more than the
+ * scan.
  */
 export function findByOwner(table: CredentialTable, { issuer, subject }: Owner): CredentialRow[] {
   return [...table.rows.values()].filter(
@@ -156,14 +158,14 @@ export function findByOwner(table: CredentialTable, { issuer, subject }: Owner):
 /** A row as it is in the file, before it is compiled. */
 export type RawRow = Readonly<Record<string, unknown>>;
 
-/** Returns the name of a row for the log and for `list`: its name or else its id or else its position. */
+/** Returns a name for a row in messages: the field `name`, or else `id`, or else `row 3`. */
 function nameRow(raw: unknown, index: number): string {
   const names = isObject(raw) ? [raw.name, raw.id] : [];
   const name = names.find((value): value is string => typeof value === 'string' && value !== '');
   return name?.slice(0, 100) ?? `row ${index + 1}`;
 }
 
-/** Returns the key of `literals` for a header value: a digest, so that no look-up compares secrets. */
+/** Returns the digest of a header value, as `literals` has it: a look-up by the value itself would compare secrets. */
 export function literalKey(bytes: Buffer): string {
   return sha256(bytes).toString('latin1');
 }
@@ -173,8 +175,7 @@ function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRo
   const hasLiteral = raw.authorization !== undefined;
   if (hasLiteral && raw.hash !== undefined) throw new InvalidRow('it has both "hash" and "authorization"');
   if (hasLiteral) checkLiteral(raw.authorization);
-  // Rows that were imported from elsewhere may lack an id or a name. Then the name is used as the id, or the id as the
-  // name.
+  // A row with a literal may lack its id or its name. The name is then used as the id, or the id as the name.
   const id = hasLiteral ? parseText(raw.id === undefined ? nameRow(raw, index) : raw.id, 'id') : parseId(raw.id);
   const name = hasLiteral && raw.name === undefined ? id : parseText(raw.name, 'name');
   const application: { -readonly [K in keyof CallingApplication]: CallingApplication[K] } = { id, name };
@@ -193,13 +194,13 @@ function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRo
     digest: hasLiteral ? undefined : parseHash(raw.hash),
     previous: isAbsent(raw.previous) ? NO_PREVIOUS : parsePrevious(raw.previous),
     expiresAt: isAbsent(raw.expires_at) ? Number.POSITIVE_INFINITY : parseInstant(raw.expires_at, 'expires_at'),
-    // The date of the revocation does not matter. A date in the future may come from a machine whose clock is ahead.
+    // A row is revoked even if the time is in the future, because the time may be of a machine whose clock is ahead.
     revoked: !isAbsent(raw.revoked_at),
     application: Object.freeze(application),
   };
 }
 
-/** The list that all rows without earlier secrets share, which saves memory. */
+/** Shared by all rows without earlier secrets, which saves memory. */
 const NO_PREVIOUS: CredentialRow['previous'] = [];
 
 /** The fields of a row that Gatefold reads. */
@@ -211,7 +212,7 @@ const PREVIOUS_FIELDS = new Set(['hash', 'expires_at']);
 
 /** @throws InvalidRow when an unread field looks like a restriction */
 function checkUnreadFields(row: RawRow, meanings: Meanings): void {
-  const previous = isAbsent(row.previous) ? [] : (row.previous as readonly RawRow[]);
+  const previous = (row.previous ?? []) as readonly RawRow[];
   const reasons = [
     findUnreadRestriction(row, FIELDS, meanings),
     ...previous.map((item) => findUnreadRestriction(item, PREVIOUS_FIELDS, meanings)),
@@ -219,7 +220,7 @@ function checkUnreadFields(row: RawRow, meanings: Meanings): void {
   for (const reason of reasons) if (reason !== undefined) throw new InvalidRow(reason);
 }
 
-function isAbsent(value: unknown): value is undefined | null {
+export function isAbsent(value: unknown): value is undefined | null {
   return value === undefined || value === null;
 }
 
@@ -252,7 +253,7 @@ export function isHandlerName(value: unknown): value is string {
   return typeof value === 'string' && value.length <= 200 && groupNameOf(value) !== undefined;
 }
 
-/** Maps the content of a set, as text, to the set. Many rows have equal sets, so these rows share one set. */
+/** Sets of groups or methods by their content, for example by `methods GET POST`. Rows with equal sets share one. */
 type SharedSets = Map<string, ReadonlySet<string>>;
 
 function shareSet(sets: SharedSets, kind: string, items: readonly string[]): ReadonlySet<string> {
@@ -262,17 +263,17 @@ function shareSet(sets: SharedSets, kind: string, items: readonly string[]): Rea
   return set;
 }
 
-// Methods are case-sensitive (RFC 9110, 9.1), but nobody means "get" as a method other than GET. So lower case is
-// accepted.
+function isMethod(value: unknown): value is string {
+  return typeof value === 'string' && /^[A-Za-z][A-Za-z-]{0,31}$/.test(value);
+}
+
+/**
+ * Accepts methods in lower case. They are case-sensitive (RFC 9110, 9.1), but nobody means "get" as another than GET.
+ */
 function parseMethods(value: unknown, sets: SharedSets): ReadonlySet<string> {
-  const isMethod = (item: unknown): item is string =>
-    typeof item === 'string' && /^[A-Za-z][A-Za-z-]{0,31}$/.test(item);
   if (!Array.isArray(value) || !value.every(isMethod)) throw new InvalidRow('"methods" is not a list of HTTP methods');
-  return shareSet(
-    sets,
-    'methods',
-    value.map((method) => method.toUpperCase()),
-  );
+  const methods = value.map((method) => method.toUpperCase());
+  return shareSet(sets, 'methods', methods);
 }
 
 function parseGroups(value: unknown, sets: SharedSets): ReadonlySet<string> | '*' {
@@ -294,8 +295,8 @@ function parseScopes(value: unknown): readonly string[] {
   return Object.freeze(value);
 }
 
-// 43 characters of base64url hold two bits more than a digest. Both bits are in the last character and must be zero, so
-// that each digest has one spelling.
+// 43 characters of base64url hold two bits more than a digest. These bits of the last character must be zero, so that
+// each digest has one spelling.
 const HASH = /^sha256:[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 function parseHash(value: unknown): Buffer {

@@ -1,16 +1,17 @@
-// Parses the text of the table, `{"production":[row, …]}`, into rows. table.ts reads the rows.
+// Parses the text of the credentials table, `{"production":[row, …]}`. The rows are not checked here, but in table.ts.
 import { isUtf8 } from 'node:buffer';
 import { type RepeatedKey, repeatedKeys } from '../../base/json-keys.ts';
 
 export interface TableText {
   /** All members of the object: `production`, and any that the author of the file has added. */
   readonly members: Readonly<Record<string, unknown>>;
-  /** The member `production`. */
+  /** The value of the member `production`. */
   readonly rows: readonly unknown[];
+  /** The fields that an object in the text has twice. */
   readonly repeated: readonly RepeatedKey[];
 }
 
-/** @throws Error of one line, without any part of the text, which may contain secrets */
+/** @throws Error with a message of one line, which quotes no part of the text, because the text may contain secrets */
 export function parseTableText(bytes: Buffer): TableText {
   if (!isUtf8(bytes)) throw new Error('it is not UTF-8');
   // Some editors write a byte order mark, which JSON.parse refuses.
@@ -24,11 +25,11 @@ export function parseTableText(bytes: Buffer): TableText {
   return { members: members as TableText['members'], rows, repeated };
 }
 
-function parseJson(text: string, length: number): { readonly production?: unknown } | null {
+function parseJson(text: string, byteLength: number): { readonly production?: unknown } | null {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's own message would quote the text.
-    throw new Error(`it is not JSON (${length === 0 ? 'it is empty' : `${length} bytes`})`);
+    // The message of JSON.parse would quote the text.
+    throw new Error(`it is not JSON (${byteLength === 0 ? 'it is empty' : `${byteLength} bytes`})`);
   }
 }

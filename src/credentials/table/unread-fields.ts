@@ -1,13 +1,13 @@
-// Finds fields that Gatefold does not read, but that look like a restriction: `expires`, `revoked`, `method`,
-// `expiresAt`. A row with such a field would have more rights than its author intended, so the row is refused. All
+// Finds fields of a credentials row that Gatefold does not read, but that look like a restriction: `expires`,
+// `revoked`, `method`, `expiresAt`. The row would have more rights than its author intended, so the row is refused. All
 // other unknown fields are allowed.
 import { isNear, lettersOf } from '../../base/near.ts';
 
 /**
- * The fields that restrict a row, each with a pattern of other names that people write for it. Typing errors need no
- * pattern, because `isTypo` finds them.
+ * The fields that restrict a row, each with a pattern of other names that people write for it. The pattern is matched
+ * with the letters of a name, in lower case. Typing errors need no pattern, because `isTypo` finds them.
  */
-const RESTRICTING: readonly (readonly [field: string, alsoWritten: RegExp])[] = [
+const RESTRICTING_FIELDS: readonly (readonly [field: string, alsoWritten: RegExp])[] = [
   [
     'expires_at',
     /^(?:expir(?:es?|y|ed|ation)(?:at|on|in|after|date|time|utc)?|exp|ttl|until|valid(?:until|to)|notafter|lifetime)$/,
@@ -22,16 +22,20 @@ const RESTRICTING: readonly (readonly [field: string, alsoWritten: RegExp])[] = 
   ['scopes', /^(?:allowed|allow)?scopes?$/],
   ['limit', /^(?:rate|ratelimits?|limits?|quota|throttle)$/],
   ['handler', /^(?:handlers?|handlergroup)$/],
-  // Restrictions for which there is no field.
+  // For these restrictions, Gatefold has no field.
   ['', /^allowed|(?:allow|block|deny|white|black)list|^(?:ips?|cidrs?|notbefore|nbf|valid(?:from|after)|starts?at)$/],
 ];
 
-/** The values with which a field such as `status` says that the row must not be used. */
+/** The values of a field such as `status` that mean that the row must not be used. */
 const INACTIVE =
   /^(?:false|0|no|off|revoked|expired|disabled|inactive|blocked|suspended|deleted|locked|banned|deactivated)$/i;
+/** The values of a field such as `revoked` that mean that the row can be used. */
 const FALSE = /^(?:false|0|no|off)$/i;
 
-/** A cache: maps each unread name to the field that it looks like, if any. A table has few names and many rows. */
+/**
+ * A cache: the name of an unread field → the field that it looks like, or undefined when it looks like none. A table
+ * has many rows, but few different names.
+ */
 export type Meanings = Map<string, string | undefined>;
 
 /** @returns why a row is refused, and what to do; undefined when no unread field looks like a restriction */
@@ -51,15 +55,16 @@ export function findUnreadRestriction(
   return undefined;
 }
 
+/** @returns the field that a name looks like; empty for a restriction without a field; undefined for other names */
 function findMeaning(letters: string): string | undefined {
-  return RESTRICTING.find(
+  return RESTRICTING_FIELDS.find(
     ([field, alsoWritten]) => alsoWritten.test(letters) || isTypo(letters, lettersOf(field)),
   )?.[0];
 }
 
 /**
- * Returns whether a name is a typing error of a field. Short names may differ in one letter only: with two, "props"
- * would be "groups", and "stores" would be "scopes".
+ * Returns whether a name differs from a field by a typing error. A short name may differ in one letter only, because
+ * with two letters, "props" would be "groups", and "stores" would be "scopes".
  */
 function isTypo(letters: string, field: string): boolean {
   return field !== '' && isNear(letters, field, field.length > 6 ? 2 : 1);

@@ -1,15 +1,16 @@
-// The changes to the credentials table: issues, rotates and revokes rows. The rows have the field names of the table's
-// file. A quarantined row is a row with a mistake, which is not used. A new token is returned once, and only its hash
-// is stored. store.ts reads and writes the file.
+// Issues, rotates and revokes rows of the credentials table. To rotate a row is to give it a new secret. A new token is
+// returned once, and only the hash of its secret is stored. The rows have the field names of the table's file, which
+// store.ts reads and writes. A row with a mistake is quarantined: it stays in the file, but is not used.
 import { isObject } from '../../base/values.ts';
-import { type Owner, parseTable, type RawRow } from '../table/table.ts';
-import { generateToken, hashSecret, type RandomBytes, type Token } from '../token.ts';
+import { isAbsent, type Owner, parseTable, type RawRow } from '../table/table.ts';
+import { generateToken, hashSecret, type Token } from '../token.ts';
 import type { EditableTable } from './editable-table.ts';
 import { ChangeRefused } from './store.ts';
 
 export interface NewRow {
   readonly name: string;
   readonly description?: string | undefined;
+  /** The handler group (controller) that gets all requests of the row, whatever their URL. */
   readonly handler?: string | undefined;
   /** The handler groups that the row may call by URL. A row cannot have both `groups` and `handler`. */
   readonly groups?: readonly string[] | '*' | undefined;
@@ -22,19 +23,13 @@ export interface NewRow {
   readonly expiresAt?: number | undefined;
 }
 
-export interface Issued {
-  readonly token: Token;
-  /** The row as it is written to the file, with its hash. */
-  readonly row: Readonly<Record<string, unknown>>;
-}
-
 /**
- * Makes a token and its row. The caller appends the row to the table.
+ * Makes a token and its row, with the fields of the file. The caller appends the row to the table.
  *
  * @throws ChangeRefused when the row would be quarantined
  */
-export function createRow(request: NewRow, now: number, randomBytes?: RandomBytes): Issued {
-  const token = generateToken(randomBytes);
+export function createRow(request: NewRow, now: number): { readonly token: Token; readonly row: RawRow } {
+  const token = generateToken();
   const fields = {
     id: token.id,
     name: request.name,
@@ -52,24 +47,20 @@ export function createRow(request: NewRow, now: number, randomBytes?: RandomByte
   const text = JSON.stringify(fields);
   const reason = parseTable(`{"production":[${text}]}`).quarantined[0]?.reason;
   if (reason !== undefined) throw new ChangeRefused(`Cannot make the row: ${reason}`);
-  return { token, row: JSON.parse(text) as Record<string, unknown> };
+  return { token, row: JSON.parse(text) as RawRow };
 }
 
-export interface Rotation {
+interface Rotation {
   readonly token: Token;
   readonly name: string;
-  /** The expiry of the previous secret in Unix milliseconds; `undefined` when that secret has already expired. */
+  /** The expiry of the previous secret in Unix milliseconds; `undefined` when the previous secret expires at once. */
   readonly previousUntil: number | undefined;
 }
 
-/** Makes a new secret for a row. Without an overlap, the secrets of all earlier rotations expire now, too. */
-export function rotateRow(
-  table: EditableTable,
-  id: string,
-  overlapMs: number,
-  now: number,
-  randomBytes?: RandomBytes,
-): Rotation {
+/**
+ * @param overlapMs how long the previous secret stays valid; with 0, all secrets of earlier rotations expire at once
+ */
+export function rotateRow(table: EditableTable, id: string, overlapMs: number, now: number): Rotation {
   const [index, ...others] = findIndexes(table, id);
   if (index === undefined) throw new ChangeRefused(`Cannot rotate ${id}: there is no such row`);
   if (others.length > 0) throw new ChangeRefused(`Cannot rotate ${id}: the table has several rows of this id`);
@@ -82,7 +73,7 @@ export function rotateRow(
     throw new ChangeRefused(`Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`);
   if (row.revoked) throw new ChangeRefused(`Cannot rotate ${id}: the row is revoked; issue a new one`);
   if (row.expiresAt <= now) throw new ChangeRefused(`Cannot rotate ${id}: the row has expired; issue a new one`);
-  const token = generateToken(randomBytes, id);
+  const token = generateToken(undefined, id);
   const previousUntil = overlapMs > 0 ? now + overlapMs : undefined;
   const previous =
     previousUntil === undefined
@@ -93,12 +84,12 @@ export function rotateRow(
   return { token, name: row.name, previousUntil };
 }
 
-/** Returns the unexpired entries of `previous`. Each is valid, because the row has been compiled before. */
+/** Returns the unexpired entries of the field `previous`, whose form was checked when the row was parsed. */
 function selectUnexpired(previous: unknown, now: number): { expires_at: string }[] {
   return ((previous ?? []) as { expires_at: string }[]).filter((entry) => Date.parse(entry.expires_at) > now);
 }
 
-/** Revokes a row. @returns the time of its revocation, which is an earlier time when the row was revoked before */
+/** @returns the name of the row, and the time of its revocation: for a row that was revoked before, the earlier time */
 export function revokeRow(
   table: EditableTable,
   id: string,
@@ -110,7 +101,7 @@ export function revokeRow(
   // A table that was edited by hand may have several rows with this id. All of them are revoked.
   for (const index of indexes) {
     const raw = table.rows[index] as RawRow;
-    if (raw.revoked_at === undefined || raw.revoked_at === null) table.change(index, { revoked_at: toIso(now) });
+    if (isAbsent(raw.revoked_at)) table.change(index, { revoked_at: toIso(now) });
     else if (typeof raw.revoked_at === 'string') revokedAt = raw.revoked_at;
   }
   const { name } = table.rows[indexes[0] as number] as RawRow;
@@ -118,34 +109,29 @@ export function revokeRow(
 }
 
 function findIndexes(table: EditableTable, id: string): number[] {
-  const indexes: number[] = [];
-  table.rows.forEach((raw, index) => {
-    if (isObject(raw) && raw.id === id) indexes.push(index);
-  });
-  return indexes;
+  return table.rows.flatMap((raw, index) => (isObject(raw) && raw.id === id ? [index] : []));
 }
 
-/** Maximum number of live applications that one identity can register. Live: neither revoked nor expired. */
+/** Maximum number of live rows of one owner. A live row is neither revoked nor expired. */
 export const MAX_APPLICATIONS = 100;
 
-/** @returns the code of the refusal; undefined when the identity may register an application of this name */
+/** @returns the code of the refusal; undefined when the owner may register a row with this name */
 export function refuseRegistration(
   rows: readonly unknown[],
   owner: Owner,
   name: string,
   now: number,
 ): 'ALREADY_REGISTERED' | 'TOO_MANY_APPLICATIONS' | undefined {
-  const live = rows.filter((raw): raw is RawRow => isLiveRowOf(raw, owner, now));
-  if (live.some((row) => row.name === name)) return 'ALREADY_REGISTERED';
-  return live.length >= MAX_APPLICATIONS ? 'TOO_MANY_APPLICATIONS' : undefined;
+  const liveRows = rows.filter((raw): raw is RawRow => isLiveRowOf(raw, owner, now));
+  if (liveRows.some((row) => row.name === name)) return 'ALREADY_REGISTERED';
+  return liveRows.length >= MAX_APPLICATIONS ? 'TOO_MANY_APPLICATIONS' : undefined;
 }
 
-/** Whether a row is live and belongs to the owner. A row with an invalid expiry counts as live. */
+/** A row with an invalid expiry counts as live, so that it cannot be used to exceed the maximum. */
 function isLiveRowOf(raw: unknown, owner: Owner, now: number): boolean {
   if (!isObject(raw) || !isObject(raw.owner)) return false;
   if (raw.owner.issuer !== owner.issuer || raw.owner.subject !== owner.subject) return false;
-  const isRevoked = raw.revoked_at !== undefined && raw.revoked_at !== null;
-  return !isRevoked && !(typeof raw.expires_at === 'string' && Date.parse(raw.expires_at) <= now);
+  return isAbsent(raw.revoked_at) && !(typeof raw.expires_at === 'string' && Date.parse(raw.expires_at) <= now);
 }
 
 function toIso(time: number): string {

@@ -1,56 +1,50 @@
-// Edits the text of the credentials table: parses the text, lets a function change the rows, and formats all rows
-// again, one on a line. Rows and fields that Gatefold does not know stay in the text. changes.ts contains the functions
-// that change rows.
+// Edits the text of the credentials table: parses the text, calls a function that changes the rows, and formats all
+// rows again, one on a line. Fields that Gatefold does not read stay in the text. changes.ts contains functions that
+// change rows.
 import { isObject } from '../../base/values.ts';
 import { parseTableText } from '../table/text.ts';
 
 export interface EditableTable {
-  /** The rows of the file, without the changes. */
+  /** The rows as they were read. `append` and `change` do not alter this list. */
   readonly rows: readonly unknown[];
   append(row: object): void;
-  /** Sets fields of the row with this index. */
+  /** Sets fields of the row with this index, and keeps its other fields. */
   change(index: number, fields: Readonly<Record<string, unknown>>): void;
 }
 
-export interface Edited<T> {
-  /** The new text; `undefined` when `mutate` changed nothing. */
-  readonly text: string | undefined;
-  readonly result: T;
-}
-
 /**
- * @param mutate changes the rows
- * @throws Error when the bytes are not a table, or when rows were changed although a field is repeated; also any error
- *   of `mutate`
+ * @param changeRows changes the rows
+ * @returns the new text, which is undefined when nothing was changed; and the value that `changeRows` returned
+ * @throws Error when the bytes are not a table, or when an object in the text has the same field twice and a row was
+ *   changed; also any error of `changeRows`
  */
-export function editTable<T>(bytes: Buffer, mutate: (table: EditableTable) => T): Edited<T> {
+export function editTable<T>(
+  bytes: Buffer,
+  changeRows: (table: EditableTable) => T,
+): { readonly text: string | undefined; readonly result: T } {
   const { members, rows, repeated } = parseTableText(bytes);
   const { table, edited } = createEditableTable(rows);
-  const result = mutate(table);
+  const result = changeRows(table);
   if (edited.length === rows.length && edited.every((row, index) => row === rows[index]))
     return { text: undefined, result };
   const [duplicate] = repeated;
-  // When two fields have the same name, JSON.parse keeps only the last one. The new text would lack the first one, and
-  // a row that is ignored because of its repeated field would become valid.
+  // JSON.parse keeps only the last of two fields with the same name, so the new text would have only that one. A row
+  // that is ignored because of its repeated field would then become valid.
   if (duplicate !== undefined) {
     const path = ['the table', ...duplicate.path].join('/').slice(0, 100);
     throw new Error(`${path} has the field ${JSON.stringify(duplicate.key.slice(0, 100))} twice; remove one of them`);
   }
-  const list = `[\n${edited.map((row) => JSON.stringify(row)).join(',\n')}\n]`;
-  const lines = Object.entries(members).map(
-    ([key, value]) => `${JSON.stringify(key)}:${value === rows ? list : JSON.stringify(value)}`,
+  const rowList = `[\n${edited.map((row) => JSON.stringify(row)).join(',\n')}\n]`;
+  const memberTexts = Object.entries(members).map(
+    ([key, value]) => `${JSON.stringify(key)}:${value === rows ? rowList : JSON.stringify(value)}`,
   );
-  return { text: `{${lines.join(',\n')}}\n`, result };
+  return { text: `{${memberTexts.join(',\n')}}\n`, result };
 }
 
 /**
- * Returns a table that can be edited, and the list of the rows with the edits. In the list, changed rows keep their
- * places, and new rows are at the end.
+ * Returns a table, and the list of its rows with all edits. Changed rows keep their indexes, new rows are at the end.
  */
-export function createEditableTable(rows: readonly unknown[]): {
-  readonly table: EditableTable;
-  readonly edited: unknown[];
-} {
+export function createEditableTable(rows: readonly unknown[]) {
   const edited = [...rows];
   const table: EditableTable = {
     rows,

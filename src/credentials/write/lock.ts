@@ -2,8 +2,9 @@
 // - The lock is a folder with one file, whose name is the name of the holder.
 // - To acquire the lock, a process prepares a draft of that folder and renames the draft to the lock's path. The rename
 //   succeeds only if there is no folder at that path, or an empty one.
-// - To break the lock of a dead holder, a process removes the file of exactly that holder. So when two processes do
-//   this at the same time, neither of them can break the lock of a third.
+// - To break the lock of a dead holder, a process removes the file with the name of that holder, and then renames its
+//   draft. When two processes do this at the same time and one of them acquires the lock, the other cannot break the
+//   new lock, because the name of the new holder is another one.
 import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -18,43 +19,43 @@ export interface LockOptions {
   /** Maximum milliseconds to wait for a living holder. */
   readonly waitMs?: number;
   /**
-   * Milliseconds after which a holder on another machine or in another container counts as dead. This process cannot
-   * check whether such a holder is alive. A write takes only milliseconds.
+   * Milliseconds after which a holder on another machine or in another container counts as dead, because this process
+   * cannot check whether such a holder is alive. A holder needs the lock only for milliseconds.
    */
   readonly unseenHolderMs?: number;
 }
 
 export interface Lock {
-  /** The holder's name: unique to this acquisition, and fit for a file name. */
+  /** The name of this process and this acquisition. No other acquisition has it, and it can be a file name. */
   readonly holder: string;
-  /** Whether this process still holds the lock. If it was paused, another process may have broken the lock. */
+  /** Whether this process still holds the lock. Another process may have broken the lock while this one was paused. */
   isHeld(): Promise<boolean>;
   release(): Promise<void>;
 }
 
 /**
  * @param path the path of the lock's folder, whose parent folder must exist
- * @throws Error of one line, when another process holds the lock for `waitMs`; or the error of a system call
+ * @throws Error when the lock was not free within `waitMs`; its message names the holder. Or the error of a system call
  */
 export async function acquireLock(
   path: string,
   { waitMs = 20_000, unseenHolderMs = 5_000 }: LockOptions = {},
 ): Promise<Lock> {
-  const ownName = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;
-  const draft = join(dirname(path), `.${basename(path)}.${ownName}.tmp`);
+  const holder = `${processName()}-${crypto().randomBytes(6).toString('hex')}`;
+  const draft = join(dirname(path), `.${basename(path)}.${holder}.tmp`);
   await mkdir(draft, { mode: 0o700 });
   try {
-    await writeFile(join(draft, ownName), '', { mode: 0o600 });
+    await writeFile(join(draft, holder), '', { mode: 0o600 });
     await waitForTurn(draft, path, waitMs, unseenHolderMs);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
     throw error;
   }
   return {
-    holder: ownName,
-    isHeld: async () => (await readHolder(path)) === ownName,
+    holder,
+    isHeld: async () => (await readHolder(path)) === holder,
     async release() {
-      await ignore(['ENOENT'], unlink(join(path, ownName)));
+      await ignore(['ENOENT'], unlink(join(path, holder)));
       // If another process has acquired the lock meanwhile, the folder contains the file of that process. Then rmdir
       // fails, and the lock stays.
       await ignore(['ENOENT', ...FOLDER_EXISTS], rmdir(path));
@@ -65,18 +66,18 @@ export async function acquireLock(
 async function waitForTurn(draft: string, path: string, waitMs: number, unseenHolderMs: number): Promise<void> {
   const start = performance.now();
   let holder: string | undefined;
-  let holderSince = start;
+  let holderSeenAt = start;
   for (let pause = 2; ; pause = Math.min(pause * 1.5, 50)) {
     if (await tryRename(draft, path)) return;
     const now = performance.now();
     const current = await readHolder(path);
     if (current !== holder) {
       holder = current;
-      holderSince = now;
+      holderSeenAt = now;
     }
-    // A process can have ended between the two steps of its release. Then the folder is empty, and is removed here.
+    // A holder that ended between the two steps of its release has left an empty folder.
     if (holder === undefined) await ignore([...FOLDER_EXISTS, 'ENOENT'], rmdir(path));
-    if (holder !== undefined && isDead(holder, now - holderSince > unseenHolderMs)) {
+    if (holder !== undefined && isDead(holder, now - holderSeenAt > unseenHolderMs)) {
       await ignore(['ENOENT'], unlink(join(path, holder)));
       continue;
     }
@@ -118,52 +119,58 @@ async function ignore(codes: readonly string[], work: Promise<unknown>): Promise
   }
 }
 
-/** Whether the process with this holder's name has ended. For another machine, the result is `isOverdue`. */
-export function isDead(name: string, isOverdue: boolean): boolean {
-  const [pid, started, machine] = name.split('-');
+/**
+ * Returns whether the process with this holder's name has ended. A process of another machine cannot be checked, so
+ * such a process counts as dead when it is overdue.
+ */
+export function isDead(holder: string, isOverdue: boolean): boolean {
+  const [pid, start, machine] = holder.split('-');
   if (machine !== machineName()) return isOverdue;
+  // The system reuses process ids. So a process with this id and another start is not the holder.
   const currentStart = readStart(Number(pid));
-  return currentStart !== started && currentStart !== ALIVE;
+  return currentStart !== start && currentStart !== UNREADABLE_START;
 }
 
-/** Stands for the start time of a process that runs, but whose start time cannot be read. */
-const ALIVE = 'alive';
+/** The result of `readStart` for a process that runs, but whose start cannot be read. */
+const UNREADABLE_START = 'alive';
 
 /**
- * Names this process by its id, its start and its machine. The system reuses ids, so only the id and the start together
- * are unique. The same id means different processes in different containers. So the name of the machine includes the
- * PID namespace.
+ * Returns for example `4711-123456-0123456789abcdef`: the id of this process, its start and the name of its machine.
  */
 function processName(): string {
   return `${process.pid}-${readStart(process.pid)}-${machineName()}`;
 }
 
-let machine: string | undefined;
+let cachedMachineName: string | undefined;
 
-/** Returns the name of this machine. The name is computed only when it is first needed, because few processes write. */
+/**
+ * Returns a name for this boot of this machine, and for this container: the same process id means different processes
+ * in two containers. The name is computed at the first call, because few processes write.
+ */
 function machineName(): string {
-  if (machine !== undefined) return machine;
+  if (cachedMachineName !== undefined) return cachedMachineName;
   let name = hostname();
   try {
     name = `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {
     // Without /proc (not Linux), the host's name is used.
   }
-  machine = sha256(name).toString('hex').slice(0, 16);
-  return machine;
+  cachedMachineName = sha256(name).toString('hex').slice(0, 16);
+  return cachedMachineName;
 }
 
 /**
- * Returns the start of a process in ticks since boot. Returns `ALIVE` when the start cannot be read, and `undefined`
- * when the process has ended.
+ * Returns when a process started, in clock ticks since boot. Returns `UNREADABLE_START` when this cannot be read, and
+ * `undefined` when the process has ended.
  */
 function readStart(pid: number): string | undefined {
   try {
-    // proc_pid_stat(5): after the last bracket of the command come the state and, 19 fields later, the start.
+    // The form is `4711 (command) S 1 …`. After the command's last bracket come the state and, 19 fields later, the
+    // start (proc_pid_stat(5)). The states Z and X mean that the process has ended.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
     return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
   } catch {
     // There is no /proc, or it hides the processes of other users (hidepid).
-    return isAlive(pid) ? ALIVE : undefined;
+    return isAlive(pid) ? UNREADABLE_START : undefined;
   }
 }

@@ -1,19 +1,20 @@
 // Reads and writes the list of credentials that `gatefold credentials revoke --here` has revoked. Such a revocation is
-// valid only on this machine and does not need the store. The list wins over the table of the store, until `--undo`
-// removes an entry.
-import { readFileSync, writeFileSync } from 'node:fs';
+// valid only on this machine. It does not need the store, the database whose rows several machines share. A row in the
+// list is refused even if it is live in the store, until `--undo` removes it from the list.
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import { replaceFile } from '../../base/system.ts';
+import { writePrivateFile } from './private-file.ts';
 
 export function revokedHerePath(dataDir: string): string {
   return join(dataDir, 'revoked-here.json');
 }
 
 /**
- * Returns the revocations: the id of a row → the time of its revocation.
+ * Returns the time of revocation (ISO 8601) of each row, by the row's id.
  *
- * @throws Error of one line, when the file exists and is not such a list: ignoring the mistake would lose revocations
+ * @throws Error when the file exists and is not such a list, because an empty result would undo the revocations
  */
 export function readRevokedHere(dataDir: string): ReadonlyMap<string, string> {
   let text: string;
@@ -32,6 +33,6 @@ export function readRevokedHere(dataDir: string): ReadonlyMap<string, string> {
 
 export function writeRevokedHere(dataDir: string, revoked: ReadonlyMap<string, string>): void {
   const draft = `${revokedHerePath(dataDir)}.${process.pid}.tmp`;
-  writeFileSync(draft, `${JSON.stringify(Object.fromEntries(revoked), undefined, 1)}\n`, { mode: 0o600 });
+  writePrivateFile(draft, `${JSON.stringify(Object.fromEntries(revoked), undefined, 1)}\n`);
   replaceFile(draft, revokedHerePath(dataDir));
 }

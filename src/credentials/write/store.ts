@@ -1,12 +1,13 @@
-// Changes the file of the credentials table. (With a store of several machines, src/store changes the rows, and writes
-// this file as a copy.) Each change is made under a lock. The new text is first written to a draft,
-// a temporary file in the same folder. The draft is synced to disk and renamed over the table. So a reader sees the old
+// Changes the file of the credentials table, under a lock. The new text is first written to a draft, which is a
+// temporary file in the same folder. The draft is synced to disk and renamed over the table. So a reader sees the old
 // or the new table, never a part, even if a process is killed or the disk is full. changes.ts contains the changes.
+// When several machines share a PostgreSQL database, src/store changes the rows there, and writes this file as a copy.
 import { chownSync, rmSync, statSync } from 'node:fs';
-import { open, readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
+import { open, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../base/errors.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
+import { readContent } from '../../base/live-file.ts';
 import { replaceFile, syncFolder } from '../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTable } from './editable-table.ts';
@@ -15,17 +16,14 @@ import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 /** The text that is used in place of a missing file: a table without rows. */
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
 /**
- * The age in milliseconds after which the draft of a lock (lock.ts) is treated as abandoned: a process waits for a lock
- * only for seconds. The age is used only for drafts of other machines, because their processes cannot be checked.
+ * The age in milliseconds after which the draft of a lock (lock.ts) is removed when another machine has written it. The
+ * processes of that machine cannot be checked, but a process waits for a lock only for seconds.
  */
 const DRAFT_LIFETIME_MS = 10 * 60_000;
 
 export function tablePath(dataDir: string): string {
   return join(dataDir, 'production.json');
 }
-
-/** The error for a table that could not be read or written. Its message is the reason, in one line. */
-export class StoreError extends Error {}
 
 /** Thrown by a change that is not possible. Nothing is written, and the message is for the caller. */
 export class ChangeRefused extends Error {}
@@ -36,7 +34,7 @@ export class ChangeRefused extends Error {}
  *
  * @param change changes the rows, synchronously; when it throws, nothing is written
  * @returns the value that `change` returned
- * @throws StoreError when the table could not be read or written; then this call has not changed it
+ * @throws Error with a message of one line, when the table could not be read or written. The table is then unchanged
  */
 export async function updateTable<T>(
   dataDir: string,
@@ -49,7 +47,7 @@ export async function updateTable<T>(
     const lock = await acquireLock(`${path}.lock`, options);
     try {
       await removeDrafts(path);
-      const { text, result } = editTable(await readOrEmpty(path), change);
+      const { text, result } = editTable(readTableBytes(path), change);
       if (text !== undefined) await replaceTable(path, text, lock);
       return result;
     } finally {
@@ -57,11 +55,11 @@ export async function updateTable<T>(
     }
   } catch (error) {
     if (error instanceof ChangeRefused || isHttpError(error)) throw error;
-    throw new StoreError(`Cannot write ${path}: ${describeFailure(error)}`, { cause: error });
+    throw new Error(`Cannot write ${path}: ${describeFailure(error)}`, { cause: error });
   }
 }
 
-/** Follows symbolic links, also to a missing file, so that the rename replaces the table and not the link. */
+/** Follows symbolic links, even to a missing file, because a rename over a link would replace the link. */
 async function resolveTable(path: string): Promise<string> {
   try {
     return await realpath(path);
@@ -78,30 +76,20 @@ async function resolveTable(path: string): Promise<string> {
   }
 }
 
-async function readOrEmpty(path: string): Promise<Buffer> {
-  try {
-    const stats = await stat(path);
-    if (!stats.isFile()) throw new Error('it is not a regular file');
-    if (stats.size > MAX_BYTES) throw tooLarge();
-    return await readFile(path);
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return TEXT_WITHOUT_ROWS;
-    throw error;
-  }
-}
-
-/** Makes the error for a table of more than `MAX_BYTES`, the most bytes that workers read. */
-function tooLarge(): Error {
-  return new Error(`it would be larger than ${MAX_BYTES} bytes`);
+function readTableBytes(path: string): Buffer {
+  const content = readContent([path], MAX_BYTES);
+  if (content.files !== undefined) return content.files[0] as Buffer;
+  if (content.isMissing) return TEXT_WITHOUT_ROWS;
+  throw new Error(content.reason);
 }
 
 /**
  * Removes the drafts that other processes left.
  * - All drafts of the table are removed. This process holds the lock, so the writer of each draft was killed, or was
- *   paused until it lost the lock. A paused writer that resumes fails, because its draft is gone. So that writer cannot
- *   undo this change.
- * - A draft of the lock is removed only if its process is dead. A process writes this draft before it holds the lock,
- *   so a living process may still need the draft.
+ *   paused until it lost the lock. A paused writer that resumes cannot undo this change, because its rename fails when
+ *   the draft is gone.
+ * - A draft of the lock is removed only if the process that wrote it is dead. A living process may be waiting for the
+ *   lock with this draft.
  */
 async function removeDrafts(path: string): Promise<void> {
   const tablePrefix = `.${basename(path)}.`;
@@ -121,7 +109,7 @@ async function isOld(draft: string): Promise<boolean> {
 }
 
 async function replaceTable(path: string, text: string, lock: Lock): Promise<void> {
-  if (Buffer.byteLength(text) > MAX_BYTES) throw tooLarge();
+  if (Buffer.byteLength(text) > MAX_BYTES) throw new Error(`it would be larger than ${MAX_BYTES} bytes`);
   const draft = join(dirname(path), `.${basename(path)}.${lock.holder}.tmp`);
   try {
     await writeDraft(draft, text, path);

@@ -1,5 +1,5 @@
-// The fields for credentials. There is one field for each header or query parameter that a security scheme of the
-// document names. A browser sends cookies by itself, so a scheme in a cookie has no field.
+// The fields for credentials: one for each header or query parameter in which the document says that a credential is
+// sent (its security schemes). A browser sends cookies by itself, so a scheme with a cookie has no field.
 import { h } from './element.js';
 
 /** The element that contains the fields. Events of the fields arrive at this element. */
@@ -7,7 +7,7 @@ export const callerFields = document.getElementById('caller');
 const keyHeader = callerFields.dataset.keyHeader;
 const AUTHORIZATION = 'Authorization';
 
-/** The place of a scheme: a header, or `?` and the name of a query parameter. */
+/** Returns where a scheme sends its credential: `Authorization`, `X-Api-Key`, `?key`; undefined for a cookie. */
 function placeOf({ type, in: where, name }) {
   if (type !== 'apiKey' || (where === 'header' && name.toLowerCase() === 'authorization')) return AUTHORIZATION;
   return { header: name, query: `?${name}` }[where];
@@ -18,8 +18,9 @@ export function showFields(schemes) {
   const places = new Map([[AUTHORIZATION, []]]);
   for (const [name, scheme] of Object.entries(schemes)) {
     const place = placeOf(scheme);
-    const isKeyElsewhere = name === 'application' && keyHeader !== '';
-    if (place !== undefined && !isKeyElsewhere) places.set(place, [...(places.get(place) ?? []), [name, scheme]]);
+    // A credential of Gatefold can be sent in two headers. One field is enough: that of the key header.
+    const isInKeyHeader = name === 'application' && keyHeader !== '';
+    if (place !== undefined && !isInKeyHeader) places.set(place, [...(places.get(place) ?? []), [name, scheme]]);
   }
   for (const [place, entries] of places) {
     const input = fieldOf(place) ?? addField(place);
@@ -47,7 +48,7 @@ function addField(place) {
   return input;
 }
 
-/** Returns the headers and the query that identify the caller. @param show changes each value, such as for display */
+/** Returns the headers and the query that identify the caller. @param show shortens each value for display */
 export function credentials(show = (value) => value) {
   const filled = inputs().filter((input) => input.value.trim() !== '');
   const entries = filled.map((input) => [input.dataset.place, show(input.value.trim())]);

@@ -1,9 +1,9 @@
-// Creates a form from a schema and an initial value. Each control is an element with a method `read()`, which returns
-// its value, or undefined when the field is left out. The form checks nothing, so a user can also send invalid values.
+// Creates a form from a schema and an initial value. A control is an element with a method `read()`, which returns the
+// value, or undefined when the user has left the field out. The form checks nothing: a user may try wrong values.
 import { h, prose } from './element.js';
 import { facts, isFile, read, sample, typeOf } from './schema.js';
 
-/** Creates a row with a field's name, type and bounds, its input, and a place for the mistakes of the answer. */
+/** Creates a row: name, type and bounds of a field, its control, and a place for the mistakes that the answer names. */
 function createField(key, schema, isRequired, value) {
   const { description, deprecated } = read(schema);
   const input = createControl(schema, isRequired, key, value);
@@ -20,13 +20,18 @@ function createField(key, schema, isRequired, value) {
   return withRead(row, input.read);
 }
 
-/** Writes a mistake of the answer beside its field. @returns {boolean} whether the form has that field */
+/**
+ * Writes a mistake of the answer beside its field.
+ *
+ * @param pointer a JSON pointer: `/items/0/price`
+ * @returns {boolean} whether the form has that field
+ */
 export function showMistake(form, where, pointer, message) {
   let row = form.querySelector(`[data-key="${CSS.escape(where)}"]`);
   for (const step of pointer.split('/').slice(1)) {
     const key = step.replaceAll('~1', '/').replaceAll('~0', '~');
     const fields = Array.from(row?.querySelectorAll('.field') ?? []);
-    row = fields.find((one) => one.dataset.key === key && one.parentElement.closest('[data-key]') === row);
+    row = fields.find((field) => field.dataset.key === key && field.parentElement.closest('[data-key]') === row);
   }
   const mistakes = row?.querySelector(':scope > .input > .wrong');
   mistakes?.append(message);
@@ -34,6 +39,7 @@ export function showMistake(form, where, pointer, message) {
 }
 
 const withRead = (element, get) => Object.assign(element, { read: () => get(element) });
+/** Makes a control return null for a field that is left out. */
 const withNull = (element, get = element.read) => withRead(element, () => get() ?? null);
 
 export function createControl(schema, isRequired, label, value) {
@@ -51,14 +57,8 @@ export function createControl(schema, isRequired, label, value) {
 }
 
 function createInput(type, { examples, default: defaultValue = '' }, label, value = '') {
-  const placeholder = String(examples?.[0] ?? defaultValue);
-  const input = h('input', {
-    'aria-label': label,
-    placeholder,
-    autocomplete: 'off',
-    spellcheck: false,
-    value: String(value),
-  });
+  const texts = { 'aria-label': label, placeholder: String(examples?.[0] ?? defaultValue), value: String(value) };
+  const input = h('input', { ...texts, autocomplete: 'off', spellcheck: false });
   if (type !== 'string') input.inputMode = 'decimal';
   const isText = () => type === 'string' || Number.isNaN(Number(input.value));
   return withRead(input, () => (input.value === '' ? undefined : isText() ? input.value : Number(input.value)));
@@ -79,17 +79,12 @@ export function createJsonInput(schema, label, value) {
   });
 }
 
-function createSelect(
-  values,
-  label,
-  value,
-  texts = values.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))),
-) {
+const textOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+function createSelect(values, label, value, texts = values.map(textOf)) {
   const options = texts.map((text, i) => h('option', { value: String(i), selected: values[i] === value }, text));
-  return withRead(
-    h('select', { 'aria-label': label }, h('option', { value: '' }, '–'), options),
-    (select) => values[select.value],
-  );
+  const select = h('select', { 'aria-label': label }, h('option', { value: '' }, '–'), options);
+  return withRead(select, () => values[select.value]);
 }
 
 /** Creates the fields of an object. A field with one possible value, such as the tag of a union, needs no input. */
@@ -103,17 +98,18 @@ function createObject(schema, value) {
     ...constants.map(([key, property]) => [key, property.const]),
     ...rows.map((row) => [row.dataset.key, row.read()]),
   ];
-  return withRead(h('div.fields', rows), () => Object.fromEntries(entries().filter(([, one]) => one !== undefined)));
+  return withRead(h('div.fields', rows), () =>
+    Object.fromEntries(entries().filter(([, entry]) => entry !== undefined)),
+  );
 }
 
-/** @param least the number of entries that the list begins with; undefined when the list may be left out */
+/** @param least the smallest number of entries; undefined when the list may be left out */
 function createList(items, least, label, value) {
   const rows = h('div.fields');
   const add = (entry) => {
     const row = createField(String(rows.childElementCount), items, true, entry);
-    row.append(
-      h('button.remove', { type: 'button', 'aria-label': `Remove from ${label}`, onclick: () => remove(row) }, '×'),
-    );
+    const about = { type: 'button', 'aria-label': `Remove from ${label}` };
+    row.append(h('button.remove', { ...about, onclick: () => remove(row) }, '×'));
     rows.append(row);
   };
   const remove = (row) => {
@@ -128,31 +124,25 @@ function createList(items, least, label, value) {
   );
 }
 
-/**
- * Creates a choice among kinds. Only the fields of the chosen kind are created, so the form of a recursive type is
- * finite.
- */
+/** Creates a choice among kinds. Only the chosen kind gets fields, because a recursive type would have no end. */
 function createUnion(kinds, label, value) {
-  const select = createSelect(
-    kinds,
-    `Kind of ${label}`,
-    value !== undefined && kinds.find((kind) => fits(value, read(kind))),
-    kinds.map(nameOf),
-  );
+  const initialKind = value !== undefined && kinds.find((kind) => fits(value, read(kind)));
+  const select = createSelect(kinds, `Kind of ${label}`, initialKind, kinds.map(nameOf));
   const container = h('div');
-  const update = (initial) =>
-    container.replaceChildren(
-      ...(select.read() === undefined ? [] : [createControl(select.read(), true, label, initial)]),
-    );
+  const update = (initial) => {
+    const kind = select.read();
+    container.replaceChildren(...(kind === undefined ? [] : [createControl(kind, true, label, initial)]));
+  };
   select.addEventListener('change', () => update());
   update(value);
   return withRead(h('div.union', select, container), () => container.firstChild?.read());
 }
 
-/** The name of a kind in the choice: the tag of an object in a tagged union, else the type. */
+/** Returns the name of a kind in the choice: `card` for `{ by: 'card'; number: string }`, else the type. */
 const nameOf = (kind) =>
-  Object.values(read(kind).properties ?? {}).find((one) => typeof one.const === 'string')?.const ?? typeOf(kind);
+  Object.values(read(kind).properties ?? {}).find(({ const: tag }) => typeof tag === 'string')?.const ?? typeOf(kind);
 
+/** Returns whether a value can be of a kind. */
 function fits(value, { type, properties = {} }) {
   const isType = (Array.isArray(value) ? 'array' : typeof value) === String(type).replace('integer', 'number');
   return isType && Object.entries(properties).every(([key, { const: tag = value[key] }]) => value[key] === tag);

@@ -1,10 +1,10 @@
 // The page: a list of the groups, and the operations of one group. Everything on the page comes from the OpenAPI
-// document of the service. The page's policy (handlers.ts) blocks connections to any other server.
+// document of the service.
 import { callerFields, credentials, keyField, showFields } from './caller.js';
 import { h, prose } from './element.js';
 import { badge, createPanel } from './operation.js';
 import { base } from './request.js';
-import { root } from './schema.js';
+import { openApi } from './schema.js';
 
 const [main, nav, filter, menu] = ['main', 'nav', 'filter', 'menu'].map((id) => document.getElementById(id));
 let groups = new Map();
@@ -22,7 +22,7 @@ async function load() {
     );
     return keyField().focus();
   }
-  Object.assign(root, answer);
+  Object.assign(openApi, answer);
   groups = groupOperations(answer);
   showFields(answer.components?.securitySchemes ?? {});
   for (const name of ['title', 'version']) document.getElementById(name).textContent = answer.info[name];
@@ -60,7 +60,7 @@ function groupOperations({ paths, servers: [server], tags = [], security: defaul
   return byName;
 }
 
-/** The most operations that the list shows. To find an operation among more, a user types another word. */
+/** Maximum number of operations in the list. */
 const MAX_LISTED = 200;
 
 function list() {
@@ -68,15 +68,16 @@ function list() {
   let remaining = MAX_LISTED;
   const links = Array.from(groups.values(), ({ name, operations }) => {
     const isCurrent = name === currentPlace().group;
-    const hits = operations.filter((one) =>
-      words.length === 0 ? isCurrent : words.every((word) => one.words.includes(word)),
+    const hits = operations.filter((operation) =>
+      words.length === 0 ? isCurrent : words.every((word) => operation.words.includes(word)),
     );
     if (words.length > 0 && hits.length === 0) return [];
     const listed = hits.slice(0, remaining);
     remaining -= listed.length;
-    const operationLinks = listed.map((one) =>
-      h('a.operation', { href: linkTo(one), title: one.summary }, badge(one), h('span', shortPath(one))),
-    );
+    const operationLinks = listed.map((operation) => {
+      const path = h('span', shortPath(operation));
+      return h('a.operation', { href: linkTo(operation), title: operation.summary }, badge(operation), path);
+    });
     const count = h('span', String(operations.length));
     return [
       h('a.group', { href: linkTo({ group: name }), 'aria-current': isCurrent && 'page' }, h('span', name), count),
@@ -91,7 +92,7 @@ const jsonOf = (answer) => answer.json().catch(() => undefined);
 const linkTo = ({ group, id = '' }) => `#/${group}/${id}`;
 const shortPath = ({ pathBelow, group }) => pathBelow.replace(`/${group}`, '') || '/';
 
-/** The group and the operation of the URL. The name of a group can have a slash; the id of an operation has none. */
+/** Returns the group and the operation of the URL: `#/v2/order/v2_order_created` is the group `v2/order`. */
 function currentPlace() {
   const [, group, id] = /^#\/(.*?)(?:\/([^/]*))?$/.exec(location.hash) ?? [];
   return { group: groups.has(group) ? group : (main.dataset.group ?? groups.keys().next().value), id };
@@ -102,11 +103,12 @@ function show() {
   const { name = 'No operations yet', description = '', operations = [] } = groups.get(group) ?? {};
   if (main.dataset.group !== name) {
     main.dataset.group = name;
-    const panels = operations.map((one) => createPanel(one, () => history.replaceState(null, '', linkTo(one))));
+    const setUrl = (operation) => history.replaceState(null, '', linkTo(operation));
+    const panels = operations.map((operation) => createPanel(operation, () => setUrl(operation)));
     main.replaceChildren(h('h1', name), prose(description) || '', ...panels);
   }
   list();
-  const panel = main.querySelectorAll('.panel')[operations.findIndex((one) => one.id === id)];
+  const panel = main.querySelectorAll('.panel')[operations.findIndex((operation) => operation.id === id)];
   if (panel === undefined) return scrollTo(0, 0);
   panel.open = true;
   panel.scrollIntoView();

@@ -1,5 +1,5 @@
-// The panel of one operation. A closed panel is a line. An open panel has a form, the curl line of the request, the
-// answer, and the kinds of answers that the document declares.
+// The panel of one operation. A closed panel is a line. An open panel has a form, the request as a curl command, the
+// answer, and the answers that the document declares.
 import { callerFields, credentials } from './caller.js';
 import { h, prose } from './element.js';
 import { createControl, createJsonInput, showMistake } from './form.js';
@@ -8,7 +8,7 @@ import { follow, outline, read, sample } from './schema.js';
 
 export const badge = ({ method }) => h(`span.method.${method.toLowerCase()}`, method);
 
-/** Creates the panel. Its content is created when a user opens it for the first time. */
+/** Creates the panel, whose content is created when a user opens the panel for the first time. */
 export function createPanel(operation, onOpen) {
   const path = operation.path.split(/(\{[^}]+\})/).map((part, i) => (i % 2 === 1 ? h('i', part) : part));
   const lock = needsCaller(operation) && h('span.locked', callersOf(operation));
@@ -22,12 +22,8 @@ export function createPanel(operation, onOpen) {
 }
 
 function createContent(operation) {
-  const parts = {
-    path: parametersOf(operation, 'path'),
-    query: parametersOf(operation, 'query'),
-    body: operation.body,
-  };
-  const schemas = Object.entries(parts).filter(([, schema]) => schema !== undefined);
+  const [path, query] = ['path', 'query'].map((where) => parametersOf(operation, where));
+  const schemas = Object.entries({ path, query, body: operation.body }).filter(([, schema]) => schema !== undefined);
   const sections = h('div');
   const values = () =>
     Object.fromEntries(Array.from(sections.children, (section) => [section.dataset.key, section.lastChild.read()]));
@@ -50,16 +46,15 @@ function createContent(operation) {
     updateCurl();
   }
   function createSection(where, schema, initial) {
-    const canSwap =
-      where === 'body' && read(schema).properties !== undefined && operation.bodyType === 'application/json';
-    const swap =
-      canSwap &&
-      h('button', { type: 'button', onclick: () => build(values(), !isJson) }, isJson ? 'as fields' : 'as JSON');
+    const hasFields = read(schema).properties !== undefined;
+    const canSwap = where === 'body' && hasFields && operation.bodyType === 'application/json';
+    const swap = { type: 'button', onclick: () => build(values(), !isJson) };
+    const swapButton = canSwap && h('button', swap, isJson ? 'as fields' : 'as JSON');
     const control =
       canSwap && isJson ? createJsonInput(schema, where, initial) : createControl(schema, true, where, initial);
-    return h('section', { 'data-key': where }, h('h3', where, swap), control);
+    return h('section', { 'data-key': where }, h('h3', where, swapButton), control);
   }
-  /** Updates the curl line. The line shows only the beginning of each credential; the button copies all of it. */
+  /** The page shows only the beginning of each credential in the curl command. The button copies all of it. */
   function updateCurl() {
     line.dataset.complete = curlOf(request());
     line.textContent = curlOf(request((value) => `${value.slice(0, 11)}…`));
@@ -71,8 +66,9 @@ function createContent(operation) {
     form.classList.add('running');
     for (const element of [answer, otherMistakes, ...form.querySelectorAll('.wrong')]) element.replaceChildren();
     const body = await send(request(), answer, running.signal);
-    // Only entries with a message are shown, because a controller can return a field "errors" with any content.
-    const errors = Array.isArray(body?.errors) ? body.errors.filter((one) => typeof one?.message === 'string') : [];
+    // A controller can return a field `errors` with any content.
+    const entries = Array.isArray(body?.errors) ? body.errors : [];
+    const errors = entries.filter((entry) => typeof entry?.message === 'string');
     for (const { in: where = 'body', pointer = '', message } of errors) {
       if (!showMistake(form, where, String(pointer), message))
         otherMistakes.append(h('p', h('code', String(pointer || where)), ` ${message}`));
@@ -96,33 +92,30 @@ function createContent(operation) {
 
 /** Joins the parameters of the path or of the query into one object schema; undefined when there are none. */
 function parametersOf({ parameters }, where) {
-  const ofPart = parameters.filter((one) => one.in === where);
+  const ofPart = parameters.filter((parameter) => parameter.in === where);
   const properties = Object.fromEntries(ofPart.map(({ name, schema, ...about }) => [name, { ...schema, ...about }]));
-  const required = ofPart.filter((one) => one.required).map(({ name }) => name);
+  const required = ofPart.filter((parameter) => parameter.required).map(({ name }) => name);
   return ofPart.length === 0 ? undefined : { type: 'object', properties, required };
 }
 
-/**
- * Returns whether an operation needs a caller. When the service file names no scheme for its users, an operation has no
- * scheme, but still declares the answer 401.
- */
+/** An empty requirement: a caller without a credential meets it. */
+const isOpen = (requirement) => Object.keys(requirement).length === 0;
+
+/** A service whose users have no security scheme shows only by the answer 401 that an operation needs a user. */
 function needsCaller({ security, responses }) {
-  return responses[401] !== undefined || (security.length > 0 && security.every((one) => Object.keys(one).length > 0));
+  return responses[401] !== undefined || (security.length > 0 && !security.some(isOpen));
 }
 
-/**
- * Returns who may call: `credential`, or the schemes of users, such as `token and credential`. `credential` stands for
- * both schemes of Gatefold, `application` and `applicationKey`.
- */
+/** Returns who may call, by the names of schemes: `credential or token`. Gatefold has two schemes for a credential. */
 function callersOf({ security }) {
-  if (security.some((one) => Object.keys(one).length === 0)) return 'user';
+  if (security.some(isOpen)) return 'user';
   const nameOf = (name) => (/^application(Key)?$/.test(name) ? 'credential' : name);
-  const alternatives = security.map((one) => Object.keys(one).map(nameOf).join(' and '));
+  const alternatives = security.map((requirement) => Object.keys(requirement).map(nameOf).join(' and '));
   return [...new Set(alternatives)].join(' or ');
 }
 
 function describeAccess(operation) {
-  const scopes = new Set(operation.security.flatMap((one) => Object.values(one).flat()));
+  const scopes = new Set(operation.security.flatMap((requirement) => Object.values(requirement).flat()));
   const suffix = scopes.size > 0 ? ` with ${[...scopes].join(' or ')}` : '';
   return needsCaller(operation) && h('p.access', `Needs a ${callersOf(operation)}${suffix}.`);
 }
@@ -136,7 +129,7 @@ function describeAnswer([status, response]) {
   return h('details.response', { open: status[0] === '2' }, h('summary', title), h('pre', shape));
 }
 
-/** Copies the line. Without HTTPS, a page has no access to the clipboard, so the line is selected instead. */
+/** Copies the curl command. Without HTTPS, a page may not use the clipboard, so the command is selected instead. */
 async function copyText(line, button) {
   await navigator.clipboard?.writeText(line.dataset.complete);
   button.textContent = navigator.clipboard ? 'Copied' : 'Press Ctrl C';

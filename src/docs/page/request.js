@@ -1,7 +1,7 @@
-// Sends the values of a form, writes the same request as a curl line, and shows the answer.
+// Sends the values of a form, writes the same request as a curl command, and shows the answer.
 import { h } from './element.js';
 
-/** The URL of the base path. It comes from the page's URL, because a proxy can add a path in front of both. */
+/** The URL of the base path, taken from the page's URL: a proxy can have added a path, as in `/shop/api/docs`. */
 export const base = location.origin + location.pathname.replace(/\/docs\/?$/, '');
 
 /** Returns the options for `fetch`, and the `url`. */
@@ -25,7 +25,7 @@ export function requestOf({ pathBelow, method, bodyType }, values, caller) {
 
 /** Returns the entries of a query or form. A list becomes a repeated key. */
 const entriesOf = (values = {}) =>
-  Object.entries(values).flatMap(([key, value]) => [value].flat().map((one) => [key, one]));
+  Object.entries(values).flatMap(([key, value]) => [value].flat().map((item) => [key, item]));
 
 const quote = (text) => (/^[\w./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
@@ -49,53 +49,43 @@ export async function send({ url, ...request }, container, signal) {
   const started = performance.now();
   try {
     const response = await fetch(url, { ...request, signal });
-    const measured = h('span');
-    const measure = (bytes) =>
-      measured.replaceChildren(`${Math.round(performance.now() - started)} ms, ${bytes} bytes`);
-    const status = h(
-      'p.status',
-      h(`b.s${Math.floor(response.status / 100)}`, `${response.status} ${response.statusText}`),
-      measured,
-    );
+    const size = h('span');
+    const showSize = (bytes) => size.replaceChildren(`${Math.round(performance.now() - started)} ms, ${bytes} bytes`);
+    const title = `${response.status} ${response.statusText}`;
+    const status = h('p.status', h(`b.s${Math.floor(response.status / 100)}`, title), size);
     const lines = Array.from(response.headers, ([name, value]) => h('div', h('span', `${name}: `), value));
     const body = h('pre', { tabIndex: 0, 'aria-label': 'Body of the answer' });
     container.replaceChildren(status, body, h('details', h('summary', `${lines.length} headers`), h('pre', lines)));
     const type = response.headers.get('content-type') ?? '';
-    if (type.startsWith('text/event-stream')) return await showEvents(response, body, measure);
+    if (type.startsWith('text/event-stream')) return await showEvents(response, body, showSize);
     const blob = await response.blob();
-    measure(blob.size);
+    showSize(blob.size);
     const value = type.includes('json') ? await new Response(blob).json().catch(() => undefined) : undefined;
     if (/json|text|xml$/.test(type)) return showText(await blob.text(), value, body);
     const link = h('a', { href: URL.createObjectURL(blob), download: url.split(/[?/]/).at(-1) }, 'Save the file');
     const image = type.startsWith('image/') ? h('img', { src: link.href, alt: '' }) : '';
     body.append(...(blob.size === 0 ? ['no body'] : [image, link]));
   } catch (error) {
-    container.append(
-      h(
-        'p.status',
-        h(
-          'b.s5',
-          signal.aborted ? 'Stopped' : `${container.firstChild ? 'Broken off' : 'No answer'}: ${error.message}`,
-        ),
-      ),
-    );
+    const failure = container.firstChild ? 'Broken off' : 'No answer';
+    container.append(h('p.status', h('b.s5', signal.aborted ? 'Stopped' : `${failure}: ${error.message}`)));
   }
 }
 
-async function showEvents(response, body, measure) {
+async function showEvents(response, body, showSize) {
   const decoder = new TextDecoder();
   const reader = response.body.getReader();
   let bytes = 0;
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
     bytes += chunk.value.length;
-    measure(bytes);
+    showSize(bytes);
     body.append(decoder.decode(chunk.value, { stream: true }));
     body.scrollTop = body.scrollHeight;
   }
 }
 
-/** The most characters of a body that the page shows. A longer body also has no colours. */
+/** Maximum number of shown characters of a body. A longer body has no colours. */
 const MAX_SHOWN = 200_000;
+/** The parts of a JSON text that have a colour. */
 const TOKENS = /("(?:[^"\\]|\\.)*":?|\b(?:true|false|null)\b|-?\d[\d.e+-]*)/;
 
 function showText(text, value, body) {

@@ -1,18 +1,18 @@
 // Writes a JSON Schema for people: the type of the value, its bounds, and an example.
 
-/** The OpenAPI document. main.js fills it. */
-export const root = {};
+/** The OpenAPI document, filled by main.js. */
+export const openApi = {};
 
-/** Follows the `$ref` of a part of the document, if it has one. Keys beside the `$ref` replace those of its target. */
+/** Returns the target of a `$ref`, such as `#/components/schemas/Book`. A part without `$ref` is its own target. */
 export function follow(part = {}) {
   const [, ...path] = part.$ref?.split('/') ?? [];
-  return path.length === 0
-    ? part
-    : { ...path.reduce((target, key) => target?.[key], root), ...part, name: path.at(-1) };
+  if (path.length === 0) return part;
+  // Keys beside the `$ref`, such as `description`, replace those of its target.
+  return { ...path.reduce((target, key) => target?.[key], openApi), ...part, name: path.at(-1) };
 }
 
 /**
- * Follows the `$ref` of a schema and adds three fields:
+ * Returns the target of a schema with three more fields:
  * - `kinds`: the alternatives of the schema, without null.
  * - `values`: all possible values, for an enumeration.
  * - `isNullable`: whether null is an alternative.
@@ -20,12 +20,13 @@ export function follow(part = {}) {
 export function read(schema) {
   const target = follow(schema);
   const { type, anyOf } = target;
-  const alternatives =
-    anyOf ?? [type].flat().map((one) => (one === type ? target : { ...target, type: one, $ref: undefined }));
-  const kinds = alternatives.filter((one) => one.type !== 'null' && one.const !== null);
+  // `type: ['string', 'null']` stands for two alternatives.
+  const types = Array.isArray(type) ? type.map((name) => ({ ...target, type: name, $ref: undefined })) : [target];
+  const alternatives = anyOf ?? types;
+  const kinds = alternatives.filter((kind) => kind.type !== 'null' && kind.const !== null);
   const valuesOfKinds = kinds.length > 1 ? kinds.map((kind) => read(kind).values) : [undefined];
-  const values =
-    target.enum ?? (target.const === undefined ? (type === 'boolean' ? [true, false] : undefined) : [target.const]);
+  const fixedValues = target.const === undefined ? undefined : [target.const];
+  const values = target.enum ?? fixedValues ?? (type === 'boolean' ? [true, false] : undefined);
   return {
     ...target,
     kinds,
@@ -37,7 +38,7 @@ export function read(schema) {
 export const isFile = ({ format, contentMediaType }) => format === 'binary' || contentMediaType !== undefined;
 const listTypeOf = (type) => (/^[^{]* \| /.test(type) ? `(${type})[]` : `${type}[]`);
 
-/** Writes a type as TypeScript does: a named type as its name, or, with another `describe`, as its content. */
+/** Writes a type as TypeScript does. @param describe writes the types in it; by default, a named type is its name */
 export function typeOf(schema, describe = typeOf) {
   const { name, kinds, isNullable, values, type = 'any', items, properties, ...own } = read(schema);
   if (name !== undefined && describe === typeOf) return name;
@@ -52,7 +53,7 @@ export function typeOf(schema, describe = typeOf) {
   return isFile(own) ? 'file' : type;
 }
 
-/** Writes the properties of a value, one in a line. */
+/** Writes the properties of a value, one in a line. @param ancestors the named types that contain the value */
 export function outline(schema, indent = '', ancestors = []) {
   const { name, properties, required = [] } = read(schema);
   if (ancestors.includes(name) || indent.length > 8) return typeOf(schema);
@@ -67,7 +68,7 @@ export function outline(schema, indent = '', ancestors = []) {
   return `{\n${lines.join('')}${indent}}`;
 }
 
-/** Removes the largest safe integer as a bound. Libraries write it into the schema of every integer. */
+/** Returns a bound; undefined for the largest safe integer, which libraries write into the schema of every integer. */
 const boundOf = (bound) => (Math.abs(bound) === Number.MAX_SAFE_INTEGER ? undefined : bound);
 
 /** Lists the bounds, the format and similar keywords of a schema, in a few words each. */
@@ -107,12 +108,12 @@ EXAMPLES['date-time'] = `${EXAMPLES.date}T12:00:00Z`;
 
 const requiredCount = (kind) => read(kind).required?.length ?? 0;
 
-/** Creates an example that should be valid. A string without a format is the name of its field. */
+/** Creates an example. A string without a format is the name of its field: `{ "customer": "customer" }`. */
 export function sample(schema, depth = 0, name = 'text') {
   const { kinds, values, isNullable, type, properties = {}, required = [], items, ...own } = read(schema);
   const declaredExample = own.examples?.[0] ?? own.default ?? values?.[0];
   if (declaredExample !== undefined || isFile(own)) return declaredExample;
-  // The limit ends the example of a recursive type.
+  // A recursive type has no end.
   if (depth > (isNullable ? 2 : 12)) return isNullable ? null : undefined;
   if (kinds.length > 1 || isNullable)
     return sample(depth > 2 ? kinds.toSorted((a, b) => requiredCount(a) - requiredCount(b))[0] : kinds[0], depth, name);

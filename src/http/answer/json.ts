@@ -4,6 +4,7 @@
 import { Readable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
 import { unixTime } from '../../base/time.ts';
+import { isClass } from '../../base/values.ts';
 import { isEventStream } from '../../controller/event-stream.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { ByteSource } from './byte-stream.ts';
@@ -152,8 +153,7 @@ export function unencodable(kind: string, instead: string): Error {
 }
 
 export function nameKind(value: unknown): string {
-  if (typeof value === 'function')
-    return /^class\b/.test(Function.prototype.toString.call(value)) ? 'a class' : 'a function';
+  if (typeof value === 'function') return isClass(value) ? 'a class' : 'a function';
   if (typeof value !== 'object' || value === null) return `a ${typeof value}`;
   const ownClass: unknown = value.constructor;
   const name = typeof ownClass === 'function' ? ownClass.name : '';

@@ -9,12 +9,11 @@ import {
   type Compilers,
   createCompilers,
   createRequestCheck,
-  declaresCheck,
   type RequestCheck,
   type RequestSchemas,
 } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
-import type { GroupContract } from './contract.ts';
+import { factsOf, type GroupContract, type OperationFacts } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { type GroupReader, type GroupSource, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
@@ -28,6 +27,8 @@ export interface ControllerSource extends Pick<GroupReader, 'isHidden'> {
 
 export interface ReadContract {
   readonly contract: GroupContract;
+  /** The facts of the operations, by their names. */
+  readonly facts: ReadonlyMap<string, OperationFacts>;
   /** The checks of requests, by the name of the operation. An operation that declares nothing to check has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /**
@@ -56,8 +57,9 @@ export function createReader(sources: ImportedFiles, cache?: ContractCache): Rea
         isHidden: reader.isHidden,
         contract(operations) {
           const contract = reader.contract(operations);
-          const withChecks = addChecks(contract, operations, source.path, reader.wasCached?.() === true);
-          if (reader.wasCached?.() === false) reader.addToCache?.();
+          const cachedFacts = reader.cachedFacts?.();
+          const withChecks = addChecks(contract, cachedFacts, operations, source.path);
+          if (cachedFacts === undefined) reader.addToCache?.();
           return withChecks;
         },
       };
@@ -67,21 +69,26 @@ export function createReader(sources: ImportedFiles, cache?: ContractCache): Rea
   };
 }
 
-/** @param isCompilable whether the schemas of the contract are known to compile */
+/**
+ * @param cachedFacts the facts of the operations when the contract is cached. The schemas of such a contract are known
+ *   to compile, and nothing here reads the contract itself, because it would be decoded
+ */
 function addChecks(
   contract: GroupContract,
+  cachedFacts: ReadContract['facts'] | undefined,
   operations: readonly RunTimeOperation[],
   file: string,
-  isCompilable: boolean,
 ): ReadContract {
+  const facts =
+    cachedFacts ?? new Map(Array.from(contract.operations, ([name, operation]) => [name, factsOf(operation)]));
   const requestChecks = new Map<string, RequestCheck>();
   let compilers: Compilers | undefined;
-  for (const { name, settings } of operations) {
-    const { data, dataIsOptional = false, query, path, at = file } = contract.operations.get(name) ?? {};
+  const schemasOf = ({ name, settings }: RunTimeOperation): RequestSchemas => {
+    const { data, dataIsOptional = false, query, path } = contract.operations.get(name) ?? {};
     const body = settings.body === 'stream' ? undefined : settings.body;
     // A library checks data by its own schema. The contract has a JSON Schema of it only for the document.
     const hasLibrarySchema = body !== undefined || settings.query !== undefined;
-    const schemas: RequestSchemas = {
+    return {
       data: needsNoDataType(name, settings) ? undefined : data,
       dataIsOptional,
       query: settings.query === undefined ? query : undefined,
@@ -92,8 +99,16 @@ function addChecks(
       },
       librarySchemas: hasLibrarySchema ? { body, query: settings.query, queryAsData: queryAsData(name, settings) } : {},
     };
-    if (!isCompilable) refuseUncompilable(name, at, schemas);
-    if (declaresCheck(schemas)) requestChecks.set(name, compileLater(schemas));
+  };
+  for (const operation of operations) {
+    const { name } = operation;
+    if (cachedFacts === undefined)
+      refuseUncompilable(name, contract.operations.get(name)?.at ?? file, schemasOf(operation));
+    if (declaresCheck(operation, facts.get(name)))
+      requestChecks.set(
+        name,
+        compileLater(() => schemasOf(operation)),
+      );
   }
   // Frees what was compiled. The getter creates the compilers again at the first request.
   compilers = undefined;
@@ -102,14 +117,22 @@ function addChecks(
     const hasLibrarySchema = operations.some((one) => one.name === name && one.settings.result !== undefined);
     return operation === undefined || hasLibrarySchema ? undefined : createResultCheck(operation, contract.defs);
   };
-  return { contract, requestChecks, resultCheckOf };
+  return { contract, facts, requestChecks, resultCheckOf };
+}
+
+/** Whether the operation declares a schema for a part of its requests. */
+function declaresCheck({ name, settings }: RunTimeOperation, facts: OperationFacts | undefined): boolean {
+  const { body, query } = settings;
+  if ((body !== undefined && body !== 'stream') || query !== undefined || facts?.hasQuery || facts?.pathNames)
+    return true;
+  return facts?.hasData === true && !needsNoDataType(name, settings);
 }
 
 /** Compiles the check at the first request, because most groups of a large folder get no request for a long time. */
-function compileLater(schemas: RequestSchemas): RequestCheck {
+function compileLater(schemas: () => RequestSchemas): RequestCheck {
   let check: RequestCheck | undefined;
   return (parts, dataSource, verb) => {
-    check ??= createRequestCheck(schemas) as RequestCheck;
+    check ??= createRequestCheck(schemas()) as RequestCheck;
     return check(parts, dataSource, verb);
   };
 }

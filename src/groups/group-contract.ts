@@ -19,7 +19,7 @@ export function withContract(
   source: ControllerSource,
   onMismatch: ReportMismatch | undefined,
 ): Group {
-  const { contract, requestChecks, resultCheckOf } = source.contract(runTimeOperations(group));
+  const { contract, facts, requestChecks, resultCheckOf } = source.contract(runTimeOperations(group));
   const operations = new Map(
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
       const resultCheck = onMismatch === undefined ? undefined : resultCheckOf(name);
@@ -27,7 +27,7 @@ export function withContract(
         resultCheck === undefined
           ? operation.method
           : withResultCheck(group.name, operation, resultCheck, onMismatch as ReportMismatch);
-      return [name, { ...operation, method, check: requestChecks.get(name) }];
+      return [name, { ...operation, method, check: requestChecks.get(name), facts: facts.get(name) }];
     }),
   );
   return { ...group, operations, contract };

@@ -219,7 +219,8 @@ export default class XController { static operations = { created: { body } }; cr
 
   test('of a text that is damaged does not count', async (t) => {
     const dir = createFolder(t, FILES);
-    for (const damage of [(text: string) => text.slice(0, -9), () => '', () => 'null', () => '{}', () => '[1]']) {
+    const cut = (text: string) => text.slice(0, text.indexOf('\t') - 9);
+    for (const damage of [cut, (text: string) => text.slice(9), () => '', () => 'null', () => '{}', () => '[1]\t{}']) {
       const store = memory();
       const first = await load(dir, store);
       const found = store.find(join(dir, 'XController.ts')) ?? '';

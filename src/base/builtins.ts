@@ -15,17 +15,16 @@ const require = createRequire(import.meta.url);
 const http: typeof Http = require('node:http');
 
 export const { createServer, IncomingMessage, METHODS, STATUS_CODES, validateHeaderName, validateHeaderValue } = http;
-export const { Agent, request: sendRequest } = http;
 
 let loadedCrypto: typeof Crypto | undefined;
 
-/** Loads node:crypto on first use. That takes 7 ms, and a service without credentials never needs it. */
+/** Loads node:crypto on first use. The load takes 7 ms, and a service without credentials never needs node:crypto. */
 export function crypto(): typeof Crypto {
   loadedCrypto ??= require('node:crypto') as typeof Crypto;
   return loadedCrypto;
 }
 
-/** Hashes with `crypto.hash` (Node 20.12 and later), which takes a third of the time of a Hash object. */
+/** Hashes with `crypto.hash` of Node 20.12 and later, or else with a Hash object, which takes three times as long. */
 export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1' | 'base64url'): string {
   const { hash: hashOnce, createHash } = crypto();
   return hashOnce === undefined
@@ -33,22 +32,17 @@ export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1
     : hashOnce(algorithm, data, encoding);
 }
 
-/** Loads node:zlib. The first compressed body, or the first compressed batch of spans, needs it. */
-export function zlib(): typeof Zlib {
-  return require('node:zlib');
-}
+/** Loads node:zlib, for compressed bodies and for compressed batches of spans. */
+export const zlib = (): typeof Zlib => require('node:zlib');
 
 /** Loads node:util. An `import` would also load the modules behind all its exports. */
-export function util(): typeof Util {
-  return require('node:util');
-}
+export const util = (): typeof Util => require('node:util');
 
-/** Loads node:tls, for TLS_CERT or DOMAINS. An `import` would read all root certificates. */
-export function tls(): typeof Tls {
-  return require('node:tls');
-}
+/**
+ * Loads node:tls, for TLS_CERT, for DOMAINS, or for a collector of spans with an https URL. An `import` would read all
+ * root certificates.
+ */
+export const tls = (): typeof Tls => require('node:tls');
 
-/** Loads node:https, for TLS_CERT, for DOMAINS, or for a collector of spans with an https URL. */
-export function https(): typeof Https {
-  return require('node:https');
-}
+/** Loads node:https, for TLS_CERT or DOMAINS. */
+export const https = (): typeof Https => require('node:https');

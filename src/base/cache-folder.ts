@@ -1,18 +1,16 @@
-// Opens the folder in which the processes of this user cache compiled code. A process runs the code in this folder. So
-// the folder is refused when another user can write to it, or can put another folder in its place.
+// Opens a folder in which the processes of this user cache compiled code: `/tmp/gatefold-1000/<name>` for the user
+// 1000. A process runs the code that it finds there. So the folder is refused when another user can write to it, or can
+// put another folder in its place.
 import { lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { errorCode } from './failure.ts';
 
-/**
- * Maximum folders that remain when a new folder is added: those that were used most recently. Each release of a service
- * has a folder of its own.
- */
+/** How many folders are kept, the most recently used ones. Each release of a service has a folder of its own. */
 const MAX_FOLDERS = 20;
 const ACCESS_BY_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
-/** The mode bit of a folder such as /tmp: only the owner of a file in it can remove or rename the file. */
+/** The mode bit of /tmp. In a folder with this bit, only the owner of a file can remove or rename the file. */
 const STICKY = 0o1000;
 
 /**
@@ -27,17 +25,21 @@ export function openCacheFolder(name: string, parent: string = tmpdir()): string
   if (user === undefined) return undefined;
   try {
     const root = join(realpathSync(parent), `gatefold-${user}`);
-    const folder = join(root, name);
     createPrivateFolder(root);
-    if (createPrivateFolder(folder)) removeOldest(root);
-    for (const ownFolder of [root, folder]) checkOwnFolder(ownFolder, user);
+    // The checks of `root` come first. Another user could have put a link to other files of this user in its place, and
+    // `removeOldest` would remove those files.
+    checkOwnFolder(root, user);
     for (let outer = dirname(root); ; outer = dirname(outer)) {
       checkParentFolder(outer, user);
       if (outer === dirname(outer)) break;
     }
+    const folder = join(root, name);
+    if (createPrivateFolder(folder)) removeOldest(root);
+    checkOwnFolder(folder, user);
     utimesSync(folder, new Date(), new Date());
     return folder;
   } catch (error) {
+    // An error with a code comes from the system: the folder cannot be created, so there is no cache.
     if (errorCode(error) === undefined) throw error;
     return undefined;
   }

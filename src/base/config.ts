@@ -8,6 +8,9 @@ import { isSecure, type Machine, type SettingRow, type Settings, settingRows } f
 
 export class SettingsError extends Error {}
 
+/** A machine for the callers that need only the names of the settings, which are the same on every machine. */
+const ANY_MACHINE: Machine = { cores: 1 };
+
 export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
 export interface ParsedCommandLine {
@@ -20,8 +23,9 @@ export interface SettingReading {
   readonly row: SettingRow;
   readonly source: 'flag' | 'environment' | 'default';
   readonly text: string;
+  /** The parsed `text`. When `text` is invalid, `value` is the default of the setting. */
   readonly value: unknown;
-  /** The reason why the setting is refused, in one line. If its text is invalid, `value` is the default. */
+  /** The reason why the setting is refused, in one line. */
   readonly problem?: string;
 }
 
@@ -61,9 +65,9 @@ export function readSettings(
     // An empty variable is treated as unset, as in `PORT= node …` and in an env file.
     const text = flag ?? (env[row.name] || row.fallback);
     const source = flag !== undefined ? 'flag' : env[row.name] ? 'environment' : 'default';
-    const prefixed = prefixedName(row.name, env);
+    const wrongName = prefixedName(row.name, env);
     try {
-      const problem = prefixed === undefined ? {} : { problem: `${prefixed}: the variable is called ${row.name}` };
+      const problem = wrongName === undefined ? {} : { problem: `${wrongName}: the variable is called ${row.name}` };
       return { row, source, text, value: row.parse(text), ...problem };
     } catch (error) {
       if (!(error instanceof InvalidValue)) throw error;
@@ -72,13 +76,14 @@ export function readSettings(
       return { row, source, text, value: row.parse(row.fallback), problem };
     }
   });
+  const settings = settingsOf(readings);
   return readings.map((reading) => {
-    const problem = conflictOf(reading, settingsOf(readings));
-    return problem === undefined || reading.problem !== undefined ? reading : { ...reading, problem };
+    const problem = reading.problem ?? conflictOf(reading, settings);
+    return problem === undefined ? reading : { ...reading, problem };
   });
 }
 
-/** Returns why a setting conflicts with another one. Only one of the two settings gets the problem. */
+/** Returns why a setting conflicts with another one. Only one of two settings in conflict gets the message. */
 function conflictOf(
   { row: { key } }: SettingReading,
   { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings,
@@ -104,8 +109,8 @@ function flagNameOf(variable: string): string {
 
 /** Returns the flags on a command line whose values are secrets. Every user of the machine can read a command line. */
 export function secretFlags(argv: readonly string[]): string[] {
-  const secrets = settingRows({ cores: 1 }).flatMap(({ name, secret }) => (secret ? [flagOf(name)] : []));
-  return secrets.filter((flag) => argv.some((word) => word === flag || word.startsWith(`${flag}=`)));
+  const flags = settingRows(ANY_MACHINE).flatMap(({ name, secret }) => (secret ? [flagOf(name)] : []));
+  return flags.filter((flag) => argv.some((word) => word === flag || word.startsWith(`${flag}=`)));
 }
 
 /**
@@ -115,8 +120,8 @@ export function secretFlags(argv: readonly string[]): string[] {
  * @throws SettingsError for a flag that is unknown, is given twice, or lacks its value
  */
 export function parseCommandLine(argv: readonly string[], ownFlags: FlagOptions = {}): ParsedCommandLine {
-  const names = settingRows({ cores: 1 }).map((row) => flagNameOf(row.name));
-  const options: FlagOptions = { ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])), ...ownFlags };
+  const settingFlags = settingRows(ANY_MACHINE).map(({ name }) => [flagNameOf(name), { type: 'string' }]);
+  const options: FlagOptions = { ...Object.fromEntries(settingFlags), ...ownFlags };
   const { values, positionals, tokens } = parseArgs({
     args: [...argv],
     options,

@@ -2,12 +2,12 @@
 // connections. The service does not see them, so it cannot make room by ending the connection that has idled longest.
 import { readFileSync } from 'node:fs';
 
-/** Minimum number of descriptors that stay free for files, pipes and whatever controllers open. */
-const FEWEST_RESERVED = 32;
-/** When the limit is high, this part of it stays free for the same uses: an eighth. */
-const RESERVED_DIVISOR = 8;
-/** A port of the supervisor may have a quarter of the connections that a port of a worker may have. */
-const SIDE_SHARE = 4;
+/** Minimum number of descriptors that no connection uses. Files, pipes and controllers need them. */
+const MIN_FREE = 32;
+/** When an eighth of the limit is more than `MIN_FREE`, no connection uses this eighth. */
+const FREE_DIVISOR = 8;
+/** A port of the supervisor may have a fourth of the connections that a port of a worker may have. */
+const SUPERVISOR_DIVISOR = 4;
 
 /**
  * Returns how many of the wanted connections a port of a worker may have.
@@ -16,7 +16,7 @@ const SIDE_SHARE = 4;
  */
 export function maxConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   if (limit === undefined) return wanted;
-  return Math.max(1, Math.min(wanted, limit - Math.max(FEWEST_RESERVED, Math.ceil(limit / RESERVED_DIVISOR))));
+  return Math.max(1, Math.min(wanted, limit - Math.max(MIN_FREE, Math.ceil(limit / FREE_DIVISOR))));
 }
 
 /**
@@ -26,7 +26,7 @@ export function maxConnections(wanted: number, limit: number | undefined = descr
  * @param limit the file descriptors of the process, or undefined when their number is unlimited or unknown
  */
 export function maxSupervisorConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
-  return Math.max(1, Math.floor(maxConnections(wanted * SIDE_SHARE, limit) / SIDE_SHARE));
+  return Math.max(1, Math.floor(maxConnections(wanted * SUPERVISOR_DIVISOR, limit) / SUPERVISOR_DIVISOR));
 }
 
 /**

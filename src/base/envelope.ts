@@ -1,5 +1,5 @@
-// Builds the envelope, which is the JSON body of every error on every port. `rawRefusal` builds a whole response as
-// text, for a connection whose request Node could not parse. The caller of `rawRefusal` passes the headers of the port.
+// Builds the envelope, which is the JSON body of every error on every port:
+// `{"status":"error","error_code":"RATE_LIMITED","message":"…","timestamp":1780000000,"request_id":"4f2a9c0d1e7b-2s"}`
 import { STATUS_CODES } from './builtins.ts';
 import type { HttpError } from './errors.ts';
 import { unixTime } from './time.ts';
@@ -7,8 +7,7 @@ import { unixTime } from './time.ts';
 export const JSON_TYPE = 'application/json; charset=UTF-8';
 
 /**
- * Returns the JSON body of a refusal. The request id is inserted without escaping, because it has no character that
- * JSON escapes.
+ * Returns the JSON body of an error. A request id has no character that JSON escapes, so it is inserted as it is.
  *
  * @param cause shown to developers as the field `detail`. Without a cause, the field is absent.
  */
@@ -18,7 +17,7 @@ export function envelope(error: HttpError, requestId: string, cause?: object): s
   return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${errors}${detail}}`;
 }
 
-/** Encodes the details that a controller may have set. When JSON cannot encode them, the refusal is sent with `[]`. */
+/** Encodes the details that a controller may have set. Returns `[]` for details that JSON cannot encode. */
 function encodeDetails(details: unknown): string {
   try {
     return Array.isArray(details) ? JSON.stringify(details) : '[]';
@@ -31,8 +30,8 @@ let cachedError: HttpError | undefined;
 let cachedStart = '';
 
 /**
- * Returns the first fields of the envelope, which are the same for every request. Errors of the catalogue are shared
- * and frozen, and one of them may be sent thousands of times a second. So the text of the last such error is cached.
+ * Returns the first fields of the envelope, which are the same for every request. `refusal` of errors.ts returns shared
+ * and frozen errors. Such an error may be sent thousands of times a second, so the text of the last one is cached.
  */
 function envelopeStart(error: HttpError): string {
   if (error === cachedError) return cachedStart;
@@ -48,7 +47,7 @@ function envelopeStart(error: HttpError): string {
  * Returns a whole response as text, for a connection whose request Node's parser rejected.
  *
  * @param headers the headers of the port, as alternating names and values
- * @param response replaces the error's status and the envelope, when a service file has formatted the error itself
+ * @param response replaces the status and the envelope of the error, when the service file has a `formatError`
  */
 export function rawRefusal(
   error: HttpError,

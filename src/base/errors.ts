@@ -1,7 +1,7 @@
-// The error class of the service, and the catalogue of all its error codes. docs/ERRORS.md documents each row, and a
-// test compares the two. This file does not depend on sockets or requests.
+// The error class of the service, and the catalogue of all error codes. docs/ERRORS.md documents each row of the
+// catalogue, and a test compares both. This file does not depend on sockets or requests.
 
-/** The HTTP status of each code (RFC 9110), and the message that is sent unless a more precise one replaces it. */
+/** The HTTP status (RFC 9110) and the default message of each code. */
 export const CATALOGUE = {
   MALFORMED_REQUEST: { status: 400, message: 'The request is not valid HTTP/1.1' },
   HTTPS_REQUIRED: { status: 400, message: 'This port speaks HTTPS' },
@@ -97,12 +97,10 @@ export class HttpError extends Error {
 
   constructor(status: number, code: string, message: string, options: HttpErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    if (!Number.isInteger(status) || status < 400 || status > 599) {
+    if (!Number.isInteger(status) || status < 400 || status > 599)
       throw new TypeError(`HttpError: the status is ${status}, it must be a whole number from 400 to 599`);
-    }
-    if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]*$/.test(code)) {
+    if (typeof code !== 'string' || !/^[A-Z][A-Z0-9_]*$/.test(code))
       throw new TypeError(`HttpError: the code is ${JSON.stringify(code)}, it must look like NAME_TAKEN`);
-    }
     if (typeof message !== 'string') throw new TypeError('HttpError: the message must be a string');
     if (options.details !== undefined && !Array.isArray(options.details))
       throw new TypeError('HttpError: details must be a list');
@@ -114,8 +112,8 @@ export class HttpError extends Error {
 }
 
 Object.defineProperty(HttpError.prototype, 'name', { value: 'HttpError', configurable: true, writable: true });
-// `isHttpError` checks a global symbol instead of `instanceof`. A controller may import another copy of this package
-// than the copy that serves it. `instanceof` would not recognize the errors of that other copy.
+// `isHttpError` checks a global symbol, because `instanceof` does not recognize the errors of another copy of this
+// package. A controller may import another copy than the one that serves it.
 Object.defineProperty(HttpError.prototype, BRAND, { value: true });
 
 export function isHttpError(value: unknown): value is HttpError {
@@ -123,8 +121,8 @@ export function isHttpError(value: unknown): value is HttpError {
 }
 
 /**
- * Shared errors, one for each code. Creating an Error is slow, mostly because of its stack. Nobody reads the stack of
- * these errors, so they are created once.
+ * Errors with their default messages, one for each code. Nobody reads their stacks. An Error with a new stack is slow
+ * to create, so each of these errors is created once and shared.
  */
 const sharedErrors = new Map<ErrorCode, HttpError>();
 

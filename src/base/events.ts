@@ -1,5 +1,6 @@
-// Every log event with its facts, by level. docs/OPERATING.md explains each row, and a test compares the two. The table
-// is for the compiler alone: a call of the log with another name, level or fact is a type error.
+// Every log event, by level, with its facts: the fields of its log line. docs/OPERATING.md explains each event, and a
+// test compares both lists. The types exist only for the compiler. A call such as `log.warn('stopped', {})` is a type
+// error, because `stopped` is an event of the level `info`.
 
 export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
 

@@ -1,4 +1,4 @@
-// Describes failed system calls in messages for people. The caller adds the path.
+// Describes failed system calls in messages for people: `permission denied` for EACCES. The caller adds the path.
 
 const SENTENCES: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
@@ -22,7 +22,10 @@ export function errorCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-/** Returns one line. Node's own message would repeat the path and add the name of the system call. */
+/**
+ * Returns one line. Node's own message would also name the path and the system call:
+ * `EACCES: permission denied, open '/data/session.key'`.
+ */
 export function describeFailure(error: unknown): string {
   const code = errorCode(error);
   const sentence = code === undefined ? undefined : SENTENCES[code];

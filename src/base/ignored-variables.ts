@@ -3,8 +3,8 @@
 import { isNear, lettersOf } from './near.ts';
 
 /**
- * The settings that protect the service. Each row begins with a setting, and other names that people use for that
- * setting follow. The rows contain no typing errors, because `isTypo` finds them.
+ * The settings that protect the service, each with other names that people use for it. Names with typing errors are not
+ * listed, because `isTypo` recognizes them.
  */
 const PROTECTIVE_SETTINGS = [
   'HOST BIND_ADDRESS LISTEN_ADDRESS',
@@ -24,9 +24,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const PREFIX = 'GATEFOLD_';
 
 /**
- * Returns the name of the variable `GATEFOLD_` plus the setting's name, when that variable is set. No other program
- * reads such a variable, so the caller refuses to start. A value such as `tcp://…` is exempt, because Kubernetes sets
- * variables with such values for a service called gatefold.
+ * Returns `GATEFOLD_PORT` for the setting PORT, when that variable is set. No other program reads such a variable, so
+ * the caller refuses to start. A value such as `tcp://10.0.0.1:80` is exempt, because Kubernetes sets variables with
+ * such values for a service called gatefold.
  */
 export function prefixedName(setting: string, env: Environment): string | undefined {
   const value = env[PREFIX + setting] ?? '';

@@ -1,5 +1,5 @@
-// Formats text for a terminal: colours, columns, paths. Text from files and errors may have control characters that the
-// terminal would obey. So `plain` replaces these characters before the text is printed.
+// Formats text for a terminal: colours, columns, paths. Text from files and errors may have control characters, which a
+// terminal obeys as commands. So `plain` replaces these characters before the text is printed.
 import { relative } from 'node:path';
 
 export interface Ink {
@@ -45,7 +45,7 @@ export function alignColumns(rows: readonly (readonly string[])[]): string[][] {
   return cells.map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0))));
 }
 
-/** Returns a path, or `path:line`, relative to `cwd` when the path is below `cwd`. Returns any other path as it is. */
+/** Shortens a path below `cwd`, or such a path with a line: `/app/controllers/A.ts:3` becomes `controllers/A.ts:3`. */
 export function shortPlace(place: string, cwd: string): string {
   const short = relative(cwd, place);
   return short === '' || short.startsWith('..') ? place : short;

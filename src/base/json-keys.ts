@@ -12,16 +12,17 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]/gs;
 
 /** @param value the result of JSON.parse for this text */
 export function repeatedKeys(text: string, value: unknown): RepeatedKey[] {
-  // A quick count avoids the slow scan. In the text, `":` follows each key. The parsed value has each repeated key only
-  // once. So no key is repeated when the text has as many `":` as the value has keys. A string that contains `\":` also
-  // makes the numbers differ, and the scan then decides.
-  const colon = /"\s*:/g;
+  // A quick count avoids the slow scan. Each key of the text ends with `":`, and the parsed value has a repeated key
+  // only once. So no key is repeated when the text has as many `":` as the value has keys. A string that contains `\":`
+  // also makes the numbers differ, so the scan decides.
+  const keyEnd = /"\s*:/g;
   let difference = countKeys(value);
-  while (difference >= 0 && colon.test(text)) difference--;
-  return difference === 0 ? [] : [...scan(text)];
+  while (difference >= 0 && keyEnd.test(text)) difference--;
+  return difference === 0 ? [] : [...scanForRepeatedKeys(text)];
 }
 
-function* scan(text: string): Generator<RepeatedKey> {
+function* scanForRepeatedKeys(text: string): Generator<RepeatedKey> {
+  /** The objects and lists around the token. `position` is the last key of an object, or the index in a list. */
   const openValues: { readonly keys: Set<string>; position: string | number }[] = [];
   let previousToken = '';
   for (const [token] of text.matchAll(TOKEN)) {
@@ -31,7 +32,7 @@ function* scan(text: string): Generator<RepeatedKey> {
     else if (token === ',' && typeof innermost?.position === 'number') innermost.position++;
     else if (token === ':' && innermost !== undefined) {
       const key = JSON.parse(previousToken) as string;
-      if (innermost.keys.has(key)) yield { key, path: openValues.slice(0, -1).map(({ position: at }) => at) };
+      if (innermost.keys.has(key)) yield { key, path: openValues.slice(0, -1).map(({ position }) => position) };
       innermost.keys.add(key);
       innermost.position = key;
     }

@@ -1,5 +1,5 @@
-// Quotes texts for JSON that is put together by hand. Building JSON by hand is faster, and each request needs such
-// texts.
+// Quotes texts for the JSON of answers and log lines that is built by hand. For every request, this is faster than a
+// call of `JSON.stringify` with an object.
 
 /** Matches any character that JSON may escape or that a terminal could obey as a command. */
 const UNUSUAL = /[^ !#-[\]-~]/;
@@ -12,8 +12,8 @@ export function quote(text: string): string {
 const quotedNames = new Map<string, string>();
 
 /**
- * Quotes a name once and caches the result. Without the cache, the check of the name in each log line would cost a
- * hundredth of a request. The caller passes only names whose number is bounded, such as those of groups and operations.
+ * Quotes a name and caches the result, which saves a hundredth of the time of a request. The caller passes only names
+ * whose number is bounded, such as those of groups and operations.
  */
 export function quoteName(name: string): string {
   let quoted = quotedNames.get(name);

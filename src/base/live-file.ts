@@ -62,8 +62,8 @@ export interface LiveFileOptions<T> {
    */
   readonly liveFingerprint: string | undefined;
   /**
-   * Parses the content. Also called for unreadable files, and for files that are missing after content was live, when
-   * `confirmations` polls have found them so.
+   * Parses the content. A file that is unreadable, or that is missing after it was live, also reaches `parse`, as soon
+   * as `confirmations` polls in a row have found this state.
    *
    * @throws Error of one line, when the content is invalid
    */
@@ -83,13 +83,13 @@ export interface LiveFileStatus {
 
 export interface LiveFile {
   /**
-   * Looks for a change of the files, and resolves after the look. Two looks are at least 50 ms apart. Calls that come
-   * before a look has begun share that look. Never rejects.
+   * Looks for a change of the files, and resolves after the look. Two looks are at least 50 ms apart. All callers that
+   * wait for the same look share its promise. Never rejects.
    */
   look(): Promise<void>;
   /**
-   * Looks without waiting until 50 ms have passed, and reads small files synchronously. For a caller that knows that a
-   * process of this machine has just written the files.
+   * Looks at once, and reads small files synchronously. For a caller that knows that a process of this machine has just
+   * written the files.
    */
   lookNow(): Promise<void>;
   status(): LiveFileStatus;
@@ -128,7 +128,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   /** The number of looks in a row that have found the content of `lastFingerprint`. */
   let timesSeen = 0;
   let status: LiveFileStatus = { reloads: 0, reloadFailures: 0 };
-  let lastSignature = '';
+  let lastStats = '';
   let changedAt = 0;
   let readAt = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -165,9 +165,9 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
 
   function pause(delay: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, delay);
+      const pauseTimer = setTimeout(resolve, delay);
       endPause = () => {
-        clearTimeout(timer);
+        clearTimeout(pauseTimer);
         resolve();
       };
     });
@@ -187,24 +187,24 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
         ? paths.map((path) => statSync(path, { bigint: true }))
         : await Promise.all(paths.map((path) => stat(path, { bigint: true })));
       const now = clock();
-      const signature = stats.map(signatureOf).join();
-      if (signature !== lastSignature) changedAt = now;
+      const statsText = stats.map(statTextOf).join();
+      if (statsText !== lastStats) changedAt = now;
       else if (!mustReread(now, stats)) return undefined;
-      lastSignature = signature;
+      lastStats = statsText;
       readAt = now;
       for (const [index, path] of paths.entries()) checkFile(path, stats[index] as BigIntStats, maxBytes);
       const isSmall = stats.every(({ size }) => size <= MAX_SYNC_SIZE);
       if (isSync && isSmall) return contentOf(paths.map((path) => readFileSync(path)));
       return contentOf(await Promise.all(paths.map((path) => readFile(path))));
     } catch (error) {
-      lastSignature = '';
+      lastStats = '';
       return failureOf(error, paths);
     }
   }
 
   /**
-   * Returns whether to reread files although their stats are the same. A large file is reread at growing intervals,
-   * until its stat can be trusted.
+   * Returns whether to reread files although their stats are the same. Large files are reread only until their stats
+   * can be trusted, at intervals that double.
    */
   function mustReread(now: number, stats: readonly BigIntStats[]): boolean {
     if (stats.every(({ size }) => size <= MAX_REREAD_SIZE))
@@ -220,7 +220,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       status = { reloads, reloadFailures };
       return;
     }
-    // This content has already been reported, and stays invalid until it changes.
+    // This content was found invalid and was reported, and nothing has changed since.
     if (timesSeen > confirmations) return;
     if (
       content.files === undefined &&
@@ -252,7 +252,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   };
 }
 
-/** Includes ctime and inode: an edit that restores size and mtime (`cp -p`, a mounted secret) changes one of them. */
-function signatureOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+/** The text includes ctime and inode. `cp -p` and mounted secrets keep size and mtime, but change one of these two. */
+function statTextOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 }

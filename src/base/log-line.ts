@@ -1,16 +1,13 @@
-// Shortens a log line that is too long for one write, so that it stays one JSON object. Each try cuts the texts, lists
-// and objects in it to half the size of the try before.
+// Shortens a log line that is too long for one write, so that the line stays one JSON object. Each try cuts the texts,
+// lists and objects in the line to half the size of the try before.
 import { parseObject } from './values.ts';
 
-/** Maximum characters of a text in the first try. Each further try halves the number. */
+/** Characters that a text keeps in the first try. Each further try halves the number. */
 const FIRST_TEXT_LENGTH = 2000;
-/** The fewest characters of a text in a try. No try cuts texts shorter. */
+/** Characters that a text keeps at least, in every try. */
 const MIN_TEXT_LENGTH = 40;
-/**
- * The number of characters of a text for which a list keeps one item. So a try that keeps 2000 characters of a text
- * keeps 100 items of a list.
- */
-const CHARACTERS_PER_ITEM = 20;
+/** Items that a list keeps, as a part of the characters that a text keeps: 100 items of a list in the first try. */
+const ITEMS_PER_CHARACTER = 1 / 20;
 /** Values below this depth are cut, because JSON.stringify of deep values is slow. */
 const MAX_DEPTH = 4;
 /** The fields that identify a line and its request. When all tries fail, the line keeps only these fields. */
@@ -26,7 +23,8 @@ export function cutLine(line: string, maxBytes: number): string {
   const fields = parseObject(line);
   if (fields === undefined) return cutText(line, maxBytes);
   for (let length = FIRST_TEXT_LENGTH; length >= MIN_TEXT_LENGTH; length /= 2) {
-    const cut = `${JSON.stringify({ ...(shorten(fields, length, Math.floor(length / CHARACTERS_PER_ITEM), MAX_DEPTH) as object), cut: true })}\n`;
+    const items = Math.floor(length * ITEMS_PER_CHARACTER);
+    const cut = `${JSON.stringify({ ...(shorten(fields, length, items, MAX_DEPTH) as object), cut: true })}\n`;
     if (Buffer.byteLength(cut) <= maxBytes) return cut;
   }
   const identity = Object.fromEntries(
@@ -56,8 +54,7 @@ function shorten(value: unknown, length: number, items: number, depth: number): 
 
 function cutText(line: string, maxBytes: number): string {
   const ellipsis = '…\n';
-  // The cut may split a character that has several bytes. The first bytes of such a character decode to U+FFFD, which
-  // is removed.
+  // The cut may split a character that has several bytes. Its first bytes are then decoded to U+FFFD, which is removed.
   const text = Buffer.from(line)
     .subarray(0, maxBytes - Buffer.byteLength(ellipsis))
     .toString()

@@ -5,25 +5,24 @@ import { fstatSync, type Stats, write, writeSync } from 'node:fs';
 import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
+import { blockThread } from './time.ts';
 
 /**
  * Bytes of the longest write that a pipe does not split (POSIX PIPE_BUF). Longer lines are cut, except on a terminal.
  */
 const PIPE_BUF = 4096;
 /** Bytes of the longest write to a socket. Linux does not split a write of up to 32 KiB. */
-const SOCKET_BATCH = 16 * 1024;
-/**
- * Bytes of the longest write to a file. Another thread makes each write, which costs 50 µs of CPU time for any length.
- */
-const FILE_BATCH = 64 * 1024;
+const MAX_SOCKET_WRITE = 16 * 1024;
+/** Bytes of the longest write to a file. Each write passes through another thread, which costs 50 µs of CPU time. */
+const MAX_FILE_WRITE = 64 * 1024;
 /** Maximum bytes that one UTF-16 unit takes in UTF-8. */
 const MAX_BYTES_PER_UNIT = 3;
 /** Milliseconds that a line waits for other lines to join its batch. */
-const LINGER = 50;
+const MAX_LINGER = 50;
 /** Milliseconds before a write to a full pipe is retried. A try writes up to 64 KiB, so 13 MB a second are possible. */
-const RETRY = 5;
+const RETRY_DELAY = 5;
 /** Bytes that may wait to be written. Above this limit, further lines are dropped and counted. */
-const MAX_HELD = 8 * 1024 * 1024;
+const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** Milliseconds that `close` waits for a reader that reads nothing. */
 const PATIENCE = 200;
 /** Milliseconds that `close` waits in all. */
@@ -32,7 +31,10 @@ const MAX_PATIENCE = 1000;
 export interface LogWriter extends LineSink {
   /** Writes lines of another process unchanged. */
   pass(lines: string): void;
-  /** True when another process shares the descriptor and can make the writes of this process wait. */
+  /**
+   * True when other processes would share the open file of the descriptor, and one of them could make the writes of all
+   * others wait.
+   */
   readonly isShared: boolean;
   /**
    * Writes all waiting lines, and gives up after a second. Called just before the process ends. The lines keep their
@@ -45,29 +47,29 @@ export interface LogWriter extends LineSink {
 
 export function createLogWriter(fd: number): LogWriter {
   const target = openTarget(fd);
-  /** Finished batches that wait to be written. */
+  /** Complete batches that wait to be written. */
   const queue: string[] = [];
-  /** The batch that still takes lines. */
+  /** The batch to which lines are still added. */
   let openBatch = '';
   let openBatchBytes = 0;
   /** The bytes of `openBatch` and of `queue`. */
   let waitingBytes = 0;
-  let dropped = 0;
-  /** The number of dropped lines that the log has already reported. */
-  let reported = 0;
+  let droppedLines = 0;
+  /** How many of the dropped lines the log has already reported. */
+  let reportedLines = 0;
   let buffer = Buffer.alloc(0);
-  /** The batch that is being written. */
+  /** The batch that is being written, as a part of `buffer`. */
   let batch = buffer;
   /** How many bytes of `batch` are written. */
   let writtenBytes = 0;
   /** True while another thread writes, or while the pipe is full. */
   let isWaiting = false;
-  let timer: NodeJS.Timeout | undefined;
+  let lingerTimer: NodeJS.Timeout | undefined;
 
   /** @param maxBytes a longer line is cut */
   function addToBatch(lines: string, maxBytes = Number.POSITIVE_INFINITY): void {
-    if (waitingBytes > MAX_HELD) {
-      dropped += lines.split('\n').length - 1;
+    if (waitingBytes > MAX_WAITING_BYTES) {
+      droppedLines += lines.split('\n').length - 1;
       return;
     }
     let bytes = Buffer.byteLength(lines);
@@ -82,8 +84,8 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   function closeBatch(): void {
-    clearTimeout(timer);
-    timer = undefined;
+    clearTimeout(lingerTimer);
+    lingerTimer = undefined;
     if (openBatch !== '') queue.push(openBatch);
     openBatch = '';
     openBatchBytes = 0;
@@ -91,12 +93,14 @@ export function createLogWriter(fd: number): LogWriter {
 
   function flush(): void {
     closeBatch();
-    pump();
+    writeBatches();
   }
 
   /**
-   * Takes the next batch from the queue, to be written. All batches share one buffer, because creating a buffer is
-   * slow.
+   * Puts the next batch of the queue into `buffer`, so that it can be written. All batches share one buffer, because
+   * creating a buffer is slow.
+   *
+   * @returns whether there was a batch
    */
   function takeBatch(): boolean {
     reportDropped();
@@ -110,19 +114,20 @@ export function createLogWriter(fd: number): LogWriter {
     return true;
   }
 
-  function pump(): void {
+  /** Writes all batches that wait, or begins a write after which `resume` is called. */
+  function writeBatches(): void {
     while (!isWaiting && (writtenBytes < batch.length || takeBatch())) {
       if (target.mayBlock) writeInThread();
       else if (!writeNow()) {
         isWaiting = true;
-        setTimeout(resume, RETRY).unref();
+        setTimeout(resume, RETRY_DELAY).unref();
       }
     }
   }
 
   function resume(): void {
     isWaiting = false;
-    pump();
+    writeBatches();
   }
 
   /** Returns false when the pipe is full. Any other error (the reader is gone, the disk is full) drops this batch. */
@@ -149,7 +154,7 @@ export function createLogWriter(fd: number): LogWriter {
 
   /**
    * Lets the other thread finish its batch in the old buffer, and continues with a new buffer. The thread always
-   * finishes: a file does not block it, and Node waits for its threads at exit.
+   * finishes, because a write to a file does not block for long and Node waits for its threads at exit.
    */
   function leaveBatchToThread(): void {
     buffer = Buffer.alloc(0);
@@ -159,10 +164,11 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   function reportDropped(): void {
-    if (dropped === reported || waitingBytes > MAX_HELD / 2) return;
+    if (droppedLines === reportedLines || waitingBytes > MAX_WAITING_BYTES / 2) return;
     const time = new Date().toISOString();
-    const line = { time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines: dropped - reported };
-    reported = dropped;
+    const lines = droppedLines - reportedLines;
+    const line = { time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines };
+    reportedLines = droppedLines;
     queue.push(`${JSON.stringify(line)}\n`);
     waitingBytes += queue.at(-1)?.length ?? 0;
   }
@@ -174,14 +180,14 @@ export function createLogWriter(fd: number): LogWriter {
     for (let patienceEnd = Date.now() + PATIENCE; writtenBytes < batch.length || takeBatch(); ) {
       if (writeNow()) patienceEnd = Date.now() + PATIENCE;
       else if (Date.now() > Math.min(patienceEnd, deadline)) return;
-      else pause(RETRY);
+      else blockThread(RETRY_DELAY);
     }
   }
 
   return {
     write(line) {
       addToBatch(line, target.maxLineBytes);
-      timer ??= setTimeout(flush, LINGER).unref();
+      lingerTimer ??= setTimeout(flush, MAX_LINGER).unref();
     },
     pass(lines) {
       addToBatch(lines);
@@ -189,7 +195,7 @@ export function createLogWriter(fd: number): LogWriter {
     },
     flush,
     close,
-    droppedLines: () => dropped,
+    droppedLines: () => droppedLines,
     isShared: target.setNonBlocking !== undefined,
   };
 }
@@ -212,28 +218,25 @@ interface Target {
 }
 
 function openTarget(fd: number): Target {
-  const file = { fd, maxLineBytes: PIPE_BUF, maxWriteBytes: FILE_BATCH, mayBlock: true };
+  const file = { fd, maxLineBytes: PIPE_BUF, maxWriteBytes: MAX_FILE_WRITE, mayBlock: true };
   const kind = statOf(fd);
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
   // When nobody reads a pipe, a blocking write hangs its thread, and Node waits for its threads at exit. So the file of
   // the descriptor is opened again with O_NONBLOCK. The flag belongs to the open file description, which all processes
   // that inherited the descriptor share. Opening the file again gives this process a description of its own.
   const ownFd = reopenWithoutWaiting(fd);
-  // Where that is not possible, a function sets O_NONBLOCK before each write, for all processes that share the
-  // descriptor. Two programs clear the flag again:
-  // - libuv clears the flag when it starts a process that inherits the descriptor.
-  // - Node clears the flag at the end of a process, if the flag was clear at the start of that process.
-  // So the log may be opened before or after the workers start, and the flag is as before when the supervisor has
-  // ended. Another process can still clear the flag in the microseconds before a write. So workers do not share the
-  // descriptor (worker-output.ts).
+  // Where that is not possible, O_NONBLOCK is set before each write, for all processes that share the descriptor. Each
+  // write must set the flag again, because libuv clears the flag when it starts a process that inherits the descriptor.
+  // Node restores the flag at the end of the process. Another process can still clear the flag in the microseconds
+  // before a write, so workers do not share the descriptor (worker-output.ts).
   const setNonBlocking = ownFd === undefined && fd === 2 ? stderrUnblocker() : undefined;
   if (ownFd === undefined && setNonBlocking === undefined) return file;
   const nonBlocking = { ...file, fd: ownFd ?? fd, mayBlock: false };
-  // A user can stop the output of a terminal, so writes to a terminal must not block, either. On a system without
-  // /proc, libuv has already reopened the terminal for this process, so `setNonBlocking` is not needed. People read the
-  // lines of a terminal, so no line is cut.
+  // Ctrl-S stops the output of a terminal, so writes to a terminal must not block, either. On a system without /proc,
+  // libuv has already reopened the terminal for this process, so `setNonBlocking` is not needed. No line is cut,
+  // because people read the lines of a terminal.
   if (kind.isCharacterDevice()) return { ...nonBlocking, maxLineBytes: Number.POSITIVE_INFINITY };
-  return { ...nonBlocking, setNonBlocking, maxWriteBytes: kind.isSocket() ? SOCKET_BATCH : PIPE_BUF };
+  return { ...nonBlocking, setNonBlocking, maxWriteBytes: kind.isSocket() ? MAX_SOCKET_WRITE : PIPE_BUF };
 }
 
 function statOf(fd: number): Stats | undefined {
@@ -243,8 +246,4 @@ function statOf(fd: number): Stats | undefined {
     // The descriptor is closed.
     return undefined;
   }
-}
-
-function pause(milliseconds: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }

@@ -7,7 +7,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Each method takes the events of its level, each with its own facts: the table is events.ts. */
+/** The method of a level takes only the events that events.ts lists for this level, with the facts listed there. */
 export interface Log {
   readonly debug: LogMethod<LogEvents['debug']>;
   readonly info: LogMethod<LogEvents['info']>;
@@ -20,10 +20,7 @@ type LogMethod<Events> = <Name extends keyof Events, Facts extends Events[Name]>
   facts: Facts & NoOther<Facts, Events[Name]>,
 ) => void;
 
-/**
- * Makes the compiler refuse a fact that is not in the table of events.ts, also when the fact comes from a spread
- * object.
- */
+/** Makes the compiler refuse a fact that events.ts does not list, also when the fact comes from a spread object. */
 type NoOther<Facts, Allowed> = { readonly [Name in Exclude<keyof Facts, KeyOf<Allowed>>]: never };
 
 /** The keys of all members of a union. */
@@ -76,66 +73,55 @@ export function idsOf({ requestId, trace }: IdentifiedRequest): RequestIds {
   return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
 }
 
+/** Maximum characters of the message of a thrown value. */
+const MAX_MESSAGE_LENGTH = 1000;
+const NO_TEXT = 'a value that cannot be converted to text';
+
 /** Describes a thrown value. Never throws itself. */
 export function describeError(thrown: unknown): ErrorFacts {
   const facts: ErrorFacts = { error: messageOf(thrown) };
   if (!isError(thrown)) return facts;
-  facts.error_name = textOf(read(thrown, 'name')).slice(0, 100);
-  const code = read(thrown, 'code');
+  facts.error_name = textOf(readField(thrown, 'name')).slice(0, 100);
+  const code = readField(thrown, 'code');
   if (typeof code === 'string') facts.error_cause_code = code.slice(0, 100);
-  const stack = read(thrown, 'stack');
+  const stack = readField(thrown, 'stack');
   if (typeof stack === 'string') facts.stack = stack.slice(0, 4000);
-  const cause = read(thrown, 'cause');
+  const cause = readField(thrown, 'cause');
   if (cause !== undefined) facts.cause = messageOf(cause);
   return facts;
 }
 
 function messageOf(thrown: unknown): string {
-  if (typeof thrown !== 'object' || thrown === null) return textOf(thrown).slice(0, 1000);
+  return fullMessageOf(thrown).slice(0, MAX_MESSAGE_LENGTH);
+}
+
+function fullMessageOf(thrown: unknown): string {
+  if (typeof thrown !== 'object' || thrown === null) return textOf(thrown);
   // Code may also throw objects such as `{ code: 7, message: 'no such user' }`. An AggregateError of Node's network
   // modules has only a code, and no message.
-  const text = [read(thrown, 'message'), isError(thrown) ? read(thrown, 'code') : undefined].find(
+  const text = [readField(thrown, 'message'), isError(thrown) ? readField(thrown, 'code') : undefined].find(
     (candidate) => candidate !== undefined && candidate !== '',
   );
-  if (text !== undefined) return textOf(text).slice(0, 1000);
+  if (text !== undefined) return textOf(text);
   if (isError(thrown)) return '';
   const description = textOf(thrown);
-  if (description !== '[object Object]') return description.slice(0, 1000);
-  return `an object with ${fieldNamesOf(thrown) || 'no fields'}`.slice(0, 1000);
+  if (description !== '[object Object]') return description;
+  // Only the names of the fields are logged, because the values may be secrets.
+  const fields = attempt(() => Object.keys(thrown).slice(0, 20).join(', '), '');
+  return `an object with ${fields || 'no fields'}`;
 }
 
-/** Returns only the names of the fields, because the values may be secrets. */
-function fieldNamesOf(object: object): string {
-  try {
-    return Object.keys(object).slice(0, 20).join(', ');
-  } catch {
-    return '';
-  }
-}
+const isError = (value: unknown): value is Error => attempt(() => value instanceof Error, false);
 
-function isError(value: unknown): value is Error {
-  try {
-    return value instanceof Error;
-  } catch {
-    return false;
-  }
-}
+const readField = (object: object, name: string): unknown => attempt(() => Reflect.get(object, name), NO_TEXT);
 
-/** Reads a field whose getter may throw. A proxy may throw at each access. */
-function read(object: object, name: string): unknown {
-  try {
-    return (object as Record<string, unknown>)[name];
-  } catch {
-    return NO_TEXT;
-  }
-}
+const textOf = (value: unknown): string => attempt(() => String(value), NO_TEXT);
 
-const NO_TEXT = 'a value that cannot be converted to text';
-
-function textOf(value: unknown): string {
+/** Returns the fallback when `read` throws. A getter or a proxy of a thrown value may throw at each access. */
+function attempt<T>(read: () => T, fallback: T): T {
   try {
-    return String(value);
+    return read();
   } catch {
-    return NO_TEXT;
+    return fallback;
   }
 }

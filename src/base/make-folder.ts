@@ -1,5 +1,5 @@
-// Creates a folder and its missing parents. Node's own recursive mkdir (up to version 26) is not used. It never returns
-// when a parent exists in which no folder can be created, such as /proc.
+// Creates a folder and its missing parents. Node's own recursive mkdir (up to version 26) is not used, because it never
+// returns for a path such as /proc/x/y, where the first folder that is missing cannot be created.
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { errorCode } from './failure.ts';

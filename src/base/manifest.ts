@@ -1,4 +1,4 @@
-// Finds the package.json that applies to a folder: its own, or that of the nearest folder above.
+// Finds the package.json that applies to a folder. The file is in the folder, or in the nearest folder above with one.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 

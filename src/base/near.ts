@@ -1,4 +1,4 @@
-// Compares words despite typing errors and spelling.
+// Compares words that may have typing errors, or differ in case and separators: `EXPIRES_AT` and `expiresAt`.
 
 /** Counts the edits between two words: a letter added, removed, changed, or swapped with the next. */
 export function editDistance(from: string, to: string): number {

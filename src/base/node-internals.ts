@@ -1,7 +1,6 @@
-// Wraps every private or undocumented part of Node that Gatefold uses. Each part has one function here. A new release
-// of Node may change any of these parts, so test/base/node-internals.test.ts calls each function on each supported
-// release. The functions were tried on Node 20.20, 22.23, 24.21 and 26.10, unless a function's comment names other
-// versions. The callers of a function explain why they need the part.
+// Wraps every private or undocumented part of Node that Gatefold uses, each in a function. A new release of Node may
+// change any of these parts, so test/base/node-internals.test.ts calls each function on each supported release. All
+// functions were tried on Node 20.20, 22.23, 24.21 and 26.10. The callers of a function explain why they need it.
 import { executionAsyncResource } from 'node:async_hooks';
 import { constants, openSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -11,10 +10,8 @@ import querystring from 'node:querystring';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 
-/**
- * Loads node:net on first use. An `import` of node:net takes 20 ms, and a command such as `gatefold routes` opens no
- * socket.
- */
+// The functions load node:net by `require` when they are called. An `import` of node:net takes 20 ms, and commands such
+// as `gatefold routes` open no socket.
 const require = createRequire(import.meta.url);
 
 /**
@@ -88,9 +85,9 @@ export function tcpSocketOf<S extends Duplex>(socket: S): S {
 }
 
 /**
- * Makes a connection end with a reset (RST) instead of a FIN, when the connection is closed. Sets the flag that
- * `resetAndDestroy()` sets. That method is not called, because it sends a FIN first when nothing is left to write. On a
- * Node that ignores the flag, the connection ends with a FIN.
+ * Makes a connection end with a reset (RST) instead of a FIN, when the connection is closed. Sets the private flag of
+ * `resetAndDestroy()`, because a call of `resetAndDestroy()` sends a FIN first when nothing is left to write. On a Node
+ * that ignores the flag, the connection ends with a FIN.
  */
 export function resetOnClose(socket: Net.Socket): void {
   Object.assign(tcpSocketOf(socket), { resetAndClosing: true });
@@ -271,12 +268,11 @@ export function onHooksRegistered(listener: () => void): () => void {
 }
 
 /**
- * Keeps one object of the kind that `process.nextTick()` queues, so that V8 keeps the hidden class of these objects.
- * Node before 24 creates the objects by a literal with computed keys. When a full garbage collection finds no queued
- * tick, V8 forgets the hidden class, and every later tick is slow. A collection can find no tick while a folder is
- * loaded, and requests then cost 30 percent more (bench/NOTES.md). One object is enough to keep the class. Inside a
- * tick, `executionAsyncResource()` returns the queued object. On a Node where it returns another object, ticks may be
- * slow. Call this function early, before there is garbage.
+ * Keeps one of the objects that `process.nextTick()` queues, so that V8 keeps the hidden class (the layout) of all such
+ * objects. On Node before 24, V8 forgets the class when a full garbage collection finds none of them, which can happen
+ * while a folder is loaded. Every later tick is then slow, and requests cost 30 percent more (bench/NOTES.md). Inside a
+ * tick, `executionAsyncResource()` returns the queued object. On a Node where this function returns another object,
+ * ticks may be slow. Call `keepTickShape` early, before there is garbage.
  */
 export function keepTickShape(): void {
   process.nextTick(() => {

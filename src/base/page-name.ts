@@ -9,7 +9,7 @@ export const SERVICE = 'service';
 
 const GROUP_IN_URL = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
 
-/** Returns the usual spelling of a group in URLs: `user` for `User`. */
+/** Returns the usual spelling of a group in URLs: `user` for `User`, `v2/order` for `v2/Order`. */
 export function urlNameOf(group: string): string {
   const nameStart = group.lastIndexOf('/') + 1;
   return group.slice(0, nameStart) + group.charAt(nameStart).toLowerCase() + group.slice(nameStart + 1);
@@ -24,24 +24,26 @@ export function groupNameOf(urlName: string): string | undefined {
   return first === undefined ? undefined : `${folder}${first.toUpperCase()}${rest}`;
 }
 
-const pages = new Map<string, string>();
+/** Name of a group in files → its name in URLs. */
+const servedPages = new Map<string, string>();
 
 /**
  * Returns the `page` of a request for the log and the metrics: the group that served the request, as URLs name it, or
- * the page of an explicit route. Returns an empty text when nothing served the request.
+ * the page of a route that Gatefold itself has, such as `openapi.json`. Returns an empty text when nothing served the
+ * request.
  */
 export function servingPage({
   group,
   groupInUrl,
   operation,
 }: Record<'group' | 'groupInUrl' | 'operation', string>): string {
-  // Without a group and an operation, `groupInUrl` can be any text that a client sent, so it is not returned. With an
-  // operation but no group, an explicit route served the request, and the page of such a route is constant.
+  // With an operation but no group, a route of Gatefold itself served the request, and its page is constant. With
+  // neither of them, `groupInUrl` can be any text that a client sent, so it is not returned.
   if (group === '') return operation === '' ? '' : groupInUrl;
-  let servedPage = pages.get(group);
-  if (servedPage === undefined) {
-    servedPage = urlNameOf(group);
-    pages.set(group, servedPage);
+  let page = servedPages.get(group);
+  if (page === undefined) {
+    page = urlNameOf(group);
+    servedPages.set(group, page);
   }
-  return servedPage;
+  return page;
 }

@@ -53,46 +53,35 @@ const FORMATTERS: Readonly<Record<string, Formatter>> = {
     const duration = `${Number(duration_ms).toFixed(1)} ms`;
     const caller = typeof credential === 'string' && credential !== '' ? `  ${ink.dim(plain(credential))}` : '';
     return [
-      `${String(method).padEnd(7)} ${plain(String(path)).padEnd(40)} ${paint(String(status))} ${duration.padStart(10)}${caller}${traceFacts(ids, ink)}`,
+      `${String(method).padEnd(7)} ${plainText(path).padEnd(40)} ${paint(String(status))} ${duration.padStart(10)}${caller}${traceFacts(ids, ink)}`,
     ];
   },
   'request-failed'({ page, operation, error_code, request_id, ...fields }, options) {
     const { ink } = options;
     const subject = [page, operation].filter((name) => name !== '').join('.');
-    const facts = [
-      ink.bold(plain(subject)),
-      plain(String(error_code)),
-      ink.dim(`request ${plain(String(request_id))}`),
-    ];
+    const facts = [ink.bold(plain(subject)), plainText(error_code), ink.dim(`request ${plainText(request_id)}`)];
     const head = `${ink.red('error')}   ${facts.slice(subject === '' ? 1 : 0).join('  ')}${traceFacts(fields, ink)}`;
     // An earlier log line has already shown why the group does not load.
     return error_code === 'GROUP_NOT_LOADABLE' ? [head] : [head, ...describeThrown(fields, options)];
   },
   'generation-serving'({ cause, groups, took_ms }, { ink, cwd }) {
-    const subject =
-      cause === 'start'
-        ? `${String(groups)} ${groups === 1 ? 'group' : 'groups'}`
-        : plain(shortPlace(String(cause), cwd));
-    return [`${ink.green('live')}    ${subject}, in ${String(took_ms)} ms`];
+    const groupCount = `${groups} ${groups === 1 ? 'group' : 'groups'}`;
+    const subject = cause === 'start' ? groupCount : plain(shortPlace(String(cause), cwd));
+    return [`${ink.green('live')}    ${subject}, in ${took_ms} ms`];
   },
   'generation-rejected'(line, options) {
-    const head = `${options.ink.red('refused')} ${plain(String(line.effect))}`;
-    return [
-      head,
-      ...(line.file === undefined
-        ? textLines(String(line.error)).map(options.ink.red)
-        : describeLoadFailure(line, options)),
-    ];
+    const { red } = options.ink;
+    const head = `${red('refused')} ${plainText(line.effect)}`;
+    if (line.file === undefined) return [head, ...textLines(String(line.error)).map(red)];
+    return [head, ...describeLoadFailure(line, options)];
   },
   'group-not-loadable'(line, options) {
-    return [
-      `${options.ink.red('error')}   ${plain(String(line.file))} does not load, and answers 500`,
-      ...describeLoadFailure(line, options),
-    ];
+    const head = `${options.ink.red('error')}   ${plainText(line.file)} does not load, and answers 500`;
+    return [head, ...describeLoadFailure(line, options)];
   },
-  'operation-info': (line, options) => formatMessage(line, options),
-  'operation-warning': (line, options) => formatMessage(line, options),
-  'operation-error': (line, options) => formatMessage(line, options),
+  'operation-info': formatMessage,
+  'operation-warning': formatMessage,
+  'operation-error': formatMessage,
   // Each worker logs this event at its start, with 0 reloads. That line would not help anyone, so it is hidden.
   'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : formatAnyEvent(line, options)),
   stopping: ({ signal }) => [`stopping on ${String(signal)}`],
@@ -109,9 +98,7 @@ const formatAnyEvent: Formatter = (fields, options) => {
   const facts = Object.entries(fields).filter(
     ([name, value]) => value !== '' && !UNLISTED.has(name) && !(name === 'cause' && 'error' in fields),
   );
-  const listed = facts.map(
-    ([name, value]) => `${ink.dim(plain(name))} ${plain(typeof value === 'string' ? value : JSON.stringify(value))}`,
-  );
+  const listed = facts.map(([name, value]) => `${ink.dim(plain(name))} ${plainText(value)}`);
   const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${listed.join('  ')}`.trimEnd();
   return [head, ...describeThrown(fields, options)];
 };
@@ -119,7 +106,7 @@ const formatAnyEvent: Formatter = (fields, options) => {
 /** Returns the ids of the trace that the request belongs to, or an empty text when there is no trace. */
 function traceFacts({ trace_id, span_id }: LogFields, ink: Ink): string {
   if (trace_id === undefined) return '';
-  return `  ${ink.dim(`trace_id ${plain(String(trace_id))}  span_id ${plain(String(span_id))}`)}`;
+  return `  ${ink.dim(`trace_id ${plainText(trace_id)}  span_id ${plainText(span_id)}`)}`;
 }
 
 /** Formats a line of `params.log`: the controller's message comes first, its operation last. */
@@ -129,26 +116,27 @@ function formatMessage({ message, group, operation, request_id, ...line }: Line,
   return [`${head}  ${options.ink.dim(source)}`, ...more];
 }
 
-/**
- * Formats an error with its cause and its stack. A controller may have logged the message and the stack as one text.
- */
+/** Formats an error with its cause and its stack. A controller may also log `error.stack` as the field `error`. */
 function describeThrown({ error, error_name, stack, cause }: LogFields, options: PrettyOptions): string[] {
   const title = error_name === undefined || error_name === 'Error' ? '' : `${textOf(error_name)}: `;
   const text = error === undefined ? '' : title + textOf(error);
   const stackStart = text.search(/\n\s+at /);
   const message = stackStart < 0 ? text : text.slice(0, stackStart);
-  return [
-    ...(message === '' ? [] : textLines(message).map(options.ink.red)),
-    ...(error === undefined || cause === undefined || cause === ''
-      ? []
-      : textLines(`because ${textOf(cause)}`).map(options.ink.red)),
-    ...stackLines(stack ?? text.slice(message.length), options),
+  const hasCause = error !== undefined && cause !== undefined && cause !== '';
+  const lines = [
+    ...(message === '' ? [] : textLines(message)),
+    ...(hasCause ? textLines(`because ${textOf(cause)}`) : []),
   ];
+  return [...lines.map(options.ink.red), ...stackLines(stack ?? text.slice(message.length), options)];
 }
 
-/** Returns the text of a field. A controller may log an object by any name. */
+/** Returns the text of a field. A controller may log an object as any field. */
 function textOf(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+function plainText(value: unknown): string {
+  return plain(textOf(value));
 }
 
 function timeOfDay(time: unknown): string {
@@ -165,7 +153,7 @@ function textLines(text: string): string[] {
   return text.split('\n').map(plain);
 }
 
-/** Maximum places in packages that are shown for one stack. */
+/** Maximum lines of one stack that are shown and belong to packages. */
 const MAX_PACKAGE_PLACES = 3;
 
 /** Lists the places of a stack: first those in controllers, then some in packages. All others are only counted. */
@@ -203,25 +191,26 @@ function describeLoadFailure({ file, error, at, column }: LogFields, options: Pr
 }
 
 /** Source lines that are shown above the line with the mistake. */
-const ABOVE = 2;
+const LINES_ABOVE = 2;
 /** Source lines that are shown below the line with the mistake. */
-const BELOW = 1;
+const LINES_BELOW = 1;
 /** Maximum columns of a source line that are shown. */
-const MAX_WIDTH = 160;
+const MAX_SOURCE_WIDTH = 160;
 
-/** Shows the source around a mistake, cut to the terminal's width. A caret outside of that width is not drawn. */
+/** Shows the source around a mistake, cut to the terminal's width. A caret outside of that width is not shown. */
 function sourceFrame(at: unknown, column: unknown, { ink, columns }: PrettyOptions): string[] {
   const [, path = '', numberText = ''] = /^(.*):(\d+)$/.exec(String(at)) ?? [];
   const markedLine = Number(numberText);
   const lines = readSourceOrEmpty(path).replaceAll('\t', ' ').split(/\r?\n/);
   const line = lines[markedLine - 1];
   if (line === undefined) return [];
-  const first = Math.max(1, markedLine - ABOVE);
-  const width = String(markedLine + BELOW).length;
-  const textWidth = Math.max(0, Math.min(MAX_WIDTH, (columns?.() ?? MAX_WIDTH) - MARGIN.length - width - 5));
+  const first = Math.max(1, markedLine - LINES_ABOVE);
+  const width = String(markedLine + LINES_BELOW).length;
+  const terminalWidth = columns?.() ?? MAX_SOURCE_WIDTH;
+  const textWidth = Math.max(0, Math.min(MAX_SOURCE_WIDTH, terminalWidth - MARGIN.length - width - 5));
   const indent = typeof column === 'number' ? column - 1 : line.length - line.trimStart().length;
   const caret = indent < textWidth ? [`${' '.repeat(width + 2)} │ ${' '.repeat(indent)}${ink.red('^')}`] : [];
-  return lines.slice(first - 1, markedLine + BELOW).flatMap((text, i) => {
+  return lines.slice(first - 1, markedLine + LINES_BELOW).flatMap((text, i) => {
     const shown = `${String(first + i).padStart(width)} │ ${plain(text.slice(0, textWidth))}`;
     return first + i === markedLine ? [`${ink.red('>')} ${shown}`, ...caret] : [ink.dim(`  ${shown}`)];
   });

@@ -23,9 +23,16 @@ export interface ProcessBasics {
  * set.
  */
 export function readProcessBasics(): ProcessBasics | undefined {
-  const settings = readSettings();
-  if (settings === undefined) return undefined;
-  // On Linux and BSD, the title replaces the command line that `ps` shows. So `ps` no longer shows the secret.
+  let settings: Settings;
+  try {
+    settings = parseSettings(process.env, process.argv.slice(2), { cores: availableParallelism() });
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    process.stderr.write(`gatefold: ${error.message}\n`);
+    process.exitCode = 1;
+    return undefined;
+  }
+  // On Linux and BSD, the title replaces the command line that `ps` shows. So `ps` no longer shows a secret flag.
   if (secretFlags(process.argv).length > 0) process.title = 'gatefold';
   const { writer: sink, ink } = openLog(settings);
   return { settings, ink, log: createLog({ level: settings.logLevel, sink }), sink, flush: () => sink.close() };
@@ -37,23 +44,6 @@ function openLog({ logFormat }: Settings): { writer: LogWriter; ink: Ink | undef
   const isTTY = isatty(2);
   if (logFormat === 'json' || (logFormat === 'auto' && !isTTY)) return { writer, ink: undefined };
   const ink = createInk({ isTTY, env: process.env });
-  return {
-    writer: createPrettyWriter(writer, {
-      ink,
-      cwd: process.cwd(),
-      columns: () => (isTTY ? process.stderr.columns : undefined),
-    }),
-    ink,
-  };
-}
-
-function readSettings(): Settings | undefined {
-  try {
-    return parseSettings(process.env, process.argv.slice(2), { cores: availableParallelism() });
-  } catch (error) {
-    if (!(error instanceof SettingsError)) throw error;
-    process.stderr.write(`gatefold: ${error.message}\n`);
-    process.exitCode = 1;
-    return undefined;
-  }
+  const columns = () => (isTTY ? process.stderr.columns : undefined);
+  return { writer: createPrettyWriter(writer, { ink, cwd: process.cwd(), columns }), ink };
 }

@@ -8,7 +8,7 @@
 
 /**
  * The verb table: maps each HTTP method to the operation that the method calls on the bare group, a path without
- * further segments (reference 4.1). The methods have the order that the header `Allow` has.
+ * further segments (docs/REFERENCE.md, 4.1). `red` is not a typo. The methods have the order of the header `Allow`.
  */
 export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
   ['GET', 'index'],
@@ -23,10 +23,9 @@ export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
 export type Verb = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
 /**
- * The reverse of the verb table: maps each operation to its method. Both GET and HEAD call `index`, and `index` is
- * mapped to GET.
+ * Maps each operation of the verb table to its method. GET and HEAD both call `index`, and `index` is mapped to GET.
  */
-const METHOD_OF: ReadonlyMap<string, string> = new Map(
+const METHODS_BY_OPERATION: ReadonlyMap<string, string> = new Map(
   Array.from(VERB_OPERATIONS, ([verb, name]): [string, string] => [name, verb]).reverse(),
 );
 
@@ -34,7 +33,7 @@ const METHOD_OF: ReadonlyMap<string, string> = new Map(
  * Returns the method that calls an operation of the verb table on the bare group. Returns undefined for any other name.
  */
 export function methodOf(name: string): string | undefined {
-  return METHOD_OF.get(name);
+  return METHODS_BY_OPERATION.get(name);
 }
 
 export interface RouteName {
@@ -52,7 +51,7 @@ export function splitRouteName(name: string): RouteName | undefined {
 
 export type Segment =
   | { readonly literal: string }
-  /** When `isRest` is true, the segment takes all segments that are left, at least one. */
+  /** A segment `{name}` captures one segment of a path. With `isRest`, `{name*}` captures all that are left. */
   | { readonly literal: undefined; readonly name: string; readonly isRest: boolean };
 
 const NAMED_SEGMENT = /^\{([A-Za-z][A-Za-z0-9_]*)(\*?)\}$/;

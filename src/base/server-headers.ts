@@ -18,10 +18,7 @@ export function isReservedHeader(name: string): boolean {
   return SERVER_HEADERS.has(name) || name.startsWith('access-control-');
 }
 
-/**
- * Returns whether every answer has the header anyway. When an operation sets such a header, the header is skipped
- * without a line in the log.
- */
+/** Returns whether every answer has the header. An operation that sets it changes nothing, and gets no warning. */
 export function isOnEveryAnswer(name: string): boolean {
   return name === 'x-content-type-options';
 }

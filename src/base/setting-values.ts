@@ -45,7 +45,7 @@ export function file(cwd: string) {
   };
 }
 
-/** Returns whether a text is a private key that was given instead of its path. No message may show such a text. */
+/** Returns whether a text is a key or certificate that was given instead of its path. No message may show the text. */
 export function isKeyText(text: string): boolean {
   return text.includes('-----BEGIN');
 }
@@ -82,18 +82,17 @@ const MAX_NAMES = 100;
 
 export function hostNames(text: string): readonly string[] {
   const names = listOf(text).map((name) => domainToASCII(name));
-  if (names.length > MAX_NAMES || !names.every((name) => HOST_NAME.test(name))) {
+  if (names.length > MAX_NAMES || !names.every((name) => HOST_NAME.test(name)))
     throw new InvalidValue(
       `a list of host names such as api.example.com,www.example.com, ${MAX_NAMES} at most, without * and addresses`,
     );
-  }
   return [...new Set(names)];
 }
 
 /** Matches a host name, an IPv4 address, or a pattern for the names below a name: `*.internal`. */
 const HOST_PATTERN = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
-/** Parses the hosts that a header may be sent to: `all`, `off`, or a list. */
+/** Parses the hosts to which controllers may send the header `traceparent`: `all`, `off`, or a list. */
 export function hostPatterns(text: string): readonly string[] | 'all' {
   if (text === 'all') return 'all';
   if (text === 'off') return [];
@@ -106,7 +105,7 @@ export function hostPatterns(text: string): readonly string[] | 'all' {
 /** Headers whose values are secrets. */
 const SECRET_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'set-cookie', 'x-api-key'];
 
-/** Parses the list of request values that are exported in the trace span of the request. */
+/** Parses the list of request values that become attributes of the request's trace span: `query,user-agent`. */
 export function capturedValues(text: string): readonly string[] {
   const list = listOf(text.toLowerCase());
   if (!list.every((name) => /^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && !SECRET_HEADERS.includes(name)))
@@ -156,23 +155,14 @@ export function duration(min: number) {
   };
 }
 
-const SIZE_UNITS: Readonly<Record<string, number>> = {
-  '': 1,
-  b: 1,
-  k: 1024,
-  kb: 1024,
-  kib: 1024,
-  m: 1024 ** 2,
-  mb: 1024 ** 2,
-  mib: 1024 ** 2,
-};
+const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2 };
 
-/** Parses `65536`, `64KiB`, `2MiB` to bytes. `k` and `kb` mean KiB, `m` and `mb` mean MiB. */
+/** Parses `65536`, `64KiB`, `2MiB` to bytes. `k` and `kb` mean KiB, `m` and `mb` mean MiB, and `b` changes nothing. */
 export function size(min: number, max: number) {
   return (text: string): number => {
-    const match = /^(\d{1,10})([a-z]*)$/i.exec(text);
-    const unit = SIZE_UNITS[(match?.[2] ?? '').toLowerCase()];
-    const value = match === null || unit === undefined ? Number.NaN : Number(match[1]) * unit;
+    const match = /^(\d{1,10})(?:([km])(?:i?b)?|b)?$/i.exec(text);
+    const unit = (match?.[2] ?? '').toLowerCase();
+    const value = match === null ? Number.NaN : Number(match[1]) * (SIZE_UNITS[unit] as number);
     if (!(value >= min && value <= max))
       throw new InvalidValue(`a size such as 65536, 64KiB or 2MiB, from ${min} to ${max} bytes`);
     return value;

@@ -1,26 +1,7 @@
-// The table of all settings. The type `Settings` is derived from it. config.ts reads the values.
+// The table of all settings, and the type `Settings`, which is derived from the table. config.ts reads the values.
 import { constants } from 'node:buffer';
 import { LOG_LEVELS } from './log.ts';
-import {
-  basePath,
-  capturedValues,
-  duration,
-  emailAddresses,
-  file,
-  folder,
-  hostName,
-  hostNames,
-  hostPatterns,
-  httpsUrl,
-  networks,
-  oneOf,
-  portOrOff,
-  rateOrOff,
-  sessionKey,
-  size,
-  sizeOrAuto,
-  wholeNumber,
-} from './setting-values.ts';
+import * as parse from './setting-values.ts';
 import { ageOrOff, storeAddress, storeKeys } from './store-address.ts';
 
 export interface Machine {
@@ -47,72 +28,82 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
     port: row(
       'PORT',
       hasDomains ? '443' : '3000',
-      wholeNumber(0, 65535),
+      parse.wholeNumber(0, 65535),
       'TCP port of the service, 443 by default with DOMAINS; 0 takes any free one',
     ),
     /** `host` is undefined when the service listens on all interfaces, IPv6 and IPv4. */
-    host: row('HOST', '', hostName, 'Address to listen on; empty: all interfaces'),
-    workers: row('WORKERS', String(cores), wholeNumber(1, 1024), 'Worker processes; default: the available cores'),
+    host: row('HOST', '', parse.hostName, 'Address to listen on; empty: all interfaces'),
+    workers: row(
+      'WORKERS',
+      String(cores),
+      parse.wholeNumber(1, 1024),
+      'Worker processes; default: the available cores',
+    ),
     /** `controllersDir` is an absolute path, like `dataDir`, because a controller may call `process.chdir`. */
-    controllersDir: row('CONTROLLERS_DIR', './controllers', folder(cwd), 'The folder of controller files'),
-    dataDir: row('DATA_DIR', './data', folder(cwd), 'The folder of the credentials table and the identity providers'),
+    controllersDir: row('CONTROLLERS_DIR', './controllers', parse.folder(cwd), 'The folder of controller files'),
+    dataDir: row(
+      'DATA_DIR',
+      './data',
+      parse.folder(cwd),
+      'The folder of the credentials table and the identity providers',
+    ),
     /** The prefix of all paths. The prefix is empty when the paths begin at the root. */
-    basePath: row('BASE_PATH', '/api', basePath, 'Path that everything is under; / is the root'),
+    basePath: row('BASE_PATH', '/api', parse.basePath, 'Path that everything is under; / is the root'),
     // The text of a body must fit into one string.
     bodyLimit: row(
       'BODY_LIMIT',
       '1MiB',
-      size(1, constants.MAX_STRING_LENGTH),
+      parse.size(1, constants.MAX_STRING_LENGTH),
       'Largest request body, counted after inflating',
     ),
-    operationTimeout: row('OPERATION_TIMEOUT', '30s', duration(1), 'Longest an operation may take'),
+    operationTimeout: row('OPERATION_TIMEOUT', '30s', parse.duration(1), 'Longest an operation may take'),
     keepAliveTimeout: row(
       'KEEP_ALIVE_TIMEOUT',
       '72s',
-      duration(1),
+      parse.duration(1),
       'Longest a connection may idle between two requests',
     ),
-    headersTimeout: row('HEADERS_TIMEOUT', '10s', duration(1), 'Longest a header section may take to arrive'),
-    requestTimeout: row('REQUEST_TIMEOUT', '60s', duration(1), 'Longest a whole request may take to arrive'),
+    headersTimeout: row('HEADERS_TIMEOUT', '10s', parse.duration(1), 'Longest a header section may take to arrive'),
+    requestTimeout: row('REQUEST_TIMEOUT', '60s', parse.duration(1), 'Longest a whole request may take to arrive'),
     drainTimeout: row(
       'DRAIN_TIMEOUT',
       '30s',
-      duration(0),
+      parse.duration(0),
       'Longest a worker may take to finish its requests when it stops',
     ),
     maxInFlight: row(
       'MAX_IN_FLIGHT',
       '1000',
-      wholeNumber(1, 1_000_000),
+      parse.wholeNumber(1, 1_000_000),
       'Requests in progress in one worker; more are refused with 503 OVERLOADED',
     ),
     maxConnections: row(
       'MAX_CONNECTIONS',
       '10000',
-      wholeNumber(1, 1_000_000),
+      parse.wholeNumber(1, 1_000_000),
       'Connections of one worker; beyond it the one that has idled longest is ended',
     ),
     /** `bodyBudget` is undefined for `auto`. The budget is then derived from the limit of the heap. */
     bodyBudget: row(
       'BODY_BUDGET',
       'auto',
-      sizeOrAuto(64 * 1024),
+      parse.sizeOrAuto(64 * 1024),
       'Bytes of all bodies in progress in one worker; more wait or are refused with 503 OVERLOADED',
     ),
     rateLimit: row(
       'RATE_LIMIT',
       'off',
-      rateOrOff,
+      parse.rateOrOff,
       'Requests of a caller without a credential, by its address: 100/s, 5000/h burst 200; more get 429 RATE_LIMITED',
     ),
     trustedProxies: row(
       'TRUSTED_PROXIES',
       '',
-      networks,
+      parse.networks,
       "Addresses and blocks of the proxies whose X-Forwarded-For names a client's address",
     ),
-    opsPort: row('OPS_PORT', 'off', portOrOff, 'Port of /livez, /readyz and /metrics; off: none'),
-    opsHost: row('OPS_HOST', '127.0.0.1', (text) => hostName(text) ?? text, 'Address of the operations port'),
+    opsPort: row('OPS_PORT', 'off', parse.portOrOff, 'Port of /livez, /readyz and /metrics; off: none'),
+    opsHost: row('OPS_HOST', '127.0.0.1', (text) => parse.hostName(text) ?? text, 'Address of the operations port'),
     /**
      * Host names in lower case. When the list is empty, no certificate is ordered. `domains` is never set together with
      * `tlsCert`.
@@ -120,62 +111,67 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
     domains: row(
       'DOMAINS',
       '',
-      hostNames,
+      parse.hostNames,
       'Host names, with commas: HTTPS with a certificate that is obtained and renewed by itself',
     ),
     acmeDirectory: row(
       'ACME_DIRECTORY',
       'https://acme-v02.api.letsencrypt.org/directory',
-      httpsUrl,
+      parse.httpsUrl,
       'Where the certificate for DOMAINS comes from',
     ),
-    acmeContact: row('ACME_CONTACT', '', emailAddresses, 'E-mail addresses that the directory may write to'),
+    acmeContact: row('ACME_CONTACT', '', parse.emailAddresses, 'E-mail addresses that the directory may write to'),
     httpPort: row(
       'HTTP_PORT',
       hasDomains ? '80' : 'off',
-      portOrOff,
+      parse.portOrOff,
       'Port that sends plain HTTP to HTTPS and answers http-01 challenges, 80 by default with DOMAINS; off: none',
     ),
     /** `tlsCert` and `tlsKey` are set together, or neither of them is set. */
-    tlsCert: row('TLS_CERT', '', file(cwd), 'PEM file of a certificate and its chain: HTTPS with it'),
-    tlsKey: row('TLS_KEY', '', file(cwd), 'PEM file of its private key'),
+    tlsCert: row('TLS_CERT', '', parse.file(cwd), 'PEM file of a certificate and its chain: HTTPS with it'),
+    tlsKey: row('TLS_KEY', '', parse.file(cwd), 'PEM file of its private key'),
     docs: row(
       'DOCS',
       'on',
-      oneOf(['on', 'application', 'off']),
+      parse.oneOf(['on', 'application', 'off']),
       'The OpenAPI document and the page at /api/docs: on, application (for a credential alone) or off',
     ),
     mcp: row(
       'MCP',
       'off',
-      oneOf(['on', 'application', 'off']),
+      parse.oneOf(['on', 'application', 'off']),
       'Tools for agents at /api/mcp: on, application (for a credential alone) or off',
     ),
     /** Hosts in lower case, or `'all'` for every host. `*.example.com` covers the names below example.com. */
     tracePropagate: row(
       'TRACE_PROPAGATE',
       'all',
-      hostPatterns,
+      parse.hostPatterns,
       'Hosts that get the trace with the requests of controllers: all, off, or a list such as api.example.com,*.internal',
     ),
     traceCapture: row(
       'TRACE_CAPTURE',
       '',
-      capturedValues,
+      parse.capturedValues,
       'Values of a request that its span gets, with commas: query, and names of headers such as user-agent',
     ),
-    logLevel: row('LOG_LEVEL', 'info', oneOf(LOG_LEVELS), 'debug, info (a line a request), warn, error or silent'),
+    logLevel: row(
+      'LOG_LEVEL',
+      'info',
+      parse.oneOf(LOG_LEVELS),
+      'debug, info (a line a request), warn, error or silent',
+    ),
     logFormat: row(
       'LOG_FORMAT',
       'auto',
-      oneOf(['auto', 'json', 'pretty']),
+      parse.oneOf(['auto', 'json', 'pretty']),
       'json: a line for machines; pretty: for people; auto: pretty on a terminal, else json',
     ),
     /** The key as text. `sessionKey` is undefined when the key is in the file `data/session.key`. */
     sessionKey: row(
       'SESSION_KEY',
       '',
-      sessionKey,
+      parse.sessionKey,
       'Key of the session tokens, 32 characters or more; empty: data/session.key',
       true,
     ),

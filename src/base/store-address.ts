@@ -10,10 +10,7 @@ export interface StoreAddress {
   readonly user: string;
   readonly password: string;
   readonly database: string;
-  /**
-   * With `verify`, the store uses TLS, and the certificate must be valid for the host. With `off`, the store uses no
-   * TLS.
-   */
+  /** `verify`: TLS, and the certificate must be valid for the host. `off`: no TLS. */
   readonly tls: 'verify' | 'off';
   /** PEM file of the certificate authority. `rootCertificate` is undefined when the authorities of Node are used. */
   readonly rootCertificate: string | undefined;
@@ -60,8 +57,8 @@ function parseHost(text: string): { host: string; port: number } {
 }
 
 /**
- * Accepts only `verify-full` and `disable`. The other modes of PostgreSQL send the password to a server that nobody has
- * verified.
+ * Accepts only `verify-full` and `disable`. With the other modes of PostgreSQL, the password is sent to a server whose
+ * certificate nobody has checked.
  */
 function parseMode(mode: string): StoreAddress['tls'] {
   if (mode === 'verify-full') return 'verify';

@@ -1,14 +1,15 @@
-// The differences between operating systems, in one place. Linux is where Gatefold runs in production and is tested,
-// Windows is tested under wine (.ci/windows), and macOS is not tested.
-import { renameSync } from 'node:fs';
+// The differences between operating systems and between file systems, in one place. Linux is where Gatefold runs in
+// production and is tested, Windows is tested under wine (.ci/windows), and macOS is not tested.
+import { closeSync, fsyncSync, openSync, renameSync } from 'node:fs';
 import { errorCode } from './failure.ts';
+import { blockThread } from './time.ts';
 
 const isWindows = process.platform === 'win32';
 
 /**
- * Returns the bits of a mode that say who may read and write a file. Windows keeps these rights in an access list,
- * which Node does not read. So on Windows only the bits of the owner are returned, and no warning about other users is
- * logged.
+ * Returns the bits of a file's mode that say who may read and write the file. Windows keeps these rights in an access
+ * list, which Node does not read. So on Windows the result has only the bits of the owner, and no caller logs a warning
+ * about other users.
  */
 export function modeOf({ mode }: { readonly mode: number }): number {
   return isWindows ? mode & 0o700 : mode;
@@ -16,11 +17,10 @@ export function modeOf({ mode }: { readonly mode: number }): number {
 
 /** The error codes of Windows for a change of a file that another process has open or is about to remove. */
 export const BUSY_CODES: ReadonlySet<string> = new Set(isWindows ? ['EPERM', 'EACCES', 'EBUSY'] : []);
-/**
- * Maximum attempts to replace a busy file, 10 ms apart. A process that reads the credentials table has the file open
- * for a moment.
- */
+/** Maximum attempts to replace a busy file. A process that reads the credentials table has it open for a moment. */
 const MAX_ATTEMPTS = 100;
+/** Milliseconds between two attempts. */
+const RETRY_INTERVAL = 10;
 
 /** Replaces a file by a rename. @param draft a complete file with the new content */
 export function replaceFile(draft: string, path: string): void {
@@ -29,8 +29,24 @@ export function replaceFile(draft: string, path: string): void {
       return renameSync(draft, path);
     } catch (error) {
       if (attempt === MAX_ATTEMPTS || !BUSY_CODES.has(errorCode(error) ?? '')) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+      blockThread(RETRY_INTERVAL);
     }
+  }
+}
+
+/**
+ * Writes a folder to the disk. A rename in the folder survives a power cut only after this write. Called as the last
+ * step when a file is replaced.
+ */
+export function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r');
+  try {
+    fsyncSync(handle);
+  } catch (error) {
+    // Some file systems cannot sync a folder, and fail with one of these codes.
+    if (!['EINVAL', 'EPERM', 'ENOTSUP'].includes(errorCode(error) ?? '')) throw error;
+  } finally {
+    closeSync(handle);
   }
 }
 
@@ -43,7 +59,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** The error codes of a rename onto a folder that exists. Windows also refuses to replace an empty folder. */
+/** The error codes of a rename to the path of an existing folder. Windows also refuses when this folder is empty. */
 export const FOLDER_EXISTS: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY_CODES]);
 
 /**

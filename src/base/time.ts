@@ -1,4 +1,4 @@
-// Unix time, and waits with a time limit.
+// Units of time, Unix time, and waits.
 
 /** The milliseconds of each unit that a duration in a setting or a flag may have. */
 export const TIME_UNITS: Readonly<Record<string, number>> = {
@@ -13,6 +13,11 @@ export const TIME_UNITS: Readonly<Record<string, number>> = {
 /** Returns whole seconds since 1970. */
 export function unixTime(now = Date.now()): number {
   return Math.floor(now / 1000);
+}
+
+/** Stops the whole thread, also its event loop. */
+export function blockThread(milliseconds: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }
 
 /**

@@ -26,7 +26,7 @@ const VERSION_00_LENGTH = 55;
 /** Parses the header. @returns undefined when the header is malformed, so that the request begins a new trace */
 export function parseTraceparent(text: string): TraceContext | undefined {
   if (!TRACEPARENT.test(text) || (text.length > VERSION_00_LENGTH && text.startsWith('00'))) return undefined;
-  // All other bits are reserved, and a sender must set reserved bits to zero. So only the two known flags are read.
+  // The other six bits are reserved, and whoever sends the header on must set them to zero. So they are dropped here.
   const flags = Number.parseInt(text.slice(53, VERSION_00_LENGTH), 16) & (SAMPLED | RANDOM_ID);
   return { traceId: text.slice(3, 35), spanId: text.slice(36, 52), flags };
 }

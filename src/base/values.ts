@@ -1,4 +1,4 @@
-// Checks of values whose type is not known: parsed JSON, and what controllers, service files and libraries export.
+// Checks of values whose type is not known, such as parsed JSON, and the exports of controllers and libraries.
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -11,8 +11,23 @@ export function isBoolean(value: unknown): boolean {
   return typeof value === 'boolean';
 }
 
+/**
+ * Returns whether a value is a function that can simply be called. A class cannot be called, and calling a generator
+ * function runs nothing.
+ */
+export function isPlainFunction(value: unknown): boolean {
+  if (typeof value !== 'function' || Object.prototype.toString.call(value).endsWith('GeneratorFunction]')) return false;
+  // The prototype of a class is read-only. That of a function is writable, and arrow functions and methods have none.
+  return Object.getOwnPropertyDescriptor(value, 'prototype')?.writable !== false;
+}
+
 export function isNonEmptyText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
+}
+
+/** Returns whether a text is a token of RFC 9110, 5.6.2, such as the name of a header. */
+export function isToken(text: string): boolean {
+  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text);
 }
 
 /** Returns whether a value is a scope of RFC 6749, 3.3: printable ASCII without space, quote and backslash. */

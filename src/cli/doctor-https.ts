@@ -3,7 +3,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { modeOf } from '../base/system.ts';
-import { warningPeriod } from '../https/acme/renewal.ts';
+import { warningPeriod } from '../https/acme/renewal-times.ts';
 import { createTlsFolder } from '../https/acme/tls-folder.ts';
 import { type CertificateFacts, readPair } from '../https/pair.ts';
 import type { Installation, Report } from './doctor.ts';

@@ -1,6 +1,6 @@
 // The supervisor's half of HTTPS. Gets the certificate from TLS_CERT and TLS_KEY, or by ACME for DOMAINS. Replaces the
 // key of session tickets. Gives the certificate and the ticket keys to the workers as one `SecureState`. Logs a warning
-// before a certificate expires. serve/ contains the workers' half, and acme/ contains the orders.
+// before a certificate expires. The workers' half is in serve/, and the orders by ACME are in acme/.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -8,7 +8,7 @@ import type { Settings } from '../base/settings.ts';
 import { createChallenges } from './acme/challenges.ts';
 import { createAcmeClient } from './acme/client.ts';
 import type { TryLock } from './acme/order-lock.ts';
-import { warningPeriod } from './acme/renewal.ts';
+import { warningPeriod } from './acme/renewal-times.ts';
 import { createRenewals, type Renewals } from './acme/renewals.ts';
 import { createSend } from './acme/request.ts';
 import { createTlsFolder } from './acme/tls-folder.ts';
@@ -32,13 +32,13 @@ export interface CertificateStatus {
 
 export interface Certificates {
   /**
-   * Resolves when there is a certificate. A first order can take any time. The challenge of this order can need PORT,
-   * so nothing else may listen on PORT until the certificate is there.
+   * Resolves when there is a certificate. The first order can take any time. Its challenge can need PORT, so nothing
+   * else may listen on PORT before this promise has resolved.
    *
    * @throws Error of one line, when the files of TLS_CERT and TLS_KEY cannot be used, or HTTP_PORT is taken
    */
   start(): Promise<void>;
-  /** Leaves PORT to the workers. @param listener called whenever `state` returns something new for the workers */
+  /** Called when workers are about to serve PORT. @param listener called whenever `state` returns something new */
   handOverPort(port: number, listener: () => void): void;
   /** Returns the certificate, its key and the ticket keys, for a worker. @throws Error before `start` has resolved */
   state(): SecureState;
@@ -83,7 +83,7 @@ export function createCertificates({
   const usesAcme = domains.length > 0;
   const folder = createTlsFolder(dataDir);
   const timers: NodeJS.Timeout[] = [];
-  let live: LivePair | undefined;
+  let livePair: LivePair | undefined;
   let renewals: Renewals | undefined;
   let ticketKeys: readonly string[] = [newTicketKey()];
   /** The answer to the challenge that the directory, the ACME server, checks at the moment. */
@@ -92,7 +92,7 @@ export function createCertificates({
   let resolveFirstPair: (() => void) | undefined;
   let httpsPort = settings.port;
   let warnedAt = 0;
-  const isServed = (host: string) => (usesAcme ? domains.includes(host) : live?.current()?.isFor(host) === true);
+  const isServed = (host: string) => (usesAcme ? domains.includes(host) : livePair?.current()?.isFor(host) === true);
   const httpPort =
     settings.httpPort === undefined
       ? undefined
@@ -103,13 +103,13 @@ export function createCertificates({
       const [certPath, keyPath] = usesAcme
         ? [folder.certificatePath, folder.certificatePath]
         : [tlsCert ?? '', tlsKey ?? ''];
-      live = createLivePair({ certPath, keyPath, mayComeLater: usesAcme, log, onPair });
+      livePair = createLivePair({ certPath, keyPath, mayComeLater: usesAcme, log, onPair });
       await httpPort?.listen().catch((error: unknown) => {
         throw new Error(`HTTP_PORT: Cannot listen on port ${settings.httpPort}: ${describeFailure(error)}`);
       });
       if (usesAcme) renewals = startRenewals();
       timers.push(setInterval(checkDue, CHECK_INTERVAL), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
-      if (live.current() === undefined) {
+      if (livePair.current() === undefined) {
         const challengeAndPort =
           settings.httpPort === undefined
             ? `tls-alpn-01 on port ${settings.port}`
@@ -122,7 +122,7 @@ export function createCertificates({
         });
       }
       const firstPair =
-        live.current() === undefined ? new Promise<void>((resolve) => (resolveFirstPair = resolve)) : undefined;
+        livePair.current() === undefined ? new Promise<void>((resolve) => (resolveFirstPair = resolve)) : undefined;
       checkDue();
       await firstPair;
     },
@@ -131,21 +131,21 @@ export function createCertificates({
       onChange = listener;
     },
     state() {
-      const pair = live?.current();
+      const pair = livePair?.current();
       if (pair === undefined) throw new Error('there is no certificate yet');
       return { cert: pair.cert, key: pair.key, ticketKeys, challenge };
     },
     status() {
-      const facts = live?.current()?.facts;
-      if (live === undefined || facts === undefined) return undefined;
+      const facts = livePair?.current()?.facts;
+      if (livePair === undefined || facts === undefined) return undefined;
       const { names, issuer, notAfter } = facts;
-      const { reloads, reloadFailures, lastFailure = renewals?.lastFailure() } = live.status();
+      const { reloads, reloadFailures, lastFailure = renewals?.lastFailure() } = livePair.status();
       return { names, issuer, notAfter, reloads, failures: reloadFailures + (renewals?.failures ?? 0), lastFailure };
     },
     retryNow: () => renewals?.retryNow(),
     close() {
       for (const timer of timers) clearInterval(timer);
-      live?.close();
+      livePair?.close();
       httpPort?.close();
     },
   };
@@ -154,7 +154,7 @@ export function createCertificates({
     const send = createSend({ userAgent: `gatefold/${version}`, ca });
     const { acmeDirectory: directory, acmeContact } = settings;
     const contact = acmeContact.map((address) => `mailto:${address}`);
-    const client = createAcmeClient({ directory, contact, send, accountKey: (renew) => folder.accountKey(renew), now });
+    const client = createAcmeClient({ directory, contact, send, accountKey: folder.accountKey, now });
     const publish = (next: SecureChallenge | undefined) => {
       challenge = next;
       onChange?.();
@@ -173,7 +173,7 @@ export function createCertificates({
       client,
       challenges,
       tryLock,
-      onStored: () => void live?.look(),
+      onStored: () => void livePair?.look(),
       log,
       now,
     });
@@ -188,7 +188,7 @@ export function createCertificates({
   }
 
   function checkDue(): void {
-    const facts = live?.current()?.facts;
+    const facts = livePair?.current()?.facts;
     if (facts !== undefined) warnOfExpiry(facts);
     renewals?.checkDue();
   }

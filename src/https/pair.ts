@@ -3,19 +3,18 @@
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { crypto, tls } from '../base/builtins.ts';
-import { readElements } from './acme/der.ts';
+import { type Element, readElements } from './acme/der.ts';
 
 export interface CertificateFacts {
   readonly subject: string;
   /** Host names and addresses, in lower case. */
   readonly names: readonly string[];
   readonly issuer: string;
-  /** The first moment at which the certificate is valid, in Unix milliseconds. `notAfter` is the last one. */
+  /** The time from which the certificate is valid, in Unix milliseconds. */
   readonly notBefore: number;
+  /** The time at which the certificate expires, in Unix milliseconds. */
   readonly notAfter: number;
-  /** The serial number, in hexadecimal digits. */
-  readonly serial: string;
-  /** SHA-256 of the certificate, hexadecimal. */
+  /** SHA-256 of the certificate, in hexadecimal digits. */
   readonly fingerprint: string;
   /**
    * The certificate's id in renewal information (RFC 9773, section 4.1). `renewalId` is undefined when the certificate
@@ -24,11 +23,14 @@ export interface CertificateFacts {
   readonly renewalId: string | undefined;
 }
 
-export interface CertificatePair {
-  /** The certificate and its chain, in PEM form. */
+export interface PemPair {
+  /** The certificate in PEM form, and its chain if it has one. */
   readonly cert: string;
   /** The private key of the certificate, in PEM form. */
   readonly key: string;
+}
+
+export interface CertificatePair extends PemPair {
   readonly facts: CertificateFacts;
   /** Whether clients accept the certificate for this host: a name, or an address as URLs write it. */
   isFor(host: string): boolean;
@@ -37,8 +39,8 @@ export interface CertificatePair {
 /**
  * Checks and reads a certificate and its key.
  *
- * @throws Error of one line, when the two cannot be served. Examples are a text that is not PEM, a key for another
- *   certificate, a key with a passphrase, and a chain that OpenSSL refuses.
+ * @throws Error of one line, when the certificate cannot be served with this key. Examples are a text that is not PEM,
+ *   a key for another certificate, a key with a passphrase, and a chain that OpenSSL refuses.
  */
 export function readPair(certText: string, keyText: string): CertificatePair {
   const leaf = readCertificate(certText);
@@ -83,7 +85,6 @@ export function readFacts(leaf: X509Certificate): CertificateFacts {
     issuer: joinAttributes(leaf.issuer),
     notBefore: Date.parse(leaf.validFrom),
     notAfter: Date.parse(leaf.validTo),
-    serial: leaf.serialNumber.toLowerCase(),
     fingerprint: leaf.fingerprint256.replaceAll(':', '').toLowerCase(),
     renewalId: readRenewalId(leaf),
   };
@@ -96,7 +97,7 @@ function isFor(leaf: X509Certificate, host: string): boolean {
   return !host.startsWith('.') && leaf.checkHost(host) !== undefined;
 }
 
-/** Replaces the line ends by which Node separates the attributes of a name. */
+/** Returns `C=DE, O=Example`. Node separates these attributes of a name by line ends. */
 function joinAttributes(name: string | undefined): string {
   return (name ?? '').split('\n').join(', ');
 }
@@ -118,17 +119,15 @@ const AUTHORITY_KEY_IDENTIFIER = Buffer.from([0x55, 0x1d, 0x23]);
 function readRenewalId(leaf: X509Certificate): string | undefined {
   try {
     const [certificate] = readElements(leaf.raw);
-    const [content] = readElements(certificate?.content ?? Buffer.of());
-    const fields = readElements(content?.content ?? Buffer.of());
+    const [content] = elementsIn(certificate);
+    const fields = elementsIn(content);
     const serial = fields.find(({ tag }) => tag === 0x02)?.content;
-    const extensions = readElements(
-      readElements(fields.find(({ tag }) => tag === 0xa3)?.content ?? Buffer.of())[0]?.content ?? Buffer.of(),
-    );
-    for (const extension of extensions) {
-      const parts = readElements(extension.content);
+    const [extensions] = elementsIn(fields.find(({ tag }) => tag === 0xa3));
+    for (const extension of elementsIn(extensions)) {
+      const parts = elementsIn(extension);
       if (!parts[0]?.content.equals(AUTHORITY_KEY_IDENTIFIER)) continue;
-      const [value] = readElements(parts.at(-1)?.content ?? Buffer.of());
-      const keyId = readElements(value?.content ?? Buffer.of()).find(({ tag }) => tag === 0x80)?.content;
+      const [value] = elementsIn(parts.at(-1));
+      const keyId = elementsIn(value).find(({ tag }) => tag === 0x80)?.content;
       if (keyId !== undefined && serial !== undefined)
         return `${keyId.toString('base64url')}.${serial.toString('base64url')}`;
     }
@@ -137,4 +136,8 @@ function readRenewalId(leaf: X509Certificate): string | undefined {
     // when to renew the certificate.
   }
   return undefined;
+}
+
+function elementsIn(element: Element | undefined): Element[] {
+  return element === undefined ? [] : readElements(element.content);
 }

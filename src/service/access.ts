@@ -1,15 +1,15 @@
-// The rules of `access`: which forms a rule may have, and what each form demands of a caller. The files in http/ apply
-// the rules to requests.
+// The rules of the property `access`, which decides who may call an operation: `'user'`, `{ scope: 'notes:write' }`.
+// This file checks the form of the rules. The files in http/ apply the rules to requests.
 import { isProxy } from 'node:util/types';
-import { isScope } from '../base/values.ts';
+import { isObject, isPlainFunction, isScope } from '../base/values.ts';
 import type { Access, AccessRule } from '../controller/operations.ts';
 
 export const ACCESS_FORM =
   "'anyone', 'application', 'user', 'caller', { scope: '…' }, a function (params) => boolean, or a list of these";
 
-/** The OpenAPI security scheme of callers that send their credential in `Authorization`. */
+/** The OpenAPI security scheme for a credential in the header `Authorization`. */
 export const BEARER_SCHEME = 'application';
-/** The OpenAPI security scheme of callers that send their credential in the header that `keyHeader` names. */
+/** The OpenAPI security scheme for a key in the header that the service file's property `keyHeader` names. */
 export const KEY_HEADER_SCHEME = 'applicationKey';
 
 const NAMED_RULES: ReadonlySet<unknown> = new Set(['anyone', 'application', 'user', 'caller']);
@@ -19,15 +19,8 @@ export function isAccess(value: unknown): boolean {
 }
 
 function isRule(value: unknown): boolean {
-  if (NAMED_RULES.has(value)) return true;
-  if (typeof value === 'function') return !/^class\b|^(?:async )?\*|^(?:async )?function\s*\*/.test(String(value));
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    !isProxy(value) &&
-    Object.keys(value).join() === 'scope' &&
-    isScope((value as { scope: unknown }).scope)
-  );
+  if (NAMED_RULES.has(value) || isPlainFunction(value)) return true;
+  return isObject(value) && !isProxy(value) && Object.keys(value).join() === 'scope' && isScope(value.scope);
 }
 
 export function rulesOf(access: Access): readonly AccessRule[] {

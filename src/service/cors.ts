@@ -1,5 +1,6 @@
 // Cross-origin rules of a service file: which origins may read answers, and which requests are refused because of their
 // origin. The rules follow the Fetch standard. This file writes no header: the files in http/ do.
+import { isToken } from '../base/values.ts';
 import type { CorsOptions } from '../controller/service.ts';
 
 export interface CorsPolicy {
@@ -8,21 +9,23 @@ export interface CorsPolicy {
   readonly credentials: boolean;
   /** Seconds for which a browser may cache the answer to a preflight. */
   readonly maxAge: number;
-  /** The headers that a page may send; undefined when it may send those that its preflight asks for. */
+  /**
+   * Names of the headers that a page may send: `A, B`. With undefined, a page may send all that its preflight asks for.
+   */
   readonly allowHeaders: string | undefined;
-  /** The headers that a page may read; undefined when it may read all headers of the answer. */
+  /** Names of the headers that a page may read: `A, B`. With undefined, a page may read all headers of the answer. */
   readonly exposeHeaders: string | undefined;
 }
 
-const FIELDS = 'origins credentials maxAge allowHeaders exposeHeaders';
-const DAY = 86_400;
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const PROPERTIES = ['origins', 'credentials', 'maxAge', 'allowHeaders', 'exposeHeaders'];
+/** The default of `maxAge`, in seconds: a day. */
+const DEFAULT_MAX_AGE = 86_400;
 
 /** @throws Error whose message is one line */
 export function createCorsPolicy(options: CorsOptions): CorsPolicy {
-  const unknown = Object.keys(options).find((name) => !FIELDS.split(' ').includes(name));
-  if (unknown !== undefined) throw new Error(`${unknown} is no property; there are ${FIELDS.replaceAll(' ', ', ')}`);
-  const { origins = '*', credentials = false, maxAge = DAY, allowHeaders, exposeHeaders } = options;
+  const unknown = Object.keys(options).find((name) => !PROPERTIES.includes(name));
+  if (unknown !== undefined) throw new Error(`${unknown} is no property; there are ${PROPERTIES.join(', ')}`);
+  const { origins = '*', credentials = false, maxAge = DEFAULT_MAX_AGE, allowHeaders, exposeHeaders } = options;
   if (typeof credentials !== 'boolean') throw new Error('credentials must be true or false');
   if (!Number.isSafeInteger(maxAge) || maxAge < 0) throw new Error('maxAge must be a number of seconds');
   if (origins === '*' && credentials)
@@ -32,20 +35,26 @@ export function createCorsPolicy(options: CorsOptions): CorsPolicy {
     allows: origins === '*' ? undefined : createMatcher(origins),
     credentials,
     maxAge,
-    allowHeaders: listOf('allowHeaders', allowHeaders, credentials),
-    exposeHeaders: listOf('exposeHeaders', exposeHeaders, credentials),
+    allowHeaders: joinHeaders('allowHeaders', allowHeaders, credentials),
+    exposeHeaders: joinHeaders('exposeHeaders', exposeHeaders, credentials),
   };
 }
 
 /**
- * Checks a list of header names and joins it. With credentials, browsers take `*` as the name of a header and not as a
- * wildcard (Fetch standard, CORS protocol and credentials).
+ * Checks a list of header names and joins them with commas. When credentials are allowed, browsers take `*` as the name
+ * of a header and not as a wildcard (Fetch standard, "CORS protocol and credentials").
+ *
+ * @param property the name of the list, for error messages
  */
-function listOf(name: string, headers: readonly string[] | undefined, credentials: boolean): string | undefined {
+function joinHeaders(
+  property: string,
+  headers: readonly string[] | undefined,
+  allowsCredentials: boolean,
+): string | undefined {
   if (headers === undefined) return undefined;
-  if (!Array.isArray(headers) || !headers.every((header) => typeof header === 'string' && TOKEN.test(header)))
-    throw new Error(`${name} must be a list of header names`);
-  if (credentials && headers.includes('*')) throw new Error(`${name}: with credentials '*' is no wildcard`);
+  if (!Array.isArray(headers) || !headers.every((header) => typeof header === 'string' && isToken(header)))
+    throw new Error(`${property} must be a list of header names`);
+  if (allowsCredentials && headers.includes('*')) throw new Error(`${property}: with credentials '*' is no wildcard`);
   return headers.join(', ');
 }
 
@@ -54,6 +63,7 @@ function createMatcher(origins: readonly unknown[]): (origin: string) => boolean
   const suffixes: string[] = [];
   for (const entry of origins) {
     if (typeof entry !== 'string') throw new Error('an origin must be a text');
+    // `https://*.example.com` is valid if `https://wildcard.example.com` is an origin.
     const withoutWildcard = entry.replace(/^https:\/\/\*\./, 'https://wildcard.');
     if (!isOrigin(withoutWildcard))
       throw new Error(
@@ -66,12 +76,12 @@ function createMatcher(origins: readonly unknown[]): (origin: string) => boolean
 }
 
 /**
- * Returns whether a text is an origin. The text `null` is refused: sandboxed pages and files have this origin, and any
- * page can make itself a sandboxed one.
+ * Returns whether a text is an origin such as `https://example.com:8443`. The text `null` is not accepted. Browsers
+ * send `null` for every page in a sandbox, and any page can put itself into a sandbox.
  */
 function isOrigin(text: string): boolean {
   try {
-    // The URL parser accepts an asterisk as a letter of a host name.
+    // The URL parser accepts `*` in a host name.
     return new URL(text).origin === text && !text.includes('*');
   } catch {
     return false;

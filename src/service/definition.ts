@@ -1,10 +1,9 @@
 // Checks what a service file exports, and turns it into the definition that a worker uses. Each mistake is an error
 // that names the property and says how to correct it. So no property that was meant to protect is ignored in silence.
-
 import { isProxy } from 'node:util/types';
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
-import { isBoolean, isNonEmptyText } from '../base/values.ts';
+import { isBoolean, isNonEmptyText, isPlainFunction, isToken } from '../base/values.ts';
 import type { Access } from '../controller/operations.ts';
 import { isService, type SecurityScheme, type ServiceOptions } from '../controller/service.ts';
 import { ACCESS_FORM, BEARER_SCHEME, isAccess, KEY_HEADER_SCHEME, requiresUser } from './access.ts';
@@ -28,7 +27,7 @@ export interface ServiceDefinition {
   readonly close: (() => unknown) | undefined;
 }
 
-/** A mistake in a service file. The loader looks in the file for the line that contains `property`. */
+/** A mistake in a service file. groups/service-file.ts then finds the line of the file that contains `property`. */
 export class DefinitionError extends Error {
   readonly property: string | undefined;
   constructor(message: string, property?: string) {
@@ -76,8 +75,7 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     authenticate,
     access,
     formatError,
-    cors:
-      options.cors === undefined ? undefined : namingProperty('cors', () => createCorsPolicy(options.cors as object)),
+    cors: options.cors === undefined ? undefined : nameInErrors('cors', () => createCorsPolicy(options.cors as object)),
     securitySchemes: readSchemes(options.securitySchemes ?? {}),
     keyHeader: options.keyHeader === undefined ? undefined : readKeyHeader(options.keyHeader),
     headers: readHeaders(options.headers ?? {}),
@@ -104,10 +102,10 @@ function readOptions(options: unknown): ServiceOptions {
   return { ...options } as ServiceOptions;
 }
 
-/** Runs the work. When the work throws, adds the name of the property to the error. */
-function namingProperty<T>(property: string, work: () => T): T {
+/** Runs `check`, and adds the name of the property to the error that `check` throws. */
+function nameInErrors<T>(property: string, check: () => T): T {
   try {
-    return work();
+    return check();
   } catch (error) {
     throw new DefinitionError(`${property}: ${(error as Error).message}`, property);
   }
@@ -138,7 +136,7 @@ function readSchemes(schemes: Readonly<Record<string, SecurityScheme>>): Readonl
       const value: unknown = Reflect.get(scheme, field);
       if (field === 'flows' ? !isPlainObject(value) : !isNonEmptyText(value)) fail(`${field} is missing or no text`);
     }
-    if (scheme.type === 'http' && !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(scheme.scheme))
+    if (scheme.type === 'http' && !isToken(scheme.scheme))
       fail('scheme must be the name of an HTTP authentication scheme, such as bearer');
     if (scheme.type === 'apiKey' && !['header', 'query', 'cookie'].includes(scheme.in))
       fail("in must be 'header', 'query' or 'cookie'");
@@ -148,7 +146,7 @@ function readSchemes(schemes: Readonly<Record<string, SecurityScheme>>): Readonl
 
 function readKeyHeader(name: string): string {
   const lower = name.toLowerCase();
-  return namingProperty('keyHeader', () => {
+  return nameInErrors('keyHeader', () => {
     validateHeaderName(name);
     if (lower === 'authorization' || lower === 'cookie' || lower === 'host' || isReservedHeader(lower))
       throw new Error(`${name} has another meaning: choose a header of its own, such as X-Api-Key`);
@@ -167,24 +165,12 @@ function readHeaders(headers: Readonly<Record<string, unknown>>): readonly strin
     if (isReservedHeader(lower) || isOnEveryAnswer(lower) || HEADERS_OF_ONE_ANSWER.has(lower))
       throw new DefinitionError(`headers: ${name} belongs to the server or to a single answer`, name);
     if (!isNonEmptyText(value)) throw new DefinitionError(`headers: ${name} must be a text`, name);
-    namingProperty('headers', () => {
+    nameInErrors('headers', () => {
       validateHeaderName(name);
       validateHeaderValue(name, value as string);
     });
     return [name, value as string];
   });
-}
-
-/**
- * Returns whether a value is a function that can simply be called. A class cannot be called, and calling a generator
- * function runs nothing.
- */
-function isPlainFunction(value: unknown): boolean {
-  return (
-    typeof value === 'function' &&
-    !Function.prototype.toString.call(value).startsWith('class') &&
-    !Object.prototype.toString.call(value).endsWith('GeneratorFunction]')
-  );
 }
 
 function isAsync(value: unknown): boolean {

@@ -51,6 +51,7 @@ const RETRY = 'retry';
 export function createAgenda({ workers, log, pool, table, quarantine, watch, now }: AgendaOptions): Agenda {
   const retries = createRetries(workers, now);
   const tally: Tally = { generationsServed: 0, generationsRejected: 0, died: 0, replaced: 0 };
+  /** The generation that is due next, before every other step. */
   let wanted: GenerationStep | undefined;
   let rejection: Rejection | undefined;
   /** Is true after `replacement-rejected` was logged. Retries of the replacement then do not log the event again. */
@@ -104,7 +105,10 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     return isNoneLeft ? generationFor('no worker is left') : { kind: 'replacement', count };
   }
 
-  /** Returns the milliseconds until a probe is due, or infinity when every group loads. */
+  /**
+   * Returns the milliseconds until a probe is due, or infinity when every group loads. A probe is due at once when a
+   * file of the quarantine is worth another try.
+   */
   function timeUntilProbe(): number {
     const files = Array.from(table.current.groups.values()).flatMap(({ ok, file }) => (ok ? [] : [file]));
     const names = files.sort().join('\n');
@@ -176,8 +180,8 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
   }
 
   function holdReplacement({ difference, groups }: Extract<StepResult, { kind: 'differs' }>, took: number): void {
-    // An added or a removed group is a difference that ends soon, so the pause is short: the next replacement loads an
-    // added group, and a removed group is a change of the folder, which makes a new generation due.
+    // After an added or a removed group, the pause is short. The next replacement also loads an added group. A removed
+    // group is a change of the folder, which makes a new generation due.
     if (difference === 'group-added' || difference === 'group-removed') retries.recordFailure('lostWorker');
     // The cause may be a database that is down. No event reports that the database is back, so the pauses between
     // retries grow.

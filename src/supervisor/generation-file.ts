@@ -16,7 +16,7 @@ export interface GenerationRecord {
   readonly runtime: string;
   /** The controllers folder as it was configured, which may contain a symbolic link. */
   readonly folder: string;
-  /** The controllers folder that was loaded last, whether or not it serves. */
+  /** The controllers folder that was loaded last, successfully or not. A deployment has a folder for each release. */
   readonly release: string;
   readonly state: 'serving' | 'rejected' | 'stopped';
   /** The number of the generation that serves, or 0 when none serves. */
@@ -55,7 +55,7 @@ export interface GenerationFileOptions {
 
 /** Milliseconds until the next attempt after the file could not be written. The disk may have space by then. */
 const RETRY_DELAY = 1000;
-/** System errors that are not logged: the data folder is missing or cannot be written to. */
+/** System errors that are not logged. With these errors, the data folder is missing or cannot be written to. */
 const SILENT_ERRORS: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EROFS', 'EACCES', 'EPERM']);
 
 export function createGenerationFile({ dataDir, folder, runtime, log }: GenerationFileOptions): GenerationFile {

@@ -26,11 +26,11 @@ export interface GroupTable {
    * older than the one that serves.
    */
   addGroup(generation: number, load: GroupLoad): void;
-  /** Whether a worker of the newest generation imported a group that is missing in the worker's report of the load. */
+  /** Whether a worker of the newest generation imported a new group between its load and the call of `announce`. */
   hasMissedGroup(): boolean;
   /** Records the groups that the newest generation has loaded. Called before the workers of that generation listen. */
   announce(groups: readonly GroupLoad[]): void;
-  /** Ends what `announce` began. The announced groups serve from now on, or are dropped when `isServing` is false. */
+  /** Called after `announce`. The announced groups serve from now on, or are dropped when `isServing` is false. */
   conclude(isServing: boolean): void;
 }
 

@@ -49,7 +49,7 @@ export interface LoaderOptions {
   readonly takeSnapshot: () => Snapshot | undefined;
 }
 
-/** Milliseconds after which a worker seems to hang: in `loading` with one file, in `booting` with its boot. */
+/** Milliseconds after which a worker seems to hang, while it loads one file (`loading`) or boots (`booting`). */
 const STUCK_AFTER: Readonly<Partial<Record<WorkerState, number>>> = { loading: 700, booting: 3000 };
 
 export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOptions): Loader {
@@ -82,6 +82,7 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
     },
     async probe(generation) {
       const snapshot = takeSnapshot();
+      // Quarantined files that the probe has loaded without harm.
       const recovered = new Set(quarantine.releaseChanged().keys());
       const onHarm = (file: string, reason: string) => {
         recovered.delete(file);
@@ -138,7 +139,7 @@ type TryOutcome =
   | { readonly kind: 'failed'; readonly reason: string; readonly harmful: ReadonlyMap<string, string> }
   | { readonly kind: 'aborted' };
 
-/** Maximum failed tries without a controller to blame: memory may be short, or the installation broken. */
+/** Maximum failed tries without a controller to blame. Memory may be short, or the installation may be broken. */
 const MAX_BLAMELESS_TRIES = 3;
 
 async function loadGeneration(options: GenerationOptions): Promise<LoaderResult> {
@@ -202,8 +203,8 @@ async function loadTogether(
   const harmful = new Map<string, string>();
   let reason: string | undefined;
   const isComplete = await new Promise<boolean>((resolve) => {
-    const giveUp = (why: string | undefined) => {
-      reason ??= why;
+    const giveUp = (cause: string | undefined) => {
+      reason ??= cause;
       resolve(false);
     };
     signal.addEventListener('abort', () => giveUp(undefined), { once: true });

@@ -1,11 +1,11 @@
 // A new group is a group that is added while workers serve. The worker that gets the first request for the group
 // imports it, and then all other workers import it. The requests for the group wait until every worker has imported it,
-// has failed to, or has taken too long. Otherwise the file could break between the first answer and the last import,
-// and a group that has answered would fail.
+// has failed to import it, or has taken too long. Without this wait, somebody could break the file between the first
+// answer and the last import. Then a group that has answered would fail in the other workers.
 import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface NewGroups {
-  /** Called when a worker has imported the group. The worker holds the group's requests until all have done so. */
+  /** Called when a worker has imported the group. The worker holds the group's requests until all workers have it. */
   imported(worker: WorkerHandle, group: string): void;
   /** Whether the requests for the group still wait for the imports, so that the group has answered no request. */
   isPending(group: string): boolean;

@@ -9,7 +9,7 @@ interface Rule {
   readonly first: number;
   /** Maximum of the pause, in milliseconds. */
   readonly longest: number;
-  /** The pause is at least this many times as long as the attempt: code that hangs keeps a core busy. */
+  /** The pause is at least this many times as long as the attempt, because code that hangs keeps a core busy. */
   readonly pausePerAttempt: number;
   /** Milliseconds without a failure after which earlier failures no longer count. */
   readonly forgetAfter: number;
@@ -18,7 +18,7 @@ interface Rule {
 const FOREVER = Number.POSITIVE_INFINITY;
 
 const RULES = {
-  /** The retry of a generation, the set of workers for one state of the folder, that did not load or lost a group. */
+  /** The retry of a generation (a load of the whole folder by new workers) that failed or lost a group. */
   generation: { first: 5000, longest: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
   /** The retry of a generation for which no worker could start. The machine may soon have enough resources again. */
   workerStart: { first: 1000, longest: 30_000, pausePerAttempt: 0, forgetAfter: FOREVER },
@@ -43,7 +43,7 @@ export interface Retries {
   recordStart(kind: RetryKind): void;
   /** Records that an attempt failed. The next attempt is due after a pause. @param took milliseconds of the attempt */
   recordFailure(kind: RetryKind, took?: number): void;
-  /** Records that an attempt succeeded but its result was of no use. The pauses then become much longer. */
+  /** Records that an attempt succeeded but its result failed in use. The pauses then become much longer. */
   recordFailureInUse(kind: RetryKind): void;
   forget(kind: RetryKind): void;
   /**

@@ -14,6 +14,7 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   const { dir, workers: count, pool, watch, loader, table, stopping, now } = service;
   const isServing = () => pool.serving().length > 0;
   const begun = now();
+  // The wall clock, to compare with the times of files.
   const begunAt = Date.now();
   const snapshot = watch.takeSnapshot() ?? new Map<string, string>();
   const release = snapshot.get('folder') ?? dir;
@@ -28,8 +29,8 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
   const { workers, groups, files } = outcome;
   if (isServing() && !isReadable(dir)) {
-    // The folder was removed during the load. An empty baseline differs from every folder, so the return of the folder
-    // counts as a change.
+    // The folder was removed during the load. With this empty snapshot, the watch reports a change as soon as the
+    // folder is back, because every folder differs from it.
     quitAll(workers);
     watch.beginAttempt(new Map());
     return { kind: 'no-change' };

@@ -207,11 +207,14 @@ function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): v
 
 /** Maximum milliseconds between two deliveries of the same signal. A later signal is a new one, and forces the stop. */
 const SAME_SIGNAL_TIME = 25;
-/** Milliseconds until every process that does not accept connections has closed its copy of the listening socket. */
+/**
+ * Milliseconds for which the workers still accept connections after a signal to stop. Meanwhile, every process that
+ * does not accept connections closes its copy of the listening socket.
+ */
 const SOCKET_CLOSE_TIME = 100;
 /**
- * Milliseconds until a load balancer has seen that /readyz answers 503 and uses other servers. HAProxy with
- * deploy/haproxy.cfg needs 700.
+ * The same time when there is an operations port. Meanwhile, a load balancer sees that /readyz answers 503, and uses
+ * other servers. HAProxy with deploy/haproxy.cfg needs 700 ms.
  */
 const BALANCER_TIME = 1000;
 

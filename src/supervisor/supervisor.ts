@@ -28,7 +28,7 @@ export interface SupervisorOptions extends Shared, Partial<Pick<Service, 'secure
   readonly onResult?: ((result: StepResult) => void) | undefined;
   /** Called when a worker is gone, or has imported a new group. */
   readonly onWorkers?: (() => void) | undefined;
-  /** Called when callers with a rate limit have called a worker, with the part of the limit that each has used. */
+  /** Called when callers with a rate limit have sent requests to a worker, with what each has used of its limit. */
   readonly onSpent?: (worker: WorkerHandle, spendings: readonly Spending[]) => void;
   /** Called when a worker reports its counters. */
   readonly onMetrics?: (worker: WorkerHandle, metrics: unknown) => void;
@@ -117,8 +117,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     watch.stop();
     clearTimeout(nextStepTimer);
     loader.abort();
-    // The supervisor never accepts connections, so it closes its copy of the socket before the workers close theirs. If
-    // its copy were the last one, the kernel would accept further clients and then reset their connections.
+    // The supervisor never accepts connections, so it closes its copy of the socket before the workers close theirs. A
+    // last copy in the supervisor would let the kernel accept further clients, whose connections are then reset.
     port.close();
     for (const worker of pool.all()) {
       if (worker.state === 'serving') worker.drain(drainTimeout, options.acceptFor);
@@ -143,7 +143,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function replaceLostWorker(): void {
-    // While this number is 0, the first generation does not serve yet, and no worker is replaced.
+    // Generation 0 means that the first generation does not serve yet. Then no worker is replaced.
     if (stopping.signal.aborted || table.current.generation === 0) return;
     agenda.planReplacement();
     abortProbe();

@@ -43,6 +43,9 @@ export type TraceReading =
 
 const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
 
+/** Headers that say where a request ends, or what the connection is used for next. */
+const CONNECTION_HEADERS = ['connection', 'content-length', 'expect', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
+
 /** Thrown for a value without which traces cannot be sent. */
 class UnusableValue extends Error {}
 
@@ -143,6 +146,8 @@ function readEndpoint(name: string, text: string): URL {
   const endpoint = URL.canParse(text) ? new URL(text) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol))
     throw new UnusableValue(`${name} is not a URL that begins with http:// or https://`);
+  if (!isPercentEncoded(endpoint.username + endpoint.password))
+    throw new UnusableValue(`${name} has a user name or a password with a % that begins no code such as %20`);
   // An address for all kinds of telemetry still needs the path for traces. One for traces alone is used as it is.
   if (!name.includes('TRACES')) endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/v1/traces`;
   return endpoint;
@@ -157,7 +162,20 @@ function readHeaders(name: string, text: string): Readonly<Record<string, string
     throw new UnusableValue(
       `${name} is not a list of headers such as api-key=secret,x-tenant=7, with other characters as %20`,
     );
-  return Object.fromEntries(pairs);
+  const headers = Object.fromEntries([...pairs].map(([key, value]) => [key.toLowerCase(), value]));
+  const taken = CONNECTION_HEADERS.find((header) => header in headers);
+  if (taken !== undefined)
+    throw new UnusableValue(`${name} has the header ${taken}, which the service sets itself for each request`);
+  return headers;
+}
+
+function isPercentEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Reads `key=value,key=value` with percent-encoded values. Returns undefined when the text is malformed. */

@@ -1,9 +1,9 @@
 // Sends one request to the collector, and interprets the answer (OTLP 1, "OTLP/HTTP Response").
 import { readFileSync } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
-import type { RequestOptions } from 'node:https';
 import { promisify } from 'node:util';
-import { Agent, https, sendRequest, zlib } from '../base/builtins.ts';
+import { zlib } from '../base/builtins.ts';
+import type { Answer } from './answer.ts';
+import { createConnection } from './connection.ts';
 import type { TraceSettings } from './environment.ts';
 
 export type Outcome =
@@ -27,61 +27,45 @@ type PostSettings = Pick<
 
 /** The statuses after which the protocol allows a retry. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-/** About this many characters of an answer are stored at most. The rest is read and dropped. */
-const MAX_ANSWER_LENGTH = 64 * 1024;
 
 /** @throws Error when the file of a certificate cannot be read */
 export function createPost(settings: PostSettings, userAgent: string): SendBatch {
   const { endpoint, headers, certificate, clientCertificate, clientKey, compress } = settings;
-  const isSecure = endpoint.protocol === 'https:';
   const files = { ca: certificate, cert: clientCertificate, key: clientKey };
   const contents = Object.entries(files).flatMap(([name, file]) => (file ? [[name, readFileSync(file)]] : []));
-  const send: typeof sendRequest = isSecure ? https().request : sendRequest;
-  const agentOptions = { keepAlive: true, maxSockets: 1 };
-  const options: RequestOptions = {
-    method: 'POST',
-    agent: isSecure ? new (https().Agent)(agentOptions) : new Agent(agentOptions),
-    ...(isSecure && Object.fromEntries(contents)),
+  const sendPost = createConnection({
+    endpoint,
     headers: {
+      ...credentialsOf(endpoint),
       ...headers,
       'content-type': 'application/json',
       'user-agent': userAgent,
       ...(compress && { 'content-encoding': 'gzip' }),
     },
-  };
-
-  async function post(body: Buffer, timeLimit: number): Promise<Outcome> {
+    tlsOptions: Object.fromEntries(contents),
+  });
+  return async (body, timeLimit) => {
     const bytes = compress ? await promisify(zlib().gzip)(body) : body;
-    return new Promise((resolve) => {
-      const fail = (error: NodeJS.ErrnoException): void =>
-        resolve({ kind: 'failed', reason: error.code ?? error.message, retryAfter: undefined });
-      const request = send(endpoint, options, (response) => {
-        response.on('error', fail);
-        // A collector can answer before it has read the whole body. The rest is then not sent.
-        response.on('end', () => request.writableFinished || request.destroy());
-        readAnswer(response).then(resolve, fail);
-      });
-      request.on('error', fail);
-      const timer = setTimeout(
-        () => request.destroy(new Error('the collector did not answer in time')),
-        timeLimit,
-      ).unref();
-      request.on('close', () => clearTimeout(timer));
-      request.end(bytes);
-    });
-  }
-
-  return post;
+    return sendPost(bytes, timeLimit).then(interpret, (error: NodeJS.ErrnoException) => ({
+      kind: 'failed' as const,
+      reason: error.code ?? error.message,
+      retryAfter: undefined,
+    }));
+  };
 }
 
-async function readAnswer(response: IncomingMessage): Promise<Outcome> {
-  const status = response.statusCode ?? 0;
-  let text = '';
-  for await (const chunk of response.setEncoding('utf8')) if (text.length < MAX_ANSWER_LENGTH) text += chunk;
-  if (status >= 200 && status < 300) return readPartialSuccess(text);
+/** Returns the header for the user name and password of a URL such as `https://user:password@collector`. */
+function credentialsOf({ username, password }: URL): { authorization?: string } {
+  if (username === '' && password === '') return {};
+  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
+}
+
+function interpret({ status, headers, text }: Answer): Outcome {
+  if (status < 300) return readPartialSuccess(text);
   const reason = `the collector answered ${status}`;
   if (!RETRYABLE.has(status)) return { kind: 'refused', reason, retryAfter: undefined };
-  return { kind: 'failed', reason, retryAfter: readRetryAfter(response.headers['retry-after']) };
+  return { kind: 'failed', reason, retryAfter: readRetryAfter(headers.get('retry-after')) };
 }
 
 /** Reads the answer to a batch that the collector has accepted, at least in part. Such a batch is not sent again. */

@@ -4,14 +4,15 @@ import type { Server } from 'node:http';
 import { stopListening } from '../base/node-internals.ts';
 import type { App } from '../http/app.ts';
 
+/** `pendingWork` counts the work that operations continue after their answers, and `giveUpWork` logs and leaves it. */
 export type Drainable = Pick<App, 'server' | 'setDraining' | 'pendingWork' | 'giveUpWork'>;
 
 export interface DrainOptions {
   /** Milliseconds after which open connections are cut. */
   readonly timeout: number;
   /**
-   * Milliseconds to keep accepting when no other worker accepts on the same socket. Closing that socket resets the
-   * connections that are not accepted yet. `acceptFor` is null when other workers accept.
+   * Milliseconds to keep accepting connections, or null when other workers accept on the same socket. Without another
+   * worker, the end of accepting resets the connections that still wait in the kernel.
    */
   readonly acceptFor: number | null;
   /** Called when no connection and no work is left, or the time is over. */
@@ -26,11 +27,11 @@ export interface DrainOptions {
 const IDLE_GRACE = 1500;
 /** Milliseconds between two checks of the connections. */
 const SWEEP_INTERVAL = 50;
-/** Milliseconds after `timeout` until draining ends, although some connection is still open. */
+/** Milliseconds after `timeout` for which draining still waits for open connections, which are cut at `timeout`. */
 const CUT_GRACE = 200;
 /** Number of turns of the event loop without a new connection, after which no connection is waiting to be accepted. */
 const QUIET_TURNS = 3;
-/** Maximum milliseconds to wait for QUIET_TURNS. */
+/** Maximum milliseconds to wait for `QUIET_TURNS` such turns in a row. */
 const QUIET_LIMIT = 400;
 
 export function drain(
@@ -69,8 +70,8 @@ export function drain(
 
 /**
  * Calls back when no connection waits to be accepted. The kernel completes connections before the process accepts them,
- * and closing the socket resets such connections. Right after a quiet turn of the event loop, such a connection can
- * come only within microseconds.
+ * and closing the socket resets those that wait. Between the last quiet turn of the event loop and the close, only
+ * microseconds are left in which a connection can come and be reset.
  */
 function whenQuiet(server: Server, callback: () => void): void {
   let arrivals = 0;

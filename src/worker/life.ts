@@ -47,13 +47,13 @@ export interface WorkerOptions {
 const MAX_FAULTS_LOGGED = 20;
 /** Milliseconds between two reports of the metrics. */
 const METRICS_INTERVAL = 1000;
-/** Milliseconds to wait until the last report is sent. A supervisor that is blocked does not receive the report. */
+/** Milliseconds to wait until the last report is sent. The report is lost when the supervisor is blocked for longer. */
 const METRICS_GRACE = 500;
 /**
- * Milliseconds after which held requests for a new group continue when the supervisor is blocked. The supervisor
- * normally waits 2 s at most.
+ * Milliseconds for which the requests for a new group are held at most. Normally the supervisor releases them within
+ * 2 s, and this limit is for a supervisor that is blocked.
  */
-const MAX_SHARING_TIME = 3000;
+const MAX_HOLD_TIME = 3000;
 
 export async function runWorker({
   createParts,
@@ -65,18 +65,18 @@ export async function runWorker({
 }: WorkerOptions): Promise<void> {
   let parts: RunningParts | undefined;
   let isDraining = false;
-  let faults = 0;
+  let faultCount = 0;
   let isLoaded = false;
-  /** Files that were read after the load and are not reported yet. */
-  let unreported: LoadedFile[] = [];
-  /** New groups that other workers may not have yet → a function that releases their requests. */
+  /** Files that were read after the load and are not reported to the supervisor yet. */
+  let unreportedFiles: LoadedFile[] = [];
+  /** Name of a new group whose requests are held → a function that lets these requests continue. */
   const heldGroups = new Map<string, () => void>();
 
   // Ctrl-C in a terminal signals the whole process group. The workers ignore signals and wait for the supervisor.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   // An unhandled rejection arrives here, too.
   process.on('uncaughtException', (error, origin) => {
-    if (++faults <= MAX_FAULTS_LOGGED) {
+    if (++faultCount <= MAX_FAULTS_LOGGED) {
       const described = describeError(error);
       const ids = parts?.app.currentRequestIds();
       log.error('uncaught-exception', { ...ids, origin, ...authorsLineIn(described.stack), ...described });
@@ -144,21 +144,24 @@ export async function runWorker({
     // An import that took place has already sent `imported`. The reply is sent in each case, so the supervisor also
     // gets an answer when the worker has the group already, or when the file has vanished.
     const reply = () => send({ kind: 'import-finished', group });
-    let imported: unknown;
+    let groupOrImport: unknown;
     try {
-      imported = parts?.groups.find(group);
+      groupOrImport = parts?.groups.find(group);
     } catch {
       // The group failed to load before, and its file is unchanged.
     }
-    Promise.resolve(imported).then(reply, reply);
+    Promise.resolve(groupOrImport).then(reply, reply);
   }
 
-  /** Holds the requests for a new group until the supervisor sends `shared`. */
+  /**
+   * Holds the requests for a new group until the supervisor sends `shared`, which means that all workers have imported
+   * the group.
+   */
   function onImported(load: GroupLoad): void | Promise<void> {
     send({ kind: 'imported', group: load, files: takeUnreported() });
     if (!load.ok || !process.connected) return;
     return new Promise((resolve) => {
-      const timer = setTimeout(release, MAX_SHARING_TIME);
+      const timer = setTimeout(release, MAX_HOLD_TIME);
       heldGroups.set(load.group, release);
       function release(): void {
         clearTimeout(timer);
@@ -169,23 +172,23 @@ export async function runWorker({
   }
 
   /**
-   * Reports files that an operation imports when it is called. One import leads to others, so all files of one turn of
-   * the event loop are reported together.
+   * Reports files that are imported when an operation is called. One import leads to others, so all files of one turn
+   * of the event loop are reported together.
    */
   function onFile(file: LoadedFile): void {
     if (!isLoaded) return;
-    if (unreported.length === 0) {
+    if (unreportedFiles.length === 0) {
       setImmediate(() => {
         const files = takeUnreported();
         if (files.length > 0) send({ kind: 'files-read', files });
       });
     }
-    unreported.push(file);
+    unreportedFiles.push(file);
   }
 
   function takeUnreported(): LoadedFile[] {
-    const files = unreported;
-    unreported = [];
+    const files = unreportedFiles;
+    unreportedFiles = [];
     return files;
   }
 
@@ -221,13 +224,15 @@ export async function runWorker({
   function exit(): void {
     flush();
     if (parts?.takeMetrics === undefined || !process.connected) process.exit(0);
-    // The counts since the last report would be lost with the process.
+    // Otherwise the counts since the last report would be lost.
     sendMetrics(() => process.exit(0));
     setTimeout(() => process.exit(0), METRICS_GRACE);
   }
 }
 
-/** Maximum connections that wait in the kernel while all workers are busy. The kernel can lower this number. */
+/**
+ * Maximum connections that wait in the kernel while all workers are busy. `net.core.somaxconn` can lower this number.
+ */
 const BACKLOG = 4096;
 
 function send(message: FromWorker, onSent: () => void = () => {}): void {

@@ -2,7 +2,6 @@
 // can send its own messages over the same channel, so the messages of this file are in an envelope: `{gatefold: …}`.
 // A generation is a set of workers that have loaded the same state of the folder. A new group is one that was added
 // while workers serve. A token pays for one request of a caller with a rate limit.
-
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
@@ -22,7 +21,10 @@ export type ToWorker =
     }
   /** Import this new group, which another worker has imported. All workers must serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
-  /** Answer the requests for this new group now: every worker has imported it, has failed to, or takes too long. */
+  /**
+   * Answer the requests for this new group now. Every worker has imported the group, has failed to import it, or has
+   * taken too long.
+   */
   | { readonly kind: 'shared'; readonly group: string }
   /** Do not import this file until it changes, because another worker ended while importing it. */
   | { readonly kind: 'skip'; readonly file: string; readonly reason: string }

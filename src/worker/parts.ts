@@ -1,6 +1,5 @@
 // Builds the parts of a worker: the groups of the folder, the credentials table, the identity providers, and the app
 // that serves them. This file knows nothing of the supervisor.
-
 import type { LineSink, Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import { type Credentials, createCredentials, type SharedTable } from '../credentials/credentials.ts';
@@ -21,11 +20,11 @@ import { readDocsPage } from '../own-files.ts';
 export interface WorkerPartsEvents {
   /** Called before the import of a group that was added while the worker serves. */
   readonly onImporting: (file: string) => void;
-  /** Called after such an import. The requests for the group wait for the returned promise. */
+  /** Called after the import of such a group. The requests for the group wait for the returned promise. */
   readonly onImported: (load: GroupLoad) => void | Promise<void>;
   /** Called for each file that is imported, by the load of the folder or by a call of an operation. */
   readonly onFile: (file: LoadedFile) => void;
-  /** Called with the use of rate limits by callers. `onSpent` is undefined when this process is the only one. */
+  /** Called when callers with a rate limit have sent requests. Not needed when this process is the only worker. */
   readonly onSpent: (spendings: readonly Spending[]) => void;
 }
 

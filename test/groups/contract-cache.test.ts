@@ -396,6 +396,15 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
     assert.throws(() => openCacheFolder('one', parent), /is not used/);
   });
 
+  test('removes nothing where a link leads to other files of this user', (t) => {
+    const parent = scratch(t);
+    const documents = join(parent, 'documents');
+    for (let i = 0; i < 30; i++) mkdirSync(join(documents, String(i)), { recursive: true, mode: 0o700 });
+    symlinkSync(documents, join(parent, `gatefold-${process.geteuid?.()}`));
+    assert.throws(() => openCacheFolder('one', parent), /is not used/);
+    assert.equal(readdirSync(documents).length, 30);
+  });
+
   test('of another user is refused', { skip: process.geteuid?.() !== 0 }, async (t) => {
     const { chownSync } = await import('node:fs');
     const parent = scratch(t);

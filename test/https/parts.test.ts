@@ -16,7 +16,13 @@ import {
 } from '../../src/https/acme/certificate-writer.ts';
 import { integer, oid, readElements, sequence, time } from '../../src/https/acme/der.ts';
 import { createTryLock } from '../../src/https/acme/order-lock.ts';
-import { adviceInterval, adviceTime, renewalTime, retryPause, warningPeriod } from '../../src/https/acme/renewal.ts';
+import {
+  adviceInterval,
+  adviceTime,
+  renewalTime,
+  retryPause,
+  warningPeriod,
+} from '../../src/https/acme/renewal-times.ts';
 import { AcmeError, parseRetryAfter, readError } from '../../src/https/acme/request.ts';
 import { createTlsFolder } from '../../src/https/acme/tls-folder.ts';
 import { readPair } from '../../src/https/pair.ts';
@@ -208,6 +214,9 @@ describe('the files of DATA_DIR/tls', () => {
     for (clock of [0, 4 * MINUTE, 6 * MINUTE]) assert.equal(await patient('x'), undefined);
     assert.deepEqual(waits.slice(0, 2), [0, 0]);
     assert.ok((waits[2] ?? 0) > 1000);
+    // Two months later, another process has just begun the next order.
+    for (clock of [86_400 * MINUTE, 86_401 * MINUTE]) assert.equal(await patient('x'), undefined);
+    assert.deepEqual(waits.slice(3), [0, 0]);
 
     // Five minutes of one holder after the other are not five minutes of one.
     let isHeld = true;

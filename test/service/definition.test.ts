@@ -25,6 +25,9 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ authenticate: 'user' }, /authenticate must be a function/],
   [{ authenticate: class {} }, /authenticate must be a function/],
   [{ *authenticate() {} }, /authenticate must be a function/],
+  [{ authenticate: { async *user() {} }.user }, /authenticate must be a function/],
+  [{ access: class {} }, /access must be 'anyone'/],
+  [{ access: [function* rule() {}] }, /access must be 'anyone'/],
   [{ access: 'users' }, /access must be 'anyone', 'application', 'user', /],
   [{ access: [] }, /access must be 'anyone'/],
   [{ access: { scope: 'a b' } }, /access must be 'anyone'/],
@@ -112,6 +115,18 @@ describe('the definition of a service', () => {
     );
     assert.equal(definition.keyHeader, 'x-api-key');
     assert.deepEqual(definition.headers, ['Strict-Transport-Security', 'max-age=1']);
+  });
+
+  it('takes a method whose name is or begins with class', () => {
+    const rules = {
+      class() {
+        return true;
+      },
+      classify() {
+        return {};
+      },
+    };
+    readDefinition(defineService({ access: rules.class, formatError: rules.classify }));
   });
 
   for (const [origin, isAllowed] of [

@@ -48,6 +48,9 @@ describe('readTraceSettings', () => {
     [{ OTEL_EXPORTER_OTLP_HEADERS: 'a b=1' }, /not a list/, false],
     [{ OTEL_EXPORTER_OTLP_HEADERS: 'a=1%0d%0aB: 2' }, /not a list/, false],
     [{ OTEL_EXPORTER_OTLP_TRACES_HEADERS: '=secret' }, /TRACES_HEADERS/, false],
+    [{ OTEL_EXPORTER_OTLP_HEADERS: 'a=1,Content-Length=7' }, /has the header content-length/, false],
+    [{ OTEL_EXPORTER_OTLP_HEADERS: 'transfer-encoding=chunked' }, /has the header transfer-encoding/, false],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:%zz@c.test' }, /has a user name or a password/, false],
   ];
   for (const [env, reason, isDeliberate] of off)
     it(`${JSON.stringify(env)} is off`, () => {
@@ -85,7 +88,7 @@ describe('readTraceSettings', () => {
   });
 
   it('reads headers as a list with percent-encoded values', () => {
-    const text = 'api-key = s%20e%2Cc=ret , x-tenant=7';
+    const text = 'Api-Key = s%20e%2Cc=ret , x-tenant=7';
     assert.deepEqual(settingsOf({ OTEL_EXPORTER_OTLP_HEADERS: text }).headers, {
       'api-key': 's e,c=ret',
       'x-tenant': '7',

@@ -1,8 +1,9 @@
 // The exporter, to a real HTTP server: batches, bounds, retries by the protocol, and the drain.
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, it } from 'node:test';
 import { createExporter, type ExporterOptions } from '../../src/trace/exporter.ts';
-import { createPost } from '../../src/trace/post.ts';
+import { createPost, type SendBatch } from '../../src/trace/post.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
 import { freePorts } from '../support/ports.ts';
@@ -69,6 +70,23 @@ describe('createExporter', () => {
     );
     assert.equal(collector.requests.length, 3);
   });
+
+  for (const [what, given] of [
+    ['a full batch', { batchSize: 1 }],
+    ['the delay', { delay: 1 }],
+  ] as const)
+    it(`begins to send outside of the request that ended a span, after ${what}`, async () => {
+      const storage = new AsyncLocalStorage<string>();
+      const contexts: unknown[] = [];
+      const send: SendBatch = async () => {
+        contexts.push(storage.getStore());
+        return { kind: 'sent', rejected: 0, reason: undefined };
+      };
+      const { exporter } = createBench(undefined, { url: 'http://127.0.0.1:1', ...given, send });
+      storage.run('a request', () => exporter.add(span(1)));
+      await until(() => exporter.exported() === 1);
+      assert.deepEqual(contexts, [undefined]);
+    });
 
   it('sends headers, and bodies in gzip', async (test) => {
     const collector = await startCollector();

@@ -7,8 +7,7 @@ import { open, readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/p
 import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../base/errors.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
-import { syncFolder } from '../../base/sync-folder.ts';
-import { replaceFile } from '../../base/system.ts';
+import { replaceFile, syncFolder } from '../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTable } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';

@@ -5,6 +5,8 @@
 // Both documents use P-256 keys and name their hosts in the extension subjectAltName. der.ts encodes the bytes.
 import type { KeyObject } from 'node:crypto';
 import { crypto } from '../../base/builtins.ts';
+import type { PemPair } from '../pair.ts';
+import type { SecureChallenge } from '../serve/secure-state.ts';
 import {
   bitString,
   boolean,
@@ -42,28 +44,19 @@ export function createKeyPair(): KeyPair {
  */
 export function createCertificateRequest(domains: readonly string[], { privateKey, publicKey }: KeyPair): Buffer {
   const extensions = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));
-  return signed(sequence(integer(Buffer.of(0)), sequence(), spki(publicKey), explicit(0, extensions)), privateKey);
-}
-
-export interface ChallengeCertificate {
-  /** The certificate, in PEM form. */
-  readonly cert: string;
-  /** The private key, in PEM form. */
-  readonly key: string;
+  const [version, subject] = [integer(Buffer.of(0)), sequence()];
+  return sign(sequence(version, subject, publicKeyInfo(publicKey), explicit(0, extensions)), privateKey);
 }
 
 /**
- * @param keyAuthorization the answer to the challenge. The certificate contains its digest, which proves that this
- *   service serves `domain`.
+ * @param keyAuthorization the answer to the challenge. The certificate contains the digest of this answer, which proves
+ *   that this service serves `domain`.
  */
-export function createChallengeCertificate(
-  domain: string,
-  keyAuthorization: string,
-  now: number = Date.now(),
-): ChallengeCertificate {
+export function createChallengeCertificate(domain: string, keyAuthorization: string): SecureChallenge {
   const digest = crypto().createHash('sha256').update(keyAuthorization).digest();
-  const acmeIdentifier = sequence(oid(ACME_IDENTIFIER), boolean(true), octetString(octetString(digest)));
-  return createSelfSigned({ domains: [domain], extensions: [acmeIdentifier], keys: createKeyPair(), now, days: 7 });
+  const extensions = [sequence(oid(ACME_IDENTIFIER), boolean(true), octetString(octetString(digest)))];
+  const keys = createKeyPair();
+  return { domain, ...createSelfSigned({ domains: [domain], extensions, keys, now: Date.now(), days: 7 }) };
 }
 
 export interface SelfSigned {
@@ -76,12 +69,11 @@ export interface SelfSigned {
   readonly days: number;
 }
 
-export function createSelfSigned({ domains, extensions = [], keys, now, days }: SelfSigned): ChallengeCertificate {
+export function createSelfSigned({ domains, extensions = [], keys, now, days }: SelfSigned): PemPair {
   const serial = crypto().randomBytes(16);
-  // Each certificate gets a name of its own, because programs that trust two such certificates distinguish them by
-  // name.
+  // Each certificate gets a name of its own, because a program that trusts two of them distinguishes them by name.
   const name = sequence(set(sequence(oid(COMMON_NAME), utf8String(`gatefold ${serial.toString('hex', 0, 4)}`))));
-  const certificate = signed(
+  const certificate = sign(
     sequence(
       explicit(0, integer(Buffer.of(2))),
       integer(serial),
@@ -89,7 +81,7 @@ export function createSelfSigned({ domains, extensions = [], keys, now, days }: 
       name,
       sequence(time(new Date(now - DAY)), time(new Date(now + days * DAY))),
       name,
-      spki(keys.publicKey),
+      publicKeyInfo(keys.publicKey),
       explicit(3, sequence(subjectAltName(domains), ...extensions)),
     ),
     keys.privateKey,
@@ -100,7 +92,8 @@ export function createSelfSigned({ domains, extensions = [], keys, now, days }: 
   };
 }
 
-function signed(content: Buffer, privateKey: KeyObject): Buffer {
+/** Returns the content with its signature. */
+function sign(content: Buffer, privateKey: KeyObject): Buffer {
   return sequence(content, algorithm(), bitString(crypto().sign('sha256', content, privateKey)));
 }
 
@@ -108,7 +101,8 @@ function algorithm(): Buffer {
   return sequence(oid(ECDSA_WITH_SHA256));
 }
 
-function spki(publicKey: KeyObject): Buffer {
+/** Encodes the public key as SubjectPublicKeyInfo (RFC 5280, section 4.1). */
+function publicKeyInfo(publicKey: KeyObject): Buffer {
   return publicKey.export({ type: 'spki', format: 'der' });
 }
 

@@ -24,7 +24,7 @@ export interface ChallengesOptions {
   readonly host: string | undefined;
   /** Whether workers listen on PORT. */
   readonly isServing: () => boolean;
-  /** Sends the answer to every worker. With undefined, withdraws the answer. */
+  /** Sends the answer to every worker. `undefined` withdraws the last answer. */
   readonly publish: (challenge: SecureChallenge | undefined) => void;
 }
 
@@ -38,10 +38,7 @@ export function createChallenges({ httpPort, port, host, isServing, publish }: C
     types: httpPort === undefined ? ['tls-alpn-01'] : ['http-01', 'tls-alpn-01'],
     async present(challenge) {
       if (challenge.type === 'http-01' && httpPort !== undefined) return httpPort.present(challenge);
-      const answer = {
-        domain: challenge.domain,
-        ...createChallengeCertificate(challenge.domain, challenge.keyAuthorization),
-      };
+      const answer = createChallengeCertificate(challenge.domain, challenge.keyAuthorization);
       if (!isServing()) return serveAnswer(answer, port, host);
       publish(answer);
       await sleep(PUBLISH_MS);

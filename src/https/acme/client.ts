@@ -2,7 +2,6 @@
 // finalization and download. The directory is a list of the server's addresses, and also the name for the server
 // itself. Also reads renewal information (RFC 9773). tls-folder.ts reads and writes the files, and renewals.ts decides
 // when to order.
-
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, parseObject } from '../../base/values.ts';
@@ -56,28 +55,38 @@ export interface AcmeClientOptions {
   readonly directory: string;
   /** The contacts of the account, as `mailto:` addresses. */
   readonly contact: readonly string[];
-  /** Returns the account's key. With `renew`, creates a new key, because the directory has closed the account. */
-  readonly accountKey: (renew: boolean) => KeyObject | Promise<KeyObject>;
+  /** Returns the account's key. With `mustRenew`, creates a new key, because the directory has closed the account. */
+  readonly accountKey: (mustRenew: boolean) => KeyObject | Promise<KeyObject>;
   readonly send: Send;
   readonly now?: () => number;
-  /** Milliseconds between two requests for the state of an order, unless the server asks for another interval. */
+  /**
+   * Milliseconds between two requests for the state of an order. The server can ask for another interval, up to ten
+   * times as long.
+   */
   readonly pollInterval?: number;
 }
 
-/** Maximum attempts to send one message. A server of several machines can refuse many good nonces in a row. */
+/**
+ * Maximum attempts to send one message, each with a new nonce (a number that the server accepts once). A server of
+ * several machines can refuse many good nonces in a row.
+ */
 const NONCE_ATTEMPTS = 40;
-/** Milliseconds between two requests for the state of an order, when the server asks for no interval. */
+/** The default of `pollInterval`. */
 const POLL_INTERVAL = 1000;
-/** Maximum milliseconds between two such requests, whatever the server asks for. */
-const MAX_POLL_INTERVAL = 15_000;
 /** Maximum milliseconds to wait for a validation, or for the certificate to be issued. */
 const MAX_WAIT = 180_000;
+
+interface Account {
+  readonly key: KeyObject;
+  /** The URL of the account, by which the server finds the key of a message. */
+  readonly kid: string;
+}
 
 export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
   const { send, accountKey, now = Date.now, pollInterval = POLL_INTERVAL } = options;
   let directory: Fields | undefined;
   let nonce: string | undefined;
-  let account: { readonly key: KeyObject; readonly kid: string } | undefined;
+  let account: Account | undefined;
   let skew = 0;
 
   return {
@@ -90,18 +99,18 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
         if (!isOfClosedAccount(error)) throw error;
         account = await openAccount(true);
       }
-      return fulfil(order);
+      return completeOrder(order);
     },
     async renewalInfo(renewalId) {
       directory = undefined;
-      const base = (await readDirectory()).renewalInfo;
-      if (typeof base !== 'string') return undefined;
-      const url = `${base.replace(/\/$/, '')}/${renewalId}`;
+      const baseUrl = (await readDirectory()).renewalInfo;
+      if (typeof baseUrl !== 'string') return undefined;
+      const url = `${baseUrl.replace(/\/$/, '')}/${renewalId}`;
       const response = await send({ method: 'GET', url });
       if (response.status !== 200) throw readError(response, url);
-      const window = (parseObject(response.text)?.suggestedWindow ?? {}) as Fields;
-      const start = Date.parse(String(window.start));
-      const end = Date.parse(String(window.end));
+      const period = (parseObject(response.text)?.suggestedWindow ?? {}) as Fields;
+      const start = Date.parse(String(period.start));
+      const end = Date.parse(String(period.end));
       if (!(start <= end))
         throw new AcmeError('the directory sent renewal information that is not in the form of RFC 9773');
       return { start, end, retryAfter: parseRetryAfter(response.headers['retry-after'], now()) };
@@ -109,7 +118,13 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     clockSkew: () => skew,
   };
 
-  async function fulfil({ domains, challengeType, present, request, replaces }: CertificateOrder): Promise<string> {
+  async function completeOrder({
+    domains,
+    challengeType,
+    present,
+    request,
+    replaces,
+  }: CertificateOrder): Promise<string> {
     const identifiers = domains.map((value) => ({ type: 'dns', value }));
     const created = await post(
       await findAddress('newOrder'),
@@ -140,25 +155,20 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     const authorization = parseFields(await post(url, ''));
     if (authorization.status === 'valid') return;
     const domain = String((authorization.identifier as Fields | undefined)?.value);
-    const challenges = (Array.isArray(authorization.challenges) ? authorization.challenges : []) as Fields[];
-    const challenge = challenges.find((candidate) => candidate.type === type);
+    const challenge = challengesOf(authorization).find((candidate) => candidate.type === type);
     // The token becomes part of a path, so only these characters are accepted (RFC 8555, section 8.1).
     if (challenge === undefined || !/^[A-Za-z0-9_-]{1,256}$/.test(String(challenge.token))) {
       throw new AcmeError(`the directory offers no ${type} challenge for ${domain}`, { type: 'noChallenge' });
     }
     const token = String(challenge.token);
-    const { key } = account as { key: KeyObject };
+    const { key } = account as Account;
     const withdraw = await present({ type, domain, token, keyAuthorization: createKeyAuthorization(token, key) });
     try {
       await post(readAddress(challenge, 'url'), {});
       const outcome = await waitWhile(['pending'], url);
       if (outcome.status === 'valid') return;
-      const attempted = (Array.isArray(outcome.challenges) ? outcome.challenges : []) as Fields[];
-      throw readRefusal(
-        attempted.find((candidate) => candidate.error !== undefined) ?? outcome,
-        `the authorization is ${String(outcome.status)}`,
-        domain,
-      );
+      const failed = challengesOf(outcome).find(({ error }) => error !== undefined) ?? outcome;
+      throw readRefusal(failed, `the authorization is ${String(outcome.status)}`, domain);
     } finally {
       withdraw();
     }
@@ -177,34 +187,28 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       if (!states.includes(String(object.status))) return object;
       if (performance.now() - begun > MAX_WAIT)
         throw new AcmeError(`the directory still reports ${String(object.status)} after ${MAX_WAIT / 1000} s`);
-      await sleep(
-        Math.min(
-          parseRetryAfter(response.headers['retry-after'], now()) ?? pollInterval,
-          MAX_POLL_INTERVAL,
-          10 * pollInterval,
-        ),
-      );
+      const interval = parseRetryAfter(response.headers['retry-after'], now()) ?? pollInterval;
+      await sleep(Math.min(interval, 10 * pollInterval));
     }
   }
 
   /** Creates the account. When the key already has an account, the directory returns that account. */
-  async function openAccount(renew: boolean): Promise<{ key: KeyObject; kid: string }> {
-    const key = await accountKey(renew);
+  async function openAccount(mustRenew: boolean): Promise<Account> {
+    const key = await accountKey(mustRenew);
     const { contact } = options;
     const terms = { termsOfServiceAgreed: true, ...(contact.length > 0 ? { contact } : {}) };
     const response = await postAs(key, undefined, await findAddress('newAccount'), terms);
     const { status, contact: currentContact } = parseFields(response);
     if (status !== 'valid') throw new AcmeError(`the account is ${String(status)}`, { type: 'unauthorized' });
     const kid = readLocation(response);
-    // An account that already existed still has the contacts of its creation (RFC 8555, section 7.3.2). So the contacts
-    // are updated.
+    // An account that already existed keeps its old contacts until they are updated (RFC 8555, section 7.3.2).
     if (response.status === 200 && selectStrings(currentContact).join() !== contact.join())
       await postAs(key, kid, kid, { contact });
     return { key, kid };
   }
 
   function post(url: string, payload: object | '', accept?: string): Promise<AcmeResponse> {
-    const { key, kid } = account as { key: KeyObject; kid: string };
+    const { key, kid } = account as Account;
     return postAs(key, kid, url, payload, accept);
   }
 
@@ -268,7 +272,7 @@ const REPLACES_REFUSED: ReadonlySet<string> = new Set([
   'unauthorized',
 ]);
 
-/** Whether the error means that the server no longer accepts the account or its key, so that a new one is due. */
+/** Whether the error means that the server no longer accepts the account or its key, so that a new account is due. */
 function isOfClosedAccount(error: unknown): boolean {
   return error instanceof AcmeError && (error.type === 'unauthorized' || error.type === 'accountDoesNotExist');
 }
@@ -295,6 +299,11 @@ function readAddress(object: Fields, name: string): string {
 function readLocation({ headers }: AcmeResponse): string {
   if (headers.location === undefined) throw new AcmeError('the answer of the directory has no Location header');
   return headers.location;
+}
+
+/** @param authorization one domain of an order, with its challenges */
+function challengesOf({ challenges }: Fields): readonly Fields[] {
+  return Array.isArray(challenges) ? challenges : [];
 }
 
 function selectStrings(value: unknown): string[] {

@@ -1,19 +1,8 @@
 // Writes and reads DER (X.690), the encoding of certificates and certificate requests. Writes only the few types that
-// these documents need, and reads a sequence of elements. certificate-writer.ts and pair.ts know what the elements
-// mean.
+// these documents need, and reads a sequence of elements. An element has a tag (its type), a length and its content.
+// certificate-writer.ts and pair.ts know what the elements mean.
 
-const TAGS = {
-  integer: 0x02,
-  bitString: 0x03,
-  octetString: 0x04,
-  oid: 0x06,
-  utf8: 0x0c,
-  sequence: 0x30,
-  set: 0x31,
-} as const;
-
-/** Encodes one element: tag, length, content. */
-export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
+function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
   if (body.length < 0x80) return Buffer.concat([Buffer.of(tag, body.length), body]);
   const length: number[] = [];
@@ -21,36 +10,23 @@ export function element(tag: number, ...content: readonly Uint8Array[]): Buffer 
   return Buffer.concat([Buffer.of(tag, 0x80 | length.length, ...length), body]);
 }
 
-export function sequence(...items: readonly Uint8Array[]): Buffer {
-  return element(TAGS.sequence, ...items);
-}
-
-export function set(...items: readonly Uint8Array[]): Buffer {
-  return element(TAGS.set, ...items);
-}
+export const sequence = (...items: readonly Uint8Array[]): Buffer => element(0x30, ...items);
+export const set = (...items: readonly Uint8Array[]): Buffer => element(0x31, ...items);
+export const bitString = (bytes: Uint8Array): Buffer => element(0x03, Buffer.of(0), bytes);
+export const octetString = (bytes: Uint8Array): Buffer => element(0x04, bytes);
+export const utf8String = (text: string): Buffer => element(0x0c, Buffer.from(text));
+export const boolean = (value: boolean): Buffer => element(0x01, Buffer.of(value ? 0xff : 0x00));
+/** Encodes `[n] EXPLICIT`: a tag around whole elements. */
+export const explicit = (n: number, ...items: readonly Uint8Array[]): Buffer => element(0xa0 | n, ...items);
+/** Encodes `[n] IMPLICIT`: a tag in place of the usual tag of a primitive type, such as a string. */
+export const implicit = (n: number, bytes: Uint8Array): Buffer => element(0x80 | n, bytes);
 
 /** Encodes a number that is not negative, from its big-endian bytes. */
 export function integer(bytes: Uint8Array): Buffer {
   const first = bytes.findIndex((byte) => byte !== 0);
   const digits = first < 0 ? Buffer.of(0) : bytes.subarray(first);
-  // A leading 1 bit would mean a negative number, so a zero byte comes first.
-  return (digits[0] as number) >= 0x80 ? element(TAGS.integer, Buffer.of(0), digits) : element(TAGS.integer, digits);
-}
-
-export function bitString(bytes: Uint8Array): Buffer {
-  return element(TAGS.bitString, Buffer.of(0), bytes);
-}
-
-export function octetString(bytes: Uint8Array): Buffer {
-  return element(TAGS.octetString, bytes);
-}
-
-export function utf8String(text: string): Buffer {
-  return element(TAGS.utf8, Buffer.from(text));
-}
-
-export function boolean(value: boolean): Buffer {
-  return Buffer.of(0x01, 0x01, value ? 0xff : 0x00);
+  // A leading 1 bit would mean a negative number, so a zero byte is put before it.
+  return (digits[0] as number) >= 0x80 ? element(0x02, Buffer.of(0), digits) : element(0x02, digits);
 }
 
 /** Encodes an object identifier. @param dotted for example 2.5.29.17 */
@@ -62,7 +38,7 @@ export function oid(dotted: string): Buffer {
     for (let high = Math.floor(arc / 128); high > 0; high = Math.floor(high / 128)) digits.unshift(0x80 | (high % 128));
     bytes.push(...digits);
   }
-  return element(TAGS.oid, Buffer.from(bytes));
+  return element(0x06, Buffer.from(bytes));
 }
 
 /** Encodes a time: UTCTime up to 2049, GeneralizedTime after (RFC 5280, section 4.1.2.5). */
@@ -71,16 +47,6 @@ export function time(date: Date): Buffer {
   return date.getUTCFullYear() < 2050
     ? element(0x17, Buffer.from(digits.slice(2)))
     : element(0x18, Buffer.from(digits));
-}
-
-/** Encodes `[n] EXPLICIT`: a tag around whole elements. */
-export function explicit(tagNumber: number, ...items: readonly Uint8Array[]): Buffer {
-  return element(0xa0 | tagNumber, ...items);
-}
-
-/** Encodes `[n] IMPLICIT`: a tag in place of the usual tag of a primitive type, such as a string. */
-export function implicit(tagNumber: number, bytes: Uint8Array): Buffer {
-  return element(0x80 | tagNumber, bytes);
 }
 
 export interface Element {

@@ -1,8 +1,12 @@
-// Lets only one supervisor at a time order a certificate, when several supervisors share a DATA_DIR. The caller passes
-// the function that takes the lock. This file decides when to break the lock of an unseen holder: a process in another
-// container or on another machine, which this process cannot check.
+// Lets only one supervisor at a time order a certificate, when several supervisors share a DATA_DIR. This file decides
+// when the lock of an unseen holder is broken. An unseen holder is a process in another container or on another
+// machine, so this process cannot check whether it is alive.
 import { errorCode } from '../../base/failure.ts';
 
+/**
+ * Acquires the lock. `waitMs` is the longest wait. During the wait, the lock of an unseen holder is broken when the
+ * same process has held it for `unseenHolderMs`. Rejects when another process still holds the lock after the wait.
+ */
 export type AcquireLock = (
   path: string,
   options: { readonly waitMs: number; readonly unseenHolderMs: number },
@@ -16,21 +20,30 @@ export type TryLock = (path: string) => Promise<(() => Promise<void>) | undefine
  * was killed during an order finds its own old lock after its restart, and also waits for this time.
  */
 const MAX_ORDER_TIME = 5 * 60_000;
-const SECOND = 1000;
+/** Milliseconds to wait when the holder is treated as dead. The wait is longer than `UNSEEN_HOLDER_MS`. */
+const OVERDUE_WAIT_MS = 5000;
+const UNSEEN_HOLDER_MS = 1000;
 
 export function createTryLock(acquire: AcquireLock, clock: () => number = () => performance.now()): TryLock {
   let refusedSince: number | undefined;
+  let lastAttempt = Number.NEGATIVE_INFINITY;
 
   return async (path) => {
-    const isOverdue = refusedSince !== undefined && clock() - refusedSince > MAX_ORDER_TIME;
+    const now = clock();
+    // The caller repeats a refused attempt within seconds. After a long pause, this is an attempt for another order.
+    if (now - lastAttempt > MAX_ORDER_TIME) refusedSince = undefined;
+    lastAttempt = now;
+    const isOverdue = refusedSince !== undefined && now - refusedSince > MAX_ORDER_TIME;
     try {
-      const lock = await acquire(path, { waitMs: isOverdue ? 5 * SECOND : 0, unseenHolderMs: SECOND });
+      // Without a wait, the lock of an unseen holder is never broken.
+      const waitMs = isOverdue ? OVERDUE_WAIT_MS : 0;
+      const lock = await acquire(path, { waitMs, unseenHolderMs: UNSEEN_HOLDER_MS });
       refusedSince = undefined;
       return () => lock.release();
     } catch (error) {
       // An error of the system, such as a full disk, does not mean that the lock is held.
       if (errorCode(error) !== undefined) throw error;
-      refusedSince ??= clock();
+      refusedSince ??= now;
       return undefined;
     }
   };

@@ -8,7 +8,7 @@ import { createCertificateRequest, createKeyPair } from './certificate-writer.ts
 import type { Challenges } from './challenges.ts';
 import type { AcmeClient } from './client.ts';
 import type { TryLock } from './order-lock.ts';
-import { adviceInterval, adviceTime, renewalTime, retryPause } from './renewal.ts';
+import { adviceInterval, adviceTime, renewalTime, retryPause } from './renewal-times.ts';
 import { AcmeError } from './request.ts';
 import type { TlsFolder } from './tls-folder.ts';
 
@@ -42,8 +42,8 @@ export interface RenewalsOptions {
 /** Milliseconds until the next try when another process holds the lock. That process orders the same certificate. */
 const LOCKED_PAUSE = 15_000;
 /**
- * Milliseconds by which the clock may be wrong before an error is logged. With a larger error, certificates look
- * expired, or not valid yet.
+ * Milliseconds by which this machine's clock may differ from the directory's before an error is logged. With a larger
+ * difference, certificates look expired, or not valid yet.
  */
 const MAX_SKEW = 5 * 60_000;
 /** ACME error types after which the next attempt uses the other kind of challenge. */
@@ -72,9 +72,9 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   let challengeTypes = challenges.types;
   /**
    * The directory's advice for the certificate with this fingerprint. The directory advises a period of time, and
-   * `share` (from 0 to 1) is the chosen point in this period.
+   * `share` is the chosen point in this period, from 0 (its start) to 1 (its end).
    */
-  let advice: { fingerprint: string; share: number; renewAt: number | undefined; askAgain: number } | undefined;
+  let advice: { fingerprint: string; share: number; renewAt: number | undefined; askAgainAt: number } | undefined;
 
   return {
     checkDue,
@@ -164,20 +164,21 @@ export function createRenewals(options: RenewalsOptions): Renewals {
 
   /**
    * Returns when the directory advises to renew, in Unix milliseconds, or `Infinity` without advice. A certificate
-   * authority that is going to revoke a certificate also announces this by its advice.
+   * authority that is going to revoke a certificate advises an early time.
    */
   async function advisedTime({ fingerprint, renewalId }: CertificateFacts): Promise<number> {
     if (renewalId === undefined) return Number.POSITIVE_INFINITY;
-    if (advice?.fingerprint !== fingerprint) advice = { fingerprint, share: random(), renewAt: undefined, askAgain: 0 };
-    if (clock() >= advice.askAgain) {
+    if (advice?.fingerprint !== fingerprint)
+      advice = { fingerprint, share: random(), renewAt: undefined, askAgainAt: 0 };
+    if (clock() >= advice.askAgainAt) {
       try {
         const information = await client.renewalInfo(renewalId);
         checkClock();
         advice.renewAt = information === undefined ? undefined : adviceTime(information, advice.share);
-        advice.askAgain = clock() + adviceInterval(information?.retryAfter);
+        advice.askAgainAt = clock() + adviceInterval(information?.retryAfter);
       } catch (error) {
         // The last advice stays valid. When there has never been advice, the certificate's age decides.
-        advice.askAgain = clock() + adviceInterval(error instanceof AcmeError ? error.retryAfter : undefined);
+        advice.askAgainAt = clock() + adviceInterval(error instanceof AcmeError ? error.retryAfter : undefined);
         log.debug('renewal-information-failed', { error: (error as Error).message });
       }
     }

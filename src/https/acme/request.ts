@@ -1,7 +1,5 @@
-// Sends one request to an ACME server by HTTPS. Time and size are limited, and redirects are not followed. When the
-// server refuses a request, the answer becomes an AcmeError with the server's own description. client.ts knows what the
-// requests mean.
-
+// Sends one request to an ACME server by HTTPS. Time and size are limited, and redirects are not followed. `readError`
+// turns the answer of a server that refuses a request into an AcmeError. client.ts knows what the requests mean.
 import type { IncomingHttpHeaders } from 'node:http';
 import { https } from '../../base/builtins.ts';
 import { parseObject } from '../../base/values.ts';
@@ -35,9 +33,9 @@ const TIMEOUT_MS = 30_000;
 /** Maximum bytes of an answer. A long certificate chain has 20 KiB. */
 const MAX_BYTES = 512 * 1024;
 
-/** A failure of the network (`type` is undefined), or a refusal by the server (RFC 8555, section 6.7). */
+/** An ACME server gave no answer, refused a request (RFC 8555, section 6.7), or gave an answer of another form. */
 export class AcmeError extends Error {
-  /** The last part of `urn:ietf:params:acme:error:…`. */
+  /** `rateLimited` of `urn:ietf:params:acme:error:rateLimited`, or undefined when the server gave no type. */
   readonly type: string | undefined;
   /** Milliseconds that the server asks to wait. */
   readonly retryAfter: number | undefined;
@@ -52,10 +50,7 @@ export class AcmeError extends Error {
   }
 }
 
-/**
- * Creates the function that sends requests. `https.request` follows no redirects, and needs none, because an ACME
- * directory lists its own addresses.
- */
+/** Creates the function that sends requests. Redirects are not needed, because an ACME server lists its addresses. */
 export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOptions): Send {
   return ({ method, url, body, accept }) => {
     const headers: Record<string, string> = { 'User-Agent': userAgent, Accept: accept ?? 'application/json' };
@@ -73,8 +68,8 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
       if (!url.startsWith('https://')) return fail(new Error('the address is not https'));
       const signal = AbortSignal.timeout(timeoutMs);
       signal.addEventListener('abort', () => fail(new Error(`no answer within ${timeoutMs / 1000} s`)));
-      // Each request opens its own connection, because a server may cut an idle connection. The cost is small: there
-      // are about a dozen requests in a month.
+      // Each request opens its own connection, because a server may cut an idle one just before it is used again. The
+      // cost is small: there are about a dozen requests in a month.
       const request = https().request(
         url,
         { method, headers, agent: false, signal, ...(ca === undefined ? {} : { ca }) },
@@ -102,10 +97,7 @@ export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOption
   };
 }
 
-/**
- * Returns the error that a refusal describes. The message is one short line, because a third party may have written
- * parts of the text.
- */
+/** Returns the error that the answer to a refused request describes. */
 export function readError({ status, headers, text }: AcmeResponse, url: string): AcmeError {
   const problem = parseObject(text);
   const retryAfter = parseRetryAfter(headers['retry-after']);
@@ -124,6 +116,7 @@ export function readProblem(
   // The most precise description is often in a subproblem (RFC 8555, section 6.7.1).
   const subproblems = Array.isArray(problem.subproblems) ? (problem.subproblems as Record<string, unknown>[]) : [];
   const details = [problem, ...subproblems].map(({ detail }) => detail).filter((detail) => typeof detail === 'string');
+  // A third party may have written parts of the text, so the message is cut to one short line.
   const message = details
     .join('; ')
     .replaceAll(/[\s\p{C}]+/gu, ' ')

@@ -7,8 +7,7 @@ import { join } from 'node:path';
 import { crypto } from '../../base/builtins.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import { makeFolder } from '../../base/make-folder.ts';
-import { syncFolder } from '../../base/sync-folder.ts';
-import { replaceFile } from '../../base/system.ts';
+import { replaceFile, syncFolder } from '../../base/system.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
 export interface StoredCertificate {
@@ -21,8 +20,8 @@ export interface StoredCertificate {
 export interface TlsFolder {
   readonly path: string;
   readonly certificatePath: string;
-  /** Reads the account's key. Creates a new key when there is none, or with `renew`. @throws Error of one line */
-  accountKey(renew: boolean): KeyObject;
+  /** Reads the account's key. Creates a new key when there is none, or with `mustRenew`. @throws Error of one line */
+  accountKey(mustRenew: boolean): KeyObject;
   /** Reads the certificate. Returns undefined when there is none. @throws Error of one line */
   readCertificate(): StoredCertificate | undefined;
   /** @param chain PEM; @param key PEM. @throws Error of one line */
@@ -39,8 +38,8 @@ export function createTlsFolder(dataDir: string): TlsFolder {
   return {
     path,
     certificatePath,
-    accountKey(renew) {
-      if (!renew) {
+    accountKey(mustRenew) {
+      if (!mustRenew) {
         const text = readOrAbsent(accountPath);
         if (text !== undefined) return parseKey(accountPath, text);
       }
@@ -51,8 +50,7 @@ export function createTlsFolder(dataDir: string): TlsFolder {
     readCertificate() {
       const text = readOrAbsent(certificatePath);
       if (text === undefined) return undefined;
-      // The line `Directory:` comes before the PEM blocks. PEM files allow text around the blocks (RFC 7468, section
-      // 2).
+      // A line `Directory: https://…` comes before the PEM blocks. PEM allows text around them (RFC 7468, section 2).
       return { text, directory: /^Directory: (\S+)$/m.exec(text)?.[1] };
     },
     writeCertificate: (directory, chain, key) => write(certificatePath, `Directory: ${directory}\n${key}${chain}`),

@@ -37,8 +37,8 @@ const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 const TIMEOUT_MS = 5000;
 /**
- * Maximum connections. Beyond it, each new connection destroys the oldest one. A connection ends with its answer, so
- * the oldest ones are mostly those of clients that send no request.
+ * Maximum connections. One more connection destroys the oldest one. A connection ends with its answer, so the oldest
+ * ones are mostly those of clients that send no request.
  */
 const MAX_CONNECTIONS = 1000;
 
@@ -50,7 +50,8 @@ export function createHttpPort({
   timeoutMs = TIMEOUT_MS,
   maxConnections = maxSupervisorConnections(MAX_CONNECTIONS),
 }: HttpPortOptions): HttpPort {
-  const answers = new Map<string, string>();
+  /** Token of a challenge → its key authorization, which is the answer. */
+  const challengeAnswers = new Map<string, string>();
   const server = createServer(
     {
       requestTimeout: timeoutMs,
@@ -74,8 +75,8 @@ export function createHttpPort({
       server.on('error', () => {});
     },
     present({ token, keyAuthorization }) {
-      answers.set(token, keyAuthorization);
-      return () => void answers.delete(token);
+      challengeAnswers.set(token, keyAuthorization);
+      return () => void challengeAnswers.delete(token);
     },
     close() {
       server.close();
@@ -86,18 +87,17 @@ export function createHttpPort({
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const target = (request.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '') || '/';
     const token = CHALLENGE.exec(target)?.[1];
-    const keyAuthorization = token === undefined ? undefined : answers.get(token);
-    if (keyAuthorization !== undefined && (request.method === 'GET' || request.method === 'HEAD')) {
-      return end(response, 200, { 'Content-Type': 'application/octet-stream' }, keyAuthorization);
-    }
-    if (token !== undefined) return end(response, 404, {});
+    const keyAuthorization = challengeAnswers.get(token ?? '');
+    if (keyAuthorization !== undefined && (request.method === 'GET' || request.method === 'HEAD'))
+      return send(response, 200, { 'Content-Type': 'application/octet-stream' }, keyAuthorization);
+    if (token !== undefined) return send(response, 404, {});
     const [host = '', another] = request.headersDistinct.host ?? [];
     const name = another === undefined ? HOST.exec(host)?.[1]?.toLowerCase() : undefined;
-    if (name === undefined || !target.startsWith('/')) return end(response, 400, {});
+    if (name === undefined || !target.startsWith('/')) return send(response, 400, {});
     // Without this check, a forged Host header would redirect to any site.
-    if (!isServed(name)) return end(response, 404, {});
+    if (!isServed(name)) return send(response, 404, {});
     const authority = httpsPort() === 443 ? name : `${name}:${httpsPort()}`;
-    end(response, 308, { Location: `https://${authority}${target}` });
+    send(response, 308, { Location: `https://${authority}${target}` });
   }
 }
 
@@ -110,7 +110,7 @@ function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
 }
 
 /** Sends the answer. With `Connection: close`, Node then closes the connection and drops unread request bytes. */
-function end(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
+function send(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
   const length = String(Buffer.byteLength(body));
   response.writeHead(status, {
     ...headers,

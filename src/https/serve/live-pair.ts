@@ -26,6 +26,7 @@ const POLL_MS = 500;
  * invalid pair may become valid soon.
  */
 const CONFIRMATIONS = 3;
+/** Maximum size of each file. */
 const MAX_BYTES = 1024 * 1024;
 
 /** @throws Error of one line, when the files contain no valid pair at the start and `mayComeLater` is false */
@@ -69,9 +70,8 @@ export function createLivePair({
   }
 
   function parse(content: Content): CertificatePair {
-    if (content.files === undefined) {
+    if (content.files === undefined)
       throw new Error(`Cannot read ${content.isMissing ? paths.join(' and ') : content.path}: ${content.reason}`);
-    }
     const [cert = '', key = cert] = content.files.map(String);
     try {
       return readPair(cert, key);

@@ -1,11 +1,8 @@
 // The state that the supervisor sends to its workers so that they can serve HTTPS. The state contains private keys. So
 // the state is sent only by the channel between the processes, never by environment or arguments, and is never logged.
+import type { PemPair } from '../pair.ts';
 
-export interface SecureState {
-  /** The certificate with its chain, in PEM form. */
-  readonly cert: string;
-  /** The private key of the certificate, in PEM form. */
-  readonly key: string;
+export interface SecureState extends PemPair {
   /**
    * The keys of session tickets, the newest first, 48 bytes each in base64. All workers share the keys, so each worker
    * can resume the sessions of the others.
@@ -15,11 +12,9 @@ export interface SecureState {
   readonly challenge: SecureChallenge | undefined;
 }
 
-export interface SecureChallenge {
+/** A certificate that answers the challenge for a domain. */
+export interface SecureChallenge extends PemPair {
   readonly domain: string;
-  /** The certificate that answers the challenge, in PEM form. `key` is its private key. */
-  readonly cert: string;
-  readonly key: string;
 }
 
 /** The ALPN protocol that a directory asks for when it checks a challenge (RFC 8737, section 6.2). */

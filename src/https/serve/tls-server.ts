@@ -12,7 +12,7 @@ export interface TlsServer {
   /** Replaces `createServer` of node:http. */
   createServer(options: ServerOptions, listener: RequestListener): Server;
   readonly isSecure: true;
-  /** Sets the state for new connections. Open connections keep their old state. */
+  /** Sets the certificate and the ticket keys for new connections. Open connections keep the old ones. */
   use(state: SecureState): void;
 }
 
@@ -27,7 +27,7 @@ export interface TlsServerOptions {
 
 /** Maximum handshakes under way in one worker. Each takes 30 KB of memory before its client has sent a request. */
 const MAX_HANDSHAKES = 1000;
-/** The protocol that ALPN offers (RFC 7301). */
+/** The only protocol that clients can choose by ALPN (RFC 7301), except during a challenge. */
 const HTTP = 'http/1.1';
 /** Seconds in which a client may resume its session. Ticket keys live longer (certificates.ts). */
 const SESSION_TIMEOUT = 3600;
@@ -69,11 +69,11 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
 function contextOptions(state: SecureState | undefined) {
   const common = {
     minVersion: 'TLSv1.2',
-    // A TLS 1.2 client may repeat handshakes on one connection, which costs CPU. No client needs to.
+    // With renegotiation, a client of TLS 1.2 can repeat the costly handshake on one connection. No client needs this.
     secureOptions: crypto().constants.SSL_OP_NO_RENEGOTIATION,
     sessionIdContext: 'gatefold',
     sessionTimeout: SESSION_TIMEOUT,
-    // No client certificate is checked, so no root is needed. Without this line Node 24 parses its roots for 10 ms.
+    // No client certificate is checked, so no root certificate is needed. Node 24 would parse all of its own in 10 ms.
     ca: [] as string[],
   } as const;
   if (state === undefined) return common;
@@ -86,7 +86,7 @@ function decodeTicketKeys(state: SecureState | undefined): Buffer[] {
 }
 
 /**
- * Serves the challenge's certificate to clients that ask for the ALPN protocol of the check. All other clients still
+ * Serves the challenge's certificate to clients that ask for the ALPN protocol `acme-tls/1`. All other clients still
  * get the real certificate, also for the same name.
  */
 function offerChallenge(server: SecureServer, challenge: SecureChallenge | undefined): void {

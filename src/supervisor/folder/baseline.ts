@@ -25,7 +25,7 @@ export interface Attempt {
  * can leave the same file time.
  */
 const TIME_RESOLUTION = 12;
-/** The fingerprint of a file that was read in two states. It equals no real one, so the file counts as changed. */
+/** Replaces the fingerprint of a file that was read in two states. No real fingerprint equals `mixed`. */
 const MIXED = 'mixed';
 
 export function createBaseline(dir: string) {

@@ -10,8 +10,8 @@ export interface OutlinePaths {
   readonly folders: readonly string[];
   readonly links: readonly string[];
   /**
-   * Paths that an import looked for and did not find. Other programs may write into the folders of these paths and so
-   * change the times of the folders. The outline checks only the paths themselves.
+   * Paths that an import looked for and did not find. The outline has the paths themselves and not the times of their
+   * folders, because other programs may write into these folders.
    */
   readonly missing: readonly string[];
 }

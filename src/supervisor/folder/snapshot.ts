@@ -72,8 +72,8 @@ function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, strin
     const isFingerprinted = wholeTree && CODE_FILE.test(entry.name);
     if (entry.isFile() && !isFingerprinted) continue;
     const path = join(folder, entry.name);
-    // The snapshot has the target of a link, because mounted volumes and release folders change the target and not the
-    // link.
+    // The snapshot has the real path behind a link. A mounted volume or a release folder changes only this path, and
+    // not the link in the tree.
     if (entry.isSymbolicLink()) snapshot.set(`link:${path}`, realPathOf(path));
     if (entry.isDirectory()) {
       if (depth < MAX_DEPTH) addSubfolder(path, wholeTree, snapshot, depth + 1);

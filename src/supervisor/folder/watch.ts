@@ -69,13 +69,14 @@ interface Difference {
  */
 type Schedule = 'stopped' | 'waiting' | 'hurried' | 'polling';
 
+/** The state before the first snapshot, or after an event. The next poll takes a snapshot. */
 const NOT_CHECKED: State = { kind: 'unchanged', snapshotDue: 0 };
 
 /** Milliseconds between two polls of a small folder. */
 const SHORTEST_INTERVAL = 100;
 /** Milliseconds between two polls of a large folder, and of a folder whose events are trusted. */
 const MAX_INTERVAL = 400;
-/** Ratio of the interval to the duration of the last poll, so that cheap polls take at most 1/30 of a core. */
+/** Minimum ratio of the interval to the duration of the last poll, so that polls take at most 1/30 of a core. */
 const COST_FACTOR = 30;
 /**
  * Ratio of the interval between snapshots to the duration of the last snapshot, with trusted events. Snapshots and the
@@ -84,7 +85,7 @@ const COST_FACTOR = 30;
 const SNAPSHOT_COST_FACTOR = 400;
 /** Milliseconds from an event to the poll that it causes. */
 const EVENT_DELAY = 20;
-/** Minimum ratio of the delay after an event to the duration of a snapshot. The delay lets further events arrive. */
+/** Minimum ratio of the delay after an event to the duration of a snapshot. Further events can arrive in the delay. */
 const EVENT_COST_FACTOR = 3;
 /** Milliseconds without a change until the folder is stable. A file that is being copied grows within this time. */
 const STABLE_TIME = 40;

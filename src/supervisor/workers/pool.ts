@@ -1,5 +1,6 @@
-// The pool has all worker processes that are alive. It forks and pings them, and keeps a reserve of booted workers
-// while somebody works on the folder. The supervisor decides what the workers load, and when they serve and drain.
+// The pool has all worker processes that are alive. The pool forks and pings them. While somebody edits the folder, the
+// pool keeps a reserve: workers that have booted and loaded nothing, so that the next generation starts faster. The
+// supervisor decides what the workers load, and when they serve and drain.
 import cluster, { type Worker } from 'node:cluster';
 import type { EarlyWorker } from './prefork.ts';
 import { createWorkerHandle, type WorkerEvents, type WorkerHandle } from './worker-handle.ts';
@@ -43,7 +44,7 @@ const MAX_RESERVE = 8;
  * only a process that hangs in the kernel survives.
  */
 const KILL_GRACE = 8000;
-/** Milliseconds for which the reserve is kept: a file that was edited is likely to be edited again soon. */
+/** Milliseconds for which the reserve is kept, because a file that was edited is likely to be edited again soon. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
 export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {

@@ -105,7 +105,7 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
   let pendingLoad: { selection: FileSelection; resolve: (outcome: LoadOutcome) => void } | undefined;
   let pendingListen: ((outcome: ListenOutcome) => void) | undefined;
   const pendingImports = new Map<string, () => void>();
-  /** Kills the worker when the time limit of its order is over. */
+  /** Kills the worker when the time limit of its order (`load`, `listen`, `drain`, `quit`) is over. */
   let limitTimer: NodeJS.Timeout | undefined;
   /** Treats the worker as ended when its channel stays open after its exit. Until then, last messages can arrive. */
   let lastMessagesTimer: NodeJS.Timeout | undefined;
@@ -113,8 +113,9 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
   let disconnectTimer: NodeJS.Timeout | undefined;
 
   worker.on('message', (message: unknown) => {
-    const ours = unseal<FromWorker>(message);
-    if (ours !== undefined) receive(ours);
+    // A controller can send messages of its own, which `unseal` does not return.
+    const ownMessage = unseal<FromWorker>(message);
+    if (ownMessage !== undefined) receive(ownMessage);
   });
   worker.on('error', (error: NodeJS.ErrnoException) => {
     // A fork that failed has no exit event. Any other error is a broken channel, and an exit event follows.
@@ -127,8 +128,8 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
   let endEvents = 0;
   worker.on('disconnect', () => {
     if (++endEvents === 2) return handleEnd();
-    // After this event, either the exit follows and gives the reason, or the worker drains: it takes the loss of its
-    // channel for the end of its supervisor.
+    // Either the exit of the process follows and gives the reason. Or the process lives on and drains, because a worker
+    // without a channel drains as if the supervisor had ended.
     if (self.state === 'gone' || endOrder !== undefined) return;
     const drainTime = self.state === 'serving' ? drainTimeout + LIMITS.dispose : 0;
     killAfter(drainTime + LIMITS.end, 'it closed its channel and did not end');

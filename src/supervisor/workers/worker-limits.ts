@@ -5,7 +5,7 @@
  * time, so that no worker is killed after the machine was suspended.
  */
 export const MAX_UNANSWERED_PINGS = 5;
-/** The same limit while a worker boots or loads: compiling controllers can block the event loop for longer. */
+/** The same limit while a worker boots or loads, because compiling controllers can block its event loop for longer. */
 export const MAX_UNANSWERED_WHILE_LOADING = 10;
 
 /** Time limits in milliseconds. */

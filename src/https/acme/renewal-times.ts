@@ -1,5 +1,5 @@
-// Computes when a certificate is renewed and when a failed order is repeated. Pure functions: times are Unix
-// milliseconds, and nothing here holds a timer or sends a request.
+// Computes when a certificate is renewed and when a failed order is repeated. Times are Unix milliseconds. The
+// functions start no timer and send no request. The directory is the ACME server of the certificate authority.
 import type { CertificateFacts } from '../pair.ts';
 import type { RenewalInfo } from './client.ts';
 
@@ -13,10 +13,9 @@ export function renewalTime({ notBefore, notAfter }: Pick<CertificateFacts, 'not
 }
 
 /**
- * Returns when to renew within the period that the directory advises. RFC 9773, section 4.2, wants a random time. The
- * same `share` and period give the same time.
+ * Returns when to renew within the period that the directory advises. RFC 9773, section 4.2, requires a random time.
  *
- * @param share from 0 to 1, chosen at random once for a certificate
+ * @param share from 0 (the start of the period) to 1 (its end), chosen at random once for a certificate
  */
 export function adviceTime({ start, end }: RenewalInfo, share: number): number {
   return start + (end - start) * share;

@@ -47,8 +47,8 @@ type Facts = ReadonlyMap<string, OperationFacts>;
 /** Reads a group, or reuses its cached contract. */
 export interface CachingReader extends GroupReader {
   /**
-   * Returns the facts of the operations when `contract()` returned a cached contract. The schemas of such a contract are
-   * known to compile.
+   * Returns the facts of the operations when `contract()` returned a cached contract. The schemas of such a contract
+   * are known to compile.
    */
   cachedFacts(): Facts | undefined;
   /** Adds the contract to the cache. The caller must already have compiled the contract's schemas. */
@@ -226,7 +226,10 @@ const MARKS = new Map([
 /** Separates the entry from the contract in the cached text. JSON has no such character. */
 const SEPARATOR = '\t';
 
-/** Writes a cache entry as JSON. Returns undefined when JSON cannot express a value of the contract, such as Infinity. */
+/**
+ * Writes a cache entry and its contract as JSON. Returns undefined when JSON cannot express a value of the contract,
+ * such as Infinity.
+ */
 function encode(entry: CacheEntry, { operations, ...contract }: GroupContract): string | undefined {
   let isExact = true;
   const text = JSON.stringify({ ...contract, operations: [...operations.values()] }, (_, value: unknown) => {

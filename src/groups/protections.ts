@@ -176,7 +176,7 @@ function membersOf({ controller, levels, isInstance }: Exported, classes: readon
   ];
 }
 
-/** The property that each class and each prototype of a class has, and that protects nothing. */
+/** The property that each class and each prototype of a class has. No guard and no setting has a name like it. */
 const EXPECTED: Readonly<Partial<Record<Member['holderKind'], string>>> = {
   static: 'prototype',
   prototype: 'constructor',

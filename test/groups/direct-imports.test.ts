@@ -30,7 +30,7 @@ module.registerHooks({
   resolve(specifier, context, next) {
     const found = next(specifier, context);
     add(searched, found.url);
-    return found;
+    return found.url.endsWith('/moved.mjs') ? { ...found, url: found.url + '?moved' } : found;
   },
   load(url, context, next) {
     add(read, url);
@@ -107,6 +107,23 @@ describe('direct imports', { skip }, () => {
     assert.equal(outcome.isRestored, true);
     assert.deepEqual(outcome.closure.map(([path]) => path).sort(), Object.keys(outcome.results).sort());
     assert.ok(outcome.closure.every(([, fingerprint]) => /^\d+:\d+:\d+:/.test(fingerprint)));
+  });
+
+  test('last as long as the import, and keep the text that runs', (t) => {
+    const ownText = `import { writeFileSync } from 'node:fs';\nwriteFileSync(new URL(import.meta.url), '');\n${plain('b')}`;
+    const dir = createFolder(t, { 'a.mjs': plain('a'), 'b.mjs': ownText });
+    write(dir, 'c.mjs', `export { default, url } from '${pathToFileURL(join(dir, 'a.mjs')).href}';\n`);
+    const outcome = load(dir, ['a.mjs', 'b.mjs', 'c.mjs']);
+    assert.deepEqual([outcome.searched, outcome.read], [['a.mjs', 'a.mjs'], []]);
+    assert.equal(outcome.results['b.mjs']?.[2], ownText);
+    assert.equal(exportOf(outcome, 'c.mjs'), 'a');
+  });
+
+  test('take no format from a file that is found elsewhere', (t) => {
+    const dir = createFolder(t, { 'moved.mjs': plain('moved'), 'b.mjs': plain('b'), 'c.mjs': plain('c') });
+    const outcome = load(dir, ['moved.mjs', 'b.mjs', 'c.mjs']);
+    assert.deepEqual(outcome.searched, ['moved.mjs', 'b.mjs']);
+    assert.deepEqual(outcome.read, ['moved.mjs?moved']);
   });
 
   test('are not made of CommonJS, nor below a package.json without a type', (t) => {

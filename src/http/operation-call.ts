@@ -165,7 +165,7 @@ function dataSourceOf({ data, query, bytes }: RequestInput): 'query' | 'nothing'
 /** Calls the operation with its guards. Without guards, an operation that is synchronous stays synchronous. */
 function perform(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
   const { guards, method, controller } = operation;
-  // Both arguments are always given. `method.length` does not tell how many a method uses, because it does not count
+  // Both arguments are always given. `method.length` does not show how many a method uses, because it does not count
   // defaults and rest parameters (decisions 3.4).
   if (guards === undefined) return method.call(controller, data, params);
   return performGuarded(operation, guards, data, params, exchange);

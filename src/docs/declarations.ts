@@ -147,7 +147,13 @@ function writeOperation(
   const takesData = controllerMethod.length > 0 || data !== 'data: unknown' || params.length > 0;
   const args = [...(takesData ? [data] : []), ...(params.length === 0 ? [] : [`params: { ${params.join('; ')} }`])];
   const results = contract?.results.map((result) => writeResult(result, nameOf, indent)) ?? ['unknown'];
-  const doc = docComment({ ...contract, summary: settings.summary ?? contract?.summary }, '    ');
+  const doc = docComment(
+    {
+      ...{ summary: settings.summary ?? contract?.summary, description: contract?.description },
+      deprecated: contract?.isDeprecated,
+    },
+    '    ',
+  );
   return `${doc}    ${propertyName(name)}(${args.join(', ')}): ${[...new Set(results)].join(' | ')};\n`;
 }
 

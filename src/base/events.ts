@@ -1,5 +1,5 @@
 // Every log event, by level, with its facts: the fields of its log line. docs/OPERATING.md explains each event, and a
-// test compares both lists. The types exist only for the compiler. A call such as `log.info('stopped', {})` is a type
+// test compares both lists. The types exist only for the compiler. The call `log.warn` with the event `stopped` is a type
 // error, because `stopped` is an event of the level `info`.
 
 export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];

@@ -31,7 +31,7 @@ export function flagAttribute(name: string, value: boolean): string {
 
 export function listAttribute(name: string, values: readonly unknown[]): string {
   const items = values.slice(0, MAX_ITEMS).map(encodeValue).join(',');
-  return `{"key":${quote(name)},"value":{"arrayValue":{"values":[${items}]}}}`;
+  return `{"key":${quote(toValidText(name))},"value":{"arrayValue":{"values":[${items}]}}}`;
 }
 
 /** Encodes the attributes that a controller sets. Values of other types are sent as text. */

@@ -45,12 +45,13 @@ export function createPost(settings: PostSettings, userAgent: string): SendBatch
     tlsOptions: Object.fromEntries(contents),
   });
   return async (body, timeLimit) => {
-    const bytes = compress ? await promisify(zlib().gzip)(body) : body;
-    return sendPost(bytes, timeLimit).then(interpret, (error: NodeJS.ErrnoException) => ({
-      kind: 'failed' as const,
-      reason: error.code ?? error.message,
-      retryAfter: undefined,
-    }));
+    try {
+      const bytes = compress ? await promisify(zlib().gzip)(body) : body;
+      return interpret(await sendPost(bytes, timeLimit));
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      return { kind: 'failed', reason: code ?? message, retryAfter: undefined };
+    }
   };
 }
 

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { zlib } from '../../src/base/builtins.ts';
 import { parseAnswer } from '../../src/trace/answer.ts';
 import { createConnection } from '../../src/trace/connection.ts';
 import { createPost } from '../../src/trace/post.ts';
@@ -239,6 +240,13 @@ describe('createPost', () => {
   const settings = {
     ...{ headers: {}, compress: false, certificate: undefined, clientCertificate: undefined, clientKey: undefined },
   };
+
+  it('reports a batch that cannot be compressed, and does not reject', async (test) => {
+    test.mock.method(zlib(), 'gzip', (_body: Buffer, done: (error: Error) => void) => done(new Error('no memory')));
+    const endpoint = new URL('http://127.0.0.1:9');
+    const outcome = await createPost({ ...settings, endpoint, compress: true }, 'test')(Buffer.from('{}'), LONG);
+    assert.deepEqual(outcome, { kind: 'failed', reason: 'no memory', retryAfter: undefined });
+  });
 
   it('sends the user and the password of the URL, unless a header has others', async (test) => {
     let received = '';

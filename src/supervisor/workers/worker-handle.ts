@@ -26,8 +26,8 @@ export interface FileSelection {
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   /**
-   * The worker ended before it had loaded the folder, or it reported that it cannot load, and is then told to quit.
-   * `file` is the controller that the worker was importing when it ended.
+   * The worker ended before it had loaded the folder, or it reported that it cannot load and then gets the order to
+   * quit. `file` is the controller that the worker was importing when it ended.
    */
   | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
 
@@ -169,13 +169,13 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
       return new Promise((resolve) => {
         pendingLoad = { selection, resolve };
         if (self.state === 'standby') startLoading(selection);
-        else if (self.state === 'gone') settlePending();
+        else if (self.state === 'gone') resolvePending();
       });
     },
     listen(socket) {
       return new Promise((resolve) => {
         pendingListen = resolve;
-        if (self.state === 'gone') return settlePending();
+        if (self.state === 'gone') return resolvePending();
         killAfter(LIMITS.listen, 'it did not listen');
         send({ kind: 'listen' }, socket);
       });
@@ -312,12 +312,12 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
     clearTimeout(disconnectTimer);
     if (!isExpected) events.died(self, { reason, lastState, importing: [...importing] });
     clearTimeout(limitTimer);
-    settlePending();
+    resolvePending();
     events.gone(self);
   }
 
-  /** Settles every promise that waits for the worker. Called after its end. */
-  function settlePending(): void {
+  /** Resolves every promise that waits for the worker. Called after its end. */
+  function resolvePending(): void {
     pendingLoad?.resolve({ kind: 'ended', file: self.loadingFile, reason: endReason });
     pendingListen?.({ code: endReason });
     for (const resolve of [...pendingImports.values()]) resolve();

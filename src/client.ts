@@ -13,10 +13,14 @@ export type * from './client/types.ts';
 
 /**
  * Creates a typed client. A call sends its request at once, and returns a promise of the result. A failed call is
- * rejected with an `ApiError`.
+ * rejected with an `ApiError`. These calls are rejected with another reason:
+ * - The caller's `signal` was aborted: the reason of the signal.
+ * - The function `authorization` threw or was rejected: that error.
+ * - The request cannot be built, for example because a value of its path is empty: usually a `TypeError`.
  *
  * @param url the URL of the service with its base path. A URL without a path gets `/api`. In a page of the service's
- *   own origin, '' stands for `/api`. A service with the base path `/` is written `https://example.com/.`
+ *   own origin, '' stands for `/api`. For a service with the base path `/`, write `https://example.com/.`,
+ *   because a URL without a path would get `/api`.
  * @example
  * const authorization = `Bearer ${token}`;
  * const api = createClient<{ user: typeof UserController }>('https://example.com', { authorization });
@@ -41,18 +45,18 @@ export function createClient<Groups>(url: string, options: ClientOptions = {}): 
  */
 function withEveryName<T>(create: (name: string) => T): object {
   return new Proxy<Record<string, T>>(Object.create(null), {
-    get(created, name) {
+    get(cache, name) {
       if (typeof name !== 'string' || name === 'then') return undefined;
-      created[name] ??= create(name);
-      return created[name];
+      cache[name] ??= create(name);
+      return cache[name];
     },
   });
 }
 
-/** Sends a request at once. The body is read when the call is awaited, and not when only its `response` is. */
+/** Sends a request at once. Awaiting the call reads the body; awaiting only its `response` does not. */
 function startCall(
-  client: ClientOptions,
-  { signal, headers: callHeaders, timeout = client.timeout }: CallOptions = {},
+  options: ClientOptions,
+  { signal, headers: callHeaders, timeout = options.timeout }: CallOptions = {},
   buildRequest: () => WireRequest,
 ): Call<unknown> {
   const controller = new AbortController();
@@ -60,18 +64,18 @@ function startCall(
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { signal: controller.signal });
   // Closes the connection if it is still open, and ends the listener of `signal`. A call whose `response` is read as a
-  // stream is not released, so that `signal` can still end the download.
-  const release = () => controller.abort();
+  // stream stays connected, so that `signal` can still end the download.
+  const closeConnection = () => controller.abort();
 
   async function send(lastEventId = ''): Promise<Response> {
     const { url, method, data } = buildRequest();
-    const headers = new Headers({ ...client.headers, ...callHeaders });
+    const headers = new Headers({ ...options.headers, ...callHeaders });
     const authorization =
-      typeof client.authorization === 'function' ? await client.authorization() : client.authorization;
+      typeof options.authorization === 'function' ? await options.authorization() : options.authorization;
     if (authorization) headers.set('authorization', authorization);
     if (lastEventId) headers.set('last-event-id', lastEventId);
     const body = encodeBody(data, headers);
-    const { fetch: sendRequest = fetch } = client;
+    const { fetch: sendRequest = fetch } = options;
     // Node accepts a stream as a body only with `duplex`, which the type `RequestInit` lacks.
     const init = { method, headers, body, signal: controller.signal, duplex: 'half' };
     const response = await withTimeout(sendRequest(url, init as RequestInit));
@@ -90,11 +94,16 @@ function startCall(
       // An answer without a type and without bytes, such as a 204, has no body.
       return type || bytes.size > 0 ? bytes : undefined;
     } finally {
-      release();
+      closeConnection();
     }
   }
 
-  /** Waits at most `timeout` ms for one step of the call, and turns a failure into an `ApiError`. */
+  /**
+   * Waits at most `timeout` ms for one step of the call.
+   *
+   * @throws an `ApiError` when the step fails or takes too long, and the reason of the abort when the caller's `signal`
+   *   ended the call
+   */
   async function withTimeout<T>(step: Promise<T>): Promise<T> {
     const endLateStep = () => controller.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
     const timer = timeout === undefined ? undefined : setTimeout(endLateStep, timeout);
@@ -109,7 +118,7 @@ function startCall(
   }
 
   const response = send().catch((error) => {
-    release();
+    closeConnection();
     throw error;
   });
   let result: Promise<unknown> | undefined;

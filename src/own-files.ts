@@ -1,5 +1,6 @@
-// Finds the files of Gatefold itself, in src or in dist, which `npm run build` makes from src. This file must stay at
-// the top of src, because the build puts all its output at the top of dist. Relative paths must be right in both.
+// Finds the files of Gatefold itself, in src or in dist, which `npm run build` makes from src. The build puts all its
+// output at the top of dist. This file must therefore stay at the top of src, so that `../package.json` and the other
+// paths here are right from both folders.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, extname, sep } from 'node:path';

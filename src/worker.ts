@@ -91,7 +91,7 @@ async function createTracing(settings: Settings, log: Log): Promise<Tracing | un
   if (!asksForTraces(process.env)) return undefined;
   const { startTracing } = await import('./trace/tracing.ts');
   const service = readServiceInfo(settings.controllersDir);
-  return startTracing({ settings, env: process.env, service, version: version(), log });
+  return startTracing({ settings, env: process.env, service, gatefoldVersion: version(), log });
 }
 
 function refuseDirectStart(): undefined {

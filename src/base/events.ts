@@ -13,13 +13,14 @@ export interface ErrorFacts {
   cause?: string;
 }
 
-/** The file of a group, or the service file, that did not load. */
-export interface LoadFacts {
+/** Why the file of a group, or the service file, did not load, and where the mistake is. */
+export interface LoadFailureFacts {
+  /** The name of the group, or `service` for the service file. */
   group: string;
   file: string;
   /** The reason, in one line. */
   error: string | undefined;
-  /** The place of the mistake, `file:line`. */
+  /** The place of the mistake: `file:line`, or only the file. */
   at: string | undefined;
   column: number | undefined;
 }
@@ -70,13 +71,13 @@ interface ExitFacts {
   file: string | undefined;
 }
 
-interface OrderFacts {
+interface CertificateOrderFacts {
   domains: readonly string[];
   directory: string;
   challenge: string | undefined;
 }
 
-interface ExpiryFacts {
+interface CertificateExpiryFacts {
   names: readonly string[];
   expires: string;
   days_left: number;
@@ -96,7 +97,7 @@ export interface LogEvents {
   info: {
     'certificate-loaded': { file: string; names: readonly string[]; issuer: string; expires: string; reloads: number };
     'certificate-obtained': { domains: readonly string[]; issuer: string; expires: string };
-    'certificate-ordered': OrderFacts & { reason: string };
+    'certificate-ordered': CertificateOrderFacts & { reason: string };
     'credentials-loaded': { file: string; missing: boolean; rows: number; reloads: number };
     'docs-served': { document: string; page: string; access: string; setting: string };
     'generation-serving': { generation: number; cause: string; groups: number; took_ms: number };
@@ -133,7 +134,7 @@ export interface LogEvents {
     'background-work-given-up': OperationFacts;
     'cache-refused': ErrorFacts;
     'certificate-awaited': { domains: readonly string[]; directory: string; challenge: string; effect: string };
-    'certificate-expires-soon': ExpiryFacts;
+    'certificate-expires-soon': CertificateExpiryFacts;
     'controller-not-disposed': ErrorFacts & { group: string };
     'credentials-literal-rows': { count: number; names: readonly string[] };
     'credentials-row-quarantined': { name: string; reason: string } | { more: number };
@@ -157,7 +158,7 @@ export interface LogEvents {
     'operation-unchecked': { file: string; reason: string };
     'operation-warning': MessageFacts;
     'package-version-differs': { folder: string; version: string; running: string };
-    'replacement-rejected': { generation: number; groups: readonly LoadFacts[]; effect: string };
+    'replacement-rejected': { generation: number; groups: readonly LoadFailureFacts[]; effect: string };
     'result-type-mismatched': RequestIds & { group: string; operation: string; pointer: string; message: string };
     'secret-on-command-line': { flag: string };
     'service-file-removed': { generation: number; effect: string };
@@ -182,8 +183,13 @@ export interface LogEvents {
 
   error: {
     'background-work-failed': OperationFacts & ErrorFacts;
-    'certificate-expired': ExpiryFacts;
-    'certificate-order-failed': OrderFacts & { error: string; type?: string; to_do: string; next_attempt: string };
+    'certificate-expired': CertificateExpiryFacts;
+    'certificate-order-failed': CertificateOrderFacts & {
+      error: string;
+      type?: string;
+      to_do: string;
+      next_attempt: string;
+    };
     'certificate-reload-failed': { error: string; effect: string };
     'clock-wrong': { to_do: string } & (
       | { names: readonly string[]; valid_from: string }
@@ -193,13 +199,16 @@ export interface LogEvents {
     'error-format-failed': ErrorFacts & RequestIds & { error_code: string };
     'folder-missing': { folder: string; effect: string };
     'generation-degraded': { generation: number; groups: readonly string[] };
-    'generation-rejected': { generation: number; cause: string; effect: string } & (LoadFacts | { error: string });
-    'group-not-loadable': LoadFacts;
+    'generation-rejected': { generation: number; cause: string; effect: string } & (
+      | LoadFailureFacts
+      | { error: string }
+    );
+    'group-not-loadable': LoadFailureFacts;
     'operation-error': MessageFacts;
     'operations-answer-failed': ErrorFacts;
     'operations-port-failed': ErrorFacts;
     'request-failed': RefusalFacts & ErrorFacts;
-    'service-not-loadable': LoadFacts;
+    'service-not-loadable': LoadFailureFacts;
     'session-key-unusable': { error: string };
     'store-away': { reason: string; age_seconds: number | null };
     'store-host-exited': { code: number | null; signal: string | null; error: string };

@@ -7,9 +7,8 @@ import { blockThread } from './time.ts';
 const isWindows = process.platform === 'win32';
 
 /**
- * Returns the bits of a file's mode that say who may read and write the file. Windows keeps these rights in an access
- * list, which Node does not read. So on Windows the result has only the bits of the owner, and no caller logs a warning
- * about other users.
+ * Returns the mode of a file, and on Windows only the bits of its owner. Windows keeps the other rights in an access
+ * list, which Node does not read, so no caller logs a warning there about other users.
  */
 export function modeOf({ mode }: { readonly mode: number }): number {
   return isWindows ? mode & 0o700 : mode;
@@ -22,11 +21,11 @@ const MAX_ATTEMPTS = 100;
 /** Milliseconds between two attempts. */
 const RETRY_INTERVAL = 10;
 
-/** Replaces a file by a rename. @param draft a complete file with the new content */
-export function replaceFile(draft: string, path: string): void {
+/** Replaces a file by a rename. @param draftPath a complete file with the new content */
+export function replaceFile(draftPath: string, path: string): void {
   for (let attempt = 1; ; attempt++) {
     try {
-      return renameSync(draft, path);
+      return renameSync(draftPath, path);
     } catch (error) {
       if (attempt === MAX_ATTEMPTS || !BUSY_CODES.has(errorCode(error) ?? '')) throw error;
       blockThread(RETRY_INTERVAL);
@@ -35,8 +34,8 @@ export function replaceFile(draft: string, path: string): void {
 }
 
 /**
- * Writes a folder to the disk. A rename in the folder survives a power cut only after this write. Called as the last
- * step when a file is replaced.
+ * Writes a folder to the disk. A rename in the folder survives a power cut only after this write. `replaceFile` leaves
+ * this step to its callers, and only the callers whose file must survive take it.
  */
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r');
@@ -59,8 +58,11 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** The error codes of a rename to the path of an existing folder. Windows also refuses when this folder is empty. */
-export const FOLDER_EXISTS: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY_CODES]);
+/**
+ * The error codes of renaming a folder to the path of an existing folder, and of removing a folder that has content.
+ * For the rename, Linux and macOS refuse only when the existing folder has content. Windows always refuses.
+ */
+export const FOLDER_EXISTS_CODES: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY_CODES]);
 
 /**
  * True when a process gets a new parent after its parent has ended. On Windows, the process keeps the id of the ended

@@ -18,7 +18,10 @@ export interface ApiErrorDetails {
   readonly cause?: unknown;
 }
 
-/** The error of a failed call. A call whose own `signal` is aborted is rejected with the signal's reason instead. */
+/**
+ * The error of a failed call. A call is rejected with another reason when its own `signal` is aborted, when the
+ * function `authorization` fails, or when the request cannot be built.
+ */
 export class ApiError<Body = unknown> extends Error {
   /** The body of the answer: the parsed JSON, or the text when it is not JSON; undefined when no answer came. */
   readonly body: Body;

@@ -8,7 +8,7 @@ import type { ServerEvent } from './events.ts';
 export interface ClientOptions {
   /**
    * The value of the header `Authorization`, such as `Bearer gfk_…`, or a function that returns the value for each
-   * request.
+   * request. A call is rejected with the error of this function.
    */
   readonly authorization?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
   /** Headers of every request. */
@@ -32,7 +32,7 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The result of a call. A failed call is rejected with an `ApiError`. */
+/** The result of a call. A failed call is rejected with an `ApiError`; `createClient` names the exceptions. */
 export interface Call<T> extends Promise<T> {
   /** The answer before its body is read, for example to read its headers, or to download its body as a stream. */
   readonly response: Promise<Response>;

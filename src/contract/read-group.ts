@@ -9,7 +9,7 @@ import type { GroupContract, OperationContract } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { type RunTimeOperation, readOperation } from './read-operation.ts';
 import { UNKNOWN_RESULT } from './results.ts';
-import { createBundle } from './schema/bundle.ts';
+import { createDefinitionMover } from './schema/bundle.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
@@ -68,7 +68,7 @@ export function readGroup(
 
   function readContract(operations: readonly RunTimeOperation[]): GroupContract {
     const writer = createSchemaWriter();
-    const bundle = createBundle(writer);
+    const moveDefinitions = createDefinitionMover(writer);
     const contracts = new Map<string, OperationContract>();
     for (const operation of operations) {
       const { name, settings } = operation;
@@ -80,7 +80,7 @@ export function readGroup(
       const schemas = [contract.data, contract.query, contract.path].filter((schema) => schema !== undefined);
       const ambiguity = findAmbiguity(schemas, writer.defs);
       if (ambiguity !== undefined) throw new ContractError(contract.at ?? path, `${name}: ${ambiguity}`);
-      contracts.set(name, applySettings(contract, settings, bundle));
+      contracts.set(name, applySettings(contract, settings, moveDefinitions));
     }
     refuseUnloadedMethod(path, module.source, levels, operations);
     for (const level of levels) refuseUnreadTag(level);

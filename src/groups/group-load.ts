@@ -1,5 +1,5 @@
 // The outcome of loading one controller file or the service file (`service.ts`), and the log lines of a failed load.
-import type { LoadFacts } from '../base/events.ts';
+import type { LoadFailureFacts } from '../base/events.ts';
 import type { Log } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
 
@@ -29,11 +29,11 @@ export interface GroupLoad {
 }
 
 export function logNotLoadable(log: Log, load: GroupLoad): void {
-  if (load.group === SERVICE) log.error('service-not-loadable', loadFacts(load));
-  else log.error('group-not-loadable', loadFacts(load));
+  if (load.group === SERVICE) log.error('service-not-loadable', loadFailureFacts(load));
+  else log.error('group-not-loadable', loadFailureFacts(load));
 }
 
 /** Returns the fields of a failed load that a log line has. */
-export function loadFacts({ group, file, error, at, column }: GroupLoad): LoadFacts {
+export function loadFailureFacts({ group, file, error, at, column }: GroupLoad): LoadFailureFacts {
   return { group, file, error, at, column };
 }

@@ -1,7 +1,7 @@
 // The agenda decides which step the supervisor runs next, and when. A generation is one load of the whole folder by a
 // new set of workers. A probe is one worker that loads the folder and serves nothing. Between two steps, only the
 // agenda remembers which generation is wanted, which generation was rejected, and when to retry.
-import { type GroupLoad, loadFacts } from '../groups/group-load.ts';
+import { type GroupLoad, loadFailureFacts } from '../groups/group-load.ts';
 import { hasMoreGroups } from './group-table.ts';
 import { createRetries } from './retries.ts';
 import type { Service, StepResult } from './service.ts';
@@ -172,7 +172,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
       cause === RETRY && JSON.stringify(rejection?.failures) === JSON.stringify(failures) && rejection?.error === error;
     const generation = table.newest;
     const effect = `generation ${table.current.generation} serves on`;
-    for (const facts of isRepeated ? [] : error === undefined ? failures.map(loadFacts) : [{ error }]) {
+    for (const facts of isRepeated ? [] : error === undefined ? failures.map(loadFailureFacts) : [{ error }]) {
       log.error('generation-rejected', { generation, cause, ...facts, effect });
     }
     rejection = { generation, at: new Date(), failures, error };
@@ -190,7 +190,11 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     if (isReplacementRejectionLogged || difference === 'group-added') return;
     isReplacementRejectionLogged = true;
     const effect = 'fewer workers serve until the folder loads again';
-    log.warn('replacement-rejected', { generation: table.current.generation, groups: groups.map(loadFacts), effect });
+    log.warn('replacement-rejected', {
+      generation: table.current.generation,
+      groups: groups.map(loadFailureFacts),
+      effect,
+    });
   }
 }
 

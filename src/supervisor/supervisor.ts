@@ -68,7 +68,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       runNextStep();
     },
     faulty: onFaulty,
-    imported: onImported,
+    importReported: onImportReported,
     // The report of a worker of an older generation is ignored, because its files may be out of date.
     importedOnCall: (worker, files) => isCurrentOrNewer(worker) && watch.addFiles(files),
     spent: (worker, spendings) => options.onSpent?.(worker, spendings),
@@ -150,7 +150,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     runNextStep();
   }
 
-  function onDied(worker: WorkerHandle, { reason, during, importing }: Death): void {
+  function onDied(worker: WorkerHandle, { reason, lastState, importing }: Death): void {
     if (stopping.signal.aborted) return;
     const facts = {
       worker: worker.pid,
@@ -160,11 +160,11 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     };
     // A probe also loads quarantined files, which may end its worker. That worker serves no request. So its end is
     // neither logged as an error nor counted.
-    if (runningStep?.kind === 'probe' && during === 'loading') return log.info('probe-worker-exited', facts);
+    if (runningStep?.kind === 'probe' && lastState === 'loading') return log.info('probe-worker-exited', facts);
     agenda.countDeath();
     log.error('worker-died', facts);
     for (const file of importing) quarantineNewFile(worker, file, reason);
-    if (during === 'serving') replaceLostWorker();
+    if (lastState === 'serving') replaceLostWorker();
   }
 
   /** Called when a new file has ended a worker that served. Keeps the other workers from importing the file. */
@@ -174,7 +174,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     quarantine.add(file, reason, watch.takeSnapshot());
     for (const other of pool.all()) other.send({ kind: 'skip', file, reason });
     const load = { group, file, ok: false, error: reason };
-    onImported(worker, load, []);
+    onImportReported(worker, load, []);
     logNotLoadable(log, load);
   }
 
@@ -187,7 +187,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     runNextStep();
   }
 
-  function onImported(worker: WorkerHandle, load: GroupLoad, files: readonly LoadedFile[]): void {
+  function onImportReported(worker: WorkerHandle, load: GroupLoad, files: readonly LoadedFile[]): void {
     // A worker of an older generation imports new groups, too. Its report is ignored, because its other files may be
     // out of date.
     if (isCurrentOrNewer(worker)) {

@@ -1,16 +1,19 @@
-// Parses the answer of a collector: HTTP/1.1 (RFC 9112), as much as the answer to a POST needs.
+// Parses the answer of a collector: HTTP/1.1 (RFC 9112) or HTTP/1.0, as much as the answer to a POST needs.
 
 export interface Answer {
   readonly status: number;
-  /** The header fields, by their names in lower case. */
+  /** The header fields, by their names in lower case. Several fields of one name are joined by commas. */
   readonly headers: ReadonlyMap<string, string>;
-  /** The body, or its first MAX_ANSWER_BYTES. */
+  /**
+   * The body. When the connection was closed early, or MAX_ANSWER_BYTES have come, it is the part that has arrived,
+   * still with the lengths of its chunks if it is chunked.
+   */
   readonly text: string;
   /** Whether the connection can carry another request. */
   readonly keepsConnection: boolean;
 }
 
-/** At most this many bytes of an answer are read. */
+/** When this many bytes of an answer have come, no more are awaited. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: |$)/;
 const FIELD = /^([!#$%&'*+.^_`|~\w-]+):[\t ]*(.*?)[\t ]*$/s;
@@ -19,7 +22,7 @@ const FIELD = /^([!#$%&'*+.^_`|~\w-]+):[\t ]*(.*?)[\t ]*$/s;
  * @param bytes what the collector has sent so far
  * @param isClosed whether the collector has closed the connection, so that no more bytes follow
  * @returns undefined while bytes are missing
- * @throws Error when the bytes are not an answer
+ * @throws Error when the bytes are not an answer, or when the connection was closed before the end of the head
  */
 export function parseAnswer(bytes: Buffer, isClosed: boolean): Answer | undefined {
   const isCut = bytes.length >= MAX_ANSWER_BYTES;
@@ -71,7 +74,7 @@ function readBody(bytes: Buffer, status: number, headers: Answer['headers']): Bo
   return bytes.length < length ? undefined : { content: bytes.subarray(0, length), length };
 }
 
-/** Reads the chunks of a body, such as `2\r\n{}\r\n0\r\n\r\n`. */
+/** Reads the chunks of a body, such as `2\r\n{}\r\n0\r\n\r\n`. @returns undefined while bytes are missing */
 function readChunks(bytes: Buffer): Body | undefined {
   const chunks: Buffer[] = [];
   for (let offset = 0; ; ) {

@@ -20,7 +20,7 @@ const COMMA = 0x2c;
 
 /**
  * @param envelope the texts before and after the spans
- * @returns a function that writes spans. The next call overwrites its result
+ * @returns a function that writes spans, and whose next call overwrites the result
  */
 export function createBatchWriter([head, tail]: readonly [head: string, tail: string]): (
   spans: readonly EndedSpan[],

@@ -1,10 +1,11 @@
 // Makes spans for the requests that a controller sends with `fetch` or node:http. Adds the headers that continue the
 // trace in the called service. Node publishes both kinds of requests on diagnostics channels, to which this file
-// subscribes. A request gets a span only if it is sent while an incoming request is handled. So the requests of the
-// exporter get none.
+// subscribes. A request to an allowed host gets the headers if a controller sends it while an incoming request is
+// handled. A request to any host gets a span if that incoming request is also sampled. The exporter uses neither
+// `fetch` nor node:http, so its requests get none.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { flagAttribute, intAttribute, textAttribute } from './otlp.ts';
+import { booleanAttribute, intAttribute, textAttribute } from './otlp.ts';
 import { visibleTarget } from './query.ts';
 import type { Span, Tracer } from './span.ts';
 
@@ -13,6 +14,7 @@ export interface ClientSpanOptions {
   readonly knownMethods: ReadonlySet<string>;
   /** Whether the headers of the trace are allowed to be sent to a host. */
   readonly allowsHost: (host: string) => boolean;
+  /** Whether the attribute `url.full` has the query of the URL. */
   readonly capturesQuery: boolean;
 }
 
@@ -50,10 +52,11 @@ export function traceClients({ tracer, knownMethods, allowsHost, capturesQuery }
   const begunRequests = new WeakSet<object>();
 
   /**
-   * Begins a span, and adds the headers of the trace to the request.
+   * Adds the headers of the trace to the request, and begins a span when the incoming request is sampled. Does nothing
+   * outside of an incoming request.
    *
    * @param setHeader sets a header; undefined when the headers can no longer be set
-   * @param hasTraceparent whether the controller has set that header
+   * @param hasTraceparent whether the controller has set the header `traceparent`, which then stays as it is
    */
   function begin(request: object, host: string, setHeader: SetHeader | undefined, hasTraceparent: boolean): void {
     const parent = storage.getStore();
@@ -64,13 +67,14 @@ export function traceClients({ tracer, knownMethods, allowsHost, capturesQuery }
     if (!hasTraceparent && allowsHost(host)) {
       setHeader?.('traceparent', span.traceparent);
       if (span.tracestate !== '') setHeader?.('tracestate', span.tracestate);
-      if (setHeader === undefined) attributes.push(flagAttribute('gatefold.traceparent_sent', false));
+      if (setHeader === undefined) attributes.push(booleanAttribute('gatefold.traceparent_sent', false));
     }
     if (span !== parent) spans.set(request, { span, attributes });
   }
 
   /**
-   * Ends a span when the status and headers of the answer have arrived, because the controller may never read the body.
+   * Ends a span when the request has failed, or when the status and headers of the answer have arrived. The span does
+   * not wait for the body, because the controller may never read it.
    */
   function end(request: UndiciRequest | ClientRequest, origin: URL, { status, version, error }: Outcome): void {
     const { span, attributes } = spans.get(request) ?? {};
@@ -140,8 +144,8 @@ function hasHeader(headers: unknown, name: string): boolean {
 }
 
 /**
- * Returns the origin of a request. The port comes from the header `Host` if the header has the same host, and otherwise
- * from the socket.
+ * Returns the origin of a request. The port comes from the header `Host` if the header has the same host and a port,
+ * and otherwise from the socket.
  */
 function originOf(request: ClientRequest): URL {
   const { protocol, host, socket } = request;

@@ -16,6 +16,7 @@ export interface TraceSettings {
   readonly clientCertificate: string | undefined;
   /** The path of a PEM file with the key of that certificate. */
   readonly clientKey: string | undefined;
+  /** Whether the body of each request to the collector is compressed with gzip. */
   readonly compress: boolean;
   readonly samplerName: string;
   readonly sampler: Sampler;
@@ -27,6 +28,7 @@ export interface TraceSettings {
   readonly queueSize: number;
   /** At most this many spans are in a batch. */
   readonly batchSize: number;
+  /** The HTTP methods that spans name. Any other method is `_OTHER`. */
   readonly knownMethods: ReadonlySet<string>;
 }
 
@@ -38,12 +40,12 @@ export interface IgnoredValue {
 
 export type TraceReading =
   | { readonly kind: 'on'; readonly settings: TraceSettings; readonly ignored: readonly IgnoredValue[] }
-  /** `isDeliberate` is true when a variable turns tracing off, and false when a mistake does. */
+  /** `isDeliberate` is true when a variable turns tracing off, and false for any other reason, such as a mistake. */
   | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
 
 const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
 
-/** Headers that say where a request ends, or what the connection is used for next. */
+/** Headers that control how a request is sent. The service alone decides this, so a variable may not set them. */
 const CONNECTION_HEADERS = ['connection', 'content-length', 'expect', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
 
 /** Thrown for a value without which traces cannot be sent. */
@@ -51,16 +53,16 @@ class UnusableValue extends Error {}
 
 export function readTraceSettings(env: Environment): TraceReading {
   const ignored: IgnoredValue[] = [];
-  const textOf = (name: string): string => (env[name] ?? '').trim();
-  /** Returns the name of the variable for traces, or if it is not set, of the variable for all kinds of telemetry. */
+  const readVariable = (name: string): string => (env[name] ?? '').trim();
+  /** Returns the name of the variable for traces, or if this one is not set, of that for all kinds of telemetry. */
   const variableFor = (suffix: string): string =>
-    textOf(`OTEL_EXPORTER_OTLP_TRACES_${suffix}`) === ''
+    readVariable(`OTEL_EXPORTER_OTLP_TRACES_${suffix}`) === ''
       ? `OTEL_EXPORTER_OTLP_${suffix}`
       : `OTEL_EXPORTER_OTLP_TRACES_${suffix}`;
   const ignore = (variable: string, reason: string): void => void ignored.push({ variable, reason });
 
   function numberOf(name: string, fallback: number, min: number, max = 2 ** 31 - 1): number {
-    const text = textOf(name);
+    const text = readVariable(name);
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (value >= min && value <= max) return value;
     if (text !== '') ignore(name, `it is not a whole number from ${min} to ${max}; ${fallback} holds`);
@@ -68,7 +70,7 @@ export function readTraceSettings(env: Environment): TraceReading {
   }
 
   function readSampler(): { samplerName: string; sampler: Sampler } {
-    const requestedName = textOf('OTEL_TRACES_SAMPLER').toLowerCase() || DEFAULT_SAMPLER;
+    const requestedName = readVariable('OTEL_TRACES_SAMPLER').toLowerCase() || DEFAULT_SAMPLER;
     const samplerName = SAMPLER_NAMES.includes(requestedName) ? requestedName : DEFAULT_SAMPLER;
     if (samplerName !== requestedName)
       ignore('OTEL_TRACES_SAMPLER', `it is none of ${SAMPLER_NAMES.join(', ')}; ${DEFAULT_SAMPLER} holds`);
@@ -76,7 +78,7 @@ export function readTraceSettings(env: Environment): TraceReading {
   }
 
   function readRatio(samplerName: string): number {
-    const text = textOf('OTEL_TRACES_SAMPLER_ARG');
+    const text = readVariable('OTEL_TRACES_SAMPLER_ARG');
     const ratio = /^(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
     if (ratio >= 0 && ratio <= 1) return ratio;
     if (samplerName.endsWith('traceidratio'))
@@ -85,43 +87,43 @@ export function readTraceSettings(env: Environment): TraceReading {
   }
 
   function readResource(): ReadonlyMap<string, string> {
-    const resource = readPairs(textOf('OTEL_RESOURCE_ATTRIBUTES'));
+    const resource = readPairs(readVariable('OTEL_RESOURCE_ATTRIBUTES'));
     // The specification drops all attributes if one of them is malformed.
     if (resource === undefined) ignore('OTEL_RESOURCE_ATTRIBUTES', 'it is not a list such as key=value,key=value');
-    const name = textOf('OTEL_SERVICE_NAME');
+    const name = readVariable('OTEL_SERVICE_NAME');
     return new Map([...(resource ?? []), ...(name === '' ? [] : ([['service.name', name]] as const))]);
   }
 
   try {
-    if (textOf('OTEL_SDK_DISABLED').toLowerCase() === 'true') return off('OTEL_SDK_DISABLED is true', true);
-    const exporters = textOf('OTEL_TRACES_EXPORTER');
+    if (readVariable('OTEL_SDK_DISABLED').toLowerCase() === 'true') return off('OTEL_SDK_DISABLED is true', true);
+    const exporters = readVariable('OTEL_TRACES_EXPORTER');
     if (exporters === 'none') return off('OTEL_TRACES_EXPORTER is none', true);
     if (exporters !== '' && !listOf(exporters).includes('otlp')) return off('OTEL_TRACES_EXPORTER is not otlp');
-    const protocol = textOf(variableFor('PROTOCOL'));
+    const protocol = readVariable(variableFor('PROTOCOL'));
     if (protocol !== '' && protocol !== 'http/json')
       return off(`${variableFor('PROTOCOL')} is not http/json, the only protocol here`);
-    const endpoint = readEndpoint(variableFor('ENDPOINT'), textOf(variableFor('ENDPOINT')));
+    const endpoint = readEndpoint(variableFor('ENDPOINT'), readVariable(variableFor('ENDPOINT')));
     if (endpoint.port === '4317' && protocol === '')
       return off(
         `${variableFor('ENDPOINT')} has the port 4317, which is for gRPC: use 4318, or set ${variableFor('PROTOCOL')} to http/json`,
       );
-    const compression = textOf(variableFor('COMPRESSION')).toLowerCase();
+    const compression = readVariable(variableFor('COMPRESSION')).toLowerCase();
     if (!['', 'none', 'gzip'].includes(compression)) ignore(variableFor('COMPRESSION'), 'it is neither gzip nor none');
     const queueSize = numberOf('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 100_000);
     const settings: TraceSettings = {
       endpoint,
-      headers: readHeaders(variableFor('HEADERS'), textOf(variableFor('HEADERS'))),
+      headers: readHeaders(variableFor('HEADERS'), readVariable(variableFor('HEADERS'))),
       timeout: numberOf(variableFor('TIMEOUT'), 10_000, 1),
-      certificate: textOf(variableFor('CERTIFICATE')) || undefined,
-      clientCertificate: textOf(variableFor('CLIENT_CERTIFICATE')) || undefined,
-      clientKey: textOf(variableFor('CLIENT_KEY')) || undefined,
+      certificate: readVariable(variableFor('CERTIFICATE')) || undefined,
+      clientCertificate: readVariable(variableFor('CLIENT_CERTIFICATE')) || undefined,
+      clientKey: readVariable(variableFor('CLIENT_KEY')) || undefined,
       compress: compression === 'gzip',
       ...readSampler(),
       resource: readResource(),
       delay: numberOf('OTEL_BSP_SCHEDULE_DELAY', 5000, 1),
       queueSize,
       batchSize: Math.min(queueSize, numberOf('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 10_000)),
-      knownMethods: new Set(listOf(textOf('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS') || METHODS.join())),
+      knownMethods: new Set(listOf(readVariable('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS') || METHODS.join())),
     };
     if (hasOtherTracer()) return off('another tracer of OpenTelemetry is registered in this process');
     return { kind: 'on', settings, ignored };
@@ -146,7 +148,7 @@ function readEndpoint(name: string, text: string): URL {
   const endpoint = URL.canParse(text) ? new URL(text) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol))
     throw new UnusableValue(`${name} is not a URL that begins with http:// or https://`);
-  if (!isPercentEncoded(endpoint.username + endpoint.password))
+  if (!canBeDecoded(endpoint.username + endpoint.password))
     throw new UnusableValue(`${name} has a user name or a password with a % that begins no code such as %20`);
   // An address for all kinds of telemetry still needs the path for traces. One for traces alone is used as it is.
   if (!name.includes('TRACES')) endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/v1/traces`;
@@ -163,13 +165,13 @@ function readHeaders(name: string, text: string): Readonly<Record<string, string
       `${name} is not a list of headers such as api-key=secret,x-tenant=7, with other characters as %20`,
     );
   const headers = Object.fromEntries([...pairs].map(([key, value]) => [key.toLowerCase(), value]));
-  const taken = CONNECTION_HEADERS.find((header) => header in headers);
-  if (taken !== undefined)
-    throw new UnusableValue(`${name} has the header ${taken}, which the service sets itself for each request`);
+  const reservedHeader = CONNECTION_HEADERS.find((header) => header in headers);
+  if (reservedHeader !== undefined)
+    throw new UnusableValue(`${name} has the header ${reservedHeader}, which the service sets itself for each request`);
   return headers;
 }
 
-function isPercentEncoded(text: string): boolean {
+function canBeDecoded(text: string): boolean {
   try {
     decodeURIComponent(text);
     return true;
@@ -178,7 +180,7 @@ function isPercentEncoded(text: string): boolean {
   }
 }
 
-/** Reads `key=value,key=value` with percent-encoded values. Returns undefined when the text is malformed. */
+/** Reads `key=value,key=value` with percent-encoded keys and values. Returns undefined when the text is malformed. */
 function readPairs(text: string): Map<string, string> | undefined {
   try {
     return new Map(

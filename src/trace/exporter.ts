@@ -1,6 +1,6 @@
 // Sends spans to a collector by OTLP over HTTP. One request carries many spans, and only one request is sent at a time.
-// The number of waiting spans is limited. Spans beyond the limit are dropped and counted, for example while the
-// collector does not answer. No client of this service ever waits for the collector.
+// The number and the size of waiting spans are limited. Spans beyond a limit are dropped and counted, for example while
+// the collector does not answer. No client of this service ever waits for the collector.
 import { AsyncResource } from 'node:async_hooks';
 import type { Log } from '../base/log.ts';
 import { createBatchWriter, type EndedSpan } from './batch.ts';
@@ -22,17 +22,22 @@ export interface ExporterOptions {
 }
 
 export interface Exporter {
-  /** Adds a span to the queue, or drops the span when the queue is full. */
+  /** Adds a span to the queue. Drops the span when the queue has too many spans or too many characters. */
   add(span: EndedSpan): void;
+  /** Returns the number of spans that the collector has accepted. */
   readonly exported: () => number;
+  /** Returns the number of spans that were lost. */
   readonly dropped: () => number;
-  /** Sends the spans that still wait, for at most `patience` milliseconds. Never rejects. */
-  close(patience: number): Promise<void>;
+  /** Sends the spans that still wait, for at most `timeLimit` milliseconds. Never rejects. */
+  close(timeLimit: number): Promise<void>;
 }
 
 /** All waiting spans together have at most this many characters. */
 const MAX_QUEUED_CHARACTERS = 8 * 1024 * 1024;
-/** Milliseconds of the pause before the first retry. Each further pause is twice as long, up to MAX_PAUSE. */
+/**
+ * Milliseconds of the pause before the first retry. Each further pause is twice as long, up to MAX_PAUSE. The real
+ * pause is shorter by a random part, or longer when the collector asks for it.
+ */
 const FIRST_PAUSE = 500;
 const MAX_PAUSE = 5000;
 
@@ -80,7 +85,8 @@ export function createExporter(options: ExporterOptions): Exporter {
 
   async function sendAll(): Promise<void> {
     await Promise.resolve();
-    // After a batch, the next full batch is sent at once. Spans that do not fill a batch wait for more.
+    // After a batch, the next full batch is sent at once. Spans that do not fill a batch wait for more, but not after
+    // `close` was called.
     do await sendBatch();
     while (queue.length >= batchSize || (closeDeadline !== undefined && queue.length > 0));
     sending = undefined;
@@ -144,13 +150,13 @@ export function createExporter(options: ExporterOptions): Exporter {
     });
   }
 
-  async function close(patience: number): Promise<void> {
-    closeDeadline = performance.now() + patience;
+  async function close(timeLimit: number): Promise<void> {
+    closeDeadline = performance.now() + timeLimit;
     endPause?.();
     const droppedBefore = dropped;
     let limitTimer: NodeJS.Timeout | undefined;
     const limit = new Promise<void>((resolve) => {
-      limitTimer = setTimeout(resolve, patience);
+      limitTimer = setTimeout(resolve, timeLimit);
     });
     if (queue.length > 0) start();
     await Promise.race([drainQueue(), limit]);

@@ -1,5 +1,6 @@
-// Makes the ids of traces and spans. Their digits are slices of a long text of random hexadecimal digits. When all are
-// used, a new text is made. A call of the random generator for each id would cost more than the rest of a span.
+// Makes the ids of traces and spans. The digits are slices of a long text of random hexadecimal digits, except for the
+// last 13 digits of a trace id, which the caller determines. When the text is used up, a new one is made. A call of the
+// random generator for each id would cost more than the rest of a span.
 import { crypto } from '../base/builtins.ts';
 
 /** The number of digits in a trace id. */
@@ -55,7 +56,7 @@ function sixDigits(value: number): string {
   return `${TRIPLES[value >>> 12]}${TRIPLES[value & 0xfff]}`;
 }
 
-/** Returns the number from 0 to 1 that the last digits of a trace id stand for. */
+/** Returns the number from 0 to less than 1 that the last digits of a trace id stand for. */
 export function randomnessOf(traceId: string): number {
   return Number.parseInt(traceId.slice(TRACE_DIGITS - RANDOM_DIGITS), 16) / RANGE;
 }

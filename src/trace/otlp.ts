@@ -6,35 +6,43 @@ import type { SpanAttribute } from '../controller/trace.ts';
 export const KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const;
 export type Kind = keyof typeof KINDS;
 
-/** The text of an attribute is cut to this many characters. */
+/** The names of spans, and the names and texts of attributes, are cut to this many characters, but not `url.path`. */
 const MAX_TEXT_LENGTH = 4096;
 /** A list is cut to this many items. */
 const MAX_ITEMS = 100;
-/** At most this many of the given attributes are sent. The specification has the same limit for a span. */
+/** Only this many of the given attributes are sent. The specification has the same limit for a span. */
 const MAX_ATTRIBUTES = 128;
 /** The times of spans are corrected when they differ from the clock of the machine by more milliseconds than this. */
 const MAX_DRIFT = 50;
 
-/** @param name a constant, or a name that the author of a controller chose */
+/** @param name a constant. `quoteName` keeps every name in memory, so a name from a request is not allowed. */
 export function textAttribute(name: string, value: string): string {
   return `{"key":${quoteName(name)},"value":{"stringValue":${quote(toValidText(value))}}}`;
 }
 
-/** Encodes a whole number. JSON carries it as text, because protobuf's whole numbers have 64 bits. */
+/**
+ * Encodes a whole number. JSON carries it as text, because protobuf's whole numbers have 64 bits.
+ *
+ * @param name a constant, as for `textAttribute`
+ */
 export function intAttribute(name: string, value: number): string {
   return `{"key":${quoteName(name)},"value":{"intValue":"${value}"}}`;
 }
 
-export function flagAttribute(name: string, value: boolean): string {
+/** @param name a constant, as for `textAttribute` */
+export function booleanAttribute(name: string, value: boolean): string {
   return `{"key":${quoteName(name)},"value":{"boolValue":${value}}}`;
 }
 
 export function listAttribute(name: string, values: readonly unknown[]): string {
   const items = values.slice(0, MAX_ITEMS).map(encodeValue).join(',');
-  return `{"key":${quote(name)},"value":{"arrayValue":{"values":[${items}]}}}`;
+  return `{"key":${quote(toValidText(name))},"value":{"arrayValue":{"values":[${items}]}}}`;
 }
 
-/** Encodes the attributes that a controller sets. Values of other types are sent as text. */
+/**
+ * Encodes the attributes that a controller or a variable sets, without those that are null or undefined. A value that
+ * is not a boolean, a number or a list is sent as text.
+ */
 export function attributesOf(attributes: Readonly<Record<string, SpanAttribute>> | undefined): string[] {
   if (attributes === undefined) return [];
   return Object.entries(attributes)
@@ -81,8 +89,11 @@ export function updateClockOffset(): void {
   if (Math.abs(current - clockOffset) > MAX_DRIFT) clockOffset = current;
 }
 
-/** The last six digits of a time in nanoseconds, by its microsecond. */
-const MICROSECONDS = Array.from({ length: 1000 }, (_, i) => `${String(i).padStart(3, '0')}000`);
+/**
+ * For each microsecond of a millisecond (0 to 999), the six digits that follow the millisecond in a time in
+ * nanoseconds: `042000` for 42.
+ */
+const MICROSECOND_DIGITS = Array.from({ length: 1000 }, (_, i) => `${String(i).padStart(3, '0')}000`);
 let cachedMillisecond = 0;
 let cachedText = '';
 
@@ -100,7 +111,7 @@ export function formatNanoseconds(moment: number): string {
     cachedMillisecond = millisecond;
     cachedText = String(millisecond);
   }
-  return cachedText + MICROSECONDS[Math.floor((time - millisecond) * 1000)];
+  return cachedText + MICROSECOND_DIGITS[Math.floor((time - millisecond) * 1000)];
 }
 
 const ERROR_STATUS = ',"status":{"code":2}';
@@ -121,11 +132,14 @@ export interface SpanParts {
   /** The end of the span, as a time of `performance.now()`. */
   readonly endedAt: number;
   readonly hasFailed: boolean;
-  /** JSON: the name, the kind, and attributes that many spans share. */
+  /** JSON: the name, the kind, and the first attributes. For requests, it is a text that many spans share. */
   readonly beginning: string;
-  /** The path of the URL, when `beginning` ends with an attribute that lacks its value; otherwise undefined. */
+  /**
+   * The path of the URL. `beginning` then stops just before the value of `url.path`, and `encodeSpan` puts the path
+   * there. Undefined for a span without this attribute.
+   */
   readonly path: string | undefined;
-  /** JSON: the further attributes. */
+  /** JSON: after a path the end of its attribute (`}}`), and then the further attributes. */
   readonly rest: string;
 }
 
@@ -139,15 +153,18 @@ export function encodeSpan(span: SpanParts): string {
 }
 
 /** Returns the name and the kind as JSON that ends where the first attribute begins. */
-export function encodeName(name: string, kind: Kind): string {
+export function encodeNameAndKind(name: string, kind: Kind): string {
   return `,"name":${quote(toValidText(name))},"kind":${KINDS[kind in KINDS ? kind : 'internal']},"attributes":[`;
 }
 
 /** @returns the texts before and after the spans in the body of a request to the collector */
-export function createEnvelope(resource: ReadonlyMap<string, string | number>, version: string): [string, string] {
+export function createEnvelope(
+  resource: ReadonlyMap<string, string | number>,
+  gatefoldVersion: string,
+): [string, string] {
   const attributes = attributesOf(Object.fromEntries(resource)).join(',');
   return [
-    `{"resourceSpans":[{"resource":{"attributes":[${attributes}]},"scopeSpans":[{"scope":{"name":"gatefold","version":${quote(version)}},"spans":[`,
+    `{"resourceSpans":[{"resource":{"attributes":[${attributes}]},"scopeSpans":[{"scope":{"name":"gatefold","version":${quote(gatefoldVersion)}},"spans":[`,
     `],"schemaUrl":"${SCHEMA_URL}"}]}]}`,
   ];
 }

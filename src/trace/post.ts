@@ -10,13 +10,13 @@ export type Outcome =
   | { readonly kind: 'sent'; readonly rejected: number; readonly reason: string | undefined }
   /** The request may be retried. `retryAfter` is how many milliseconds the collector asks the sender to wait. */
   | { readonly kind: 'failed'; readonly reason: string; readonly retryAfter: number | undefined }
-  /** The collector would refuse a retry, too. */
+  /** The batch must not be sent again: the collector would refuse a retry, too, or no time was left. */
   | { readonly kind: 'refused'; readonly reason: string; readonly retryAfter: undefined };
 
 /**
  * Sends one batch and never rejects. After the result, nothing reads the body, so its memory can be used again.
  *
- * @param timeLimit milliseconds
+ * @param timeLimit milliseconds for the request and its answer, without the compression of the body
  */
 export type SendBatch = (body: Buffer, timeLimit: number) => Promise<Outcome>;
 
@@ -29,7 +29,7 @@ type PostSettings = Pick<
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /** @throws Error when the file of a certificate cannot be read */
-export function createPost(settings: PostSettings, userAgent: string): SendBatch {
+export function createBatchSender(settings: PostSettings, userAgent: string): SendBatch {
   const { endpoint, headers, certificate, clientCertificate, clientKey, compress } = settings;
   const files = { ca: certificate, cert: clientCertificate, key: clientKey };
   const contents = Object.entries(files).flatMap(([name, file]) => (file ? [[name, readFileSync(file)]] : []));
@@ -45,12 +45,13 @@ export function createPost(settings: PostSettings, userAgent: string): SendBatch
     tlsOptions: Object.fromEntries(contents),
   });
   return async (body, timeLimit) => {
-    const bytes = compress ? await promisify(zlib().gzip)(body) : body;
-    return sendPost(bytes, timeLimit).then(interpret, (error: NodeJS.ErrnoException) => ({
-      kind: 'failed' as const,
-      reason: error.code ?? error.message,
-      retryAfter: undefined,
-    }));
+    try {
+      const bytes = compress ? await promisify(zlib().gzip)(body) : body;
+      return interpret(await sendPost(bytes, timeLimit));
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      return { kind: 'failed', reason: code ?? message, retryAfter: undefined };
+    }
   };
 }
 

@@ -1,7 +1,10 @@
 // Prepares the queries of URLs for attributes. A query can contain personal data and keys, so it is left out unless the
 // setting TRACE_CAPTURE names it.
 
-/** Signatures, which the semantic conventions hide: a URL with a signature opens a file in cloud storage to anybody. */
+/**
+ * Signatures and the ids of their keys, which the semantic conventions hide. A URL with a signature opens a file in
+ * cloud storage to anybody.
+ */
 const SECRET_PARAMETERS = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature)=[^&]*/g;
 
 export function redactQuery(query: string): string {

@@ -4,7 +4,7 @@ import { channel, tracingChannel } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { parseTraceparent } from '../base/traceparent.ts';
 import type { BackgroundEvent, RequestEvent } from '../controller/trace.ts';
-import { encodeName, intAttribute, listAttribute, textAttribute } from './otlp.ts';
+import { encodeNameAndKind, intAttribute, listAttribute, textAttribute } from './otlp.ts';
 import { redactQuery } from './query.ts';
 import type { Sampler } from './sampler.ts';
 import { beginSpan, errorType, Span, type Tracer } from './span.ts';
@@ -18,27 +18,29 @@ export interface RequestSpanOptions {
   readonly capture: readonly string[];
 }
 
-/** The texts of at most this many routes are cached for each method. */
+/** For each known method, the texts of at most this many pairs of route and tool are cached. */
 const MAX_ROUTES = 1000;
 
 /** Attributes of the last answer on a connection. They are cached because the next answer usually has the same. */
 interface ConnectionTexts {
-  readonly peer: string;
+  /** JSON: the attributes that stay the same as long as the connection is open. */
+  readonly fixed: string;
   readonly address: string;
   readonly version: string;
   readonly status: number;
+  /** JSON: the part of `rest` (see `SpanParts`) that follows from the fields above. */
   readonly rest: string;
 }
 
-/** @returns a function that ends the subscription */
+/** @returns a function that ends the subscriptions */
 export function traceRequests({ tracer, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
   const { storage } = tracer;
-  /** The beginnings of spans (see `SpanParts`), by method and route. */
+  /** The beginnings of spans (see `SpanParts`), by method, and then by route and tool. */
   const beginnings = new Map<string, Map<string, string>>();
   const connections = new WeakMap<object, ConnectionTexts>();
   const backgroundSpans = new WeakMap<object, Span>();
 
-  /** Returns the beginning of the span, which all requests with the same method and route share. */
+  /** Returns the beginning of the span, which all requests with the same method, route and tool share. */
   function beginningOf({ verb, route, tool }: RequestEvent): string {
     const key = tool === undefined ? (route ?? '') : `${route ?? ''} ${tool}`;
     const cached = beginnings.get(verb)?.get(key);
@@ -55,7 +57,7 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
     // internal.
     const kind = tool === undefined ? 'server' : 'internal';
     const name = route === undefined ? method : `${method} ${route}`;
-    const text = `${encodeName(name, kind)}${attributes.join(',')},{"key":"url.path","value":{"stringValue":`;
+    const text = `${encodeNameAndKind(name, kind)}${attributes.join(',')},{"key":"url.path","value":{"stringValue":`;
     const beginningsOfVerb = beginnings.get(verb) ?? new Map<string, string>();
     if (isKnownMethod && beginningsOfVerb.size < MAX_ROUTES) beginnings.set(verb, beginningsOfVerb.set(key, text));
     return text;
@@ -66,15 +68,15 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
     const { socket, httpVersion: version } = request;
     const cached = connections.get(socket);
     if (cached?.status === status && cached.address === address && cached.version === version) return cached.rest;
-    const peer = cached?.peer ?? peerOf(socket);
+    const fixed = cached?.fixed ?? connectionAttributesOf(socket);
     const attributes = [
-      peer,
+      fixed,
       textAttribute('client.address', address),
       textAttribute('network.protocol.version', version),
       ...(status === 0 ? [] : [intAttribute('http.response.status_code', status)]),
     ];
     const rest = `}},${attributes.join(',')}`;
-    connections.set(socket, { peer, address, version, status, rest });
+    connections.set(socket, { fixed, address, version, status, rest });
     return rest;
   }
 
@@ -88,7 +90,7 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
       rest += `,${textAttribute('error.type', failureOf(event))}`;
     }
     if (capture.length > 0) rest += capturedOf(event, capture);
-    span.endAs(beginningOf(event), event.path, rest);
+    span.endWithJson(beginningOf(event), event.path, rest);
   }
 
   const onRequest = {
@@ -143,7 +145,8 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
   };
 }
 
-function peerOf(socket: Socket): string {
+/** Returns the scheme of the URL, and the address and port of the peer, as attributes. */
+function connectionAttributesOf(socket: Socket): string {
   const { remoteAddress, remotePort } = socket;
   return [
     textAttribute('url.scheme', 'encrypted' in socket ? 'https' : 'http'),

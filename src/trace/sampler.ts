@@ -2,7 +2,8 @@
 import { SAMPLED, type TraceContext } from '../base/traceparent.ts';
 
 /**
- * @param randomness the number from 0 to 1 in the last digits of the trace id, by which all services decide alike
+ * @param randomness the number from 0 to less than 1 in the last digits of the trace id, by which all services decide
+ *   alike
  * @param parent the span of the caller; undefined when the request begins a trace
  */
 export type Sampler = (randomness: number, parent: TraceContext | undefined) => boolean;

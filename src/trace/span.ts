@@ -5,7 +5,7 @@ import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../bas
 import type { SpanOptions, Trace } from '../controller/trace.ts';
 import type { EndedSpan } from './batch.ts';
 import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
-import { attributesOf, encodeName, encodeSpan, type Kind, type SpanParts, textAttribute } from './otlp.ts';
+import { attributesOf, encodeNameAndKind, encodeSpan, type Kind, type SpanParts, textAttribute } from './otlp.ts';
 import type { Sampler } from './sampler.ts';
 
 /** The parts of the tracer that spans use. */
@@ -27,6 +27,7 @@ export class Span implements Trace, SpanParts, EndedSpan {
   readonly isRemoteParent: boolean;
   readonly flags: number;
   readonly tracestate: string;
+  /** The time of `performance.now()`; 0 for a span that is not sampled. */
   readonly startedAt: number;
   endedAt = 0;
   hasFailed = false;
@@ -41,7 +42,7 @@ export class Span implements Trace, SpanParts, EndedSpan {
   #traceId: string | number;
   #spanId = '';
 
-  /** @param traceId the id, or the number from 0 to 1 from which a new id is made (ids.ts) */
+  /** @param traceId the id, or a number from 0 to less than 1 from which a new id is made (ids.ts) */
   constructor(
     tracer: Tracer,
     traceId: string | number,
@@ -129,11 +130,11 @@ export class Span implements Trace, SpanParts, EndedSpan {
 
   end(name: string, kind: Kind, attributes: readonly string[]): void {
     if (!this.isSampled) return;
-    this.endAs(encodeName(String(name), kind), undefined, attributes.join(','));
+    this.endWithJson(encodeNameAndKind(String(name), kind), undefined, attributes.join(','));
   }
 
-  /** Ends the span with the texts that `SpanParts` describes. */
-  endAs(beginning: string, path: string | undefined, rest: string): void {
+  /** Ends the span with the texts that `SpanParts` describes. Called only for a sampled span. */
+  endWithJson(beginning: string, path: string | undefined, rest: string): void {
     this.beginning = beginning;
     this.path = path;
     this.rest = rest;
@@ -163,7 +164,7 @@ export function beginSpan(
   return new Span(tracer, parent?.traceId ?? randomness, parent?.spanId, parent !== undefined, flags, tracestate);
 }
 
-/** Returns the code of an error, or else the name of its class. */
+/** Returns the code or the name of an error, or `_OTHER` when neither has the form of ERROR_NAME. */
 export function errorType(error: unknown): string {
   try {
     const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };

@@ -1,5 +1,5 @@
-// Reads the header `tracestate` of W3C Trace Context (3.3). This service adds no member of its own, so it only checks
-// the list and passes it on.
+// Reads the header `tracestate` of W3C Trace Context (3.3). This service adds no member of its own. It only checks the
+// list, shortens it when it is too long, and passes it on.
 
 /** The standard allows at most this many members in a list (3.3.1.1). A longer list is dropped as a whole. */
 const MAX_MEMBERS = 32;

@@ -9,7 +9,7 @@ import { traceClients } from './client-spans.ts';
 import { type Environment, type IgnoredValue, readTraceSettings, type TraceSettings } from './environment.ts';
 import { createExporter } from './exporter.ts';
 import { createEnvelope } from './otlp.ts';
-import { createPost, type SendBatch } from './post.ts';
+import { createBatchSender, type SendBatch } from './post.ts';
 import { traceRequests } from './request-spans.ts';
 import type { Span } from './span.ts';
 
@@ -18,15 +18,14 @@ export interface TracingOptions {
   readonly settings: Pick<Settings, 'tracePropagate' | 'traceCapture'>;
   /** The name and the version of the service. Variables can set others. */
   readonly service: { readonly title: string; readonly version: string };
-  /** The version of Gatefold. */
-  readonly version: string;
+  readonly gatefoldVersion: string;
   readonly log: Log;
 }
 
 export interface Tracing {
   /** The number of spans that the collector has accepted, and the number of spans that were lost, since the start. */
   status(): { readonly exported: number; readonly dropped: number };
-  /** Ends all subscriptions, and sends the spans that still wait. */
+  /** Ends all subscriptions, and sends the spans that still wait, for at most CLOSE_TIMEOUT. */
   close(): Promise<void>;
 }
 
@@ -34,7 +33,7 @@ export interface Tracing {
  * The time limit for sending the last spans of a worker that ends, in milliseconds. The supervisor gives the worker 5 s
  * after its drain.
  */
-const PATIENCE = 3000;
+const CLOSE_TIMEOUT = 3000;
 
 export type TracingState =
   | {
@@ -46,19 +45,19 @@ export type TracingState =
   | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
 
 /** Reads the variables, and the files that the variables name. */
-export function readTracingState(env: Environment, version: string): TracingState {
+export function readTracingState(env: Environment, gatefoldVersion: string): TracingState {
   const reading = readTraceSettings(env);
   if (reading.kind === 'off') return reading;
   try {
-    return { ...reading, send: createPost(reading.settings, `gatefold/${version}`) };
+    return { ...reading, send: createBatchSender(reading.settings, `gatefold/${gatefoldVersion}`) };
   } catch (error) {
     return { kind: 'off', reason: `a certificate cannot be used: ${describeFailure(error)}`, isDeliberate: false };
   }
 }
 
 /** Logs whether requests are traced, and every value that is ignored. Called once for the whole service. */
-export function announceTracing(env: Environment, version: string, log: Log): void {
-  const state = readTracingState(env, version);
+export function announceTracing(env: Environment, gatefoldVersion: string, log: Log): void {
+  const state = readTracingState(env, gatefoldVersion);
   if (state.kind === 'off') {
     if (state.isDeliberate) return log.info('traces-disabled', { reason: state.reason });
     return log.warn('traces-off', { reason: state.reason });
@@ -71,16 +70,16 @@ export function announceTracing(env: Environment, version: string, log: Log): vo
 
 /** @returns undefined when tracing is off */
 export function startTracing(options: TracingOptions): Tracing | undefined {
-  const { env, service, version, log } = options;
+  const { env, service, gatefoldVersion, log } = options;
   const { tracePropagate, traceCapture: capture } = options.settings;
-  const state = readTracingState(env, version);
+  const state = readTracingState(env, gatefoldVersion);
   if (state.kind === 'off') return undefined;
   const { settings, send } = state;
   const storage = new AsyncLocalStorage<Span | undefined>();
   const exporter = createExporter({
     ...settings,
     send,
-    envelope: createEnvelope(resourceOf(settings, service, version), version),
+    envelope: createEnvelope(resourceOf(settings, service, gatefoldVersion), gatefoldVersion),
     log,
   });
   const tracer = { storage, add: exporter.add };
@@ -90,7 +89,7 @@ export function startTracing(options: TracingOptions): Tracing | undefined {
     traceClients({
       tracer,
       knownMethods,
-      allowsHost: matchHosts(tracePropagate),
+      allowsHost: createHostMatcher(tracePropagate),
       capturesQuery: capture.includes('query'),
     }),
   ];
@@ -98,16 +97,19 @@ export function startTracing(options: TracingOptions): Tracing | undefined {
     status: () => ({ exported: exporter.exported(), dropped: exporter.dropped() }),
     async close() {
       for (const unsubscribe of unsubscribers) unsubscribe();
-      await exporter.close(PATIENCE);
+      await exporter.close(CLOSE_TIMEOUT);
     },
   };
 }
 
-/** Collects the attributes of the service. Values from variables replace those that the service finds by itself. */
+/**
+ * Collects the attributes of the service. Values from variables replace those that the service finds by itself, except
+ * `telemetry.sdk.*`.
+ */
 function resourceOf(
   { resource }: TraceSettings,
   service: TracingOptions['service'],
-  version: string,
+  gatefoldVersion: string,
 ): ReadonlyMap<string, string | number> {
   return new Map<string, string | number>([
     ['service.name', service.title],
@@ -117,7 +119,7 @@ function resourceOf(
     ...resource,
     ['telemetry.sdk.name', 'gatefold'],
     ['telemetry.sdk.language', 'nodejs'],
-    ['telemetry.sdk.version', version],
+    ['telemetry.sdk.version', gatefoldVersion],
   ]);
 }
 
@@ -125,7 +127,7 @@ function resourceOf(
  * @param hosts the setting TRACE_PROPAGATE
  * @returns a function that says whether a host gets the headers of the trace; `*.internal` also matches `a.b.internal`
  */
-function matchHosts(hosts: readonly string[] | 'all'): (host: string) => boolean {
+function createHostMatcher(hosts: readonly string[] | 'all'): (host: string) => boolean {
   if (hosts === 'all') return () => true;
   return (host) => {
     const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');

@@ -180,7 +180,7 @@ export async function runWorker({
     if (unreportedFiles.length === 0) {
       setImmediate(() => {
         const files = takeUnreported();
-        if (files.length > 0) send({ kind: 'files-read', files });
+        if (files.length > 0) send({ kind: 'imported-on-call', files });
       });
     }
     unreportedFiles.push(file);

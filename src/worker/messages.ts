@@ -61,7 +61,7 @@ export type FromWorker =
    */
   | { readonly kind: 'imported'; readonly group: GroupLoad; readonly files: readonly LoadedFile[] }
   /** Files that an operation imported when it was called, after the load. */
-  | { readonly kind: 'files-read'; readonly files: readonly LoadedFile[] }
+  | { readonly kind: 'imported-on-call'; readonly files: readonly LoadedFile[] }
   /**
    * The reply to `import`, sent in every case. After `imported`, the supervisor ignores the reply. Without `imported`
    * (the worker had the group already, or the file vanished), the reply ends the supervisor's wait.

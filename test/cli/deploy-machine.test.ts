@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, symlinkSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { pruneRuntimes } from '../../src/cli/deploy/folders.ts';
+import { pruneCopies } from '../../src/cli/deploy/folders.ts';
 import { createFolder } from '../support/folder.ts';
 
 test('an old Gatefold goes, but none that is in use', (t) => {
@@ -17,7 +17,7 @@ test('an old Gatefold goes, but none that is in use', (t) => {
   symlinkSync('next', join(runtime, 'current'));
   symlinkSync('../current/node_modules', join(runtime, 'node_modules'));
   for (const name of names) utimesSync(join(runtime, name), 0, 0);
-  pruneRuntimes(dir, join(runtime, 'running'));
+  pruneCopies(dir, join(runtime, 'running'));
   assert.deepEqual(readdirSync(runtime).sort(), ['current', 'next', 'node_modules', 'released', 'running', 'young']);
   assert.deepEqual(readdirSync(join(dir, 'current/node_modules')), ['tsx']);
 });

@@ -172,11 +172,11 @@ for (const [program = '', ...words] of SHELLS) {
 
     test('the probe describes a machine, and one without node', (t) => {
       const dir = join(makeProject(t), HOSTILE);
-      const question = { dir, runtime: '1', setup: true };
+      const question = { dir, gatefoldCopy: '1', setup: true };
       const { stdout } = sh(probeCommand(question), { env: process.env });
       assert.ok(stdout.startsWith(MARK), stdout);
-      const { node, isSetUp, hasRuntime, dir: found } = JSON.parse(stdout.slice(MARK.length));
-      assert.deepEqual([node, isSetUp, hasRuntime, found], [process.versions.node, false, false, dir]);
+      const { node, isSetUp, hasGatefoldCopy, dir: found } = JSON.parse(stdout.slice(MARK.length));
+      assert.deepEqual([node, isSetUp, hasGatefoldCopy, found], [process.versions.node, false, false, dir]);
       assert.ok(existsSync(join(dir, 'runtime')));
       assert.equal(JSON.parse(stdout.slice(MARK.length)).writableByOthers, undefined);
       for (const name of ['env', 'run', 'restart']) writeFileSync(join(dir, name), '', { mode: 0o755 });

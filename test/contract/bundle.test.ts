@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Schema } from '../../src/contract/contract.ts';
-import { createBundle } from '../../src/contract/schema/bundle.ts';
+import { createDefinitionMover } from '../../src/contract/schema/bundle.ts';
 import { createSchemaWriter } from '../../src/contract/schema/schema.ts';
 import { startTest } from '../../src/testing.ts';
 import { makeProject } from '../support/command-bench.ts';
@@ -122,7 +122,7 @@ describe('bundle', () => {
     test(name, () => {
       const writer = createSchemaWriter();
       writer.define(writer.reserve('Taken'), { type: 'string' });
-      assert.deepEqual(createBundle(writer)(schema, 'x_body'), expected);
+      assert.deepEqual(createDefinitionMover(writer)(schema, 'x_body'), expected);
       const { Taken, ...others } = writer.defs;
       assert.deepEqual([Taken, others], [{ type: 'string' }, defs]);
     });
@@ -130,12 +130,16 @@ describe('bundle', () => {
 
   test('what means the same is kept once, what does not has a name of its own', () => {
     const writer = createSchemaWriter();
-    const bundle = createBundle(writer);
+    const moveDefinitions = createDefinitionMover(writer);
     const category = (type: string) => ({
       ...ref('#/$defs/Category'),
       $defs: { Category: object({ name: { type }, sub: list(ref('#/$defs/Category')) }) },
     });
-    const made = [bundle(category('string'), 'a'), bundle(category('string'), 'b'), bundle(category('number'), 'c')];
+    const made = [
+      moveDefinitions(category('string'), 'a'),
+      moveDefinitions(category('string'), 'b'),
+      moveDefinitions(category('number'), 'c'),
+    ];
     assert.deepEqual(made, [ref('#/$defs/Category'), ref('#/$defs/Category'), ref('#/$defs/Category2')]);
     assert.deepEqual(writer.defs.Category2, object({ name: { type: 'number' }, sub: list(ref('#/$defs/Category2')) }));
   });

@@ -72,7 +72,8 @@ describe('a generation', () => {
     const service = await started(test);
     service.made.load = (order, worker) => {
       // The new group was added after worker 3 had listed the folder, and was requested before it reported its load.
-      if (worker.pid === 3) service.events().imported(worker, { group: 'New', file: 'NewController.js', ok: true }, []);
+      if (worker.pid === 3)
+        service.events().importReported(worker, { group: 'New', file: 'NewController.js', ok: true }, []);
       return loaded(order);
     };
     service.change('AController.js');
@@ -88,7 +89,7 @@ describe('a generation', () => {
         write(service.dir, 'NewController.js', controller('new'));
         service
           .events()
-          .imported(service.workers[0] as FakeWorker, { group: 'New', file: 'NewController.js', ok: true }, []);
+          .importReported(service.workers[0] as FakeWorker, { group: 'New', file: 'NewController.js', ok: true }, []);
       }
       return loaded(order);
     };
@@ -354,10 +355,10 @@ describe('a worker on its way out', () => {
     service.story.length = 0;
     const [old, , current] = service.workers as [FakeWorker, FakeWorker, FakeWorker];
     const load = { group: 'New', file: 'NewController.js', ok: true };
-    service.events().imported(old, load, []);
+    service.events().importReported(old, load, []);
     service.events().importedOnCall(old, [{ path: '/old.js', fingerprint: '1' }]);
     assert.deepEqual(service.story, []);
-    service.events().imported(current, load, []);
+    service.events().importReported(current, load, []);
     service.events().importedOnCall(current, []);
     assert.deepEqual(service.story, ['watch "NewController.js"', 'watch []']);
   });

@@ -27,10 +27,10 @@ function create() {
   const note = (name: string) => () => void log.push(name);
   const events: WorkerEvents = {
     disconnected: note('disconnected'),
-    died: (_worker, { reason, during, importing }) => void log.push([during, reason, ...importing].join(': ')),
+    died: (_worker, { reason, lastState, importing }) => void log.push([lastState, reason, ...importing].join(': ')),
     gone: note('gone'),
     faulty: note('faulty'),
-    imported: (_worker, { file }) => void log.push(`imported ${file}`),
+    importReported: (_worker, { file }) => void log.push(`imported ${file}`),
     importedOnCall: note('importedOnCall'),
   };
   const worker = createWorkerHandle(fake as never, events, 1000);
@@ -135,6 +135,7 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(await loading, { kind: 'ended', file: undefined, reason });
     assert.equal(worker.state, 'gone');
     assert.deepEqual(log, [`booting: ${reason}`, 'gone']);
+    assert.deepEqual(await worker.load(2, ORDER), { kind: 'ended', file: undefined, reason });
   });
 
   it('an error of its channel is not its end', () => {

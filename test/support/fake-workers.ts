@@ -162,10 +162,10 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     files: () => [...listGroups(dir).values()],
     /** Ends a worker without an order. */
     die(worker: FakeWorker, importing: readonly string[] = []) {
-      const during = worker.state;
+      const lastState = worker.state;
       worker.state = 'gone';
       alive.delete(worker);
-      events?.died(worker, { reason: 'it was ended', during, importing });
+      events?.died(worker, { reason: 'it was ended', lastState, importing });
       events?.gone(worker);
     },
     /** Resolves when everything has happened that needs no time. */

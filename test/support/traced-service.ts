@@ -34,7 +34,7 @@ export function startTracer(
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: '10', ...env },
     settings: parseSettings({ ...settings }, [], { cores: 1 }),
     service: { title: 'shop', version: '1.2.3' },
-    version: '0.1.0',
+    gatefoldVersion: '0.1.0',
     log: createLog({ level: 'debug', sink }),
   });
   if (tracing === undefined) throw new Error('tracing is off');

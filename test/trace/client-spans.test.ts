@@ -62,6 +62,7 @@ export default class AskController {
   }
   async 'GET span-fails'(_, { trace }) { return trace.span('fails', async () => { throw new RangeError('the secret is 42'); }).catch(() => 'caught'); }
   'GET span-throws'(_, { trace }) { try { trace.span('throws', () => { throw new RangeError('x'); }); } catch { return 'caught'; } }
+  'GET halves'(_, { trace }) { return trace.span('halves', () => ({}), { attributes: { 'text\\ud800': 'x', 'list\\ud800': ['y\\udc00'] } }); }
   async 'GET thenable'(_, { trace }) {
     const query = { then(resolve) { setImmediate(resolve, 7); }, values() { return this; } };
     const result = trace.span('query', () => query);
@@ -272,6 +273,12 @@ describe('params.trace', () => {
       assert.equal(only.attributes['error.type'], 'RangeError');
       assert.doesNotMatch(JSON.stringify(service.collector.bodies), /secret/);
     });
+
+  it('halves of characters in names and values of attributes are replaced: they would cost the whole batch', async (test) => {
+    const service = await startTraced(test, { controllers });
+    const { only } = await ask(service, 'halves', 2);
+    assert.deepEqual(only.attributes, { 'text\ufffd': 'x', 'list\ufffd': ['y\ufffd'] });
+  });
 
   it('a thenable of a library is returned itself', async (test) => {
     const service = await startTraced(test, { controllers });

@@ -6,9 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { zlib } from '../../src/base/builtins.ts';
 import { parseAnswer } from '../../src/trace/answer.ts';
 import { createConnection } from '../../src/trace/connection.ts';
-import { createPost } from '../../src/trace/post.ts';
+import { createBatchSender } from '../../src/trace/post.ts';
 import { makePair } from '../support/tls.ts';
 
 const LONG = 60_000;
@@ -235,10 +236,17 @@ describe('createConnection', () => {
     });
 });
 
-describe('createPost', () => {
+describe('createBatchSender', () => {
   const settings = {
     ...{ headers: {}, compress: false, certificate: undefined, clientCertificate: undefined, clientKey: undefined },
   };
+
+  it('reports a batch that cannot be compressed, and does not reject', async (test) => {
+    test.mock.method(zlib(), 'gzip', (_body: Buffer, done: (error: Error) => void) => done(new Error('no memory')));
+    const endpoint = new URL('http://127.0.0.1:9');
+    const outcome = await createBatchSender({ ...settings, endpoint, compress: true }, 'test')(Buffer.from('{}'), LONG);
+    assert.deepEqual(outcome, { kind: 'failed', reason: 'no memory', retryAfter: undefined });
+  });
 
   it('sends the user and the password of the URL, unless a header has others', async (test) => {
     let received = '';
@@ -250,12 +258,12 @@ describe('createPost', () => {
     });
     endpoint.username = 'us er';
     endpoint.password = 'p:ä';
-    const outcome = await createPost({ ...settings, endpoint }, 'test')(Buffer.from('{}'), LONG);
+    const outcome = await createBatchSender({ ...settings, endpoint }, 'test')(Buffer.from('{}'), LONG);
     assert.equal(outcome.kind, 'sent');
     assert.ok(received.includes(`authorization: Basic ${Buffer.from('us er:p:ä').toString('base64')}\r\n`), received);
     received = '';
     const headers = { authorization: 'Bearer x' };
-    await createPost({ ...settings, headers, endpoint }, 'test')(Buffer.from('{}'), LONG);
+    await createBatchSender({ ...settings, headers, endpoint }, 'test')(Buffer.from('{}'), LONG);
     assert.ok(received.includes('authorization: Bearer x\r\n') && !received.includes('Basic'), received);
   });
 
@@ -293,7 +301,7 @@ describe('createPost', () => {
       [{ endpoint: address }, 'ERR_TLS_CERT_ALTNAME_INVALID'],
       [{ clientCertificate: undefined, clientKey: undefined }, /CERTIFICATE_REQUIRED|ECONNRESET|closed/],
     ] as const) {
-      const outcome = await createPost({ ...settings, ...own, ...changed }, 'test')(Buffer.from('{}'), LONG);
+      const outcome = await createBatchSender({ ...settings, ...own, ...changed }, 'test')(Buffer.from('{}'), LONG);
       assert.match(outcome.reason ?? outcome.kind, new RegExp(expected));
     }
     assert.deepEqual(clients, ['localhost DNS:service']);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, it } from 'node:test';
 import { createExporter, type ExporterOptions } from '../../src/trace/exporter.ts';
-import { createPost, type SendBatch } from '../../src/trace/post.ts';
+import { createBatchSender, type SendBatch } from '../../src/trace/post.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
 import { freePorts } from '../support/ports.ts';
@@ -20,7 +20,7 @@ interface Given extends Partial<ExporterOptions> {
 
 function createBench(collector: Collector | undefined, { compress = false, url, headers = {}, ...given }: Given = {}) {
   const { log, lines } = createMemoryLog();
-  const send = createPost(
+  const send = createBatchSender(
     {
       ...{ endpoint: new URL(url ?? `${collector?.url}/v1/traces`), headers, compress },
       ...{ certificate: undefined, clientCertificate: undefined, clientKey: undefined },

@@ -80,7 +80,7 @@ test('a worker reports the files of a new group, and no others again', async (t)
   const reported: string[] = [];
   worker.on('message', (envelope: unknown) => {
     const message = unseal<FromWorker>(envelope);
-    if (message?.kind === 'imported' || message?.kind === 'files-read')
+    if (message?.kind === 'imported' || message?.kind === 'imported-on-call')
       reported.push(...message.files.map(({ path }) => path));
   });
   const groups = ['First', 'Second'];

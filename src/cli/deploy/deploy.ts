@@ -44,10 +44,10 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
   const { root: _root, leftOut, files, ...projectFacts } = project;
   const order: OrderForAll = {
     ...projectFacts,
-    files: files.length,
+    fileCount: files.length,
     action: flags.has('back') ? 'back' : 'release',
-    release: releaseName(now),
-    runtime: runtimeName(),
+    releaseName: releaseName(now),
+    gatefoldCopy: gatefoldCopyName(),
     keep: parseKeep(options.keep),
     setup: flags.has('setup'),
   };
@@ -89,10 +89,10 @@ async function deployTo(
   try {
     const machine = await probe(target, order);
     dir = machine.dir;
-    if (!machine.hasRuntime) {
-      await report(`Gatefold ${order.runtime}`);
-      const runtimePath = `${dir}/runtime/${order.runtime}`;
-      await runRemote({ host, command: receiveCommand(runtimePath), files: ownFiles(), onLine() {} });
+    if (!machine.hasGatefoldCopy) {
+      await report(`Gatefold ${order.gatefoldCopy}`);
+      const copyPath = `${dir}/runtime/${order.gatefoldCopy}`;
+      await runRemote({ host, command: receiveCommand(copyPath), files: ownFiles(), onLine() {} });
     }
     const files = order.action === 'back' ? undefined : { root: project.root, paths: project.files };
     if (files !== undefined) await report(`${project.files.length} files, ${project.bytes} bytes`);
@@ -112,12 +112,12 @@ async function deployTo(
 }
 
 /** @throws Refused when the machine lacks something. The message is one line, and says how to get the missing part. */
-async function probe({ host, dir, name }: Target, { runtime, setup }: OrderForAll): Promise<Machine> {
+async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: OrderForAll): Promise<Machine> {
   let machine: Machine | undefined;
   const onLine = (line: unknown) => {
     machine = line as Machine;
   };
-  await runRemote({ host, command: probeCommand({ dir, runtime, setup }), onLine });
+  await runRemote({ host, command: probeCommand({ dir, gatefoldCopy, setup }), onLine });
   if (machine === undefined) throw new Refused(`${name}: no POSIX shell answers there`);
   if (machine.node === null)
     throw new Refused(
@@ -150,10 +150,11 @@ function ownFiles(): Files {
 }
 
 /**
- * Returns the name of the machine's folder for this Gatefold: `0.1.0`, or `0.1.0+5f2a9c0d` for a checkout. The files of
- * a checkout change while the version stays the same, so the name has a hash of them.
+ * Returns the name of the folder below `DIR/runtime` on the target machine that holds this version of Gatefold:
+ * `0.1.0`, or `0.1.0+5f2a9c0d` for a checkout. The files of a checkout change while the version stays the same, so the
+ * name has a hash of the files.
  */
-function runtimeName(): string {
+function gatefoldCopyName(): string {
   if (basename(dirname(packagePath())) === 'node_modules') return version();
   const hash = createHash('sha256');
   const { root, paths } = ownFiles();

@@ -16,7 +16,7 @@ import { RELEASE_NOTE } from './project.ts';
 export interface ReleaseNote {
   /** The release that served before this release; null when there was none. */
   readonly before: string | null;
-  /** The name of the folder in `runtime` with the Gatefold that deployed this release. */
+  /** The name of the folder in `runtime` with the copy of Gatefold that deployed this release. */
   readonly runtime: string;
   /**
    * For which Node and system the packages were installed: `127 linux x64`, or `127 linux x64 dev` with development
@@ -104,17 +104,17 @@ export function prune(dir: string, keep: number, inUse: ReadonlySet<string>): vo
  * Milliseconds. A folder in `runtime` that is younger is not removed: another deployment may have just copied its
  * Gatefold there, and still wait for the lock.
  */
-const MIN_RUNTIME_AGE = 3_600_000;
+const MIN_COPY_AGE = 3_600_000;
 
 /** Removes each Gatefold in `runtime` that is not in use. @param running the folder of the Gatefold that runs */
-export function pruneRuntimes(dir: string, running: string): void {
+export function pruneCopies(dir: string, running: string): void {
   const folder = join(dir, 'runtime');
   const inUse = new Set(listReleases(dir).map((release) => readNote(dir, release)?.runtime));
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
     const stat = lstatSync(path);
     const isUsed = inUse.has(name) || name === readCurrent(folder) || name === basename(running);
-    if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - MIN_RUNTIME_AGE) continue;
+    if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - MIN_COPY_AGE) continue;
     // After an interruption, the name shows that the rest of the folder is no complete Gatefold. A folder that already
     // has such a name keeps it.
     renameAndRemove(name.endsWith('.gone') ? name : `${name}.gone`, path);

@@ -9,7 +9,7 @@ import { acquireLock } from '../../credentials/write/lock.ts';
 import {
   listReleases,
   prune,
-  pruneRuntimes,
+  pruneCopies,
   readCurrent,
   readNote,
   removeLeftovers,
@@ -102,11 +102,11 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
   const serving = listReleases(dir).find((release) => isRunning(record) && isInRelease(record.serving, dir, release));
   const before = serving ?? current;
   const isBack = order.action === 'back';
-  const target = isBack ? releaseBefore(dir, current) : order.release;
-  const runtime = (isBack ? readNote(dir, target)?.runtime : undefined) ?? order.runtime;
+  const target = isBack ? releaseBefore(dir, current) : order.releaseName;
+  const gatefoldCopy = (isBack ? readNote(dir, target)?.runtime : undefined) ?? order.gatefoldCopy;
   if (isBack) await report(`swap to ${target}`);
   else await makeRelease({ order, input, before, env, report });
-  const outcome = await activate({ dir, dataDir }, target, runtime);
+  const outcome = await activate({ dir, dataDir }, target, gatefoldCopy);
   const result = { release: target, before: before ?? null, current: target, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {
     const newRecord = readRecord(dataDir);
@@ -114,14 +114,14 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     for (const release of listReleases(dir))
       if (newRecord?.draining.some((path) => isInRelease(path, dir, release))) inUse.add(release);
     prune(dir, keep, inUse);
-    if (outcome.state === 'serving' && newRecord !== undefined) pruneRuntimes(dir, newRecord.runtime);
+    if (outcome.state === 'serving' && newRecord !== undefined) pruneCopies(dir, newRecord.runtime);
     return { ...result, state: outcome.state };
   }
   const failed = { ...result, state: 'failed', errors: outcome.errors } as const;
   if (before === undefined || before === target)
     return { ...failed, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
   await report(`swap back to ${before}`).catch(() => {});
-  const swapBack = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? runtime);
+  const swapBack = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? gatefoldCopy);
   const isDraining = readRecord(dataDir)?.draining.some((path) => isInRelease(path, dir, target));
   if (order.action === 'release' && swapBack.state === 'serving' && !isDraining) removeRelease(dir, target);
   const backNotes = swapBack.state === 'serving' ? [] : [`${before} does not serve: ${swapBack.errors.join('; ')}`];
@@ -139,23 +139,23 @@ function releaseBefore(dir: string, current: string | undefined): string {
 async function activate(
   { dir, dataDir }: { readonly dir: string; readonly dataDir: string },
   release: string,
-  runtime: string,
+  gatefoldCopy: string,
 ): Promise<Pick<Result, 'state' | 'errors' | 'notes'>> {
   try {
     const record = readRecord(dataDir);
     const wasRunning = isRunning(record);
-    const isOtherRuntime = wasRunning && record.runtime !== realpathSync(join(dir, 'runtime', runtime));
-    setCurrent(join(dir, 'runtime'), runtime);
+    const runsOtherCopy = wasRunning && record.runtime !== realpathSync(join(dir, 'runtime', gatefoldCopy));
+    setCurrent(join(dir, 'runtime'), gatefoldCopy);
     setCurrent(dir, join('releases', release));
     const notes: string[] = [];
-    const restarts = (!wasRunning || isOtherRuntime) && canRestart(dir);
+    const restarts = (!wasRunning || runsOtherCopy) && canRestart(dir);
     if (restarts) {
-      if (wasRunning) notes.push(`The service was started again, because it now runs Gatefold ${runtime}`);
+      if (wasRunning) notes.push(`The service was started again, because it now runs Gatefold ${gatefoldCopy}`);
       runProgram(join(dir, 'restart'), [], dir);
     } else if (!wasRunning)
       return { state: 'unstarted', errors: [], notes: [`No service runs. Start it: ${join(dir, 'run')}`] };
-    else if (isOtherRuntime)
-      notes.push(`Start the service again: it runs another Gatefold than ${runtime}, which is there now`);
+    else if (runsOtherCopy)
+      notes.push(`Start the service again: it runs another Gatefold than ${gatefoldCopy}, which is there now`);
     const errors = await waitForRelease({ dir, dataDir, release, replacedPid: restarts ? record?.pid : undefined });
     return { state: errors.length === 0 ? 'serving' : 'failed', errors, notes };
   } catch (error) {

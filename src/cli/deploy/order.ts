@@ -10,11 +10,11 @@ export interface Order extends Pick<Project, 'name' | 'controllers' | 'typescrip
   /** The folder of the project on the target machine, as an absolute path. */
   readonly dir: string;
   /** The name of the new release, which is the time of its creation. */
-  readonly release: string;
+  readonly releaseName: string;
   /** The number of files in the stream. When fewer files, or fewer `bytes`, arrive, the stream was cut. */
-  readonly files: number;
-  /** The name of the folder in `DIR/runtime` with this Gatefold. */
-  readonly runtime: string;
+  readonly fileCount: number;
+  /** The name of the folder in `DIR/runtime` with the copy of this Gatefold: `0.1.0`, or `0.1.0+5f2a9c0d`. */
+  readonly gatefoldCopy: string;
   /** The number of newest releases that stay on the machine. */
   readonly keep: number;
   /** Whether the order comes from `gatefold deploy --setup`. */

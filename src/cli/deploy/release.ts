@@ -37,9 +37,9 @@ export interface ReleaseOptions {
 
 /** @throws Error with a message of one line. The service then uses no file of the new release. */
 export async function makeRelease({ order, input, before, env, report }: ReleaseOptions): Promise<void> {
-  const path = releasePath(order.dir, order.release);
+  const path = releasePath(order.dir, order.releaseName);
   // A name with a dot marks an incomplete folder, which the next deployment removes.
-  const draft = join(dirname(path), `.${order.release}.part`);
+  const draft = join(dirname(path), `.${order.releaseName}.part`);
   if (existsSync(path)) throw new Error(`${path} exists already`);
   mkdirSync(draft);
   await extract(input, draft);
@@ -49,10 +49,10 @@ export async function makeRelease({ order, input, before, env, report }: Release
     await report('npm run predeploy');
     runNpm(['run', 'predeploy'], draft, env);
   }
-  const note: ReleaseNote = { before: before ?? null, runtime: order.runtime, packages };
+  const note: ReleaseNote = { before: before ?? null, runtime: order.gatefoldCopy, packages };
   writeFileSync(join(draft, RELEASE_NOTE), `${JSON.stringify(note)}\n`);
   // When the connection is lost, the report throws, and the release stays without a final name.
-  await report(`swap to ${order.release}`);
+  await report(`swap to ${order.releaseName}`);
   renameSync(draft, path);
 }
 
@@ -94,7 +94,7 @@ export function isFull(folder: string): boolean {
 const MIN_FREE_SPACE = 64 * 1024;
 
 /** Gives every file a mode that lets the user of the service read it. @throws Error when a file is missing */
-function acceptFiles(folder: string, { files, bytes }: Order): void {
+function acceptFiles(folder: string, { fileCount, bytes }: Order): void {
   let count = 0;
   let size = 0;
   chmodSync(folder, 0o755);
@@ -107,8 +107,8 @@ function acceptFiles(folder: string, { files, bytes }: Order): void {
       chmodSync(path, (stat.mode & 0o100) === 0 ? 0o644 : 0o755);
     }
   }
-  if (count !== files || size !== bytes)
-    throw new Error(`The stream was cut: ${count} of ${files} files, ${size} of ${bytes} bytes have arrived`);
+  if (count !== fileCount || size !== bytes)
+    throw new Error(`The stream was cut: ${count} of ${fileCount} files, ${size} of ${bytes} bytes have arrived`);
 }
 
 function* walk(folder: string): Generator<{ path: string; stat: Stats }> {

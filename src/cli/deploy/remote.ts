@@ -14,7 +14,7 @@ export interface Machine {
   /** Whether `--setup` has prepared the folder. */
   readonly isSetUp: boolean;
   /** Whether the machine already has this version of Gatefold. */
-  readonly hasRuntime: boolean;
+  readonly hasGatefoldCopy: boolean;
   /** The error code when the user cannot write to the folder. */
   readonly refusal?: string;
   /** A path that other users can change, so that they could run programs as the user that deploys. */
@@ -30,11 +30,11 @@ export interface Machine {
 const PROBE_SCRIPT = `
 var fs = require("fs"), path = require("path"), order = JSON.parse(process.argv[1]), dir = path.resolve(order.dir);
 var answer = { node: process.versions.node, dir: dir, user: require("os").userInfo().username };
-var runtimes = path.join(dir, "runtime");
+var copies = path.join(dir, "runtime");
 process.umask(18);
 try {
-  if (order.setup) fs.mkdirSync(runtimes, { recursive: true });
-  if (fs.existsSync(runtimes)) fs.accessSync(runtimes, fs.constants.W_OK);
+  if (order.setup) fs.mkdirSync(copies, { recursive: true });
+  if (fs.existsSync(copies)) fs.accessSync(copies, fs.constants.W_OK);
 } catch (error) {
   answer.refusal = error.code;
 }
@@ -45,10 +45,10 @@ try {
   if (me !== undefined && ((stat.mode & 18) !== 0 || isOthers)) answer.writableByOthers = file;
 });
 answer.isSetUp = fs.existsSync(path.join(dir, "run"));
-answer.hasRuntime = fs.existsSync(path.join(runtimes, order.runtime, "package.json"));
+answer.hasGatefoldCopy = fs.existsSync(path.join(copies, order.gatefoldCopy, "package.json"));
 console.log(${JSON.stringify(MARK)} + JSON.stringify(answer));`;
 
-export function probeCommand(question: Pick<Order, 'dir' | 'runtime' | 'setup'>): string {
+export function probeCommand(question: Pick<Order, 'dir' | 'gatefoldCopy' | 'setup'>): string {
   const answerWithoutNode = quote(`${MARK}{"node":null}`);
   const probe = `exec node -e ${quote(PROBE_SCRIPT)} ${quote(JSON.stringify(question))}`;
   return `if command -v node >/dev/null 2>&1; then ${probe}; else echo ${answerWithoutNode}; fi`;
@@ -76,6 +76,6 @@ export function receiveCommand(to: string): string {
 }
 
 export function orderCommand(order: Order): string {
-  const cli = `${order.dir}/runtime/${order.runtime}/dist/cli.js`;
+  const cli = `${order.dir}/runtime/${order.gatefoldCopy}/dist/cli.js`;
   return `exec node ${quote(cli)} ${DEPLOY_ON_MACHINE} ${quote(JSON.stringify(order))}`;
 }

@@ -3,7 +3,7 @@
 // the requests, and its schema is in the OpenAPI document. This file does not trust any value that a library returns.
 
 import type { OperationContract, Problem, ResultContract, Schema } from '../contract.ts';
-import type { Bundle } from '../schema/bundle.ts';
+import type { MoveDefinitions } from '../schema/bundle.ts';
 import { LIMITS } from '../types/limits.ts';
 import { MESSAGES } from './messages.ts';
 import { cutPointer, stepOf } from './run.ts';
@@ -34,11 +34,11 @@ export interface ContractSettings {
 export function applySettings(
   contract: OperationContract,
   { body, query, result, status, summary }: ContractSettings,
-  bundle: Bundle,
+  moveDefinitions: MoveDefinitions,
 ): OperationContract {
   const { name } = contract;
   const documentSchema = (schema: StandardSchema, part: 'body' | 'query' | 'result'): Schema =>
-    bundle(jsonSchemaOf(schema, part === 'result' ? 'output' : 'input'), `${name}_${part}`);
+    moveDefinitions(jsonSchemaOf(schema, part === 'result' ? 'output' : 'input'), `${name}_${part}`);
   const [first, ...others] = contract.results as [ResultContract, ...ResultContract[]];
   const firstResult = {
     ...first,

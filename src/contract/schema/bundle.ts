@@ -5,18 +5,29 @@ import { isObject } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 import type { SchemaWriter } from './schema.ts';
 
-/** Moves the definitions of a schema, and returns the schema. @param label the name for a definition without a name */
-export type Bundle = (schema: Schema, label: string) => Schema;
+/**
+ * Moves the definitions of a schema, and returns the schema.
+ *
+ * @param label the name for a definition whose pointer gives no usable name, such as `#` or `#/$defs/__schema0`
+ */
+export type MoveDefinitions = (schema: Schema, label: string) => Schema;
 
 /** Keywords whose value is a map of schemas. */
 const SCHEMA_MAPS = new Set(['properties', 'patternProperties', 'dependentSchemas']);
 /** Keywords whose value is data and not a schema. The value may contain any key. */
 const DATA_KEYWORDS = new Set(['const', 'enum', 'default', 'example', 'examples']);
-/** Keywords that are removed. Some only identify the target of a reference, and others hold the definitions. */
+/**
+ * Keywords that are removed:
+ * - `$schema` names the dialect. The version of the OpenAPI document already determines the dialect of all schemas.
+ * - `$id` and the anchors only identify the target of a reference.
+ * - `$defs` and `definitions` hold the definitions.
+ * - `$dynamicRef` is a reference that is not followed. Its schema allows any value in the document. The library itself
+ *   still checks the requests.
+ */
 const DROPPED = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$defs', 'definitions']);
 const REF = /"\$ref":("(?:[^"\\]|\\.)*")/g;
 
-export function createBundle({ reserve, define }: Pick<SchemaWriter, 'reserve' | 'define'>): Bundle {
+export function createDefinitionMover({ reserve, define }: Pick<SchemaWriter, 'reserve' | 'define'>): MoveDefinitions {
   const namesByFullText = new Map<string, string>();
 
   return (root, label) => {
@@ -36,7 +47,7 @@ export function createBundle({ reserve, define }: Pick<SchemaWriter, 'reserve' |
         return [[key, Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, rewrite(schema)]))]];
       if (key !== '$ref' || typeof value !== 'string') return [[key, rewrite(value)]];
       const name = moveTarget(value);
-      // A reference without a target is dropped, so that its schema allows any value.
+      // A reference without a target, or to an anchor, is dropped. Its schema then allows any value in the document.
       return name === undefined ? [] : [[key, `#/$defs/${name}`]];
     }
 

@@ -17,7 +17,7 @@ import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './wo
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
 export interface FileSelection {
-  /** Names of the controllers in the folder. */
+  /** The file names of the controllers in the folder. */
   readonly files: readonly string[];
   /** The controllers among `files` that the worker must not import: file name → reason. */
   readonly skip: ReadonlyMap<string, string>;
@@ -25,7 +25,10 @@ export interface FileSelection {
 
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
-  /** The worker ended before it had loaded the folder. `file` is the controller that the worker was importing. */
+  /**
+   * The worker ended before it had loaded the folder, or it reported that it cannot load and then gets the order to
+   * quit. `file` is the controller that the worker was importing when it ended.
+   */
   | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
 
 export type ListenOutcome = 'listening' | { readonly code: string };
@@ -33,8 +36,11 @@ export type ListenOutcome = 'listening' | { readonly code: string };
 /** An unexpected end of a worker. */
 export interface Death {
   readonly reason: string;
-  /** The last state of the worker. */
-  readonly during: WorkerState;
+  /**
+   * The state of the worker before its end. A worker that closed its channel while it served, and then ended before
+   * `disconnected` was called, counts as `serving`.
+   */
+  readonly lastState: WorkerState;
   /** Controller files that the worker was importing while it served, one for each new group. */
   readonly importing: readonly string[];
 }
@@ -49,7 +55,7 @@ export interface WorkerEvents {
   /** Something was thrown in the worker outside any request. */
   faulty(worker: WorkerHandle): void;
   /** The worker imported a new group while it served, or failed to import it. */
-  imported(worker: WorkerHandle, group: GroupLoad, files: readonly LoadedFile[]): void;
+  importReported(worker: WorkerHandle, group: GroupLoad, files: readonly LoadedFile[]): void;
   /** A call of an API operation made the worker import these files. */
   importedOnCall(worker: WorkerHandle, files: readonly LoadedFile[]): void;
   /** Callers with a rate limit have called the worker. `spendings` says how much of its limit each has used. */
@@ -102,6 +108,8 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
   let unansweredPings = 0;
   let endOrder: 'drain' | 'quit' | undefined;
   let killReason: string | undefined;
+  /** The reason why the worker ended; '' before its end. */
+  let endReason = '';
   let pendingLoad: { selection: FileSelection; resolve: (outcome: LoadOutcome) => void } | undefined;
   let pendingListen: ((outcome: ListenOutcome) => void) | undefined;
   const pendingImports = new Map<string, () => void>();
@@ -161,13 +169,13 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
       return new Promise((resolve) => {
         pendingLoad = { selection, resolve };
         if (self.state === 'standby') startLoading(selection);
-        else if (self.state === 'gone') handleEnd();
+        else if (self.state === 'gone') resolvePending();
       });
     },
     listen(socket) {
       return new Promise((resolve) => {
         pendingListen = resolve;
-        if (self.state === 'gone') return handleEnd();
+        if (self.state === 'gone') return resolvePending();
         killAfter(LIMITS.listen, 'it did not listen');
         send({ kind: 'listen' }, socket);
       });
@@ -267,12 +275,13 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
         return pendingListen?.({ code: message.code });
       case 'imported':
         importing.delete(message.group.file);
-        events.imported(self, message.group, message.files);
+        events.importReported(self, message.group, message.files);
         return pendingImports.get(message.group.group)?.();
-      case 'files-read':
+      case 'imported-on-call':
         return events.importedOnCall(self, message.files);
-      // After a successful import there is nothing to resolve here: `imported` has already resolved the promise.
       case 'import-finished':
+        // Sent after every import. After a message `imported`, the promise is already resolved, and this line does
+        // nothing.
         return pendingImports.get(message.group)?.();
       case 'faulty':
         if (self.isFaulty) return;
@@ -290,20 +299,28 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
     worker.process.kill('SIGKILL');
   }
 
-  function handleEnd(exit: string = describeExit(worker)): void {
+  function handleEnd(exitText: string = describeExit(worker)): void {
+    // The channel can end after `lastMessagesTimer` has already treated the worker as ended.
+    if (self.state === 'gone') return;
     const isExpected =
       killReason === undefined && (endOrder === 'quit' || (endOrder === 'drain' && worker.process.exitCode === 0));
-    const reason = killReason ?? exit;
-    const during = disconnectTimer === undefined ? self.state : 'serving';
+    const reason = killReason ?? exitText;
+    endReason = reason;
+    const lastState = disconnectTimer === undefined ? self.state : 'serving';
     self.state = 'gone';
     clearTimeout(lastMessagesTimer);
     clearTimeout(disconnectTimer);
-    if (during !== 'gone' && !isExpected) events.died(self, { reason, during, importing: [...importing] });
+    if (!isExpected) events.died(self, { reason, lastState, importing: [...importing] });
     clearTimeout(limitTimer);
-    pendingLoad?.resolve({ kind: 'ended', file: self.loadingFile, reason });
-    pendingListen?.({ code: reason });
+    resolvePending();
+    events.gone(self);
+  }
+
+  /** Resolves every promise that waits for the worker. Called after its end. */
+  function resolvePending(): void {
+    pendingLoad?.resolve({ kind: 'ended', file: self.loadingFile, reason: endReason });
+    pendingListen?.({ code: endReason });
     for (const resolve of [...pendingImports.values()]) resolve();
-    if (during !== 'gone') events.gone(self);
   }
 }
 

@@ -25,9 +25,19 @@ export function portOrOff(text: string): number | undefined {
   }
 }
 
+/** Parses a host name or address that may be empty. An IPv6 address may have the brackets that it has in a URL. */
 export function hostName(text: string): string | undefined {
-  if (/[\s/@,]/.test(text)) throw new InvalidValue('a host name or address');
-  return text === '' ? undefined : text.replace(/^\[(.*)\]$/, '$1');
+  if (text === '') return undefined;
+  const host = text.replace(/^\[(.*)\]$/, '$1');
+  // A server that listens on an empty host listens on all interfaces.
+  if (host === '' || /[\s/@,]/.test(host)) throw new InvalidValue('a host name or address');
+  return host;
+}
+
+export function requiredHostName(text: string): string {
+  const host = hostName(text);
+  if (host === undefined) throw new InvalidValue('a host name or address');
+  return host;
 }
 
 export function folder(cwd: string) {

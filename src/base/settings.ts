@@ -103,7 +103,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       "Addresses and blocks of the proxies whose X-Forwarded-For names a client's address",
     ),
     opsPort: row('OPS_PORT', 'off', parse.portOrOff, 'Port of /livez, /readyz and /metrics; off: none'),
-    opsHost: row('OPS_HOST', '127.0.0.1', (text) => parse.hostName(text) ?? text, 'Address of the operations port'),
+    opsHost: row('OPS_HOST', '127.0.0.1', parse.requiredHostName, 'Address of the operations port'),
     /**
      * Host names in lower case. When the list is empty, no certificate is ordered. `domains` is never set together with
      * `tlsCert`.

@@ -115,8 +115,11 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
     releaseReserve();
     if (workers.size > 0) {
       await new Promise<void>((resolve) => {
-        onEmpty = resolve;
-        setTimeout(resolve, drainTimeout + KILL_GRACE);
+        const timer = setTimeout(resolve, drainTimeout + KILL_GRACE);
+        onEmpty = () => {
+          clearTimeout(timer);
+          resolve();
+        };
       });
     }
     clearInterval(pingTimer);

@@ -19,6 +19,7 @@ import { firstMatch } from './router.ts';
 const requestChannel: TracingChannel<object> = tracingChannel('gatefold:request');
 const backgroundChannel: TracingChannel<object> = tracingChannel('gatefold:background');
 const operationChannel = channel('gatefold:operation');
+const PHASES = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 
 export type EventParts = Pick<ParamsParts, 'proxies' | 'basePath'>;
 
@@ -86,9 +87,9 @@ export class ExchangeEvent implements RequestEvent {
   }
 }
 
-/** Says whether a tool has subscribed. Before Node 20.13, only the channels of a TracingChannel say so. */
-function hasFollower({ hasSubscribers, start, asyncEnd }: TracingChannel<object>): boolean {
-  return hasSubscribers ?? (start.hasSubscribers || asyncEnd.hasSubscribers);
+/** Says whether a tool has subscribed. Before Node 20.13, only the five channels of a TracingChannel say so. */
+function hasFollower(tracing: TracingChannel<object>): boolean {
+  return tracing.hasSubscribers ?? PHASES.some((phase) => tracing[phase].hasSubscribers);
 }
 
 /** Serves a request, and publishes its events when a tool follows requests. */

@@ -45,7 +45,7 @@ test('parseSettings gives the decided defaults', () => {
     logFormat: 'auto',
     sessionKey: undefined,
     store: undefined,
-    storeKey: [],
+    storeKeys: [],
     storeMaxAge: 86_400_000,
     development: false,
   });

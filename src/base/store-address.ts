@@ -36,8 +36,10 @@ export function storeAddressParser(cwd: string) {
     const [, user = '', password = '', hostList = '', database = '', query = ''] = match;
     const hosts = hostList.split(',').map(parseHost);
     const parameters = new URLSearchParams(query);
-    for (const name of parameters.keys())
+    for (const name of parameters.keys()) {
       if (!PARAMETERS.has(name)) throw new InvalidValue(`${FORM}; its parameter ${name} is not known`);
+      if (parameters.getAll(name).length > 1) throw new InvalidValue(`${FORM}; its parameter ${name} is given twice`);
+    }
     const isLocal = hosts.every(({ host }) => isLoopback(host));
     const rootCertificate = parameters.get('sslrootcert') ?? undefined;
     return {

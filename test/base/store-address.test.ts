@@ -31,6 +31,7 @@ describe('STORE', () => {
   const wrong = [
     ...['', 'files', 'postgres', 'redis://u@h/d', 'postgres://h/d', 'postgres://u@h', 'postgres://u@/d'],
     ...['postgres://u@h:0/d', 'postgres://u@h:65536/d', 'postgres://u@h,/d', 'postgres://u@h/d?sslmode=require'],
+    'postgres://u@h/d?sslmode=disable&sslmode=verify-full',
     ...['postgres://u@h/d?ssl=off', 'postgres://u:%zz@h/d', 'postgres://u@h/d#x', 'postgres://u:a@b@h/d/e'],
   ];
   for (const address of wrong)

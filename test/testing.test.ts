@@ -8,6 +8,7 @@ import { after, describe, it } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import type { ControllerParams } from '../src/controller.ts';
 import { createParams, startTest, type TestCaller } from '../src/testing.ts';
+import { moduleUrl } from './support/own-modules.ts';
 
 const SOURCE = `
 export let calls = 0;
@@ -238,7 +239,7 @@ describe('startTest', async () => {
 
 /** In a process of its own. @returns what it writes */
 function runScript(script: string, env: Readonly<Record<string, string>> = {}): string {
-  const testing = pathToFileURL(resolve(import.meta.dirname, '../src/testing.ts')).href;
+  const testing = moduleUrl('src/testing');
   const flags = process.execArgv.filter((flag) => !flag.startsWith('--test'));
   const args = [
     ...flags,

@@ -1,7 +1,8 @@
 // Caches the contract of a controller (the types of its operations, see contract.ts) as one text. The text also lists
 // everything that the contract was read from: the loaded class, digests of the source files, and the file to which each
-// import led. A cached contract is valid while all of these are unchanged. groups/contract-cache.ts stores the texts.
-import type { GroupContract, OperationContract } from './contract.ts';
+// import led. A cached contract is valid while all of these are unchanged. Most groups of a large folder get no request
+// for a long time, so the contract itself is decoded when it is first used. groups/contract-cache.ts stores the texts.
+import { factsOf, type GroupContract, type OperationContract, type OperationFacts } from './contract.ts';
 import { type GroupReader, type LoadedController, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { IS_DATE, IS_FILE } from './schema/schema.ts';
@@ -20,6 +21,7 @@ export interface ContractCache {
 /** Where an import led: to a file, to `package` (a file that is not read), or to no file (null). */
 type LookUp = readonly [importer: string, specifier: string, target: string | null];
 
+/** Everything that a load needs of a cached contract. */
 interface CacheEntry {
   /** The group, the export that was read, and the names of its classes. */
   readonly identity: string;
@@ -32,13 +34,23 @@ interface CacheEntry {
   readonly hiddenByMethod: Readonly<Record<string, boolean>>;
   /** The loaded operations that the contract describes, as one text. */
   readonly operationsKey: string;
-  readonly contract: unknown;
+  /** The facts of each operation, by its name. */
+  readonly facts: readonly (readonly [operation: string, facts: OperationFacts])[];
 }
+
+interface ReadEntry extends CacheEntry {
+  readonly contractText: string;
+}
+
+type Facts = ReadonlyMap<string, OperationFacts>;
 
 /** Reads a group, or reuses its cached contract. */
 export interface CachingReader extends GroupReader {
-  /** Whether `readContract` returned a cached contract. An earlier process has already compiled its schemas. */
-  wasCached(): boolean;
+  /**
+   * Returns the facts of the operations when `readContract` returned a cached contract, and otherwise undefined. An
+   * earlier process has already compiled the schemas of a cached contract.
+   */
+  cachedFacts(): Facts | undefined;
   /** Adds the contract to the cache. The caller must have compiled the contract's schemas before. */
   addToCache(): void;
 }
@@ -52,13 +64,14 @@ export function createCachingReader(
   const { path, group, exportName, classNames } = controller;
   const identity = JSON.stringify([group, exportName, classNames.map((name) => name ?? null)]);
   const cachedEntry = readValidEntry(cache.find(path), identity, files, cache);
-  const newEntry = { identity, hiddenByMethod: {} as Record<string, boolean>, operationsKey: '', contract: {} };
+  const hiddenByMethod: Record<string, boolean> = {};
   const recorder = createRecorder(files, importedFiles);
   let isCached = false;
+  let contractRead: { readonly operationsKey: string; readonly contract: GroupContract } | undefined;
   let reader = cachedEntry === undefined ? startReading() : undefined;
 
   function startReading(): GroupReader {
-    Object.assign(newEntry.hiddenByMethod, cachedEntry?.hiddenByMethod);
+    Object.assign(hiddenByMethod, cachedEntry?.hiddenByMethod);
     return readGroup(controller, recorder.files, recorder.importedFiles);
   }
 
@@ -69,23 +82,28 @@ export function createCachingReader(
       if (cachedAnswer !== undefined) return cachedAnswer;
       reader ??= startReading();
       const isHidden = reader.isHidden(name, depth);
-      newEntry.hiddenByMethod[key] = isHidden;
+      hiddenByMethod[key] = isHidden;
       return isHidden;
     },
     readContract(operations) {
       const operationsKey = describeOperations(operations);
-      isCached = reader === undefined && operationsKey !== undefined && cachedEntry?.operationsKey === operationsKey;
-      if (isCached) return decodeContract(cachedEntry?.contract as EncodedContract);
+      if (reader === undefined && operationsKey !== undefined && cachedEntry?.operationsKey === operationsKey) {
+        isCached = true;
+        return decodeLater(group, cachedEntry.contractText);
+      }
       reader ??= startReading();
       const contract = reader.readContract(operations);
       if (operationsKey === undefined) recorder.fail();
-      Object.assign(newEntry, { operationsKey, contract });
+      else contractRead = { operationsKey, contract };
       return contract;
     },
-    wasCached: () => isCached,
+    cachedFacts: () => (isCached ? new Map(cachedEntry?.facts) : undefined),
     addToCache() {
       const recorded = recorder.result(cache.digest);
-      const text = recorded && encode({ ...newEntry, ...recorded });
+      if (recorded === undefined || contractRead === undefined) return;
+      const { operationsKey, contract } = contractRead;
+      const facts = Array.from(contract.operations, ([name, operation]) => [name, factsOf(operation)] as const);
+      const text = encode({ identity, hiddenByMethod, operationsKey, facts, ...recorded }, contract);
       if (text !== undefined) cache.add(path, text);
     },
   };
@@ -159,7 +177,7 @@ function readValidEntry(
   identity: string,
   files: TypeFiles,
   cache: ContractCache,
-): CacheEntry | undefined {
+): ReadEntry | undefined {
   if (text === undefined) return undefined;
   try {
     const cached = decode(text);
@@ -199,25 +217,66 @@ const SYMBOL_KEYS = new Map([
   ['\0file', IS_FILE],
 ]);
 
-/** Writes a cache entry as JSON. Returns undefined when JSON cannot express a value of it, such as Infinity. */
-function encode(entry: CacheEntry): string | undefined {
-  const { operations, ...contract } = entry.contract as GroupContract;
+/** Separates the entry from the contract in the cached text. JSON has no such character. */
+const SEPARATOR = '\t';
+
+/**
+ * Writes a cache entry and its contract as JSON. Returns undefined when JSON cannot express a value of the contract,
+ * such as Infinity.
+ */
+function encode(entry: CacheEntry, { operations, ...contract }: GroupContract): string | undefined {
   let isExact = true;
-  const text = JSON.stringify(
-    { ...entry, contract: { ...contract, operations: [...operations.values()] } },
-    (_, value: unknown) => {
-      if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) isExact = false;
-      if (typeof value !== 'object' || value === null) return value;
-      const found = [...SYMBOL_KEYS].filter(([, symbol]) => Object.hasOwn(value, symbol));
-      return found.length === 0 ? value : { ...value, ...Object.fromEntries(found.map(([key]) => [key, true])) };
-    },
-  );
-  return isExact ? text : undefined;
+  const text = JSON.stringify({ ...contract, operations: [...operations.values()] }, (_, value: unknown) => {
+    if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) isExact = false;
+    if (typeof value !== 'object' || value === null) return value;
+    const found = [...SYMBOL_KEYS].filter(([, symbol]) => Object.hasOwn(value, symbol));
+    return found.length === 0 ? value : { ...value, ...Object.fromEntries(found.map(([key]) => [key, true])) };
+  });
+  return isExact ? JSON.stringify(entry) + SEPARATOR + text : undefined;
 }
 
-function decode(text: string): CacheEntry {
+/** @throws SyntaxError */
+function decode(text: string): ReadEntry {
+  const end = text.indexOf(SEPARATOR);
+  return { ...(JSON.parse(text.slice(0, end)) as CacheEntry), contractText: text.slice(end + 1) };
+}
+
+/** Returns a contract whose fields are decoded when the first of them is read. */
+function decodeLater(group: string, text: string): GroupContract {
+  let contract: GroupContract | undefined;
+  const decoded = (): GroupContract => {
+    contract ??= decodeContract(text);
+    return contract;
+  };
+  return {
+    group,
+    get summary() {
+      return decoded().summary;
+    },
+    get description() {
+      return decoded().description;
+    },
+    get operations() {
+      return decoded().operations;
+    },
+    get defs() {
+      return decoded().defs;
+    },
+  };
+}
+
+function decodeContract(text: string): GroupContract {
   const hasSymbolKey = text.includes('\\u0000');
-  return JSON.parse(text, hasSymbolKey ? (_, value: unknown) => withSymbols(value) : undefined) as CacheEntry;
+  const parsed: EncodedContract = JSON.parse(
+    text,
+    hasSymbolKey ? (_, value: unknown) => withSymbols(value) : undefined,
+  );
+  const { operations, defs, ...contract } = parsed;
+  return {
+    ...contract,
+    operations: new Map(operations.map((operation) => [operation.name, operation])),
+    defs: Object.assign(Object.create(null), defs),
+  };
 }
 
 function withSymbols(value: unknown): unknown {
@@ -228,12 +287,4 @@ function withSymbols(value: unknown): unknown {
     return { ...rest, [symbol]: true };
   }
   return value;
-}
-
-function decodeContract({ operations, defs, ...contract }: EncodedContract): GroupContract {
-  return {
-    ...contract,
-    operations: new Map(operations.map((operation) => [operation.name, operation])),
-    defs: Object.assign(Object.create(null), defs),
-  };
 }

@@ -105,6 +105,33 @@ export interface GroupContract {
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
+/** The facts of an operation's contract that decide whether its group loads. */
+export interface OperationFacts extends Pick<OperationContract, 'user' | 'uncheckedReason'> {
+  /** Whether the operation is found in the source. */
+  readonly isFound: boolean;
+  /** Whether `data` has a schema. */
+  readonly hasData: boolean;
+  /** Whether `params.query` has a schema. */
+  readonly hasQuery: boolean;
+  /** The properties of the schema of `params.path`. The field is undefined when the path is not checked. */
+  readonly pathNames?: readonly string[] | undefined;
+  /** Whether each answer is a stream of events. */
+  readonly hasOnlyEvents: boolean;
+}
+
+export function factsOf(contract: OperationContract): OperationFacts {
+  const { at, data, query, path, user, uncheckedReason, results } = contract;
+  return {
+    user,
+    uncheckedReason,
+    isFound: at !== undefined,
+    hasData: data !== undefined,
+    hasQuery: query !== undefined,
+    pathNames: path && Object.keys(path.properties ?? {}),
+    hasOnlyEvents: results.length > 0 && results.every(({ body }) => body === 'events'),
+  };
+}
+
 /** One mistake of a request. It never contains a value that the client sent. */
 export interface Problem {
   readonly in: 'body' | 'query' | 'path';

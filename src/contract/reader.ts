@@ -10,12 +10,11 @@ import {
   type Compilers,
   createCompilers,
   createRequestCheck,
-  declaresCheck,
   type RequestCheck,
   type RequestSchemas,
 } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
-import type { GroupContract } from './contract.ts';
+import { factsOf, type GroupContract, type OperationFacts } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { type GroupReader, type LoadedController, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
@@ -29,6 +28,8 @@ export interface ControllerReader extends Pick<GroupReader, 'isHidden'> {
 
 export interface ContractWithChecks {
   readonly contract: GroupContract;
+  /** The facts of the operations, by their names. */
+  readonly facts: ReadonlyMap<string, OperationFacts>;
   /** The checks of requests, by the operation's name. An operation without a checked type has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /** Compiles the check of an operation's results, for development. The check is undefined for an unchecked result. */
@@ -57,9 +58,9 @@ export function createReader(importedFiles: ImportedFiles, cache?: ContractCache
         isHidden: reader.isHidden,
         readContract(operations) {
           const contract = reader.readContract(operations);
-          const wasCached = reader.wasCached?.() === true;
-          const withChecks = addChecks(contract, operations, controller.path, wasCached);
-          if (!wasCached) reader.addToCache?.();
+          const cachedFacts = reader.cachedFacts?.();
+          const withChecks = addChecks(contract, cachedFacts, operations, controller.path);
+          if (cachedFacts === undefined) reader.addToCache?.();
           return withChecks;
         },
       };
@@ -69,22 +70,27 @@ export function createReader(importedFiles: ImportedFiles, cache?: ContractCache
   };
 }
 
-/** @param isCompilable whether an earlier process has compiled the schemas of the contract without an error */
+/**
+ * @param cachedFacts the facts of the operations when the contract is cached. An earlier process has then compiled its
+ *   schemas without an error, and nothing here reads the contract itself, because reading would decode it
+ */
 function addChecks(
   contract: GroupContract,
+  cachedFacts: ContractWithChecks['facts'] | undefined,
   operations: readonly RunTimeOperation[],
   file: string,
-  isCompilable: boolean,
 ): ContractWithChecks {
+  const facts =
+    cachedFacts ?? new Map(Array.from(contract.operations, ([name, operation]) => [name, factsOf(operation)]));
   const requestChecks = new Map<string, RequestCheck>();
   let compilers: Compilers | undefined;
-  for (const { name, settings } of operations) {
-    const { data, dataIsOptional = false, query, path, at = file } = contract.operations.get(name) ?? {};
+  const schemasOf = ({ name, settings }: RunTimeOperation): RequestSchemas => {
+    const { data, dataIsOptional = false, query, path } = contract.operations.get(name) ?? {};
     const body = settings.body === 'stream' ? undefined : settings.body;
     // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The contract
     // then has a JSON Schema for the document alone.
     const hasLibrarySchema = body !== undefined || settings.query !== undefined;
-    const schemas: RequestSchemas = {
+    return {
       data: needsNoDataType(name, settings) ? undefined : data,
       dataIsOptional,
       query: settings.query === undefined ? query : undefined,
@@ -95,8 +101,16 @@ function addChecks(
       },
       librarySchemas: hasLibrarySchema ? { body, query: settings.query, queryAsData: queryAsData(name, settings) } : {},
     };
-    if (!isCompilable) refuseUncompilable(name, at, schemas);
-    if (declaresCheck(schemas)) requestChecks.set(name, compileLater(schemas));
+  };
+  for (const operation of operations) {
+    const { name } = operation;
+    if (cachedFacts === undefined)
+      refuseUncompilable(name, contract.operations.get(name)?.at ?? file, schemasOf(operation));
+    if (declaresCheck(operation, facts.get(name)))
+      requestChecks.set(
+        name,
+        compileLater(() => schemasOf(operation)),
+      );
   }
   // Frees the compiled checks. The getter above creates new compilers at the first request.
   compilers = undefined;
@@ -105,14 +119,22 @@ function addChecks(
     const hasLibrarySchema = operations.some((other) => other.name === name && other.settings.result !== undefined);
     return operation === undefined || hasLibrarySchema ? undefined : createResultCheck(operation, contract.defs);
   };
-  return { contract, requestChecks, resultCheckOf };
+  return { contract, facts, requestChecks, resultCheckOf };
+}
+
+/** Whether the operation declares a schema for a part of its requests. */
+function declaresCheck({ name, settings }: RunTimeOperation, facts: OperationFacts | undefined): boolean {
+  const { body, query } = settings;
+  if ((body !== undefined && body !== 'stream') || query !== undefined || facts?.hasQuery || facts?.pathNames)
+    return true;
+  return facts?.hasData === true && !needsNoDataType(name, settings);
 }
 
 /** Compiles the check at the first request, because most controllers of a large folder get none for a long time. */
-function compileLater(schemas: RequestSchemas): RequestCheck {
+function compileLater(schemas: () => RequestSchemas): RequestCheck {
   let check: RequestCheck | undefined;
   return (parts, dataSource, verb) => {
-    check ??= createRequestCheck(schemas) as RequestCheck;
+    check ??= createRequestCheck(schemas()) as RequestCheck;
     return check(parts, dataSource, verb);
   };
 }

@@ -1,10 +1,10 @@
 // A cache on disk of the contracts of a large controllers folder. A contract is what the source of a controller says:
 // the types and comments of its operations. contract/cached-contract.ts decides whether a contract is still valid. The
 // cache file is valid only for one build of Gatefold and one version of Node.
-import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, join } from 'node:path';
+import { hash } from '../base/builtins.ts';
 import { openCacheFolder } from '../base/cache-folder.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import type { ContractCache } from '../contract/cached-contract.ts';
@@ -108,9 +108,17 @@ function readCache(file: string, build: string): ReadonlyMap<string, string> {
 
 /**
  * Returns a digest of the versions of Gatefold and Node, and of the state of every file of Gatefold. The files are
- * included because a checkout changes without a new version.
+ * included because a checkout changes without a new version. Later calls return the result of the first one, because
+ * the process has loaded the files of that time.
  */
-function identifyBuild(): string {
+export function identifyBuild(): string {
+  build ??= computeBuild();
+  return build;
+}
+
+let build: string | undefined;
+
+function computeBuild(): string {
   const folder = dirname(entryPath('worker'));
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.[jt]s$/.test(name));
   const states = files.sort().map((name) => `${name} ${fingerprint(join(folder, name))}`);
@@ -118,5 +126,5 @@ function identifyBuild(): string {
 }
 
 function digest(text: string): string {
-  return createHash('sha256').update(text).digest('base64url');
+  return hash('sha256', text, 'base64url');
 }

@@ -57,6 +57,7 @@ export interface FileLoaderOptions extends ModuleLoaderOptions {
 const MAX_LOADS = 3;
 /** Minimum number of files in a folder that gets a cache. A smaller folder loads about as fast without a cache. */
 const MIN_FILES_CACHED = 30;
+const isLarge = (fileCount: number): boolean => fileCount >= MIN_FILES_CACHED;
 
 /**
  * Imports the modules that the first load of a folder needs. A worker calls this function before the supervisor orders
@@ -68,6 +69,7 @@ export async function prepareLoad(dir: string): Promise<void> {
   const controllers = [...listControllers(dir).values()];
   if (controllers.length === 0) return;
   await importReader();
+  if (isLarge(controllers.length)) (await import('./contract-cache.ts')).identifyBuild();
   if (controllers.some((file) => file.endsWith('.ts'))) await prepareTypeScript();
 }
 
@@ -131,7 +133,8 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
       failures.set(file, { reason, state: fingerprint(join(dir, file)) });
     },
     async openCaches(fileCount) {
-      if (!usesCaches || fileCount < MIN_FILES_CACHED) return;
+      if (!usesCaches || !isLarge(fileCount)) return;
+      modules.startDirectImports();
       const { openCaches } = await import('./contract-cache.ts');
       try {
         cache = openCaches(dir);
@@ -140,6 +143,7 @@ export function createFileLoader({ dir, log, loadTimeout, usesCaches, onFile }: 
       }
     },
     async release() {
+      modules.stopDirectImports();
       cache?.release();
       (await reader)?.release();
     },

@@ -18,7 +18,7 @@ export function withContract(
   source: ControllerReader,
   onMismatch: ReportMismatch | undefined,
 ): Group {
-  const { contract, requestChecks, resultCheckOf } = source.readContract(runTimeOperations(group));
+  const { contract, facts, requestChecks, resultCheckOf } = source.readContract(runTimeOperations(group));
   const operations = new Map(
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
       const resultCheck = onMismatch === undefined ? undefined : resultCheckOf(name);
@@ -26,7 +26,7 @@ export function withContract(
         resultCheck === undefined
           ? operation.method
           : withResultCheck(group.name, operation, resultCheck, onMismatch as ReportMismatch);
-      return [name, { ...operation, method, check: requestChecks.get(name) }];
+      return [name, { ...operation, method, check: requestChecks.get(name), facts: facts.get(name) }];
     }),
   );
   return { ...group, operations, contract };

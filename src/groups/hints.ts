@@ -12,7 +12,7 @@ const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 
 /** Returns the hints for the report of a loaded group. */
 export function hintsOf(
-  group: Pick<Group, 'name' | 'unexposed' | 'operations' | 'contract'>,
+  group: Pick<Group, 'name' | 'unexposed' | 'operations'>,
 ): Pick<GroupLoad, 'hints' | 'unchecked' | 'tools'> {
   const hints = methodHints(group);
   const unchecked = uncheckedOperations(group);
@@ -27,10 +27,10 @@ export function hintsOf(
 /**
  * Returns the operations that nothing checks, because their source was not found, unless they have `unchecked: true`.
  */
-function uncheckedOperations({ operations, contract }: Pick<Group, 'operations' | 'contract'>): string[] {
-  return Array.from(contract.operations.values()).flatMap(({ name, at, uncheckedReason }) => {
-    const isExpected = operations.get(name)?.settings.unchecked === true;
-    return at !== undefined || uncheckedReason === undefined || isExpected ? [] : [`${name}: ${uncheckedReason}`];
+function uncheckedOperations({ operations }: Pick<Group, 'operations'>): string[] {
+  return Array.from(operations.values()).flatMap(({ name, settings, facts }) => {
+    const reason = facts?.isFound === true || settings.unchecked === true ? undefined : facts?.uncheckedReason;
+    return reason === undefined ? [] : [`${name}: ${reason}`];
   });
 }
 

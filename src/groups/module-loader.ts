@@ -9,6 +9,7 @@ import { fingerprint } from '../base/fingerprint.ts';
 import { checkSource } from '../base/source-file.ts';
 import type { ImportedFiles } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
+import { createDirectImports, type DirectImports } from './direct-imports.ts';
 import { ownUrl, provideOwnPackage } from './own-package.ts';
 import { createSourceTexts, isSource, type SourceTexts } from './source-texts.ts';
 
@@ -29,6 +30,9 @@ export interface ModuleLoader extends ImportedFiles {
    */
   load(path: string, importCount: number): Promise<Readonly<Record<string, unknown>>>;
   closure(): LoadedFile[];
+  /** Makes further imports direct ones (direct-imports.ts), if this process allows that. */
+  startDirectImports(): void;
+  stopDirectImports(): void;
 }
 
 export interface ModuleLoaderOptions {
@@ -57,9 +61,10 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
   };
   const texts = createSourceTexts();
   const resolved = new Map<string, string>();
+  const directImports = createDirectImports();
   const hasHooks = typeof module.registerHooks === 'function';
   const recorder: ImportRecorder = hasHooks
-    ? recordByHooks({ remember, texts, resolved })
+    ? recordByHooks({ remember, texts, resolved, directImports })
     : recordBySource(remember, texts);
   let typescript: Promise<void> | undefined;
   return {
@@ -68,17 +73,24 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
         typescript ??= enableTypeScript(remember);
         await typescript;
       }
+      // Node caches the failure of a URL for the whole process, so every further import gets a URL of its own.
+      const url = pathToFileURL(path).href + (importCount === 0 ? '' : `?attempt=${importCount}`);
       try {
         recorder.beforeImport(path, importCount);
-        // Node caches the failure of a URL for the whole process, so every further import gets a URL of its own.
-        return await import(pathToFileURL(path).href + (importCount === 0 ? '' : `?attempt=${importCount}`));
+        directImports.add(url, path);
+        return await import(url);
       } catch (error) {
         remember(path);
         throw error;
       } finally {
+        directImports.delete(url);
         recorder.afterImport();
       }
     },
+    startDirectImports() {
+      if (hasHooks) directImports.start();
+    },
+    stopDirectImports: directImports.stop,
     // The fingerprint of an imported file was taken before its text was read. A new fingerprint could be that of a
     // later change, which the supervisor would then not notice.
     remember: (path) => texts.isImported(path) || remember(path),
@@ -94,16 +106,20 @@ interface RecorderParts {
   readonly texts: SourceTexts;
   /** By the importing file and the specifier (`/x/AController.ts\n#helper`): the file that Node has found. */
   readonly resolved: Map<string, string>;
+  readonly directImports: DirectImports;
 }
 
 /** Records imports by hooks, which Node 22.15 and later call for each module. */
-function recordByHooks({ remember, texts, resolved }: RecorderParts): ImportRecorder {
+function recordByHooks({ remember, texts, resolved, directImports }: RecorderParts): ImportRecorder {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
+      const direct = directImports.find(specifier);
+      if (direct !== undefined) return { url: specifier, format: direct.format, shortCircuit: true };
       const { parentURL } = context;
       const from = parentURL?.startsWith('file:') === true ? fileURLToPath(parentURL) : undefined;
       try {
         const next = nextResolve(specifier, context);
+        directImports.learn(specifier, next);
         const isFile =
           from !== undefined &&
           !specifier.startsWith('.') &&
@@ -121,8 +137,12 @@ function recordByHooks({ remember, texts, resolved }: RecorderParts): ImportReco
     },
     load(url, context, nextLoad) {
       if (!url.startsWith('file:')) return nextLoad(url, context);
-      const path = fileURLToPath(url);
+      const direct = directImports.find(url);
+      const path = direct?.path ?? fileURLToPath(url);
       remember(path);
+      // Another hook can have changed the format, and then has to load the file, too.
+      if (direct !== undefined && direct.format === context.format)
+        return { format: direct.format, source: texts.readAndKeep(path), shortCircuit: true };
       // `keepTextOf` checks source files itself.
       if (!isSource(path)) checkSource(path);
       return texts.keepTextOf(path, () => nextLoad(url, context));

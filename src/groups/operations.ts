@@ -4,7 +4,7 @@ import { isProxy } from 'node:util/types';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import { isClass } from '../base/values.ts';
 import type { RequestCheck } from '../contract/check/request-check.ts';
-import type { GroupContract } from '../contract/contract.ts';
+import type { GroupContract, OperationFacts } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import type { ControllerParams } from '../controller.ts';
 import { createRoutes, type GroupRoute, parseRouteName } from './group-routes.ts';
@@ -34,6 +34,8 @@ export interface Operation {
   readonly guards: Guards | undefined;
   /** Checks a request by the types of the operation. `check` is undefined when there is nothing to check. */
   readonly check: RequestCheck | undefined;
+  /** Facts of the contract. `facts` is undefined until the types of the group are read. */
+  readonly facts: OperationFacts | undefined;
 }
 
 /**
@@ -137,7 +139,10 @@ export function createGroup(name: string, groupExport: Exported, isHidden: IsHid
   const settingsOf = readSettings(declared, names, (method) => method in controller);
   const operations = Array.from(methods, ([key, method]): [string, Operation] => [
     key,
-    { name: key, controller, method, settings: settingsOf(key), depth: depths.get(key) ?? 0, guards, check: undefined },
+    {
+      ...{ name: key, controller, method, settings: settingsOf(key), depth: depths.get(key) ?? 0, guards },
+      ...{ check: undefined, facts: undefined },
+    },
   ]);
   const routes = createRoutes(names);
   const strictRoutes = routes.length > 0 ? routes : undefined;

@@ -178,8 +178,15 @@ function membersOf({ controller, levels, isInstance }: Exported, classes: readon
   ];
 }
 
+/** The property that each class and each prototype of a class has. No guard and no setting has a name like it. */
+const EXPECTED: Readonly<Partial<Record<Member['holderKind'], string>>> = {
+  static: 'prototype',
+  prototype: 'constructor',
+};
+
 function membersIn(holderKind: Member['holderKind'], holder: object): Member[] {
-  return Reflect.ownKeys(holder).map((key) => {
+  const keys = Reflect.ownKeys(holder).filter((key) => key !== EXPECTED[holderKind]);
+  return keys.map((key) => {
     const property = Object.getOwnPropertyDescriptor(holder, key) as PropertyDescriptor;
     const name = typeof key === 'symbol' ? (key.description ?? '') : key;
     return { holderKind, holder, key, name, isAccessor: !('value' in property), value: property.value };

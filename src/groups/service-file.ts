@@ -22,8 +22,9 @@ export function createService(
   errorBody: () => ErrorBody,
 ): LoadedService {
   try {
-    const definition = readDefinition(module.default);
-    const strayName = Object.keys(module).find((name) => name !== 'default' && isPropertyName(name));
+    const exported = exportsOf(module);
+    const definition = readDefinition(exported.default);
+    const strayName = Object.keys(exported).find((name) => name !== 'default' && isPropertyName(name));
     if (strayName !== undefined) {
       const message = `it exports ${strayName} beside its default: write it into defineService({ … })`;
       throw new DefinitionError(message, strayName);
@@ -33,6 +34,16 @@ export function createService(
     if (!(error instanceof DefinitionError)) throw error;
     throw new ContractError(`${path}:${lineOfProperty(readSourceOrEmpty(path), error.property)}`, error.message);
   }
+}
+
+/**
+ * Returns the exports of the file. `tsx` compiles TypeScript to CommonJS where no package.json says otherwise. The
+ * import of a CommonJS file has a default export that holds all exports.
+ */
+function exportsOf(module: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const nested = module.default;
+  const isCompiled = typeof nested === 'object' && nested !== null && '__esModule' in nested;
+  return isCompiled ? (nested as Readonly<Record<string, unknown>>) : module;
 }
 
 /** Says whether an export has the name of a property of `defineService` that must not be lost silently. */

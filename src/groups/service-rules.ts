@@ -1,7 +1,6 @@
 // Applies the service file (`service.ts`, the rules for all controllers) to a handler group when the group loads. An
 // operation without its own setting `access` gets the setting of the service file. A group does not load when the
 // service file does not allow one of its operations.
-import type { OperationContract } from '../contract/contract.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import { requiresUser } from '../service/access.ts';
 import { parseRouteName, verbRoutes } from './group-routes.ts';
@@ -17,9 +16,8 @@ export function applyService(group: Group, service: LoadedService, file: string)
     Array.from(group.operations, ([name, operation]): [string, Operation] => {
       const { access = service.access } = operation.settings;
       const settings = access === operation.settings.access ? operation.settings : { ...operation.settings, access };
-      const contract = group.contract.operations.get(name);
-      const problem = problemOf(operation, access, contract, service);
-      if (problem !== undefined) throw new ContractError(contract?.at ?? file, `${name}: ${problem}`);
+      const problem = problemOf(operation, access, service);
+      if (problem !== undefined) throw new ContractError(placeOf(group, name) ?? file, `${name}: ${problem}`);
       return [name, { ...operation, settings: Object.freeze(settings) }];
     }),
   );
@@ -29,35 +27,36 @@ export function applyService(group: Group, service: LoadedService, file: string)
 
 /** Refuses operations that need a user, because without a service file no function identifies users. */
 export function refuseUserWithoutService(group: Group, file: string): void {
-  for (const [name, { settings }] of group.operations) {
-    const contract = group.contract.operations.get(name);
-    const problem = problemOfUser(settings.access ?? 'anyone', contract, undefined);
-    if (problem !== undefined) throw new ContractError(contract?.at ?? file, `${name}: ${problem}`);
+  for (const [name, operation] of group.operations) {
+    const problem = problemOfUser(operation, operation.settings.access ?? 'anyone', undefined);
+    if (problem !== undefined) throw new ContractError(placeOf(group, name) ?? file, `${name}: ${problem}`);
   }
+}
+
+/** Returns the place of an operation in the source. Called only for an error, because the contract is then decoded. */
+function placeOf({ contract }: Group, operation: string): string | undefined {
+  return contract.operations.get(operation)?.at;
 }
 
 function problemOf(
   operation: Operation,
   access: NonNullable<Operation['settings']['access']>,
-  contract: OperationContract | undefined,
   service: LoadedService,
 ): string | undefined {
   return (
-    problemOfUser(access, contract, service.authenticate) ??
-    (service.refusesUnchecked && operation.settings.unchecked !== true
-      ? problemOfTypes(operation, contract)
-      : undefined)
+    problemOfUser(operation, access, service.authenticate) ??
+    (service.refusesUnchecked && operation.settings.unchecked !== true ? problemOfTypes(operation) : undefined)
   );
 }
 
 function problemOfUser(
+  { facts }: Operation,
   access: NonNullable<Operation['settings']['access']>,
-  contract: OperationContract | undefined,
   authenticate: LoadedService['authenticate'],
 ): string | undefined {
   if (requiresUser(access) && authenticate === undefined)
     return "access asks for a 'user', and no service file has authenticate: write it in controllers/service.ts";
-  if (contract?.user === 'required' && !requiresUser(access))
+  if (facts?.user === 'required' && !requiresUser(access))
     return "its params have a user that is always there: write access: 'user', or user?: in the type of the params";
   return undefined;
 }
@@ -65,12 +64,12 @@ function problemOfUser(
 /** Matches the names of operations whose requests have no body, so that there is no body to check. */
 const BODILESS_NAME = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: .*)?)$/;
 
-function problemOfTypes({ name }: Operation, contract: OperationContract | undefined): string | undefined {
+function problemOfTypes({ name, facts }: Operation): string | undefined {
   const cure = `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`;
-  const isUnchecked = contract?.data === undefined && contract?.uncheckedReason !== undefined;
+  const isUnchecked = facts?.hasData !== true && facts?.uncheckedReason !== undefined;
   if (isUnchecked && !BODILESS_NAME.test(name))
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
-  const typedNames = Object.keys((contract?.path?.properties ?? {}) as object);
+  const typedNames = facts?.pathNames ?? [];
   const untypedSegment = parseRouteName(name)?.segments.find(
     (segment) => segment.literal === undefined && !typedNames.includes(segment.name),
   );

@@ -42,9 +42,7 @@ export function checkTools(group: Group, owners: ReadonlyMap<string, string>, fi
     const problem = problemOf(toolName, operation, namesake);
     if (problem !== undefined) refuse(operation, problem);
     toolsSoFar.set(toolName, operation.name);
-    const results = group.contract.operations.get(operation.name)?.results ?? [];
-    if (results.length > 0 && results.every(({ body }) => body === 'events'))
-      refuse(operation, 'no tool returns a stream of events: write tool: false');
+    if (operation.facts?.hasOnlyEvents) refuse(operation, 'no tool returns a stream of events: write tool: false');
   }
 }
 

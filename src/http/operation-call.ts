@@ -29,27 +29,20 @@ export function createCallSteps(options: CallOptions) {
     if (check === undefined) return undefined;
     const input = exchange.input as RequestInput;
     const problems = check(input, dataSourceOf(input), exchange.verb);
-    if (!isThenable(problems)) return useInput(exchange, input, problems);
+    if (!isThenable(problems)) return throwOrTakePath(exchange, input, problems);
     // The schema of a validation library can be asynchronous. The operation's time limit covers its work, too.
-    const checked = Promise.resolve(problems).then((foundLater) => useInput(exchange, input, foundLater));
+    const checked = Promise.resolve(problems).then((foundLater) => throwOrTakePath(exchange, input, foundLater));
     return withinTimeLimit(exchange, checked);
   }
 
   function callOperation(answer: Responder['result']): Step {
     return (exchange): Outcome => {
-      const { operation } = exchange.choice;
-      const { data, query, bytes } = exchange.input as RequestInput;
-      // From now on, only the operation keeps the data in memory.
-      exchange.input = undefined;
-      const params = new Params(exchange, query as Query, options, bytes);
-      const result = currentExchange.needsContext(exchange, operation.method)
-        ? currentExchange.run(exchange, operation.method, () => perform(operation, data, params, exchange))
-        : perform(operation, data, params, exchange);
+      const result = callWithInput(exchange);
       if (isThenable(result)) {
-        currentExchange.markAsynchronous(operation.method);
+        currentExchange.markAsynchronous(exchange.choice.operation.method);
         startTimeLimit(exchange);
         result.then(
-          (value) => answerInTime(exchange, value, answer),
+          (value) => answerUnlessLate(exchange, value, answer),
           (error) => (exchange.isAnswered ? logLateEnd(exchange, error) : fail(exchange, error)),
         );
         return 'later';
@@ -62,7 +55,22 @@ export function createCallSteps(options: CallOptions) {
     };
   }
 
-  function answerInTime(exchange: Exchange, result: unknown, answer: Responder['result']): void {
+  /**
+   * Calls the operation with the input of the request. From then on, only the operation keeps the input in memory. This
+   * is a function of its own, because all closures of a function keep what one of them uses: the closures that wait for
+   * the result would also keep the input.
+   */
+  function callWithInput(exchange: Exchange): unknown {
+    const { operation } = exchange.choice;
+    const { data, query, bytes } = exchange.input as RequestInput;
+    exchange.input = undefined;
+    const params = new Params(exchange, query as Query, options, bytes);
+    return currentExchange.needsContext(exchange, operation.method)
+      ? currentExchange.run(exchange, operation.method, () => perform(operation, data, params, exchange))
+      : perform(operation, data, params, exchange);
+  }
+
+  function answerUnlessLate(exchange: Exchange, result: unknown, answer: Responder['result']): void {
     if (exchange.isAnswered) {
       discardResult(result);
       logLateEnd(exchange);
@@ -87,12 +95,15 @@ export function createCallSteps(options: CallOptions) {
     }, exchange.timeLeft ?? timeout);
   }
 
-  /** Stops the timer, because the time limit does not count the arrival of the body. */
+  /**
+   * Stops the timer after a step that runs before the body is read, and notes the time that is left. The arrival of the
+   * body does not count.
+   */
   function pauseTimeLimit(exchange: Exchange): void {
-    const timeout = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
+    const leftAtStart = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
     clearTimeout(exchange.timeLimitTimer);
     exchange.timeLimitTimer = undefined;
-    exchange.timeLeft = Math.max(1, timeout - (performance.now() - exchange.clockStartedAt));
+    exchange.timeLeft = Math.max(1, leftAtStart - (performance.now() - exchange.clockStartedAt));
   }
 
   /** Wraps a step that runs before the body is read, so that the operation's time limit also covers that step. */
@@ -133,7 +144,7 @@ export function createCallSteps(options: CallOptions) {
   return { withTimeLimit, checkTypes, callOperation };
 }
 
-function useInput(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
+function throwOrTakePath(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
   if (problems !== undefined) throw invalidData(problems);
   exchange.path = input.path as Exchange['path'];
 }
@@ -154,7 +165,8 @@ function dataSourceOf({ data, query, bytes }: RequestInput): 'query' | 'nothing'
 /** Calls the operation with its guards. Without guards, an operation that is synchronous stays synchronous. */
 function perform(operation: Operation, data: unknown, params: ControllerParams, exchange: Exchange): unknown {
   const { guards, method, controller } = operation;
-  // Both arguments are always given, so that arity, defaults and rest parameters work as written (decisions 3.4).
+  // Both arguments are always given. `method.length` does not show how many a method uses, because it does not count
+  // defaults and rest parameters (decisions 3.4).
   if (guards === undefined) return method.call(controller, data, params);
   return performGuarded(operation, guards, data, params, exchange);
 }

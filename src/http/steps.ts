@@ -108,7 +108,10 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
 /** Creates the step that chooses the operation of a row that leads to no group. */
 function useOperation(name: string, controller: object, method: OperationMethod): Step {
   const choice: Choice = {
-    operation: { name, controller, method, settings: NO_SETTINGS, depth: 0, guards: undefined, check: undefined },
+    operation: {
+      ...{ name, controller, method, settings: NO_SETTINGS, depth: 0 },
+      ...{ guards: undefined, check: undefined, facts: undefined },
+    },
     path: {},
     isByName: false,
   };

@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createLog } from '../../src/base/log.ts';
 import { createLogWriter } from '../../src/base/log-writer.ts';
+import { moduleUrl } from '../support/own-modules.ts';
 
 /** The facts that each line of `operation-info` has. Such a line takes others, too. */
 const REQUEST = { request_id: 'r-1', group: 'Test', operation: 'index', message: 'm' };
@@ -176,7 +177,7 @@ describe('the log writer', () => {
     );
   });
 
-  const WRITER = JSON.stringify(new URL('../../src/base/log-writer.ts', import.meta.url).href);
+  const WRITER = JSON.stringify(moduleUrl('src/base/log-writer'));
   const stuck = `import { createLogWriter } from ${WRITER};
     const writer = createLogWriter(2);
     for (let i = 0; i < 500; i++) writer.write('x'.repeat(1000) + '\\n');

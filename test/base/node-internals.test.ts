@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { createServer as createHttpServer, IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createRequire } from 'node:module';
+import module, { createRequire, register } from 'node:module';
 import { type AddressInfo, connect, createServer, type Server as NetServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
@@ -14,6 +14,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { type ConnectionOptions, createServer as createTlsServer, connect as tlsConnect } from 'node:tls';
 import * as internals from '../../src/base/node-internals.ts';
 import { createFolder } from '../support/folder.ts';
+import { moduleUrl } from '../support/own-modules.ts';
 import { makePair } from '../support/tls.ts';
 
 const TLS = { ...makePair('localhost'), sessionIdContext: 'test' };
@@ -45,6 +46,25 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.match(String(await once(client, 'data')), / 200 OK/);
     await assert.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' });
     client.destroy();
+  });
+
+  it('onHooksRegistered reports a call of module.register, until it is stopped', () => {
+    const original = module.register;
+    let calls = 0;
+    const stop = internals.onHooksRegistered(() => calls++);
+    // Without a module, Node registers no hooks.
+    for (const registerNothing of [module.register, register]) assert.throws(() => (registerNothing as () => void)());
+    assert.equal(calls, 2);
+    stop();
+    assert.throws(() => (register as () => void)());
+    assert.equal(calls, 2);
+    assert.deepEqual([module.register, register], [original, original]);
+    const first = internals.onHooksRegistered(() => {});
+    const later = () => original;
+    Object.assign(module, { register: later });
+    first();
+    assert.equal(module.register, later);
+    Object.assign(module, { register: original });
   });
 
   for (const [kind, start, dial] of [
@@ -257,7 +277,7 @@ function writeUntilFull(fd: number): void {
 
 /** Runs a script that prints the code of the error that it throws. Its standard error is not read. */
 function runScript(code: string) {
-  const module = new URL('../../src/base/node-internals.ts', import.meta.url).href;
+  const module = moduleUrl('src/base/node-internals');
   const script = `import { writeSync } from 'node:fs'; import { stderrUnblocker } from '${module}';
     try { ${code} } catch (error) { console.log(error.code); }`;
   const child = spawn(

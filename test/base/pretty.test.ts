@@ -7,6 +7,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { createInk } from '../../src/base/ink.ts';
 import { describeError } from '../../src/base/log.ts';
 import { createPrettyWriter, prettyLine } from '../../src/base/pretty.ts';
+import { modulePath } from '../support/own-modules.ts';
 
 const time = '2026-01-02T03:04:05.000Z';
 const clock = new Date(time).toTimeString().slice(0, 8);
@@ -70,7 +71,7 @@ describe('prettyLine', () => {
   });
 
   it('shows a stack with the places of the controller first, and hides those of Node and of this program', () => {
-    const own = new URL('../../src/http/app.ts', import.meta.url).pathname;
+    const own = modulePath('src/http/app');
     const stack = [
       'TypeError: no such user',
       '    at query (/srv/app/node_modules/db/index.js:1:2)',

@@ -12,7 +12,8 @@ import { alignColumns, createInk, escapeInvisible, plain, shortPlace } from '../
 import { settingRows } from '../../src/base/settings.ts';
 import { type CommandIo, print, Refused, runCommand, UsageError } from '../../src/cli/command.ts';
 import { runGatefold } from '../../src/cli/commands.ts';
-import { CLI, LOADER, makeProject, runHere, runProcess } from '../support/command-bench.ts';
+import { CLI, makeProject, runHere, runProcess } from '../support/command-bench.ts';
+import { LOADER } from '../support/own-modules.ts';
 
 const NAMES = ['serve', 'routes', 'explain', 'doctor', 'new', 'credentials'];
 const cwd = process.cwd();

@@ -10,8 +10,9 @@ import { type TestContext, test } from 'node:test';
 import { runGatefold } from '../../src/cli/commands.ts';
 import { createSessionToken, deriveSessionKey } from '../../src/credentials/session.ts';
 import { generateToken, hashSecret } from '../../src/credentials/token.ts';
-import { CLI, LOADER } from '../support/command-bench.ts';
+import { CLI } from '../support/command-bench.ts';
 import { createFolder, makeRow, tableText, writeTable } from '../support/credentials-bench.ts';
+import { LOADER } from '../support/own-modules.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const TOKEN = /^gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/;

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { isDistCurrent } from '../../build.mjs';
 import { runGatefold } from '../../src/cli/commands.ts';
+import { packagePath } from '../../src/own-files.ts';
 import { startTest } from '../../src/testing.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
@@ -43,7 +44,7 @@ test('init makes a project that serves, whose test passes and whose types are ri
   const project = join(cwd, 'My API');
   const { name, type, scripts, dependencies } = readJson(join(project, 'package.json'));
   assert.deepEqual([name, type], ['my-api', 'module']);
-  assert.equal(resolve(project, dependencies.gatefold.replace('file:', '')), ROOT);
+  assert.equal(resolve(project, dependencies.gatefold.replace('file:', '')), packagePath());
   assert.equal(dependencies.tsx !== undefined, !STRIPS_TYPES);
 
   install(project);

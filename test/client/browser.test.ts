@@ -8,10 +8,11 @@ import type { Browser, Page } from 'playwright-core';
 import type * as GatefoldClient from '../../src/client.ts';
 import type { EventStream, Reply } from '../../src/controller.ts';
 import { launchChromium, noChromium } from '../support/chromium.ts';
+import { moduleUrl } from '../support/own-modules.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const CONTROLLER = `
-import { eventStream, HttpError, Reply } from ${JSON.stringify(new URL('../../src/controller.ts', import.meta.url).href)};
+import { eventStream, HttpError, Reply } from ${JSON.stringify(moduleUrl('src/controller'))};
 export default class BookController {
   index(query) { return { query }; }
   created(data, params) {

@@ -537,9 +537,8 @@ describe('a decorator', () => {
     assert.equal((await load({ ...files, 'XController.ts': source })).error, 'it loaded');
   });
 
-  const runs = process.execArgv.some((arg) => arg.includes('tsx'));
   test('of the class, of a method and of a field of a controller does not', {
-    skip: runs ? false : 'Node runs no decorators',
+    skip: process.features.typescript ? 'Node runs no decorators' : false,
   }, async () => {
     const source = `const v = (..._: unknown[]): void => {};
 @v export default class XController {

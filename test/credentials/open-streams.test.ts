@@ -12,8 +12,9 @@ import { generateToken, hashSecret } from '../../src/credentials/token.ts';
 import { startTest, type TestApi } from '../../src/testing.ts';
 import { makeProject } from '../support/command-bench.ts';
 import { createFolder, createMemoryLog, makeRow, type TestRow, tableText } from '../support/credentials-bench.ts';
+import { moduleUrl } from '../support/own-modules.ts';
 
-const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
+const GATEFOLD = moduleUrl('src/controller');
 const CONTROLLER = `
   import { setTimeout as sleep } from 'node:timers/promises';
   import { eventStream, Reply } from ${JSON.stringify(GATEFOLD)};

@@ -21,15 +21,8 @@ import { parseTable } from '../../src/credentials/table/table.ts';
 import { createRow } from '../../src/credentials/write/changes.ts';
 import { acquireLock, isDead } from '../../src/credentials/write/lock.ts';
 import { ChangeRefused, updateTable } from '../../src/credentials/write/store.ts';
-import {
-  createFolder,
-  fixturePath,
-  makeRow,
-  nodeFlags,
-  spawnFixture,
-  tableText,
-  writeTable,
-} from '../support/credentials-bench.ts';
+import { createFolder, makeRow, spawnFixture, tableText, writeTable } from '../support/credentials-bench.ts';
+import { LOADER, modulePath } from '../support/own-modules.ts';
 
 function readTable(folder: string) {
   return parseTable(readFileSync(join(folder, 'production.json'), 'utf8'));
@@ -157,7 +150,7 @@ test('eight processes at once, killed at random: nothing announced is lost, noth
   });
   const enough = 10;
   const start = () => {
-    const child = spawnFixture('credentials-writer.ts', [folder, `writer ${next++}`]);
+    const child = spawnFixture('credentials-writer', [folder, `writer ${next++}`]);
     children.add(child);
     let rest = '';
     // Killed after so many rows, in the middle of whatever it is doing then.
@@ -195,7 +188,7 @@ test('a full disk: refused, the table whole, nothing left behind', async (t) => 
   // A small file system of our own; where the system does not let us mount one there is nothing to try.
   const folder = createFolder(t);
   const script = `mount -t tmpfs -o size=64k,mode=700 none "$1" && printf '{"production":[]}' > "$1/production.json" && shift && exec "$@"`;
-  const words = [...nodeFlags(), fixturePath('credentials-writer.ts'), folder, 'x'.repeat(180), '1000'];
+  const words = [...LOADER, modulePath('test/fixtures/credentials-writer'), folder, 'x'.repeat(180), '1000'];
   const list = `process.on('exit', () => { const fs = require('node:fs'); fs.writeSync(2, '\\n' + JSON.stringify([fs.readdirSync(process.argv[2]), fs.readFileSync(process.argv[2] + '/production.json', 'utf8')]) + '\\n'); });`;
   const hook = join(createFolder(t), 'list.cjs');
   writeFileSync(hook, list);

@@ -6,7 +6,6 @@ import { once } from 'node:events';
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { crc32 } from 'node:zlib';
 import { describeFailure } from '../../src/base/failure.ts';
 import {
@@ -19,7 +18,8 @@ import {
 } from '../../src/credentials/session.ts';
 import { parseSpan, parseTime } from '../../src/credentials/table/instant.ts';
 import { generateToken, hashSecret, hasTokenShape, parseToken } from '../../src/credentials/token.ts';
-import { createFolder, nodeFlags } from '../support/credentials-bench.ts';
+import { createFolder } from '../support/credentials-bench.ts';
+import { LOADER, modulePath } from '../support/own-modules.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -131,11 +131,11 @@ test('checkSessionToken refuses what was not made with the key, spelled otherwis
 
 test('makeSessionKey makes one file of mode 0600 for all processes that come at once', async (t) => {
   const folder = createFolder(t);
-  const module = fileURLToPath(new URL('../../src/credentials/session.ts', import.meta.url));
+  const module = modulePath('src/credentials/session');
   const script = `const { makeSessionKey } = await import(${JSON.stringify(module)}); process.stdout.write(makeSessionKey(${JSON.stringify(folder)}));`;
   const outputs = await Promise.all(
     Array.from({ length: 5 }, async () => {
-      const child = spawn(process.execPath, [...nodeFlags(), '--input-type=module', '-e', script], {
+      const child = spawn(process.execPath, [...LOADER, '--input-type=module', '-e', script], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
       const chunks: Buffer[] = [];

@@ -219,9 +219,54 @@ export default class XController { static operations = { created: { body } }; cr
     assert.equal(store.kept, 0);
   });
 
+  test('is decoded at its first use, and the facts that a load needs are beside it', async (t) => {
+    const dir = createFolder(t, {
+      'XController.ts': `import type { ControllerParams, EventStream } from 'gatefold';
+interface User { name: string }
+export default class XController {
+  static operations = { patch: { unchecked: true } };
+  index(query: { page: number }, params: ControllerParams<{ user: User }>) { return {}; }
+  created(data: { n: number }) { return data; }
+  patch(data: { n: number }) { return data; }
+  'GET {id}'(_: undefined, params: ControllerParams<{ path: { id: string }; query: { page: number }; user?: User }>) { return {}; }
+  'GET feed'(): EventStream<{ n: number }> { return undefined as never; }
+  'PUT {id}'(data: unknown) { return data; }
+}
+`,
+    });
+    const store = memory();
+    const first = await load(dir, store);
+    const factsIn = (group: Group) => Array.from(group.operations.values(), ({ name, facts }) => ({ name, ...facts }));
+    const facts = { isFound: true, hasData: false, hasQuery: false, hasOnlyEvents: false };
+    assert.deepEqual(withoutAbsent(factsIn(first)), [
+      { name: 'index', ...facts, user: 'required', hasData: true },
+      { name: 'created', ...facts, hasData: true },
+      { name: 'patch', ...facts, uncheckedReason: 'static operations says so' },
+      { name: 'GET {id}', ...facts, user: 'optional', hasQuery: true, pathNames: ['id'] },
+      { name: 'GET feed', ...facts, hasOnlyEvents: true },
+      { name: 'PUT {id}', ...facts, uncheckedReason: 'its type is unknown or any' },
+    ]);
+    const text = store.find(join(dir, 'XController.ts')) ?? '';
+    const undecodable = `${text.slice(0, text.indexOf('\t'))}\tno JSON`;
+    const second = await load(dir, { ...store, find: () => undecodable });
+    assert.equal(store.kept, 1);
+    assert.deepEqual(withoutAbsent(factsIn(second)), withoutAbsent(factsIn(first)));
+    const checked = (group: Group) =>
+      [...group.operations.values()].filter(({ check }) => check !== undefined).map(({ name }) => name);
+    assert.deepEqual(checked(first), ['index', 'created', 'GET {id}']);
+    assert.deepEqual(checked(second), checked(first));
+    assert.equal(second.contract.group, 'X');
+    assert.throws(() => second.contract.operations, SyntaxError);
+    assert.throws(() => mistakesOf(second, { n: 1 }), SyntaxError);
+    // A decoded contract is kept.
+    const third = await load(dir, store);
+    assert.equal(third.contract.operations, third.contract.operations);
+  });
+
   test('of a text that is damaged does not count', async (t) => {
     const dir = createFolder(t, FILES);
-    for (const damage of [(text: string) => text.slice(0, -9), () => '', () => 'null', () => '{}', () => '[1]']) {
+    const cut = (text: string) => text.slice(0, text.indexOf('\t') - 9);
+    for (const damage of [cut, (text: string) => text.slice(9), () => '', () => 'null', () => '{}', () => '[1]\t{}']) {
       const store = memory();
       const first = await load(dir, store);
       const found = store.find(join(dir, 'XController.ts')) ?? '';

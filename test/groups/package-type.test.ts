@@ -32,6 +32,22 @@ async function load(root: string) {
   return createGroups({ dir: join(root, 'controllers'), log }).loadAll({ skip: new Map(), onLoading: () => {} });
 }
 
+it('a service file in TypeScript loads without any package.json, and its stray exports count', (test) => {
+  assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
+  const file = `import { defineService } from 'gatefold';\nexport default defineService({ strict: true });\n`;
+  for (const [source, error] of [
+    [file, undefined],
+    [`${file}export const access = 'anyone';\n`, /exports access beside its default/],
+  ] as const) {
+    const root = project(test, undefined, { 'service.ts': source });
+    // In a process of its own, where nothing but Gatefold itself registers a loader.
+    const { stdout } = spawnSync(process.execPath, [CLI, 'routes', '--json'], { cwd: root, encoding: 'utf8' });
+    const { not_loadable: failures } = JSON.parse(stdout) as { not_loadable: { error: string }[] };
+    assert.equal(failures.length, error === undefined ? 0 : 1, stdout);
+    if (error !== undefined) assert.match(failures[0]?.error ?? '', error);
+  }
+});
+
 describe('a controller with import or export in a package of type commonjs', () => {
   it('does not load, and the reason says what to write where', (test) => {
     const root = project(test, '{"type":"commonjs"}', {

@@ -2,10 +2,10 @@
 // the file is refused with the cure. None is dropped in silence.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
+import { moduleUrl } from '../support/own-modules.ts';
 import { type Service, startService } from '../support/service.ts';
 
-const GATEFOLD = pathToFileURL(`${import.meta.dirname}/../../src/controller.ts`).href;
+const GATEFOLD = moduleUrl('src/controller');
 const HEAD = `import { HttpError } from ${JSON.stringify(GATEFOLD)};
 const refuse = () => { throw new HttpError(403, 'NO', 'no') };
 const settings = { created: { access: 'application' } };

@@ -283,6 +283,32 @@ describe('the number of fields is bounded, and so is the time they take', () => 
   });
 });
 
+test('the body of a request is kept by nothing but its operation, while that waits', async (context) => {
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  // A function that is not async, because the frame of an async one can itself keep the parameters.
+  const source = `export default class {
+    hold(body) {
+      globalThis.heldBody = new WeakRef(body);
+      return new Promise((resolve) => { globalThis.releaseBody = resolve; });
+    }
+  }`;
+  const service = await startService({ controllers: { 'HoldController.mjs': source } });
+  context.after(() => service.close());
+  const held = globalThis as { heldBody?: WeakRef<object>; releaseBody?: (result: object) => void };
+  const answered = fetch(`${service.url}/api/hold/hold`, {
+    ...{ method: 'POST', body: '{"a":1}', headers: { 'content-type': 'application/json' } },
+  });
+  while (held.releaseBody === undefined) await new Promise((turn) => setImmediate(turn));
+  for (let i = 0; i < 10 && held.heldBody?.deref() !== undefined; i++) {
+    await new Promise((turn) => setImmediate(turn));
+    collect();
+  }
+  assert.equal(held.heldBody?.deref(), undefined);
+  held.releaseBody({});
+  assert.equal((await answered).status, 200);
+});
+
 describe('the position of a mistake in JSON', () => {
   /** @returns what the message says, which has none of the text */
   function positionIn(text: string): number {

@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { type EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { moduleUrl } from '../support/own-modules.ts';
 import { type LogLine, type Service, startService } from '../support/service.ts';
 
-const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
+const GATEFOLD = moduleUrl('src/controller');
 
 let service: Service;
 before(async () => {

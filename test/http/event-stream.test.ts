@@ -7,9 +7,10 @@ import { PassThrough } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { eventStream } from '../../src/controller.ts';
 import { sendEvents } from '../../src/http/answer/event-stream.ts';
+import { moduleUrl } from '../support/own-modules.ts';
 import { asRaw, assertEnvelope, CORS, parseRaw, type Service, startService } from '../support/service.ts';
 
-const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
+const GATEFOLD = moduleUrl('src/controller');
 const bus = new EventEmitter();
 (globalThis as unknown as { bus: EventEmitter }).bus = bus;
 

@@ -6,10 +6,11 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { startTest, type TestApi } from '../../src/testing.ts';
 import { makeProject } from '../support/command-bench.ts';
+import { moduleUrl } from '../support/own-modules.ts';
 import { sendRaw } from '../support/service.ts';
 
 const CONTROLLER = `
-  const { Reply, HttpError, eventStream } = await import('${new URL('../../src/controller.ts', import.meta.url)}');
+  const { Reply, HttpError, eventStream } = await import('${moduleUrl('src/controller')}');
   const own = { 'x-Content-Type-options': 'none', 'X-Mine': 'yes' };
   export default class AController {
     index() { return { a: 1 }; }

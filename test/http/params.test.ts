@@ -5,9 +5,10 @@ import type { IncomingMessage } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { addressOf, parseTrustedProxies } from '../../src/http/address.ts';
+import { moduleUrl } from '../support/own-modules.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
-const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
+const GATEFOLD = moduleUrl('src/controller');
 let service: Service;
 
 before(async () => {

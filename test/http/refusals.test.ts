@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { moduleUrl } from '../support/own-modules.ts';
 import { asRaw, assertEnvelope, type LogLine, type Service, startService } from '../support/service.ts';
 
-const ERRORS = new URL('../../src/base/errors.ts', import.meta.url).href;
+const ERRORS = moduleUrl('src/base/errors');
 
 let service: Service;
 before(async () => {

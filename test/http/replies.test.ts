@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { moduleUrl } from '../support/own-modules.ts';
 import {
   asRaw,
   assertEnvelope,
@@ -16,7 +17,7 @@ import {
   startService,
 } from '../support/service.ts';
 
-const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
+const GATEFOLD = moduleUrl('src/controller');
 const BRAND = `Symbol.for('gatefold.Reply')`;
 
 let service: Service;

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { moduleUrl } from '../support/own-modules.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
 
-const ERRORS = new URL('../../src/base/errors.ts', import.meta.url).href;
+const ERRORS = moduleUrl('src/base/errors');
 
 let service: Service;
 before(async () => {
@@ -188,7 +189,7 @@ describe('failures', () => {
       test(mode, async (t) => {
         delete (globalThis as { onceOfResultsTest?: true }).onceOfResultsTest;
         const members = [...rows, ...plain].map(([code], i) => `row${i}() { return ${code} }`).join('\n');
-        const REPLY = new URL('../../src/controller/reply.ts', import.meta.url).href;
+        const REPLY = moduleUrl('src/controller/reply');
         const controllers = {
           'XController.mjs': `import { Reply } from ${JSON.stringify(REPLY)}; export default class { ${members} }`,
         };

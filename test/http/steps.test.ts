@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseRate } from '../../src/base/rate.ts';
+import { moduleUrl } from '../support/own-modules.ts';
 import { parseRaw, startService } from '../support/service.ts';
 
-const GATEFOLD = new URL('../../src/controller.ts', import.meta.url).href;
+const GATEFOLD = moduleUrl('src/controller');
 const controllers = {
   'OrderController.ts': `
     import { HttpError } from ${JSON.stringify(GATEFOLD)};

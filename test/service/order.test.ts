@@ -225,6 +225,8 @@ describe('a request under a service file', () => {
   before(async () => {
     service = await startService({
       controllers: {
+        // The import below then has the same exports on every Node.
+        'package.json': '{"type":"module"}',
         'service.ts': SERVICE_FILE,
         'NoteController.ts': NOTE_CONTROLLER,
         'LimitController.ts': LIMIT_CONTROLLER,

@@ -20,6 +20,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { ask, json } from '../support/cluster-client.ts';
 import { makeProject, startDeployed, until, valueFiles, writeFiles } from '../support/deployed.ts';
+import { LOADER, modulePath } from '../support/own-modules.ts';
 import { deploy, NO_SSH, spawnDeploy, startSshMachine } from '../support/ssh-machine.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -174,7 +175,7 @@ it('--setup makes a user and a unit, twice, and takes neither from others', {
   const script = `
     import { readFileSync, statSync } from 'node:fs';
     import { execFileSync } from 'node:child_process';
-    import { setUp } from ${JSON.stringify(join(ROOT, 'src/cli/deploy/setup.ts'))};
+    import { setUp } from ${JSON.stringify(modulePath('src/cli/deploy/setup'))};
     const attempt = (dir, name) => {
       try { return setUp({ dir, name, controllers: 'controllers' }).length } catch (error) { return error.message }
     };
@@ -190,8 +191,7 @@ it('--setup makes a user and a unit, twice, and takes neither from others', {
     '-c',
     NAMESPACE,
     process.execPath,
-    '--import',
-    'tsx',
+    ...LOADER,
     '--input-type=module',
     '-e',
     script,

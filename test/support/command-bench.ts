@@ -5,12 +5,10 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import type { CommandIo, ExitCode } from '../../src/cli/command.ts';
+import { LOADER, modulePath } from './own-modules.ts';
 
-export const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
-/** Node's own flags for TypeScript, wherever the command is started. */
-export const LOADER = process.features.typescript ? [] : ['--import', import.meta.resolve('tsx')];
+export const CLI = modulePath('src/cli');
 
 export interface Ran {
   readonly code: number;
@@ -68,7 +66,7 @@ export function runProcess(
     execFile(
       process.execPath,
       [...LOADER, CLI, ...argv],
-      { cwd: options.cwd, env, timeout: 30_000 },
+      { cwd: options.cwd, env, timeout: 120_000 },
       (error, out, err) => {
         resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err });
       },

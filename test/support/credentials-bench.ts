@@ -4,9 +4,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Log, LogFields } from '../../src/base/log.ts';
 import { generateToken, hashSecret } from '../../src/credentials/token.ts';
+import { LOADER, modulePath } from './own-modules.ts';
 
 export function createFolder(test: { after(done: () => void): void }): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-credentials-'));
@@ -63,18 +63,9 @@ export async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-/** A script of test/fixtures as a process of its own, on the Node and with the loader of this one. */
+/** A script of test/fixtures as a process of its own, on the Node of this one. */
 export function spawnFixture(name: string, words: readonly string[], env: Record<string, string> = {}): ChildProcess {
-  return spawn(process.execPath, [...nodeFlags(), fixturePath(name), ...words], {
+  return spawn(process.execPath, [...LOADER, modulePath(`test/fixtures/${name}`), ...words], {
     env: { ...process.env, NODE_OPTIONS: '', ...env },
   });
-}
-
-export function fixturePath(name: string): string {
-  return fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
-}
-
-/** Node 20 cannot run TypeScript itself; the others do it, and start faster without the loader. */
-export function nodeFlags(): string[] {
-  return process.features.typescript ? [] : ['--import', 'tsx'];
 }

@@ -4,12 +4,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { moduleUrl } from './own-modules.ts';
 import { freePorts } from './ports.ts';
 
 const COUNT = 300;
 
 test('a port is one process’s alone, and nobody listens on it', async () => {
-  const script = `import { freePorts } from ${JSON.stringify(new URL('./ports.ts', import.meta.url).href)};
+  const script = `import { freePorts } from ${JSON.stringify(moduleUrl('test/support/ports'))};
     console.log(JSON.stringify(await freePorts(${COUNT})));`;
   const flags = process.execArgv.filter((flag) => !flag.startsWith('--test'));
   const mine = await freePorts(COUNT);

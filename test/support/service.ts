@@ -5,17 +5,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { parseSettings } from '../../src/base/config.ts';
 import { createLog, type LineSink } from '../../src/base/log.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { type AppParts, createApp } from '../../src/http/app.ts';
 import { write as writeController } from './folder.ts';
+import { moduleUrl } from './own-modules.ts';
 
 export const SHIPPED_CONTROLLERS = resolve(import.meta.dirname, '../../controllers');
 
 /** What a source in a temporary folder imports in the place of `gatefold`, to call it. */
-export const GATEFOLD = pathToFileURL(resolve(import.meta.dirname, '../../src/controller.ts')).href;
+export const GATEFOLD = moduleUrl('src/controller');
 
 export type LogLine = Record<string, unknown> & { event: string; level: string };
 

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { openPort } from '../../src/supervisor/workers/port.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../src/worker/messages.ts';
 import { controller, createFolder, write } from '../support/folder.ts';
+import { modulePath } from '../support/own-modules.ts';
 
 function heard<K extends FromWorker['kind']>(worker: Worker, kind: K): Promise<Extract<FromWorker, { kind: K }>> {
   return new Promise((done) => {
@@ -33,7 +34,7 @@ interface Running {
 /** A worker that has loaded these files and listens. */
 async function start(t: TestContext, files: Readonly<Record<string, string>>): Promise<Running> {
   const dir = createFolder(t, files);
-  cluster.setupPrimary({ exec: resolve(import.meta.dirname, '../../src/worker.ts'), silent: true });
+  cluster.setupPrimary({ exec: modulePath('src/worker'), silent: true });
   const worker = cluster.fork({ CONTROLLERS_DIR: dir, DATA_DIR: dir, LOG_LEVEL: 'error' });
   const lines: Record<string, unknown>[] = [];
   for (const stream of [worker.process.stdout, worker.process.stderr])

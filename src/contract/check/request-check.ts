@@ -60,11 +60,6 @@ export type RequestCheck = (parts: RequestParts, dataSource: DataSource, verb: s
 /** Methods whose body has no defined meaning (RFC 9110, 9.3.1). */
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
-/** Whether `createRequestCheck` returns a check. */
-export function declaresCheck({ data, query, path, librarySchemas }: RequestSchemas): boolean {
-  return [data, query, path, librarySchemas.body, librarySchemas.query].some((schema) => schema !== undefined);
-}
-
 /** Creates the check of an operation. Returns undefined when the operation declares nothing to check. */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const checkTypes = createTypeCheck(schemas);

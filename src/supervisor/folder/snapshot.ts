@@ -38,17 +38,20 @@ export function takeSnapshot({ dir, paths, wholeTree }: SnapshotOptions): Snapsh
     for (const [group, file] of listControllers(real)) {
       const path = join(real, file);
       snapshot.set(`group:${group}`, file);
-      snapshot.set(`file:${path}`, fingerprint(path));
+      addFile(path, snapshot);
     }
     addTree(real, wholeTree, snapshot, 0);
   } catch {
     return undefined;
   }
-  for (const path of paths) {
-    const key = `file:${path}`;
-    if (!snapshot.has(key)) snapshot.set(key, fingerprint(path));
-  }
+  for (const path of paths) addFile(path, snapshot);
   return snapshot;
+}
+
+/** Each file is examined once, because a large folder has thousands. */
+function addFile(path: string, snapshot: Map<string, string>): void {
+  const key = `file:${path}`;
+  if (!snapshot.has(key)) snapshot.set(key, fingerprint(path));
 }
 
 /** Returns the first key with another value in `later`. @param includeAdded also finds a key that only `later` has */
@@ -74,7 +77,7 @@ function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, strin
     if (entry.isSymbolicLink()) snapshot.set(`link:${path}`, realPathOf(path));
     if (entry.isDirectory()) {
       if (depth < MAX_DEPTH) addSubfolder(path, wholeTree, snapshot, depth + 1);
-    } else if (isFingerprinted) snapshot.set(`file:${path}`, fingerprint(path));
+    } else if (isFingerprinted) addFile(path, snapshot);
   }
 }
 

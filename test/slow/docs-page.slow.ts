@@ -10,14 +10,15 @@ import { createDocument, type DocumentedGroup } from '../../src/docs/openapi.ts'
 import { startTest, type TestApi } from '../../src/testing.ts';
 import { launchChromium, noChromium } from '../support/chromium.ts';
 import { createFolder } from '../support/folder.ts';
+import { moduleUrl } from '../support/own-modules.ts';
 
-const BOOKSHOP = join(import.meta.dirname, 'bookshop');
+const BOOKSHOP = join(import.meta.dirname, '../docs/bookshop');
 /** Not in step with this process, which is the service. */
 const runInShell = async (line: string) =>
   (await promisify(execFile)('sh', ['-c', line.replace(/^curl/, 'curl -s')])).stdout;
 const LONG = 'aNameThatIsMuchLongerThanAnyTelephoneIsWide'.repeat(3);
 const ODD = `import type { Int } from 'gatefold';
-import { Reply } from ${JSON.stringify(new URL('../../src/controller.ts', import.meta.url).href)};
+import { Reply } from ${JSON.stringify(moduleUrl('src/controller'))};
 type Shape = { kind: 'pair'; one: Shape; two: Shape } | { kind: 'leaf' };
 interface Tree { name: string; left: Tree | null; right: Tree | null; shape: Shape | null; pair?: [number, string] }
 interface Facts {

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
-import { storeAddress } from '../src/base/store-address.ts';
+import { storeAddressParser } from '../src/base/store-address.ts';
 import { createRow, revokeRow } from '../src/credentials/write/changes.ts';
 import { createPostgresStore } from '../src/store/postgres.ts';
 import { updateRows } from '../src/store/update.ts';
@@ -37,7 +37,7 @@ const describe = (list) =>
 const say = (name, text) => process.stdout.write(`${name.padEnd(8)} ${text}\n`);
 
 function openStore(url) {
-  const address = storeAddress('/')(url);
+  const address = storeAddressParser('/')(url);
   const store = createPostgresStore({ address, load: async () => postgres, name: 'bench' });
   cleanups.unshift(() => store.close());
   return store;

@@ -30,8 +30,8 @@ export interface TestOptions {
   /** Settings, as environment variables: `{ BODY_LIMIT: '64KiB' }`. The environment of the process is not read. */
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * The user of every request, unless `as` sets another caller. With this option, `authenticate` of the service file is
-   * not called. Without it, `authenticate` finds the user.
+   * The user of every request, unless `as` sets another user or `null`. With this option, `authenticate` of the service
+   * file is not called. Without it, `authenticate` finds the user.
    */
   readonly user?: ServiceUser;
   /** The log events of level error that the test expects: `['request-failed']`. Any other makes `close` fail. */
@@ -61,13 +61,16 @@ export interface TestCaller {
 export interface TestCredential {
   /** Fields of `params.application`; default: a generated `id`, and the name `test`. */
   readonly application: Partial<CallingApplication>;
-  /** The groups that the credential may call by their URLs; default: `'*'`, all. */
+  /** The groups that the credential may call by their URLs; default: `'*'` (all), or none when `handler` is set. */
   readonly groups?: readonly string[] | '*';
   /** The one group that serves all requests of the credential, whatever group a URL names. */
   readonly handler?: string;
   /** The HTTP methods that the credential may use; default: all. */
   readonly methods?: readonly string[];
-  /** The user who calls through the application; `null` for none; default: as for a request without a credential. */
+  /**
+   * The user who calls through the application; `null` for none; default: the `user` of `startTest`, or else the user
+   * whom `authenticate` finds.
+   */
   readonly user?: ServiceUser | null;
 }
 
@@ -79,7 +82,7 @@ export interface TestApi extends TestCaller, AsyncDisposable {
   readonly lines: readonly LogLine[];
   /**
    * Returns another caller: a user (an object with an `id`), a credential, which needs no row in a table, or nobody
-   * (`null`). `authenticate` of the service file is not called for a user or for `null`.
+   * (`null`). `authenticate` of the service file is not called for a user, for `null` or for a credential with `user`.
    */
   as(caller: ServiceUser | TestCredential | null): TestCaller;
   /** Adds log events to `expectedErrors`. */
@@ -121,15 +124,15 @@ export async function startTest({
   const sink: LineSink = { write, flush: () => {} };
   const log = createLog({ level: settings.logLevel, sink });
   const testCallers = new Map<string, Caller>();
-  const testUsers: TestUsers = { byToken: new Map(), user: defaultUser };
-  let findsUsers = false;
+  const testUsers: TestUsers = { byToken: new Map(), defaultUser };
+  let hasAuthenticate = false;
   const parts = await createWorkerParts({
     settings,
     log,
     sink,
     withCallers: (table) => addTestCallers(testCallers, table),
     withUsers(service) {
-      findsUsers = service.authenticate !== undefined;
+      hasAuthenticate = service.authenticate !== undefined;
       return addTestUsers(testUsers, service);
     },
   });
@@ -137,7 +140,7 @@ export async function startTest({
   openServices.add(parts);
 
   function requireAuthenticate(user: ServiceUser): void {
-    if (!findsUsers)
+    if (!hasAuthenticate)
       throw new Error(`Cannot call as the user ${user.id}: no service file in ${controllers} has authenticate`);
   }
 
@@ -242,22 +245,22 @@ function addTestCallers(testCallers: ReadonlyMap<string, Caller>, table: CallerT
 interface TestUsers {
   /** Each token stands for a user, or for nobody: `null`. */
   readonly byToken: Map<string, ServiceUser | null>;
-  /** The user of a request without a token. */
-  readonly user: ServiceUser | undefined;
+  /** The user of a request without a token; undefined when `authenticate` finds the user. */
+  readonly defaultUser: ServiceUser | undefined;
 }
 
 /** The request header with the token of a user. */
 const USER_HEADER = 'x-gatefold-test-user';
 
 /** Returns a service file whose `authenticate` is called only when the test sets no user for a request. */
-function addTestUsers({ byToken, user }: TestUsers, service: LoadedService): LoadedService {
+function addTestUsers({ byToken, defaultUser }: TestUsers, service: LoadedService): LoadedService {
   const { authenticate } = service;
   if (authenticate === undefined) return service;
   return {
     ...service,
     authenticate(params) {
       const token = params.request.headers[USER_HEADER];
-      const testUser = typeof token === 'string' ? byToken.get(token) : user;
+      const testUser = typeof token === 'string' ? byToken.get(token) : defaultUser;
       return testUser === undefined ? authenticate(params) : testUser;
     },
   };

@@ -69,11 +69,11 @@ async function createTransport(settings: Settings, plainRefusal: () => string): 
 }
 
 /** @returns undefined without STORE, when the credentials table is a file */
-async function createStoreTable({ store, storeKey }: Settings): Promise<SharedTable | undefined> {
+async function createStoreTable({ store, storeKeys }: Settings): Promise<SharedTable | undefined> {
   if (store === undefined) return undefined;
   const { createSharedTable } = await import('./store/worker.ts');
   return createSharedTable({
-    sharesSessionKey: storeKey.length > 0,
+    sharesSessionKey: storeKeys.length > 0,
     send: (message) => void process.send?.(message, undefined, {}, () => {}),
     onMessage: (receive) => void process.on('message', receive),
   });

@@ -4,12 +4,12 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { prefixedName } from './ignored-variables.ts';
 import { InvalidValue, isKeyText } from './setting-values.ts';
-import { isSecure, type Machine, type SettingRow, type Settings, settingRows } from './settings.ts';
+import { isSecure, type ProcessFacts, type SettingRow, type Settings, settingRows } from './settings.ts';
 
 export class SettingsError extends Error {}
 
-/** A machine for the callers that need only the names of the settings, which are the same on every machine. */
-const ANY_MACHINE: Machine = { cores: 1 };
+/** Placeholder facts for the callers that need only the names of the settings, which do not depend on the facts. */
+const ANY_PROCESS: ProcessFacts = { cores: 1 };
 
 export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
 
@@ -33,17 +33,18 @@ export interface SettingReading {
  * Reads all settings and refuses invalid ones. A flag overrides the environment.
  *
  * @param argv the words after the script name: `--name value` or `--name=value`
- * @throws SettingsError of one line with the setting, its value, and the form that it needs
+ * @throws SettingsError of one line: the setting, its value (unless it is a secret), and the form that it needs; or the
+ *   word that is no setting
  */
 export function parseSettings(
   env: Readonly<Record<string, string | undefined>>,
   argv: readonly string[],
-  machine: Machine,
+  processFacts: ProcessFacts,
 ): Settings {
   const { values, positionals } = parseCommandLine(argv);
   const [operand] = positionals;
   if (operand !== undefined) throw new SettingsError(`${operand.split('=', 1)[0]}: unknown setting`);
-  const readings = readSettings(env, values, machine);
+  const readings = readSettings(env, values, processFacts);
   const problem = readings.find((reading) => reading.problem !== undefined)?.problem;
   if (problem !== undefined) throw new SettingsError(problem);
   return settingsOf(readings);
@@ -57,10 +58,10 @@ export function settingsOf(readings: readonly SettingReading[]): Settings {
 export function readSettings(
   env: Readonly<Record<string, string | undefined>>,
   flags: ParsedCommandLine['values'],
-  machine: Machine,
+  processFacts: ProcessFacts,
 ): SettingReading[] {
   const hasDomains = (flags.domains ?? env.DOMAINS ?? '') !== '';
-  const readings = settingRows(machine, hasDomains).map((row): SettingReading => {
+  const readings = settingRows(processFacts, hasDomains).map((row): SettingReading => {
     const flag = flags[flagNameOf(row.name)] as string | undefined;
     // An empty variable is treated as unset, as in `PORT= node …` and in an env file.
     const text = flag ?? (env[row.name] || row.fallback);
@@ -109,7 +110,7 @@ function flagNameOf(variable: string): string {
 
 /** Returns the flags on a command line whose values are secrets. Every user of the machine can read a command line. */
 export function secretFlags(argv: readonly string[]): string[] {
-  const flags = settingRows(ANY_MACHINE).flatMap(({ name, secret }) => (secret ? [flagOf(name)] : []));
+  const flags = settingRows(ANY_PROCESS).flatMap(({ name, secret }) => (secret ? [flagOf(name)] : []));
   return flags.filter((flag) => argv.some((word) => word === flag || word.startsWith(`${flag}=`)));
 }
 
@@ -117,10 +118,11 @@ export function secretFlags(argv: readonly string[]): string[] {
  * Parses a command line: flags of settings, flags of a command, and operands.
  *
  * @param ownFlags the command's own flags, as `util.parseArgs` takes them
- * @throws SettingsError for a flag that is unknown, is given twice, or lacks its value
+ * @throws SettingsError for a flag that is unknown, is given twice, lacks its value, or takes none and has one; and for
+ *   the flag of a setting whose value is empty
  */
 export function parseCommandLine(argv: readonly string[], ownFlags: FlagOptions = {}): ParsedCommandLine {
-  const settingFlags = settingRows(ANY_MACHINE).map(({ name }) => [flagNameOf(name), { type: 'string' }]);
+  const settingFlags = settingRows(ANY_PROCESS).map(({ name }) => [flagNameOf(name), { type: 'string' }]);
   const options: FlagOptions = { ...Object.fromEntries(settingFlags), ...ownFlags };
   const { values, positionals, tokens } = parseArgs({
     args: [...argv],

@@ -9,12 +9,12 @@ export const JSON_TYPE = 'application/json; charset=UTF-8';
 /**
  * Returns the JSON body of an error. A request id has no character that JSON escapes, so it is inserted as it is.
  *
- * @param cause shown to developers as the field `detail`. Without a cause, the field is absent.
+ * @param causeFacts describes the cause for developers, as the field `detail`. Without it, the field is absent.
  */
-export function envelope(error: HttpError, requestId: string, cause?: object): string {
-  const errors = error.details === undefined ? '' : `,"errors":${encodeDetails(error.details)}`;
-  const detail = cause === undefined ? '' : `,"detail":${JSON.stringify(cause)}`;
-  return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${errors}${detail}}`;
+export function envelope(error: HttpError, requestId: string, causeFacts?: object): string {
+  const errorsField = error.details === undefined ? '' : `,"errors":${encodeDetails(error.details)}`;
+  const detailField = causeFacts === undefined ? '' : `,"detail":${JSON.stringify(causeFacts)}`;
+  return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${errorsField}${detailField}}`;
 }
 
 /** Encodes the details that a controller may have set. Returns `[]` for details that JSON cannot encode. */
@@ -30,8 +30,9 @@ let cachedError: HttpError | undefined;
 let cachedStart = '';
 
 /**
- * Returns the first fields of the envelope, which are the same for every request. `refusal` of errors.ts returns shared
- * and frozen errors. Such an error may be sent thousands of times a second, so the text of the last one is cached.
+ * Returns the text up to the timestamp, which is the same whenever the same error is sent. `refusal(code)` of errors.ts
+ * returns one shared, frozen error per code. Such an error may be sent thousands of times a second, so the text of the
+ * last one is cached.
  */
 function envelopeStart(error: HttpError): string {
   if (error === cachedError) return cachedStart;

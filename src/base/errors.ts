@@ -69,7 +69,10 @@ const BRAND = Symbol.for('gatefold.HttpError');
 export interface HttpErrorOptions {
   /** Further response headers, for example `{ 'Retry-After': '30' }`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The error that caused this one. The log shows the cause, and a client never sees it. */
+  /**
+   * The error that caused this one. The log shows the cause. A client gets the cause only in a 5xx answer with
+   * `NODE_ENV=development`, as `detail`.
+   */
   readonly cause?: unknown;
   /** One entry for each mistake. The client gets the list as `errors`. */
   readonly details?: readonly ErrorDetail[];

@@ -23,8 +23,8 @@ export function errorCode(error: unknown): string | undefined {
 }
 
 /**
- * Returns one line. Node's own message would also name the path and the system call:
- * `EACCES: permission denied, open '/data/session.key'`.
+ * Returns one line: the sentence for the code, else the code, else the first line of the message. Node's own message
+ * would also name the path and the system call: `EACCES: permission denied, open '/data/session.key'`.
  */
 export function describeFailure(error: unknown): string {
   const code = errorCode(error);

@@ -1,5 +1,6 @@
 // Finds environment variables that are probably misspelt settings: `RATELIMIT`, `TRUST_PROXY`. Such a variable may
-// belong to another program, so it does not stop the service from starting. The callers report it.
+// belong to another program, so it does not stop the service from starting. The callers report it. But the name of a
+// setting behind the prefix `GATEFOLD_` belongs to no other program, so the service refuses to start (config.ts).
 import { isNear, lettersOf } from './near.ts';
 
 /**
@@ -51,10 +52,10 @@ export function ignoredVariables(env: Environment): IgnoredVariable[] {
 }
 
 /**
- * Returns whether a name is probably a misspelt setting. A short name may have fewer errors, because other words are
- * close to it: `POST` and `HOSTS` to `HOST`.
+ * Returns whether a name is probably a misspelt setting. The name of a short setting may have fewer errors, or none,
+ * because other words are close to the setting: `POST` and `HOSTS` to `HOST`.
  */
-function isTypo(letters: string, setting: string): boolean {
-  const maxErrors = setting.length > 8 ? 2 : setting.length > 6 ? 1 : 0;
-  return isNear(letters, setting, maxErrors);
+function isTypo(nameLetters: string, settingLetters: string): boolean {
+  const maxErrors = settingLetters.length > 8 ? 2 : settingLetters.length > 6 ? 1 : 0;
+  return isNear(nameLetters, settingLetters, maxErrors);
 }

@@ -77,14 +77,17 @@ export interface LiveFileOptions<T> {
 export interface LiveFileStatus {
   readonly reloads: number;
   readonly reloadFailures: number;
-  /** The reason why the current content of the files is invalid. Absent when the current content is live. */
+  /**
+   * The reason why the content of the files is invalid. Absent when the content is live, when too few polls have found
+   * it, and when a file is missing that was never live.
+   */
   readonly lastFailure?: string;
 }
 
 export interface LiveFile {
   /**
-   * Looks for a change of the files, and resolves after the look. Two looks are at least 50 ms apart. All callers that
-   * wait for the same look share its promise. Never rejects.
+   * Looks for a change of the files, and resolves after the look. Two looks are at least 50 ms apart, or `pollMs` if
+   * that is less. All callers that wait for the same look share its promise. Never rejects.
    */
   look(): Promise<void>;
   /**
@@ -115,8 +118,8 @@ const MAX_SYNC_SIZE = 1024 * 1024;
  */
 const TRUST_MS = 2500;
 /**
- * Minimum milliseconds between two looks. A request with an unknown credential makes the server look for a newer
- * credentials table, and anybody can send such requests.
+ * Minimum milliseconds between two looks, unless `pollMs` is less. A request with an unknown credential makes the
+ * server look for a newer credentials table, and anybody can send such requests.
  */
 const MIN_LOOK_INTERVAL = 50;
 
@@ -220,7 +223,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       status = { reloads, reloadFailures };
       return;
     }
-    // This content was found invalid and was reported, and nothing has changed since.
+    // This content was found invalid and was reported, and nothing has changed since. Or the file is still missing.
     if (timesSeen > confirmations) return;
     if (
       content.files === undefined &&

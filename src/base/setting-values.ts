@@ -25,9 +25,19 @@ export function portOrOff(text: string): number | undefined {
   }
 }
 
+/** Parses a host name or address that may be empty. An IPv6 address may have the brackets that it has in a URL. */
 export function hostName(text: string): string | undefined {
-  if (/[\s/@,]/.test(text)) throw new InvalidValue('a host name or address');
-  return text === '' ? undefined : text.replace(/^\[(.*)\]$/, '$1');
+  if (text === '') return undefined;
+  const host = text.replace(/^\[(.*)\]$/, '$1');
+  // A server that listens on an empty host listens on all interfaces.
+  if (host === '' || /[\s/@,]/.test(host)) throw new InvalidValue('a host name or address');
+  return host;
+}
+
+export function requiredHostName(text: string): string {
+  const host = hostName(text);
+  if (host === undefined) throw new InvalidValue('a host name or address');
+  return host;
 }
 
 export function folder(cwd: string) {
@@ -37,7 +47,7 @@ export function folder(cwd: string) {
   };
 }
 
-/** Parses a path that may be empty. */
+/** Parses the path of a file, which may be empty. Refuses the text of a PEM file. */
 export function file(cwd: string) {
   return (text: string): string | undefined => {
     if (isKeyText(text)) throw new InvalidValue('the path of a file');
@@ -148,7 +158,7 @@ export function duration(min: number) {
   return (text: string): number => {
     const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text);
     const value = match === null ? Number.NaN : Math.round(Number(match[1]) * (TIME_UNITS[match[2] ?? 's'] as number));
-    // Node's timers fire at once if they are set to more than 2^31 - 1 ms.
+    // A day is far below 2^31 - 1 ms (24 days), beyond which Node's timers fire at once.
     if (!(value >= min && value <= 86_400_000))
       throw new InvalidValue('a time such as 500ms, 30s or 2m, a day at most');
     return value;

@@ -2,9 +2,11 @@
 import { constants } from 'node:buffer';
 import { LOG_LEVELS } from './log.ts';
 import * as parse from './setting-values.ts';
-import { ageOrOff, storeAddress, storeKeys } from './store-address.ts';
+import { parseAgeOrOff, parseStoreKeys, storeAddressParser } from './store-address.ts';
 
-export interface Machine {
+/** The facts about this process that default values and relative paths depend on. */
+export interface ProcessFacts {
+  /** The number of processor cores that the process may use. */
   readonly cores: number;
   /** The base folder of relative paths. The default is the current working directory. */
   readonly cwd?: string;
@@ -23,7 +25,7 @@ function row<T>(name: string, fallback: string, parse: (text: string) => T, abou
  * Parsed times are milliseconds, and parsed sizes are bytes. A parsed value that is undefined means `off`, `auto` or an
  * empty text.
  */
-function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
+function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boolean) {
   return {
     port: row(
       'PORT',
@@ -103,7 +105,7 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       "Addresses and blocks of the proxies whose X-Forwarded-For names a client's address",
     ),
     opsPort: row('OPS_PORT', 'off', parse.portOrOff, 'Port of /livez, /readyz and /metrics; off: none'),
-    opsHost: row('OPS_HOST', '127.0.0.1', (text) => parse.hostName(text) ?? text, 'Address of the operations port'),
+    opsHost: row('OPS_HOST', '127.0.0.1', parse.requiredHostName, 'Address of the operations port'),
     /**
      * Host names in lower case. When the list is empty, no certificate is ordered. `domains` is never set together with
      * `tlsCert`.
@@ -167,7 +169,10 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
       parse.oneOf(['auto', 'json', 'pretty']),
       'json: a line for machines; pretty: for people; auto: pretty on a terminal, else json',
     ),
-    /** The key as text. `sessionKey` is undefined when the key is in the file `data/session.key`. */
+    /**
+     * The key as text. `sessionKey` is undefined when SESSION_KEY is empty. The key is then in the file `session.key`
+     * of `dataDir`. With STORE_KEY, the machines share that key through the store.
+     */
     sessionKey: row(
       'SESSION_KEY',
       '',
@@ -179,14 +184,15 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
     store: row(
       'STORE',
       'file',
-      storeAddress(cwd),
+      storeAddressParser(cwd),
       'Where keys, rates and the session key are: file (the data folder), or the PostgreSQL that several machines share',
       true,
     ),
-    storeKey: row(
+    /** The first key seals (encrypts). The list is empty when the session key is not in the store. */
+    storeKeys: row(
       'STORE_KEY',
       '',
-      storeKeys,
+      parseStoreKeys,
       'Seals the session key in the store, 32 characters or more; empty: each machine has its own session key',
       true,
     ),
@@ -194,14 +200,14 @@ function tableOf({ cores, cwd = process.cwd() }: Machine, hasDomains: boolean) {
     storeMaxAge: row(
       'STORE_MAX_AGE',
       '24h',
-      ageOrOff,
+      parseAgeOrOff,
       'How long credentials are accepted while the store is away; off: without end',
     ),
     development: row(
       'NODE_ENV',
       'production',
       (text) => text === 'development',
-      'development: a 500 answer contains its cause',
+      'development: a 5xx answer contains its cause',
     ),
   };
 }
@@ -213,8 +219,11 @@ export type Settings = { readonly [K in keyof Table]: ReturnType<Table[K]['parse
 export type SettingRow = ReturnType<typeof row<unknown>> & { readonly key: keyof Settings };
 
 /** @param hasDomains whether DOMAINS is set. With DOMAINS, the default ports are 443 and 80. */
-export function settingRows(machine: Machine, hasDomains = false): readonly SettingRow[] {
-  return Object.entries(tableOf(machine, hasDomains)).map(([key, row]) => ({ key: key as keyof Settings, ...row }));
+export function settingRows(processFacts: ProcessFacts, hasDomains = false): readonly SettingRow[] {
+  return Object.entries(tableOf(processFacts, hasDomains)).map(([key, row]) => ({
+    key: key as keyof Settings,
+    ...row,
+  }));
 }
 
 /** Returns whether the service speaks HTTPS. */

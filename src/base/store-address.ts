@@ -1,5 +1,6 @@
-// Parses the setting STORE: `file`, or the address of a PostgreSQL such as `postgres://user:password@host/database`.
-// The store itself is in src/store, which is loaded only when STORE has an address.
+// Parses the settings of the store: STORE, STORE_KEY and STORE_MAX_AGE. STORE is `file`, or the address of a PostgreSQL
+// such as `postgres://user:password@host/database`. The store itself is in src/store, which is loaded only when STORE
+// has an address.
 import { resolve } from 'node:path';
 import { InvalidValue } from './setting-values.ts';
 import { TIME_UNITS } from './time.ts';
@@ -22,17 +23,23 @@ const ADDRESS = /^postgres(?:ql)?:\/\/([^@/?#\s:]+)(?::([^@/?#\s]*))?@([^@/?#\s]
 const HOST = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::(\d{1,5}))?$/;
 const PARAMETERS = new Set(['sslmode', 'sslrootcert']);
 
-/** @returns undefined for `file` */
-export function storeAddress(cwd: string) {
+/**
+ * Returns the parser of STORE. The parser returns undefined for `file`.
+ *
+ * @param cwd the base folder of a relative `sslrootcert`
+ */
+export function storeAddressParser(cwd: string) {
   return (text: string): StoreAddress | undefined => {
     if (text === 'file') return undefined;
     const match = ADDRESS.exec(text);
     if (match === null) throw new InvalidValue(FORM);
-    const [, user = '', password = '', list = '', database = '', query = ''] = match;
-    const hosts = list.split(',').map(parseHost);
+    const [, user = '', password = '', hostList = '', database = '', query = ''] = match;
+    const hosts = hostList.split(',').map(parseHost);
     const parameters = new URLSearchParams(query);
-    for (const name of parameters.keys())
+    for (const name of parameters.keys()) {
       if (!PARAMETERS.has(name)) throw new InvalidValue(`${FORM}; its parameter ${name} is not known`);
+      if (parameters.getAll(name).length > 1) throw new InvalidValue(`${FORM}; its parameter ${name} is given twice`);
+    }
     const isLocal = hosts.every(({ host }) => isLoopback(host));
     const rootCertificate = parameters.get('sslrootcert') ?? undefined;
     return {
@@ -57,8 +64,10 @@ function parseHost(text: string): { host: string; port: number } {
 }
 
 /**
- * Accepts only `verify-full` and `disable`. With the other modes of PostgreSQL, the password is sent to a server whose
- * certificate nobody has checked.
+ * Accepts only `verify-full` and `disable`. The mode `disable` says openly that the connection has no TLS, and
+ * store/host.ts logs a warning for a host other than this machine. The other modes of PostgreSQL look like protection.
+ * But with them, the password can go to a server without TLS, with an unchecked certificate, or with one for another
+ * host.
  */
 function parseMode(mode: string): StoreAddress['tls'] {
   if (mode === 'verify-full') return 'verify';
@@ -75,16 +84,17 @@ function decode(text: string): string {
 }
 
 /**
- * Parses the keys that seal (encrypt) the secrets in the store. Commas separate several keys, and the first key seals.
+ * Parses the keys that seal (encrypt) the secrets in the store. Commas separate several keys. The first key seals. The
+ * others only open (decrypt) what an earlier key sealed.
  */
-export function storeKeys(text: string): readonly string[] {
+export function parseStoreKeys(text: string): readonly string[] {
   const keys = text === '' ? [] : text.split(',');
   if (keys.some((key) => key.length < 32)) throw new InvalidValue('32 characters or longer, each of them');
   return keys;
 }
 
 /** Parses `10m`, `24h`, `7d` to milliseconds, and `off` to infinity. */
-export function ageOrOff(text: string): number {
+export function parseAgeOrOff(text: string): number {
   if (text === 'off') return Number.POSITIVE_INFINITY;
   const match = /^(\d{1,6})([smhd])$/.exec(text);
   const age = match === null ? 0 : Number(match[1]) * (TIME_UNITS[match[2] as string] as number);

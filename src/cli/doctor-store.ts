@@ -16,7 +16,7 @@ export async function inspectStore({ settings }: Call): Promise<StoreDescription
   if (settings.store === undefined) return undefined;
   const { describeStore } = await import('./store.ts');
   const { withStore } = await import('./table.ts');
-  return withStore(settings, (store) => describeStore(store, settings.storeKey)).catch((error: Error) => error);
+  return withStore(settings, (store) => describeStore(store, settings.storeKeys)).catch((error: Error) => error);
 }
 
 export function checkStore({ settings, store }: Installation, report: Report): void {
@@ -24,7 +24,7 @@ export function checkStore({ settings, store }: Installation, report: Report): v
   const { tls, hosts } = settings.store;
   if (tls === 'off' && !hosts.every(({ host }) => isLoopback(host)))
     report('warning', 'the connection has no TLS: remove sslmode=disable');
-  if (settings.storeKey.length === 0)
+  if (settings.storeKeys.length === 0)
     report('warning', 'STORE_KEY is not set, so each machine has a session key of its own');
   if (store instanceof Error) return report('wrong', store.message);
   report('note', `${store.rows} rows, ${store.machines.length} machines in the last hour, ${store.version}`);

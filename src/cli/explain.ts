@@ -153,7 +153,7 @@ function operationText({ operation, slugs, page, handler }: Verdict): string {
 }
 
 function refusalReasons({ verdict, inspection, dir, cwd }: ExplainedRequest, group: LoadedGroup | undefined): string[] {
-  const { errorCode, errors, reason, soughtGroup: sought = '' } = verdict;
+  const { errorCode, errors, reason, soughtGroup = '' } = verdict;
   if (errors !== undefined)
     return errors.map(({ in: part, pointer, message }) => `${part} ${pointer || '(as a whole)'} ${message}`);
   if (errorCode === 'GROUP_NOT_LOADABLE' && group !== undefined) return [`${brokenPlace(group, cwd)}: ${group.error}`];
@@ -166,18 +166,18 @@ function refusalReasons({ verdict, inspection, dir, cwd }: ExplainedRequest, gro
     return [`${brokenPlace(inspection.service, cwd)}: ${inspection.service.error}`];
   if (errorCode === 'USER_REQUIRED') return ['nobody is signed in: ask with --user ID for a request of a user'];
   if (errorCode === 'GROUP_NOT_FOUND' || errorCode === 'DELEGATED_GROUP_NOT_FOUND')
-    return missingGroupReasons(sought, inspection.groups, dir, cwd);
+    return missingGroupReasons(soughtGroup, inspection.groups, dir, cwd);
   return reason === undefined ? [] : [reason];
 }
 
-function missingGroupReasons(page: string, groups: readonly LoadedGroup[], dir: string, cwd: string): string[] {
-  if (page === '') return ['the path names no group'];
-  const name = groupNameOf(page);
+function missingGroupReasons(soughtGroup: string, groups: readonly LoadedGroup[], dir: string, cwd: string): string[] {
+  if (soughtGroup === '') return ['the path names no group'];
+  const name = groupNameOf(soughtGroup);
   if (name === undefined)
-    return [`${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -`];
+    return [`${JSON.stringify(soughtGroup)} cannot name a group: a letter, then letters, digits, _ and -`];
   const inOtherCase = groups.filter(({ group }) => group.toLowerCase() === name.toLowerCase());
   const lookAlikes = findLookAlikes(dir, groups).filter(
-    ({ file, group }) => group === name || file.startsWith(`${page}/`),
+    ({ file, group }) => group === name || file.startsWith(`${soughtGroup}/`),
   );
   return [
     `there is no ${name}Controller.ts, .mjs or .js in ${shortPlace(dir, cwd)}`,

@@ -81,7 +81,10 @@ const LOAD_TIMEOUT = 10_000;
 const BOOT_TIMEOUT = 60_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** @throws Refused when the folder cannot be read, or the process cannot be started */
+/**
+ * @throws Refused when the folder cannot be read or keeps changing, and when the process fails, hangs or ends outside
+ *   of an import; Error of the system when the process cannot be started
+ */
 export async function inspectFolder(
   settings: Settings,
   io: CommandIo,

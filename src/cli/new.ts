@@ -21,11 +21,11 @@ export const command: Command = {
   run,
 };
 
-async function run({ operands: [page = ''], settings, io }: Call): Promise<Answer> {
+async function run({ operands: [operand = ''], settings, io }: Call): Promise<Answer> {
   const { controllersDir: dir, docs, basePath, mcp } = settings;
-  const group = parseGroup(page);
-  const name = `${group}Controller.ts`;
-  const path = join(dir, name);
+  const group = parseGroup(operand);
+  const fileName = `${group}Controller.ts`;
+  const path = join(dir, fileName);
   try {
     makeFolder(dir);
     const conflict = findConflict(group, dir);
@@ -38,10 +38,10 @@ async function run({ operands: [page = ''], settings, io }: Call): Promise<Answe
     throw new Refused(`Cannot make ${path}: ${reason}`);
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
-  const controller = { group, file: name, path, ok: true, operations, unexposed: [] };
-  const rows = routesWith(docs, basePath, mcp);
-  const routes = listRoutes([controller], rows);
-  const shadowed = findShadowed([controller], rows).map(
+  const controller = { group, file: fileName, path, ok: true, operations, unexposed: [] };
+  const routeRows = routesWith(docs, basePath, mcp);
+  const routes = listRoutes([controller], routeRows);
+  const shadowed = findShadowed([controller], routeRows).map(
     ({ verb, path: url, takenBy }) => `  ${verb} ${url}  is taken by the explicit route to ${takenBy.target}`,
   );
   const groupRoutes = routes
@@ -63,16 +63,16 @@ async function run({ operands: [page = ''], settings, io }: Call): Promise<Answe
   };
 }
 
-function parseGroup(page: string): string {
-  const group = groupNameOf(page);
+function parseGroup(operand: string): string {
+  const group = groupNameOf(operand);
   if (group === undefined || parseFileName(`${group}Controller.ts`)?.group !== group) {
     throw new UsageError(
-      `${JSON.stringify(page)} cannot name a group: a letter, then letters, digits, _ and -; a folder before it, as in v2/order, is in lower case`,
+      `${JSON.stringify(operand)} cannot name a group: a letter, then letters, digits, _ and -; a folder before it, as in v2/order, is in lower case`,
     );
   }
   const groupOfClass = /^(.+)Controller$/.exec(group)?.[1];
   if (groupOfClass !== undefined)
-    throw new UsageError(`${page} is the name of a class: the group is ${urlNameOf(groupOfClass)}`);
+    throw new UsageError(`${operand} is the name of a class: the group is ${urlNameOf(groupOfClass)}`);
   return group;
 }
 
@@ -99,12 +99,11 @@ function mentionsFolders(dir: string): boolean {
   }
 }
 
-/** The names that a new controller imports, so that no type in it can have them. */
+/** The names that the new file imports. A type in that file must not have one of them. */
 const IMPORTED_NAMES = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
 
 function sourceOf(group: string, basePath: string): string {
-  const page = urlNameOf(group);
-  const url = `${basePath}/${page}`;
+  const url = `${basePath}/${urlNameOf(group)}`;
   // The group `v2/Big-order` gets the class `Big_orderController`, because a class cannot have a slash or a dash.
   const className = group.slice(group.indexOf('/') + 1).replaceAll('-', '_');
   const type = IMPORTED_NAMES.has(className) ? `${className}Item` : className;

@@ -6,7 +6,7 @@ import { brokenPlace } from './routes.ts';
 export const command: Command = {
   name: 'openapi',
   about: 'Print the OpenAPI 3.1 document of the folder, as GET /api/openapi.json answers it; with --json in one line',
-  reads: ['controllersDir', 'dataDir'],
+  reads: ['controllersDir', 'dataDir', 'basePath'],
   run,
 };
 

@@ -16,7 +16,7 @@ import { retryWhileAway } from '../store/update.ts';
 import { type Answer, type Call, type Command, Refused } from './command.ts';
 import { withStore } from './table.ts';
 
-const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store', 'storeKey'];
+const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store', 'storeKeys'];
 
 const INIT: Command = {
   name: 'store init',
@@ -69,7 +69,7 @@ async function init(call: Call): Promise<Answer> {
 
 async function status(call: Call): Promise<Answer> {
   return withConfiguredStore(call, async (store) => {
-    const description = await describeStore(store, call.settings.storeKey);
+    const description = await describeStore(store, call.settings.storeKeys);
     const { version, rows, machines, secondsAhead: clock, standbys, writable } = description;
     const lines = [
       `version:  ${version}`,
@@ -150,8 +150,8 @@ async function importFolder(call: Call): Promise<Answer> {
     const differing = rows.filter(([name, value]) => entries.has(name) && entries.get(name)?.value !== value);
     if (changes.length > 0 && !(await store.write('keys', changes, crypto().randomUUID(), version)))
       throw new Refused('Another process has changed the store meanwhile; run the command again');
-    const sharesKey = settings.storeKey.length > 0;
-    if (sharesKey) await syncSessionKey(store, createSeal(settings.storeKey), folder);
+    const sharesKey = settings.storeKeys.length > 0;
+    if (sharesKey) await syncSessionKey(store, createSeal(settings.storeKeys), folder);
     return {
       json: { folder, rows: changes.length, different: differing.map(([name]) => name), session_key: sharesKey },
       text: `Imported ${changes.length} rows of ${tablePath(folder)}.`,
@@ -177,9 +177,9 @@ async function exportFolder(call: Call): Promise<Answer> {
     });
     if (!isNew) throw new Refused(`${tablePath(folder)} was made at the same time`);
     const encryptedKey = await readEncryptedKey(store);
-    const isExported = encryptedKey !== undefined && settings.storeKey.length > 0;
+    const isExported = encryptedKey !== undefined && settings.storeKeys.length > 0;
     if (isExported) {
-      const { text } = createSeal(settings.storeKey).open(SESSION_KEY, encryptedKey);
+      const { text } = createSeal(settings.storeKeys).open(SESSION_KEY, encryptedKey);
       writeSessionKey(folder, text);
     }
     const isLeftOut = encryptedKey !== undefined && !isExported;

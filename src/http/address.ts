@@ -1,5 +1,6 @@
 // The address of a client. Behind trusted proxies, the address is the right-most entry of X-Forwarded-For that is not a
-// trusted proxy, because a client can make up all entries to the left of that one.
+// trusted proxy, because a client can make up all entries to the left of that one. If all entries are trusted proxies,
+// the address is the left-most one.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, SocketAddress } from 'node:net';
 

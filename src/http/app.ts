@@ -22,7 +22,7 @@ import { createCurrentExchange } from './current-exchange.ts';
 import { type CapturedAnswer, Exchange, type Step, type ToolCall } from './exchange.ts';
 import { checkHead, createRequestIds, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
-import { type EventParts, serveFollowed } from './request-event.ts';
+import { type EventSettings, serveAndPublish } from './request-event.ts';
 import { createRouter, firstMatch, type RouteMatch } from './router.ts';
 import { type Route, routesWith } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
@@ -114,7 +114,7 @@ export function createApp({
   const background = createBackgroundWork(log, currentExchange.leaveContext);
   const proxies = parseTrustedProxies(settings.trustedProxies);
   const newRequestId = createRequestIds();
-  const eventParts: EventParts = { proxies, basePath };
+  const eventSettings: EventSettings = { proxies, basePath };
   const isMeasured = requestLog !== undefined || observer !== undefined;
   let inFlight = 0;
 
@@ -157,7 +157,7 @@ export function createApp({
     return new Promise((resolve) => {
       const exchange = createCallExchange(outer, call, tools as ToolServer, isMeasured ? performance.now() : 0);
       exchange.capture = resolve;
-      serveFollowed(exchange, outer.event, eventParts, serveCall);
+      serveAndPublish(exchange, outer.event, eventSettings, serveCall);
     });
   }
 
@@ -226,7 +226,7 @@ export function createApp({
     // Node's parser drops the bytes that follow such a request, so the connection ends after the answer.
     if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
     if (expectation === 'unknown') request.earlyError ??= 'EXPECTATION_FAILED';
-    serveFollowed(exchange, undefined, eventParts, serve);
+    serveAndPublish(exchange, undefined, eventSettings, serve);
   }
 
   /** Says whether too many requests are under way, not counting those whose body is coming: the budget limits them. */

@@ -8,7 +8,7 @@ import type { Exchange } from './exchange.ts';
 /**
  * Watches a stream until its answer ends.
  *
- * @param end called when the key no longer allows the stream, with the refusal that a new request would get
+ * @param end called with a refusal, when the key no longer allows the stream, or when the key can no longer be checked
  */
 export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) => void;
 

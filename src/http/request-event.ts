@@ -1,5 +1,5 @@
 // The public diagnostics channels of a request, which tracing tools subscribe to. Without a subscriber, a request costs
-// one check, and no object is made.
+// one check (five checks before Node 20.13), and no event is made.
 //
 // tracingChannel('gatefold:request')     the request, from its head to the last byte of its answer
 // tracingChannel('gatefold:background')  a promise given to `params.waitUntil`
@@ -19,8 +19,10 @@ import { firstMatch } from './router.ts';
 const requestChannel: TracingChannel<object> = tracingChannel('gatefold:request');
 const backgroundChannel: TracingChannel<object> = tracingChannel('gatefold:background');
 const operationChannel = channel('gatefold:operation');
+const PHASES = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 
-export type EventParts = Pick<ParamsParts, 'proxies' | 'basePath'>;
+/** The settings that the getters of an event read. */
+export type EventSettings = Pick<ParamsParts, 'proxies' | 'basePath'>;
 
 /** The event of a request. Most properties are getters, so a request pays only for those that a tool reads. */
 export class ExchangeEvent implements RequestEvent {
@@ -29,11 +31,11 @@ export class ExchangeEvent implements RequestEvent {
   error: unknown;
   readonly parent: RequestEvent | undefined;
   readonly #exchange: Exchange;
-  readonly #parts: EventParts;
+  readonly #settings: EventSettings;
 
-  constructor(exchange: Exchange, parent: RequestEvent | undefined, parts: EventParts) {
+  constructor(exchange: Exchange, parent: RequestEvent | undefined, settings: EventSettings) {
     this.#exchange = exchange;
-    this.#parts = parts;
+    this.#settings = settings;
     this.parent = parent;
   }
 
@@ -58,7 +60,7 @@ export class ExchangeEvent implements RequestEvent {
   }
 
   get route(): string | undefined {
-    return routeOf(this.#exchange, this.#parts.basePath);
+    return routeOf(this.#exchange, this.#settings.basePath);
   }
 
   get page(): string {
@@ -70,7 +72,7 @@ export class ExchangeEvent implements RequestEvent {
   }
 
   get address(): string {
-    return addressOf(this.#exchange, this.#parts.proxies);
+    return addressOf(this.#exchange, this.#settings.proxies);
   }
 
   get tool(): string | undefined {
@@ -86,21 +88,24 @@ export class ExchangeEvent implements RequestEvent {
   }
 }
 
-/** Says whether a tool has subscribed. Before Node 20.13, only the channels of a TracingChannel say so. */
-function hasFollower({ hasSubscribers, start, asyncEnd }: TracingChannel<object>): boolean {
-  return hasSubscribers ?? (start.hasSubscribers || asyncEnd.hasSubscribers);
+/** Says whether a tool has subscribed. Before Node 20.13, only the five channels of a TracingChannel say so. */
+function hasFollower(tracing: TracingChannel<object>): boolean {
+  return tracing.hasSubscribers ?? PHASES.some((phase) => tracing[phase].hasSubscribers);
 }
 
-/** Serves a request, and publishes its events when a tool follows requests. */
-export function serveFollowed(
+/**
+ * Serves a request, and publishes its events when a tool follows requests. If the answer is out before `serve` returns,
+ * `asyncStart` and `asyncEnd` are still published after `end`, which is Node's order.
+ */
+export function serveAndPublish(
   exchange: Exchange,
   parent: RequestEvent | undefined,
-  parts: EventParts,
+  settings: EventSettings,
   serve: (exchange: Exchange) => void,
 ): void {
   if (parent !== undefined) exchange.trace = parent.trace;
   if (!hasFollower(requestChannel)) return serve(exchange);
-  const event = new ExchangeEvent(exchange, parent, parts);
+  const event = new ExchangeEvent(exchange, parent, settings);
   exchange.event = event;
   requestChannel.start.runStores(event, serve, undefined, exchange);
   requestChannel.end.publish(event);
@@ -108,7 +113,10 @@ export function serveFollowed(
   else exchange.returnedBeforeAnswer = true;
 }
 
-/** Publishes that the last byte of the answer is out, or that the client has left. */
+/**
+ * Notes the status and the size when the last byte is out or the client has left. Publishes them if `serve` has
+ * returned already; otherwise `serveAndPublish` publishes them once `serve` has returned.
+ */
 export function endEvent({ event, returnedBeforeAnswer }: Exchange, status: number, bytes: number): void {
   if (event === undefined) return;
   event.status = status;
@@ -134,9 +142,9 @@ export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
 }
 
 /** Publishes the start and the end of work that continues after the answer. */
-export function followBackground({ event: request }: Exchange, work: PromiseLike<unknown>): void {
-  if (request === undefined || !hasFollower(backgroundChannel)) return;
-  const event: BackgroundEvent = { request };
+export function followBackground({ event: requestEvent }: Exchange, work: PromiseLike<unknown>): void {
+  if (requestEvent === undefined || !hasFollower(backgroundChannel)) return;
+  const event: BackgroundEvent = { request: requestEvent };
   // background.ts logs a rejection.
   backgroundChannel.tracePromise(() => Promise.resolve(work), event).catch(() => {});
 }
@@ -150,7 +158,7 @@ function routeOf(exchange: Exchange, basePath: string): string | undefined {
   if (operation === '') return undefined;
   const matchedRow = firstMatch(resolvedPath?.matches ?? [], verb)?.route;
   if (matchedRow !== undefined && matchedRow.target !== 'gateway.index') return matchedRow.path;
-  // The row of the key has a handler: a group that serves all requests of the key, whatever the path is.
+  // The caller's credential has a handler: one group that serves all its requests, whatever the path is.
   if (caller?.handler !== undefined) return `${basePath}/{params}`;
   const cached = cachedTemplates.get(choice.operation);
   if (cached !== undefined && cached.groupInUrl === groupInUrl && cached.depth === slugs.length) return cached.template;

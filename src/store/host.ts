@@ -37,7 +37,7 @@ const SWEEP_INTERVAL_MS = 60_000;
 const REGISTRATION_PATIENCE_MS = 5000;
 
 export async function startHost({ settings, send }: HostOptions): Promise<Host> {
-  const { dataDir, controllersDir, store: address, storeKey } = settings;
+  const { dataDir, controllersDir, store: address, storeKeys } = settings;
   // The supervisor writes the lines of this log, so that only one process writes to the output.
   const log = createLog({
     level: settings.logLevel,
@@ -48,7 +48,7 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
   await load();
   const store = createPostgresStore({ address, load, name: 'gatefold' });
   const replica = openReplica(dataDir, log);
-  const seal = storeKey.length === 0 ? undefined : createSeal(storeKey);
+  const seal = storeKeys.length === 0 ? undefined : createSeal(storeKeys);
   const dueAt = { report: 0, sessionKey: 0, sweep: performance.now() + SWEEP_INTERVAL_MS };
   let machines = 1;
   let looks = 0;

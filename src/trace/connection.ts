@@ -74,15 +74,16 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
       connection ??= open();
       const socket = connection;
       const timer = setTimeout(
-        () => end(() => reject(new Error('the collector did not answer in time')), false),
+        () => finishRequest(() => reject(new Error('the collector did not answer in time')), false),
         timeLimit,
       );
       let received = Buffer.alloc(0);
 
-      function end(settle: () => void, staysOpen: boolean): void {
+      function finishRequest(settle: () => void, staysOpen: boolean): void {
         clearTimeout(timer);
         pending = undefined;
-        // A collector can answer before it has read the whole body. The rest is then not sent.
+        // A collector can answer before the whole body is sent. The connection is then closed, and the rest is not
+        // sent.
         if (staysOpen && socket.writableLength === 0) idleTimer = setTimeout(close, MAX_IDLE);
         else close();
         settle();
@@ -90,9 +91,9 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
       function readAnswer(isClosed: boolean): void {
         try {
           const answer = parseAnswer(received, isClosed);
-          if (answer !== undefined) end(() => resolve(answer), answer.keepsConnection);
+          if (answer !== undefined) finishRequest(() => resolve(answer), answer.keepsConnection);
         } catch (error) {
-          end(() => reject(error), false);
+          finishRequest(() => reject(error), false);
         }
       }
       pending = {
@@ -100,7 +101,7 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
           received = Buffer.concat([received, bytes]);
           readAnswer(false);
         },
-        onClose: (error) => (error === undefined ? readAnswer(true) : end(() => reject(error), false)),
+        onClose: (error) => (error === undefined ? readAnswer(true) : finishRequest(() => reject(error), false)),
       };
       socket.cork();
       socket.write(`${head}content-length: ${body.length}\r\n\r\n`, 'latin1');

@@ -45,7 +45,7 @@ test('parseSettings gives the decided defaults', () => {
     logFormat: 'auto',
     sessionKey: undefined,
     store: undefined,
-    storeKey: [],
+    storeKeys: [],
     storeMaxAge: 86_400_000,
     development: false,
   });
@@ -133,6 +133,10 @@ describe('refused in one line that names the setting', () => {
     [{ WORKERS: '1.5' }, [], /^WORKERS/],
     [{ HOST: 'a b' }, [], /^HOST/],
     [{ HOST: 'http://x' }, [], /^HOST/],
+    // Without its brackets, the text is empty, and an empty address means all interfaces.
+    [{ HOST: '[]' }, [], /^HOST: "\[\]" is not a host name or address$/],
+    [{ OPS_HOST: '[]' }, [], /^OPS_HOST: "\[\]" is not a host name or address$/],
+    [{}, ['--ops-host', '[]'], /^--ops-host: "\[\]" is not a host name or address$/],
     [{ BODY_LIMIT: '0' }, [], /^BODY_LIMIT/],
     [{ BODY_LIMIT: '1TB' }, [], /^BODY_LIMIT/],
     [{ BODY_LIMIT: '513MiB' }, [], /^BODY_LIMIT/],

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { InvalidValue } from '../../src/base/setting-values.ts';
-import { ageOrOff, storeAddress, storeKeys } from '../../src/base/store-address.ts';
+import { parseAgeOrOff, parseStoreKeys, storeAddressParser } from '../../src/base/store-address.ts';
 
-const parse = storeAddress('/srv');
+const parse = storeAddressParser('/srv');
 
 describe('STORE', () => {
   it('is the files by default', () => assert.equal(parse('file'), undefined));
@@ -31,6 +31,7 @@ describe('STORE', () => {
   const wrong = [
     ...['', 'files', 'postgres', 'redis://u@h/d', 'postgres://h/d', 'postgres://u@h', 'postgres://u@/d'],
     ...['postgres://u@h:0/d', 'postgres://u@h:65536/d', 'postgres://u@h,/d', 'postgres://u@h/d?sslmode=require'],
+    'postgres://u@h/d?sslmode=disable&sslmode=verify-full',
     ...['postgres://u@h/d?ssl=off', 'postgres://u:%zz@h/d', 'postgres://u@h/d#x', 'postgres://u:a@b@h/d/e'],
   ];
   for (const address of wrong)
@@ -39,12 +40,12 @@ describe('STORE', () => {
 
 describe('STORE_KEY and STORE_MAX_AGE', () => {
   it('take keys of 32 characters, and an age or off', () => {
-    assert.deepEqual(storeKeys(''), []);
-    assert.deepEqual(storeKeys(`${'a'.repeat(32)},${'b'.repeat(40)}`), ['a'.repeat(32), 'b'.repeat(40)]);
-    assert.deepEqual(['off', '10s', '24h', '7d'].map(ageOrOff), [Number.POSITIVE_INFINITY, 1e4, 864e5, 6048e5]);
+    assert.deepEqual(parseStoreKeys(''), []);
+    assert.deepEqual(parseStoreKeys(`${'a'.repeat(32)},${'b'.repeat(40)}`), ['a'.repeat(32), 'b'.repeat(40)]);
+    assert.deepEqual(['off', '10s', '24h', '7d'].map(parseAgeOrOff), [Number.POSITIVE_INFINITY, 1e4, 864e5, 6048e5]);
   });
   for (const keys of ['short', `${'a'.repeat(32)},`, `${'a'.repeat(32)},short`])
-    it(`refuse the keys ${keys}`, () => assert.throws(() => storeKeys(keys), InvalidValue));
+    it(`refuse the keys ${keys}`, () => assert.throws(() => parseStoreKeys(keys), InvalidValue));
   for (const age of ['', '0', '9s', '24', '1w', '-1h', 'never'])
-    it(`refuse the age ${JSON.stringify(age)}`, () => assert.throws(() => ageOrOff(age), InvalidValue));
+    it(`refuse the age ${JSON.stringify(age)}`, () => assert.throws(() => parseAgeOrOff(age), InvalidValue));
 });

@@ -165,6 +165,20 @@ test('routes, openapi and new say the base path', async (t) => {
   assert.deepEqual([servers, Object.keys(paths)], [[{ url: '/v1' }], ['/a', '/user', '/user/{id}']]);
 });
 
+test('routes, openapi and new refuse a base path that is not valid', async (t) => {
+  const cwd = makeProject(t, { 'controllers/AController.mjs': "export default {\n  'PUT'() {},\n};\n" });
+  const env = { BASE_PATH: 'v1' };
+  for (const [refusing, argv] of [
+    [command, []],
+    [openapi, []],
+    [newCommand, ['user']],
+  ] as const) {
+    const { out, err, code } = await runHere((words, io) => runCommand(refusing, words, io), [...argv], { cwd, env });
+    assert.deepEqual([out, code], ['', 1]);
+    assert.match(err, /BASE_PATH: "v1" is not a path/);
+  }
+});
+
 test('routes --json is one value, with what does not load; what controllers print and start is nobody’s business', async (t) => {
   const cwd = makeProject(t, {
     'controllers/LoudController.mjs':

@@ -2,7 +2,7 @@
 import type { TestContext } from 'node:test';
 import postgresPackage from 'postgres';
 import { startPostgres } from '../../examples/conduit/test/postgres.ts';
-import { type StoreAddress, storeAddress } from '../../src/base/store-address.ts';
+import { type StoreAddress, storeAddressParser } from '../../src/base/store-address.ts';
 import type { PostgresPackage } from '../../src/store/connection.ts';
 import { createPostgresStore, type PostgresStore } from '../../src/store/postgres.ts';
 
@@ -11,7 +11,7 @@ export { noPostgres } from '../../examples/conduit/test/postgres.ts';
 export const load = async () => postgresPackage as unknown as PostgresPackage;
 
 export function addressOf(url: string): StoreAddress {
-  return storeAddress('/')(url.replace('postgres@', 'postgres:@')) as StoreAddress;
+  return storeAddressParser('/')(url.replace('postgres@', 'postgres:@')) as StoreAddress;
 }
 
 export function openStore(test: TestContext, url: string): PostgresStore {

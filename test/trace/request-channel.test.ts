@@ -69,6 +69,26 @@ function follow<Event>(
 }
 
 describe("tracingChannel('gatefold:request')", () => {
+  for (const phase of PHASES)
+    it(`publishes to a tool that subscribes only to ${phase}, also where TracingChannel has no hasSubscribers`, async (test) => {
+      const { prototype } = tracingChannel('gatefold:request').constructor;
+      const original = Object.getOwnPropertyDescriptor(prototype, 'hasSubscribers');
+      // As in Node before 20.13.
+      Object.defineProperty(prototype, 'hasSubscribers', { value: undefined, configurable: true });
+      test.after(() => {
+        delete prototype.hasSubscribers;
+        if (original !== undefined) Object.defineProperty(prototype, 'hasSubscribers', original);
+      });
+      const service = await start(test, { expectedErrors: ['request-failed'] });
+      const { [phase]: phaseChannel } = tracingChannel('gatefold:request');
+      const event = new Promise<unknown>((resolve) => {
+        phaseChannel.subscribe(resolve);
+        test.after(() => phaseChannel.unsubscribe(resolve));
+      });
+      await (await service.get('/fail')).text();
+      assert.equal(((await event) as RequestEvent).path, '/api/shop/fail');
+    });
+
   const rows = [
     ['a plain operation', '', 200, ['start', 'end', 'asyncStart', 'asyncEnd'], '/api/shop', 'index'],
     [

@@ -1,19 +1,27 @@
 // The pool has all worker processes that are alive. The pool forks and pings them. While somebody edits the folder, the
-// pool keeps a reserve: workers that have booted and loaded nothing, so that the next generation starts faster. The
-// supervisor decides what the workers load, and when they serve and drain.
+// pool keeps a reserve: workers that boot or have booted, and have loaded nothing, so that the next generation starts
+// faster. At the start, the reserve is the early workers (prefork.ts), which the first generation takes. The supervisor
+// decides what the workers load, and when they serve and drain.
 import cluster, { type Worker } from 'node:cluster';
 import type { EarlyWorker } from './prefork.ts';
 import { createWorkerHandle, type WorkerEvents, type WorkerHandle } from './worker-handle.ts';
 
 export interface Pool {
-  /** Returns a worker that has loaded nothing: one of the reserve, or a new process. @throws Error of the system */
+  /**
+   * Returns a worker that has loaded nothing, and may still boot: one of the reserve, or else a new process.
+   *
+   * @throws Error of the system
+   */
   take(): WorkerHandle;
   /** Returns a new process, and leaves the reserve as it is. @throws Error of the system */
   fork(): WorkerHandle;
   all(): readonly WorkerHandle[];
-  /** Returns the workers that accept connections, faulty ones included. */
+  /**
+   * Returns the workers that accept connections. A faulty worker (something was thrown in it outside any request) is
+   * among them, because it serves until its replacement does.
+   */
   serving(): readonly WorkerHandle[];
-  /** Keeps `count` booted workers ready, eight at most, for five minutes after the last call. */
+  /** Keeps `count` workers in the reserve, eight at most, for five minutes after the last call. */
   keepReserve(count: number): void;
   /**
    * Ends the reserve, and waits until all processes are gone or their time to drain is over. Resolves to the workers
@@ -33,8 +41,8 @@ export interface PoolOptions {
 /** Milliseconds between two pings to each worker. */
 const PING_INTERVAL = 1000;
 /**
- * Milliseconds until the reserve is filled. Workers that boot at once would delay the first requests to workers that
- * have just begun to serve.
+ * Milliseconds until the pool starts to fill the reserve. Workers that boot immediately would delay the first requests
+ * to workers that have just begun to serve.
  */
 const RESERVE_DELAY = 250;
 /** Maximum number of workers in the reserve. Each worker takes memory, and only makes the next reload faster. */
@@ -51,7 +59,7 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
   const workers = new Set<WorkerHandle>();
   const reserve = new Set<WorkerHandle>();
   let fillTimer: NodeJS.Timeout | undefined;
-  let releaseTimer: NodeJS.Timeout | undefined;
+  let quitTimer: NodeJS.Timeout | undefined;
   let onEmpty: (() => void) | undefined;
 
   for (const worker of early) if (worker.isAlive()) reserve.add(worker.adopt(addWorker));
@@ -61,10 +69,10 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
 
   return {
     take() {
-      const ready = [...reserve].find(({ state }) => state === 'standby') ?? [...reserve][0];
-      if (ready === undefined) return fork();
-      reserve.delete(ready);
-      return ready;
+      const reserved = [...reserve].find(({ state }) => state === 'standby') ?? [...reserve][0];
+      if (reserved === undefined) return fork();
+      reserve.delete(reserved);
+      return reserved;
     },
     fork,
     all: () => [...workers],
@@ -77,8 +85,8 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
     return addWorker(cluster.fork());
   }
 
-  function addWorker(process: Worker): WorkerHandle {
-    const worker = createWorkerHandle(process, { ...events, gone: removeWorker }, drainTimeout);
+  function addWorker(forked: Worker): WorkerHandle {
+    const worker = createWorkerHandle(forked, { ...events, gone: removeWorker }, drainTimeout);
     workers.add(worker);
     return worker;
   }
@@ -92,9 +100,9 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
 
   function keepReserve(count: number): void {
     clearTimeout(fillTimer);
-    clearTimeout(releaseTimer);
+    clearTimeout(quitTimer);
     fillTimer = setTimeout(fillReserve, RESERVE_DELAY, Math.min(count, MAX_RESERVE));
-    releaseTimer = setTimeout(releaseReserve, RESERVE_LIFETIME);
+    quitTimer = setTimeout(quitReserve, RESERVE_LIFETIME);
   }
 
   /** Fills the reserve. If the system refuses another process, the next generation boots its own workers. */
@@ -104,19 +112,22 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
     } catch {}
   }
 
-  function releaseReserve(): void {
+  function quitReserve(): void {
     for (const worker of reserve) worker.quit();
     reserve.clear();
   }
 
   async function close(): Promise<readonly WorkerHandle[]> {
     clearTimeout(fillTimer);
-    clearTimeout(releaseTimer);
-    releaseReserve();
+    clearTimeout(quitTimer);
+    quitReserve();
     if (workers.size > 0) {
       await new Promise<void>((resolve) => {
-        onEmpty = resolve;
-        setTimeout(resolve, drainTimeout + KILL_GRACE);
+        const timer = setTimeout(resolve, drainTimeout + KILL_GRACE);
+        onEmpty = () => {
+          clearTimeout(timer);
+          resolve();
+        };
       });
     }
     clearInterval(pingTimer);

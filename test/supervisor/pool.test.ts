@@ -1,0 +1,41 @@
+// The pool of workers, without a process.
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { describe, it } from 'node:test';
+import { createPool } from '../../src/supervisor/workers/pool.ts';
+import type { EarlyWorker } from '../../src/supervisor/workers/prefork.ts';
+
+const EVENTS = {
+  disconnected() {},
+  died() {},
+  gone() {},
+  faulty() {},
+  imported() {},
+  importedOnCall() {},
+};
+
+function createWorker() {
+  const process = { pid: 1, exitCode: 0, signalCode: null, kill() {} };
+  const worker = Object.assign(new EventEmitter(), { id: 1, process, isConnected: () => true, send() {} });
+  const early: EarlyWorker = {
+    isAlive: () => true,
+    adopt: (takeOver) => takeOver(worker as never),
+    kill: async () => {},
+  };
+  return { worker, early };
+}
+
+const countTimers = () => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
+
+describe('createPool', () => {
+  it('close leaves no timer behind when all workers have ended, so the process can end', async () => {
+    const before = countTimers();
+    const { worker, early } = createWorker();
+    const pool = createPool({ early: [early], events: EVENTS, drainTimeout: 30_000 });
+    const closed = pool.close();
+    worker.emit('disconnect');
+    worker.emit('exit');
+    assert.deepEqual(await closed, []);
+    assert.equal(countTimers(), before);
+  });
+});

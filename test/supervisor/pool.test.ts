@@ -10,8 +10,8 @@ const EVENTS = {
   died() {},
   gone() {},
   faulty() {},
-  imported() {},
   importedOnCall() {},
+  importReported() {},
 };
 
 function createWorker() {

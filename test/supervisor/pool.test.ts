@@ -10,7 +10,7 @@ const EVENTS = {
   died() {},
   gone() {},
   faulty() {},
-  imported() {},
+  importReported() {},
   importedOnCall() {},
 };
 

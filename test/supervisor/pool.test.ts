@@ -10,8 +10,8 @@ const EVENTS = {
   died() {},
   gone() {},
   faulty() {},
-  importedOnCall() {},
   importReported() {},
+  importedOnCall() {},
 };
 
 function createWorker() {

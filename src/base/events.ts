@@ -1,6 +1,6 @@
 // Every log event, by level, with its facts: the fields of its log line. docs/OPERATING.md explains each event, and a
-// test compares both lists. The types exist only for the compiler. For example, `log.warn` with the event `stopped` is a
-// type error, because `stopped` is an event of the level `info`.
+// test compares both lists. The types exist only for the compiler. For example, `log.warn` with the event `stopped` is
+// a type error, because `stopped` is an event of the level `info`.
 
 export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
 

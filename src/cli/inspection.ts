@@ -81,6 +81,9 @@ const LOAD_TIMEOUT = 10_000;
 const BOOT_TIMEOUT = 60_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
+/** The settings with secrets. The process that imports the controllers needs none of them. */
+const NO_SECRETS = { sessionKey: undefined, store: undefined, storeKeys: [] };
+
 /**
  * @throws Refused when the folder cannot be read or keeps changing, and when the process fails, hangs or ends outside
  *   of an import; Error of the system when the process cannot be started
@@ -95,7 +98,7 @@ export async function inspectFolder(
   // Each further attempt skips one more file.
   while (skip.size <= files.size) {
     const loadTimeout = io.loadTimeout ?? LOAD_TIMEOUT;
-    const job: Job = { settings: { ...settings, sessionKey: undefined }, skip: [...skip], loadTimeout, ...wanted };
+    const job: Job = { settings: { ...settings, ...NO_SECRETS }, skip: [...skip], loadTimeout, ...wanted };
     const outcome = await runJob(job, io);
     if ('inspection' in outcome) return outcome.inspection;
     if (skip.has(outcome.file)) break;

@@ -1,6 +1,7 @@
 // Ends a streamed answer whose key (the credential of an application) no longer allows the request. The rights are
 // checked when the request comes, but its stream can outlast them. So each second, a sweep looks at all streams. A
 // stream is checked again when the credentials table has changed, or when its key has expired.
+import { refusal } from '../base/errors.ts';
 import type { Caller, CallerTable } from './caller.ts';
 import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
 import type { Exchange } from './exchange.ts';
@@ -52,6 +53,7 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
 
   function endIfRefused(stream: OpenStream, caller: Caller): void {
     try {
+      if (caller.kind === 'away') throw refusal('STORE_AWAY');
       if (caller.kind !== 'row')
         throw invalidCredential(caller.kind === 'refused' ? caller.reason : 'no row has it any more');
       checkStillAllowed(caller.row, stream.exchange);

@@ -5,9 +5,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import ts from 'typescript-5';
+import { explain, type Reason } from '../contract/oracle/types.ts';
+import { createRandom, createValues, JUNK, typeTextOf } from '../contract/oracle/values.ts';
 import { type Service, startService } from '../support/service.ts';
-import { explain, type Reason } from './oracle/types.ts';
-import { createRandom, createValues, JUNK, typeTextOf } from './oracle/values.ts';
 
 /** Reasons for which our check and TypeScript's differ on purpose. */
 type Difference = Reason | 'object' | 'nested' | 'constrained' | 'comments';

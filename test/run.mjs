@@ -77,6 +77,8 @@ function groupFiles(files) {
     group.weight += weight;
     group.files.push(file);
   }
+  // The heavy groups begin first, so that no core waits for one of them at the end.
+  groups.sort((a, b) => b.weight / b.files.length - a.weight / a.files.length);
   return groups.map(({ room, files }, index) => {
     const path = join(folder, `${relative('.', room).replaceAll(/[\\/]/g, '-')}-${index + 1}.mjs`);
     const urls = files.map((file) => [file, pathToFileURL(runnablePath(file)).href]);

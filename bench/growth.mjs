@@ -34,7 +34,7 @@ const GOALS = new Map([
 ]);
 /** Milliseconds without an old answer after which an edit is live. */
 const CALM = 150;
-/** Milliseconds from one edit to the next of the same folder: new workers have booted for it. */
+/** Milliseconds between two edits, of whichever folder: new workers have booted, and nothing else runs. */
 const PAUSE = 1500;
 
 /**
@@ -45,7 +45,6 @@ const PAUSE = 1500;
  * @property {string} folder
  * @property {number} version the one that the folder has now
  * @property {number} [port]
- * @property {number} editedAt
  * @property {import('./processes.mjs').ChildProcess} [child]
  * @property {{ start: number[], edit: number[], cpu: number[], memory: number[] }} found
  */
@@ -102,7 +101,7 @@ function createService(name, size, dist) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, '../package.json'), '{"type":"module"}');
   for (let i = 0; i < size; i++) writeFileSync(join(folder, `G${i}Controller.ts`), source(0));
-  return { name, size, dist, folder, version: 0, editedAt: 0, found: { start: [], edit: [], cpu: [], memory: [] } };
+  return { name, size, dist, folder, version: 0, found: { start: [], edit: [], cpu: [], memory: [] } };
 }
 
 /** @param {Service} service */
@@ -128,7 +127,7 @@ async function start(service) {
  */
 async function edit(service) {
   const pid = /** @type {number} */ (service.child?.pid);
-  await sleep(Math.max(0, service.editedAt + PAUSE - performance.now()));
+  await sleep(PAUSE);
   const cpuBefore = cpuOf(treePids(pid));
   service.version++;
   writeFileSync(join(service.folder, 'G0Controller.ts'), source(service.version));
@@ -145,7 +144,6 @@ async function edit(service) {
     }
     await sleep(4);
   }
-  service.editedAt = performance.now();
   service.found.edit.push(live - written);
   service.found.cpu.push(cpu);
   // The newest worker of the reserve has not loaded, so the largest worker counts.

@@ -135,17 +135,28 @@ interface WorkerReport {
 
 type TryOutcome =
   | { readonly kind: 'loaded'; readonly reports: readonly WorkerReport[] }
-  /** A worker ended or could not be started. `harmful` maps each file that ended or hung its worker to the reason. */
+  /**
+   * A worker ended or could not be started. `harmful` maps each file that ended or hung its worker to the reason. It is
+   * empty when the workers did not name their files.
+   */
   | { readonly kind: 'failed'; readonly reason: string; readonly harmful: ReadonlyMap<string, string> }
   | { readonly kind: 'aborted' };
 
 /** Maximum failed tries without a controller to blame. Memory may be short, or the installation may be broken. */
 const MAX_BLAMELESS_TRIES = 3;
+/**
+ * Minimum number of files in a folder whose first load does not name each file. When a worker ends or hangs in it, the
+ * folder is loaded again, and the second load names the files.
+ */
+const MIN_FILES_UNNAMED = 30;
 
 async function loadGeneration(options: GenerationOptions): Promise<LoaderResult> {
   const skip = new Map(options.skip);
+  let mustNameFiles = false;
   for (let blamelessTries = 0; ; ) {
-    const outcome = await loadOnce({ files: options.files(), skip }, options);
+    const files = options.files();
+    const namesFiles = mustNameFiles || files.length < MIN_FILES_UNNAMED;
+    const outcome = await loadOnce({ files, skip, namesFiles }, options);
     if (outcome.kind === 'aborted') return outcome;
     if (outcome.kind === 'loaded') {
       const loaded = { workers: outcome.reports.map(({ worker }) => worker), ...merge(outcome.reports) };
@@ -154,6 +165,8 @@ async function loadGeneration(options: GenerationOptions): Promise<LoaderResult>
       for (const { file, error = '', hung } of loaded.groups) if (hung) options.onHarm(file, error);
       return { kind: 'loaded', ...loaded };
     }
+    mustNameFiles = true;
+    if (!namesFiles) continue;
     for (const [file, reason] of outcome.harmful) {
       skip.set(file, reason);
       options.onHarm(file, reason);

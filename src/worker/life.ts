@@ -45,6 +45,10 @@ export interface WorkerOptions {
 
 /** Maximum number of uncaught exceptions that are logged. A timer that throws on every tick must not fill the disk. */
 const MAX_FAULTS_LOGGED = 20;
+type LoadOrder = Extract<ToWorker, { readonly kind: 'load' }>;
+
+/** Minimum milliseconds between two messages `still-loading`. */
+const PROGRESS_INTERVAL = 100;
 /** Milliseconds between two reports of the metrics. */
 const METRICS_INTERVAL = 1000;
 /** Milliseconds to wait until the last report is sent. The report is lost when the supervisor is blocked for longer. */
@@ -101,7 +105,7 @@ export async function runWorker({
       case 'ping':
         return send({ kind: 'pong' });
       case 'load':
-        void load(message.files, new Map(message.skip)).catch((error: unknown) =>
+        void load(message).catch((error: unknown) =>
           send({ kind: 'load-failed', reason: describeError(error).error }),
         );
         return;
@@ -124,16 +128,27 @@ export async function runWorker({
     }
   }
 
-  async function load(files: readonly string[], skip: ReadonlyMap<string, string>): Promise<void> {
-    const onLoading = (file: string) => send({ kind: 'loading', file });
+  async function load({ files, skip, namesFiles }: LoadOrder): Promise<void> {
+    const sendLoading = (file: string) => send({ kind: 'loading', file });
     const onSpent = (spendings: readonly Spending[]) => send({ kind: 'spent', spendings });
-    parts = await createParts({ onImporting: onLoading, onImported, onFile, onSpent });
-    const groups = await parts.groups.loadAll({ files, skip, onLoading });
+    parts = await createParts({ onImporting: sendLoading, onImported, onFile, onSpent });
+    const onLoading = namesFiles ? sendLoading : createProgressSender();
+    const groups = await parts.groups.loadAll({ files, skip: new Map(skip), onLoading });
     isLoaded = true;
     send({ kind: 'loaded', groups, files: parts.groups.closure() });
     if (parts.takeMetrics === undefined) return;
     sendMetrics();
     setInterval(sendMetrics, METRICS_INTERVAL).unref();
+  }
+
+  function createProgressSender(): () => void {
+    let sentAt = performance.now();
+    return () => {
+      const now = performance.now();
+      if (now - sentAt < PROGRESS_INTERVAL) return;
+      sentAt = now;
+      send({ kind: 'still-loading' });
+    };
   }
 
   function sendMetrics(onSent?: () => void): void {

@@ -12,12 +12,14 @@ export type ToWorker =
   /**
    * Load the folder. Sent once to each worker. `files` are the names in the folder, the same for all workers of a
    * generation. `skip` lists files that ended or hung an earlier worker, each with the reason. The worker must not
-   * import these files.
+   * import these files. With `namesFiles`, the worker sends `loading` before each file; otherwise it sends
+   * `still-loading` from time to time, because a message for each file of a large folder takes a tenth of the load.
    */
   | {
       readonly kind: 'load';
       readonly files: readonly string[];
       readonly skip: readonly (readonly [file: string, reason: string])[];
+      readonly namesFiles: boolean;
     }
   /** Import this new group, which another worker has imported. All workers must serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
@@ -50,6 +52,8 @@ export type FromWorker =
   | { readonly kind: 'booted' }
   /** The worker begins to import this file. If the process then ends or hangs, the file is to blame. */
   | { readonly kind: 'loading'; readonly file: string }
+  /** The worker has loaded some more files of the folder. */
+  | { readonly kind: 'still-loading' }
   /** The worker cannot load, and no controller is to blame: a table of the data folder exists but cannot be read. */
   | { readonly kind: 'load-failed'; readonly reason: string }
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { createWorkerHandle, type WorkerEvents } from '../../src/supervisor/workers/worker-handle.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../src/worker/messages.ts';
 
-const ORDER = { files: ['AController.js'], skip: new Map<string, string>() };
+const ORDER = { files: ['AController.js'], skip: new Map<string, string>(), namesFiles: true };
 const SOCKET = { close() {} };
 
 function create() {

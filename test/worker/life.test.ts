@@ -50,7 +50,7 @@ async function start(t: TestContext, files: Readonly<Record<string, string>>): P
   });
   await heard(worker, 'booted');
   const loaded = heard(worker, 'loaded');
-  order({ kind: 'load', files: Object.keys(files), skip: [] });
+  order({ kind: 'load', files: Object.keys(files), skip: [], namesFiles: true });
   await loaded;
   const listening = heard(worker, 'listening');
   order({ kind: 'listen' }, port.socket);

@@ -21,13 +21,15 @@ export interface FileSelection {
   readonly files: readonly string[];
   /** The controllers among `files` that the worker must not import: file name → reason. */
   readonly skip: ReadonlyMap<string, string>;
+  /** Whether the worker reports each file before the import, so that a file that ends or hangs the worker is known. */
+  readonly namesFiles: boolean;
 }
 
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   /**
    * The worker ended before it had loaded the folder, or it reported that it cannot load and then gets the order to
-   * quit. `file` is the controller that the worker was importing when it ended.
+   * quit. `file` is the controller that the worker was importing when it ended. It is undefined without `namesFiles`.
    */
   | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
 
@@ -71,9 +73,9 @@ export interface WorkerHandle {
   /** The number of the worker's generation (a set of workers that load together), or 0 before the call of `load`. */
   readonly generation: number;
   readonly isFaulty: boolean;
-  /** The file name of the controller that the worker is importing. */
+  /** The file name of the controller that the worker is importing, if the worker names its files. */
   readonly loadingFile: string | undefined;
-  /** Milliseconds since the worker began to boot, got the order to load, or began to import `loadingFile`. */
+  /** Milliseconds since the worker began to boot, got the order to load, or last reported that it loads. */
   readonly stepAge: number;
   /** Loads the folder; called once in the life of a worker. */
   load(generation: number, selection: FileSelection): Promise<LoadOutcome>;
@@ -233,11 +235,11 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
     limitTimer = setTimeout(kill, limit, `${failure} within ${limit / 1000} s`);
   }
 
-  function startLoading({ files, skip }: FileSelection): void {
+  function startLoading({ files, skip, namesFiles }: FileSelection): void {
     self.state = 'loading';
     stepBegan = performance.now();
     killAfter(LIMITS.step, 'it did not begin to load');
-    send({ kind: 'load', files, skip: [...skip] });
+    send({ kind: 'load', files, skip: [...skip], namesFiles });
   }
 
   function receive(message: FromWorker): void {
@@ -256,6 +258,9 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
         self.loadingFile = message.file;
         stepBegan = performance.now();
         return killAfter(LIMITS.step, `it did not finish with ${message.file}`);
+      case 'still-loading':
+        stepBegan = performance.now();
+        return killAfter(LIMITS.step, 'it did not load the next files');
       case 'load-failed':
         pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });
         return self.quit();

@@ -10,7 +10,7 @@ import { isSecure, type Settings } from './base/settings.ts';
 import { asksForTraces } from './base/trace-switch.ts';
 import type { SharedTable } from './credentials/credentials.ts';
 import { readServiceInfo } from './docs/service-info.ts';
-import { prepareLoad } from './groups/file-loader.ts';
+import { type PreparedLoad, prepareLoad } from './groups/file-loader.ts';
 import type { App } from './http/app.ts';
 import type { TlsServer } from './https/serve/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
@@ -25,6 +25,7 @@ if (basics !== undefined) await run(basics);
 
 async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void> {
   let app: App | undefined;
+  let prepared: PreparedLoad | undefined;
   const transport = await createTransport(settings, () => app?.rawRefusal('HTTPS_REQUIRED') ?? '');
   return runWorker({
     async createParts(events) {
@@ -38,7 +39,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
         observer: metrics?.observer,
         transport,
         shared: await createStoreTable(settings),
-        usesCaches: true,
+        prepared,
         ...events,
       });
       app = parts.app;
@@ -49,7 +50,9 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
       };
     },
     // An error is ignored here, because loading the controllers fails with the same error, and reports it.
-    prepare: () => prepareLoad(settings.controllersDir).catch(() => {}),
+    async prepare() {
+      prepared = await prepareLoad(settings.controllersDir).catch(() => undefined);
+    },
     onSecure: (state) => transport?.use(state),
     log,
     flush,

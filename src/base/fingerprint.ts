@@ -4,7 +4,11 @@ import { type Stats, statSync } from 'node:fs';
 
 /** Returns a text that changes with the file. Returns `'absent'` when the file does not exist or is not accessible. */
 export function fingerprint(path: string): string {
-  const stat = statOf(path);
+  return fingerprintOf(statOf(path));
+}
+
+/** @param stat of a file and not of a link; undefined for a file that does not exist */
+export function fingerprintOf(stat: Stats | undefined): string {
   return stat === undefined ? 'absent' : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`;
 }
 

@@ -9,6 +9,7 @@ import { createDocument } from '../docs/openapi.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
 import { describeLoadError } from '../groups/load-error.ts';
 import type { Group } from '../groups/operations.ts';
+import { prepareLoad } from '../groups/file-loader.ts';
 import { createGroups, type ServiceState } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import { createIdentity } from '../identity/handler.ts';
@@ -43,7 +44,9 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'faults'>> {
   const { settings, skip, loadTimeout, question, wantsDocument, wantsTypes } = job;
   const dir = settings.controllersDir;
   const states: ServiceState[] = [];
-  const groups = createGroups({ dir, log, loadTimeout, usesCaches: true, onService: (state) => states.push(state) });
+  // The load itself reports a folder that cannot be read.
+  const prepared = await prepareLoad(dir).catch(() => undefined);
+  const groups = createGroups({ dir, log, loadTimeout, prepared, onService: (state) => states.push(state) });
   const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
   send({ kind: 'loaded' });
   const loadsWithPaths = loads.map((load) => {

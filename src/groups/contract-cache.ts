@@ -1,7 +1,7 @@
 // A cache on disk of the contracts of a large controllers folder. A contract is what the source of a controller says:
 // the types and comments of its operations. contract/cached-contract.ts decides whether a contract is still valid. The
 // cache file is valid only for one build of Gatefold and one version of Node.
-import { readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, join } from 'node:path';
 import { hash } from '../base/builtins.ts';
@@ -21,17 +21,22 @@ const CONTRACTS_PER_FLUSH = 50;
 /**
  * Opens the caches of a controllers folder: Node's cache of compiled code, and the cache of contracts.
  *
+ * @param folder the real path of the controllers folder
  * @returns undefined when no cache can be written
  * @throws Error when another user can change a folder of the cache; the message names this folder
  */
-export function openCaches(dir: string): FolderCache | undefined {
-  const folder = openCacheFolder(digest(realpathSync(dir)));
-  if (folder === undefined) return undefined;
-  module.enableCompileCache?.(join(folder, 'code'));
-  return openContractCache(join(folder, 'contracts'));
+export function openCaches(folder: string): FolderCache | undefined {
+  const cacheFolder = openCacheFolder(digest(folder));
+  if (cacheFolder === undefined) return undefined;
+  module.enableCompileCache?.(join(cacheFolder, 'code'));
+  return openContractCache(join(cacheFolder, 'contracts'));
 }
 
 export interface FolderCache extends ContractCache {
+  /** Computes digests that the load will need. */
+  prepareDigests(texts: Iterable<string>): void;
+  /** Reads the contracts again, if another process has written them since. Called before the first file is loaded. */
+  refresh(): void;
   /** Writes the new contracts, and frees the memory of all contracts. Called when the folder has loaded. */
   release(): void;
 }
@@ -45,6 +50,8 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
   let seenState = fingerprint(file);
   /** By the path of a controller: the contract from the file. `cached` is undefined after the load of the folder. */
   let cached: ReadonlyMap<string, string> | undefined = readCache(file, build);
+  /** Text → digest, until the folder has loaded. */
+  const digests = new Map<string, string>();
   /** The paths of the controllers that this process has looked up. */
   const used = new Set<string>();
   const added = new Map<string, string>();
@@ -71,7 +78,16 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
   }
 
   return {
-    digest,
+    digest: (text) => digests.get(text) ?? digest(text),
+    prepareDigests(texts) {
+      for (const text of texts) digests.set(text, digest(text));
+    },
+    refresh() {
+      const state = fingerprint(file);
+      if (state === seenState) return;
+      seenState = state;
+      cached = readCache(file, build);
+    },
     find(path) {
       used.add(path);
       return cached?.get(path);
@@ -85,6 +101,7 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
     release() {
       if (added.size > 0) save();
       cached = undefined;
+      digests.clear();
     },
   };
 }

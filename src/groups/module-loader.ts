@@ -10,6 +10,7 @@ import { checkSource } from '../base/source-file.ts';
 import type { ImportedFiles } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
 import { createDirectImports, type DirectImports } from './direct-imports.ts';
+import type { EarlyTexts } from './early-texts.ts';
 import { ownUrl, provideOwnPackage } from './own-package.ts';
 import { createSourceTexts, isSource, type SourceTexts } from './source-texts.ts';
 
@@ -41,6 +42,8 @@ export interface ModuleLoaderOptions {
    * import a file when it is called, so the call can come long after the load.
    */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
+  /** Texts of controllers that were read before the load. */
+  readonly earlyTexts?: Pick<EarlyTexts, 'find'> | undefined;
 }
 
 /** Records what an import reads, in the way that this version of Node allows. */
@@ -49,17 +52,18 @@ interface ImportRecorder {
   afterImport(): void;
 }
 
-export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): ModuleLoader {
+export function createModuleLoader({ onFile, earlyTexts }: ModuleLoaderOptions = {}): ModuleLoader {
   const files = new Map<string, string>();
-  const remember = (path: string) => {
-    // A change of Gatefold's own code must not start new workers, so these files are not recorded.
-    if (isOwnFile(path)) return;
+  /** Returns the fingerprint of the file. */
+  const remember = (path: string): string => {
     const currentPrint = fingerprint(path);
-    if (files.get(path) === currentPrint) return;
+    // A change of Gatefold's own code must not start new workers, so these files are not recorded.
+    if (isOwnFile(path) || files.get(path) === currentPrint) return currentPrint;
     files.set(path, currentPrint);
     onFile?.({ path, fingerprint: currentPrint });
+    return currentPrint;
   };
-  const texts = createSourceTexts();
+  const texts = createSourceTexts(earlyTexts);
   const resolved = new Map<string, string>();
   const directImports = createDirectImports();
   const hasHooks = typeof module.registerHooks === 'function';
@@ -93,7 +97,9 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
     stopDirectImports: directImports.stop,
     // The fingerprint of an imported file was taken before its text was read. A new fingerprint could be that of a
     // later change, which the supervisor would then not notice.
-    remember: (path) => texts.isImported(path) || remember(path),
+    remember(path) {
+      if (!texts.isImported(path)) remember(path);
+    },
     textOf: texts.textOf,
     imported: texts.imported,
     resolve: (from, specifier) => resolved.get(`${from}\n${specifier}`) ?? resolvePackage(from, specifier),
@@ -102,7 +108,8 @@ export function createModuleLoader({ onFile }: ModuleLoaderOptions = {}): Module
 }
 
 interface RecorderParts {
-  readonly remember: (path: string) => void;
+  /** Adds a file to the import closure, and returns its fingerprint. */
+  readonly remember: (path: string) => string;
   readonly texts: SourceTexts;
   /** By the importing file and the specifier (`/x/AController.ts\n#helper`): the file that Node has found. */
   readonly resolved: Map<string, string>;
@@ -139,10 +146,10 @@ function recordByHooks({ remember, texts, resolved, directImports }: RecorderPar
       if (!url.startsWith('file:')) return nextLoad(url, context);
       const direct = directImports.find(url);
       const path = direct?.path ?? fileURLToPath(url);
-      remember(path);
+      const currentPrint = remember(path);
       // Another hook can have changed the format, and then has to load the file, too.
       if (direct !== undefined && direct.format === context.format)
-        return { format: direct.format, source: texts.readAndKeep(path), shortCircuit: true };
+        return { format: direct.format, source: texts.readAndKeep(path, currentPrint), shortCircuit: true };
       // `keepTextOf` checks source files itself.
       if (!isSource(path)) checkSource(path);
       return texts.keepTextOf(path, () => nextLoad(url, context));

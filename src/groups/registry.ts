@@ -9,7 +9,7 @@ import { fingerprint } from '../base/fingerprint.ts';
 import type { Log } from '../base/log.ts';
 import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 import { closeService, disposeOf } from './disposal.ts';
-import { createFileLoader } from './file-loader.ts';
+import { createFileLoader, type PreparedLoad } from './file-loader.ts';
 import { type ReportMismatch, withContract } from './group-contract.ts';
 import { type GroupLoad, logNotLoadable } from './group-load.ts';
 import { hintsOf } from './hints.ts';
@@ -91,8 +91,8 @@ export interface GroupsOptions {
   readonly onService?: ((state: ServiceState) => void) | undefined;
   /** Reports results that differ from their types. When it is undefined, results are not checked. */
   readonly onMismatch?: ReportMismatch | undefined;
-  /** Whether the load of a large folder uses caches on disk from earlier processes. Default: no. */
-  readonly usesCaches?: boolean | undefined;
+  /** What this process has read of a large folder before. Without it, the load uses no caches of earlier processes. */
+  readonly prepared?: PreparedLoad | undefined;
   /** Whether `GroupLoad.operationNames` is set. Default: no. */
   readonly reportsOperations?: boolean;
 }
@@ -109,10 +109,10 @@ export function createGroups({
   onImported,
   onService,
   onMismatch,
-  usesCaches = false,
+  prepared,
   reportsOperations = false,
 }: GroupsOptions): Groups {
-  const files = createFileLoader({ dir, log, loadTimeout, usesCaches, onFile });
+  const files = createFileLoader({ dir, log, loadTimeout, prepared, onFile });
   /** The groups by their names in URLs. Each group has two entries: `order` and `Order`. */
   const groupsByUrl = new Map<string, Group>();
   /** By the name of a tool (an operation that agents can call): the name of its group. */
@@ -208,7 +208,7 @@ export function createGroups({
   async function loadAll({ files: fileNames, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
     const loads: GroupLoad[] = [];
     const names = [...(fileNames ?? listing().values())];
-    await files.openCaches(names.length);
+    await files.begin();
     const isService = (file: string) => parseFileName(file)?.group === SERVICE;
     const serviceFile = names.find((file) => isService(file) && !isGone(join(dir, file)));
     if (serviceFile !== undefined) {

@@ -4,12 +4,17 @@
 import { checkSource, readSource } from '../base/source-file.ts';
 import { SOURCE_FILE } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
+import type { EarlyTexts } from './early-texts.ts';
 
 export interface SourceTexts {
   /** Runs `load`, the step of Node's loader that reads a file, and keeps the text that the step has read. */
   keepTextOf<T extends LoadResult>(path: string, load: () => T): T;
-  /** Reads a file in the place of Node's loader. Returns the text for Node, which runs no byte order mark. */
-  readAndKeep(path: string): string;
+  /**
+   * Reads a file in the place of Node's loader. Returns the text for Node, which runs no byte order mark.
+   *
+   * @param fingerprint of the file, taken before
+   */
+  readAndKeep(path: string, fingerprint: string): string;
   /**
    * Returns the text of a file that is about to be imported, or an empty text when the file cannot be read.
    *
@@ -35,7 +40,8 @@ export class SourceChanged extends Error {
   }
 }
 
-export function createSourceTexts(): SourceTexts {
+/** @param earlyTexts texts that were read before the load */
+export function createSourceTexts(earlyTexts?: Pick<EarlyTexts, 'find'>): SourceTexts {
   /** By path: the text of the code that runs. */
   const runningTexts = new Map<string, string>();
   /** By path: the text from before an import, for files whose text Node does not hand over. */
@@ -59,8 +65,8 @@ export function createSourceTexts(): SourceTexts {
     return loaded;
   };
 
-  function readAndKeep(path: string): string {
-    const text = readSource(path);
+  function readAndKeep(path: string, fingerprint: string): string {
+    const text = earlyTexts?.find(path, fingerprint) ?? readSource(path);
     runningTexts.set(path, text);
     return text.startsWith('\uFEFF') ? text.slice(1) : text;
   }

@@ -7,6 +7,7 @@ import { createDocs } from '../docs/handlers.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
+import type { PreparedLoad } from '../groups/file-loader.ts';
 import { createGroups, type Groups } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import type { RequestObserver } from '../http/answer/response.ts';
@@ -38,8 +39,8 @@ export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
   readonly transport?: Transport | undefined;
   /** The store that this machine shares with others. */
   readonly shared?: SharedTable | undefined;
-  /** Whether a large folder may be loaded from the caches of earlier processes (groups/contract-cache.ts). */
-  readonly usesCaches?: boolean | undefined;
+  /** What this process has read of a large folder before it loads the folder. */
+  readonly prepared?: PreparedLoad | undefined;
   /** Adds callers to those of the credentials table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;
   /** Adds users to those that `authenticate` of the service file finds, for tests. */
@@ -68,7 +69,7 @@ export async function createWorkerParts({
   onFile,
   onSpent,
   shared,
-  usesCaches,
+  prepared,
   withCallers = (table) => table,
   withUsers = (loaded) => loaded,
 }: WorkerPartsOptions): Promise<WorkerParts> {
@@ -79,7 +80,7 @@ export async function createWorkerParts({
     log,
     onImporting,
     onFile,
-    usesCaches,
+    prepared,
     reportsOperations: settings.development,
     ...(settings.development ? { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) } : {}),
     onImported,

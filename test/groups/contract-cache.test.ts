@@ -432,6 +432,7 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
 
 test('thirty controllers are loaded from the caches, and fewer are not', async (t) => {
   const { createGroups } = await import('../../src/groups/registry.ts');
+  const { prepareLoad } = await import('../../src/groups/file-loader.ts');
   const parent = scratch(t);
   const before = process.env.TMPDIR;
   process.env.TMPDIR = parent;
@@ -448,11 +449,11 @@ test('thirty controllers are loaded from the caches, and fewer are not', async (
         'export default class { created(data: { n: number }) { return data; } }',
       ]),
     );
-  const loadAll = (count: number) =>
-    createGroups({ dir: createFolder(t, controllers(count)), log, usesCaches: true }).loadAll({
-      skip: new Map(),
-      onLoading: () => {},
-    });
+  const loadAll = async (count: number) => {
+    const dir = createFolder(t, controllers(count));
+    const groups = createGroups({ dir, log, prepared: await prepareLoad(dir) });
+    return groups.loadAll({ skip: new Map(), onLoading: () => {} });
+  };
   assert.ok((await loadAll(29)).every(({ ok }) => ok));
   assert.deepEqual(
     readdirSync(parent).filter((name) => /^gatefold-\d+$/.test(name)),

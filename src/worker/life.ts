@@ -105,9 +105,7 @@ export async function runWorker({
       case 'ping':
         return send({ kind: 'pong' });
       case 'load':
-        void load(message).catch((error: unknown) =>
-          send({ kind: 'load-failed', reason: describeError(error).error }),
-        );
+        void load(message).catch((error: unknown) => send({ kind: 'load-failed', reason: describeError(error).error }));
         return;
       case 'import':
         return importGroup(message.group);

@@ -1,9 +1,9 @@
 // `gatefold deploy` on the machine that it deploys to, without ssh: what goes and what stays.
 import assert from 'node:assert/strict';
-import { readdirSync, symlinkSync, utimesSync } from 'node:fs';
+import { readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { pruneCopies } from '../../src/cli/deploy/folders.ts';
+import { pruneCopies, removeRelease } from '../../src/cli/deploy/folders.ts';
 import { createFolder } from '../support/folder.ts';
 
 test('an old Gatefold goes, but none that is in use', (t) => {
@@ -20,4 +20,28 @@ test('an old Gatefold goes, but none that is in use', (t) => {
   pruneCopies(dir, join(runtime, 'running'));
   assert.deepEqual(readdirSync(runtime).sort(), ['current', 'next', 'node_modules', 'released', 'running', 'young']);
   assert.deepEqual(readdirSync(join(dir, 'current/node_modules')), ['tsx']);
+});
+
+test('a removal that was interrupted does not stop a later one of the same name', (t) => {
+  const dir = createFolder(t, {
+    'runtime/0.1.0/package.json': '{}',
+    'runtime/0.1.0.gone/dist/cli.js': '',
+    'releases/20200101T000000000Z/a.js': '',
+    'releases/.20200101T000000000Z.gone/a.js': '',
+  });
+  utimesSync(join(dir, 'runtime/0.1.0'), 0, 0);
+  removeRelease(dir, '20200101T000000000Z');
+  pruneCopies(dir, join(dir, 'runtime/0.2.0'));
+  assert.deepEqual([readdirSync(join(dir, 'runtime')), readdirSync(join(dir, 'releases'))], [[], []]);
+});
+
+test('no Gatefold goes while a release does not say which one it uses', (t) => {
+  const note = 'releases/20200101T000000000Z/.gatefold-release.json';
+  for (const text of ['{', 'null', '{"before":null}', undefined]) {
+    const dir = createFolder(t, { 'runtime/0.1.0/package.json': '{}', 'releases/20200101T000000000Z/a.js': '' });
+    if (text !== undefined) writeFileSync(join(dir, note), text);
+    utimesSync(join(dir, 'runtime/0.1.0'), 0, 0);
+    pruneCopies(dir, join(dir, 'runtime/0.2.0'));
+    assert.deepEqual(readdirSync(join(dir, 'runtime')), ['0.1.0'], `note: ${text}`);
+  }
 });

@@ -8,9 +8,9 @@ import { runGatefold } from '../../src/cli/commands.ts';
 import { releaseName } from '../../src/cli/deploy/folders.ts';
 import { planProject } from '../../src/cli/deploy/project.ts';
 import { probeCommand } from '../../src/cli/deploy/remote.ts';
-import { isRunning, readEnvironment, waitForRelease } from '../../src/cli/deploy/serving.ts';
+import { isRunning, readEnvironment, readRecord, runProgram, waitForRelease } from '../../src/cli/deploy/serving.ts';
 import { runScript, unitOf, userOf } from '../../src/cli/deploy/setup.ts';
-import { MARK, quote } from '../../src/cli/deploy/ssh.ts';
+import { MARK, quote, runRemote } from '../../src/cli/deploy/ssh.ts';
 import { parseTarget } from '../../src/cli/deploy/target.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
@@ -108,7 +108,7 @@ describe('planProject', () => {
     leftOut.push('keys/id_ed25519_sk', '.netrc', '.pgpass', '.git-credentials');
     leftOut.push('config/ca.pem', 'lib/.#a.js', 'lib/server.KEY', 'pipe');
     assert.deepEqual([...planned.leftOut].sort(), leftOut.sort());
-    assert.deepEqual([planned.name, planned.controllers, planned.typescript], ['shop', 'controllers', false]);
+    assert.deepEqual([planned.name, planned.controllers, planned.hasTypeScript], ['shop', 'controllers', false]);
   });
 
   const locked = (resolved: string, name = 'x', link = false): Record<string, string> => ({
@@ -224,6 +224,27 @@ test('an env that no shell reads is an error', (t) => {
   assert.throws(() => readEnvironment(dir), /^Error: Cannot read .*\/env: line 1 is not what a shell reads$/);
 });
 
+test('a connection that is lost within a line of the answer is an error', async (t) => {
+  const bin = makeProject(t);
+  writeFileSync(join(bin, 'ssh'), `#!/bin/sh\nprintf '${MARK}{"step":"a"}\\n${MARK}{"resu'\nexit 255\n`, {
+    mode: 0o755,
+  });
+  const path = process.env.PATH;
+  t.after(() => {
+    process.env.PATH = path;
+  });
+  process.env.PATH = `${bin}:${path}`;
+  const lines: unknown[] = [];
+  const onLine = (line: unknown) => void lines.push(line);
+  await assert.rejects(runRemote({ host: 'vm', command: 'true', onLine }), /Cannot reach vm: the connection broke/);
+  assert.deepEqual(lines, [{ step: 'a' }]);
+});
+
+test('an env whose commands print has its settings even so', (t) => {
+  const dir = makeProject(t, { env: 'echo hunter2\nGREETING=$(echo hello)\n' });
+  assert.equal(readEnvironment(dir).GREETING, 'hello');
+});
+
 const which = (program: string) => execFileSync('sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim();
 
 test('the error about an env has nothing of its text', (t) => {
@@ -274,7 +295,7 @@ test('a user of any name', () => {
 test('waits no longer than for the service of another folder, and not for one that has stopped', async (t) => {
   const dir = makeProject(t, { 'releases/a/x': '', 'releases/b/x': '' });
   const at = join(dir, 'data/generation.json');
-  const wait = (release: string) => waitForRelease({ dir, dataDir: join(dir, 'data'), release, longestWait: 1 });
+  const wait = (release: string) => waitForRelease({ dir, dataDir: join(dir, 'data'), release, maxWait: 1 });
   const record = { pid: process.pid, folder: dir, release: join(dir, 'releases/a'), errors: [], draining: [] };
   assert.match((await wait('a'))[0] ?? '', /has not answered/);
   writeFileSync(at, JSON.stringify({ ...record, state: 'serving' }));
@@ -287,6 +308,30 @@ test('waits no longer than for the service of another folder, and not for one th
   writeFileSync(at, JSON.stringify({ ...record, state: 'stopped' }));
   assert.match((await wait('a'))[0] ?? '', /has not answered/);
   assert.equal(isRunning(undefined), false);
+});
+
+test('a service that has crashed does not serve, and one that could not start has its reason', async (t) => {
+  const dir = makeProject(t, { 'releases/a/x': '' });
+  const { pid } = spawnSync('true');
+  const record = { pid, folder: dir, release: join(dir, 'releases/a'), draining: [] };
+  const wait = (state: string, errors: object[]) => {
+    writeFileSync(join(dir, 'data/generation.json'), JSON.stringify({ ...record, state, errors }));
+    return waitForRelease({ dir, dataDir: join(dir, 'data'), release: 'a', maxWait: 1 });
+  };
+  assert.match((await wait('serving', []))[0] ?? '', /has not answered/);
+  assert.deepEqual(await wait('rejected', [{ error: 'the port is taken' }]), ['the port is taken']);
+});
+
+test('a record that is no JSON needs no other user', (t) => {
+  const dir = makeProject(t, { 'data/generation.json': '{' });
+  assert.throws(
+    () => readRecord(join(dir, 'data')),
+    ({ message }: Error) => message.startsWith('Cannot read ') && !message.includes('root'),
+  );
+});
+
+test('a program that a signal ends is named with the signal', () => {
+  assert.throws(() => runProgram('sh', ['-c', 'kill -9 $$']), /it ended with SIGKILL$/);
 });
 
 describe('gatefold deploy', () => {

@@ -6,10 +6,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { plain } from '../../base/ink.ts';
 import { packagePath, version } from '../../own-files.ts';
-import { type Answer, type Call, type Command, print, Refused, UsageError } from '../command.ts';
+import { type Answer, type Command, type CommandCall, CommandError, print, UsageError } from '../command.ts';
 import { releaseName } from './folders.ts';
 import type { Order, Reply, Result } from './order.ts';
-import { type Project, planProject, slashed } from './project.ts';
+import { type Project, planProject, withSlashes } from './project.ts';
 import { type Machine, orderCommand, probeCommand, receiveCommand } from './remote.ts';
 import { type Files, quote, runRemote } from './ssh.ts';
 import { parseTarget, type Target } from './target.ts';
@@ -28,32 +28,32 @@ export const command: Command = {
   run,
 };
 
-/** The end of the deployment to one machine. */
+/** The end of the deployment to one machine: a result of the machine, or an error. */
 interface Outcome {
   readonly host: string;
   readonly dir: string;
   readonly result?: Result;
-  /** The reason why the machine sent no result. */
+  /** The reason why the machine has sent no result. */
   readonly error?: string;
 }
 
-async function run({ operands, flags, options, settings, io, now }: Call): Promise<Answer> {
+async function run({ operands, switches, flagValues, settings, io, now }: CommandCall): Promise<Answer> {
   const project = planProject(io.cwd, settings);
   const targets = operands.map((operand) => parseTarget(operand, project.name));
-  if (flags.has('back') && flags.has('setup')) throw new UsageError('--back and --setup exclude each other');
+  if (switches.has('back') && switches.has('setup')) throw new UsageError('--back and --setup exclude each other');
   const { root: _root, leftOut, files, ...projectFacts } = project;
   const order: OrderForAll = {
     ...projectFacts,
     fileCount: files.length,
-    action: flags.has('back') ? 'back' : 'release',
+    action: switches.has('back') ? 'back' : 'release',
     releaseName: releaseName(now),
     gatefoldCopy: gatefoldCopyName(),
-    keep: parseKeep(options.keep),
-    setup: flags.has('setup'),
+    keep: parseKeep(flagValues.keep),
+    setup: switches.has('setup'),
   };
   const outcomes: Outcome[] = [];
-  const isDone = ({ result }: Outcome) =>
-    result?.state === 'serving' || (flags.has('setup') && result?.state === 'unstarted');
+  // After the setup, a service that nobody has started yet is no failure.
+  const isDone = ({ result }: Outcome) => result?.state === 'serving' || (order.setup && result?.state === 'unstarted');
   const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
   for (const path of leftOut) await printStep(`left out: ${path}`);
   for (const target of targets) {
@@ -63,19 +63,13 @@ async function run({ operands, flags, options, settings, io, now }: Call): Promi
   }
   const untouched = targets.slice(outcomes.length).map(({ name }) => name);
   const ok = outcomes.every(isDone);
-  return {
-    json: { ok, machines: outcomes, untouched },
-    text: [
-      ...outcomes.flatMap(describeOutcome),
-      ...(untouched.length === 0 ? [] : [`Untouched: ${untouched.join(', ')}`]),
-    ]
-      .map(plain)
-      .join('\n'),
-    exitCode: ok ? 0 : 1,
-  };
+  const lines = outcomes.flatMap(describeOutcome);
+  if (untouched.length > 0) lines.push(`Untouched: ${untouched.join(', ')}`);
+  const json = { ok, machines: outcomes, untouched };
+  return { json, text: lines.map(plain).join('\n'), exitCode: ok ? 0 : 1 };
 }
 
-/** An order without the folder, whose absolute path only the target machine can say. */
+/** The order for every target machine, without `dir`. Each machine reports the absolute path of its own folder. */
 type OrderForAll = Omit<Order, 'dir'>;
 
 async function deployTo(
@@ -103,56 +97,55 @@ async function deployTo(
       else result ??= reply.result;
     };
     await runRemote({ host, command: orderCommand({ ...order, dir }), files, onLine });
-    if (result === undefined) throw new Refused(`${name}: the answer is incomplete`);
+    if (result === undefined) throw new CommandError(`${name}: the answer is incomplete`);
     return { host, dir, result };
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof CommandError)) throw error;
     return { host, dir, error: error.message };
   }
 }
 
-/** @throws Refused when the machine lacks something. The message is one line, and says how to get the missing part. */
+/** Asks a machine for its state. @throws CommandError with the remedy, when a deployment to the machine cannot work */
 async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: OrderForAll): Promise<Machine> {
   let machine: Machine | undefined;
   const onLine = (line: unknown) => {
     machine = line as Machine;
   };
   await runRemote({ host, command: probeCommand({ dir, gatefoldCopy, setup }), onLine });
-  if (machine === undefined) throw new Refused(`${name}: no POSIX shell answers there`);
+  if (machine === undefined) throw new CommandError(`${name}: no POSIX shell answers there`);
   if (machine.node === null)
-    throw new Refused(
+    throw new CommandError(
       `${name} has no node in the PATH of ssh: install Node 22.18 or later (nodejs.org/en/download), or link it into /usr/local/bin`,
     );
   if (Number.parseInt(machine.node, 10) < 20)
-    throw new Refused(`${name} has Node ${machine.node}: install Node 20 or later, better 22.18 or later`);
+    throw new CommandError(`${name} has Node ${machine.node}: install Node 20 or later, better 22.18 or later`);
   if (machine.refusal !== undefined)
-    throw new Refused(
+    throw new CommandError(
       `${name}: ${machine.user} may not write to ${machine.dir} (${machine.refusal}). Run there: sudo install -d -o ${machine.user} ${quote(machine.dir)}; or deploy as root`,
     );
   const { writableByOthers } = machine;
   if (writableByOthers !== undefined)
-    throw new Refused(
+    throw new CommandError(
       `${name}: others than ${machine.user} can change ${writableByOthers}, and so run programs as ${machine.user}. Deploy as its owner, or run there: chown ${machine.user} ${quote(writableByOthers)} && chmod go-w ${quote(writableByOthers)}`,
     );
   if (!machine.isSetUp && !setup)
-    throw new Refused(`${name} has no ${machine.dir}. The first time: gatefold deploy --setup`);
+    throw new CommandError(`${name} has no ${machine.dir}. The first time: gatefold deploy --setup`);
   return machine;
 }
 
-/** Returns the files of Gatefold itself. package.json is the last one: it shows the machine that all have arrived. */
+/** Returns the files of Gatefold itself. package.json comes last, so the machine has all files once it has this one. */
 function ownFiles(): Files {
   const root = packagePath();
   const built = readdirSync(join(root, 'dist'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.(?:js|html)$/.test(entry.name))
-    .map((entry) => slashed(relative(root, join(entry.parentPath, entry.name))))
+    .map((entry) => withSlashes(relative(root, join(entry.parentPath, entry.name))))
     .sort();
   return { root, paths: [...built, 'deploy/gatefold.service', 'package.json'] };
 }
 
 /**
- * Returns the name of the folder below `DIR/runtime` on the target machine that holds this version of Gatefold:
- * `0.1.0`, or `0.1.0+5f2a9c0d` for a checkout. The files of a checkout change while the version stays the same, so the
- * name has a hash of the files.
+ * Returns the name for the copy of this Gatefold in `DIR/runtime` on the target machine: `0.1.0`, or `0.1.0+5f2a9c0d`
+ * for a checkout. The files of a checkout change while its version stays the same, so the name has a hash of the files.
  */
 function gatefoldCopyName(): string {
   if (basename(dirname(packagePath())) === 'node_modules') return version();

@@ -1,8 +1,9 @@
 // The folder of a project on the machine that it is deployed to:
 //
 //   current -> releases/20261122T213500123Z     the release to serve; a rename swaps the link, so it is never missing
-//   releases/              one folder for each release; a folder whose name begins with a dot is incomplete
-//   runtime/current -> 0.1.0                    Gatefold itself
+//   releases/              one folder for each release (a version of the project); incomplete ones begin with a dot
+//   runtime/0.1.0/         a copy of Gatefold
+//   runtime/current -> 0.1.0                    the copy that the service runs
 //   data/                  the credentials table and the keys
 //   env                    the settings of the service
 //   run                    the script that starts the service
@@ -12,22 +13,22 @@ import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import { RELEASE_NOTE } from './project.ts';
 
-/** The content of the file RELEASE_NOTE in each release. */
+/** The content of the note, the file RELEASE_NOTE in each release. */
 export interface ReleaseNote {
-  /** The release that served before this release; null when there was none. */
+  /** The name of the release that served before this one; null when there was none. */
   readonly before: string | null;
   /** The name of the folder in `runtime` with the copy of Gatefold that deployed this release. */
   readonly runtime: string;
   /**
-   * For which Node and system the packages were installed: `127 linux x64`, or `127 linux x64 dev` with development
-   * packages. 127 is the ABI version of Node.
+   * The platform for which the packages were installed: `127 linux x64`, where 127 is the ABI version of Node, or
+   * `127 linux x64 dev` with development packages.
    */
   readonly packages: string;
 }
 
 const RELEASE_NAME = /^\d{8}T\d{9}Z$/;
 
-/** Returns the name of a release that is made now: the time in UTC, `20261122T213500123Z`. */
+/** Returns the name of a new release: the time in UTC, `20261122T213500123Z`. @param now Unix milliseconds */
 export function releaseName(now: number): string {
   return new Date(now).toISOString().replaceAll(/[-:.]/g, '');
 }
@@ -36,7 +37,7 @@ export function releasePath(dir: string, release: string): string {
   return join(dir, 'releases', release);
 }
 
-/** Returns the last part of the path that the link `current` leads to; undefined when there is no such link. */
+/** Returns the last part of the path that the link `current` in a folder leads to; undefined when there is no link. */
 export function readCurrent(folder: string): string | undefined {
   try {
     return basename(readlinkSync(join(folder, 'current')));
@@ -47,7 +48,7 @@ export function readCurrent(folder: string): string | undefined {
   }
 }
 
-/** Swaps the link `current` in one step. */
+/** Makes the link `current` in a folder lead to `target`, in one step. */
 export function setCurrent(folder: string, target: string): void {
   const draft = join(folder, '.current.new');
   rmSync(draft, { force: true });
@@ -55,6 +56,7 @@ export function setCurrent(folder: string, target: string): void {
   renameSync(draft, join(folder, 'current'));
 }
 
+/** Returns the note of a release; undefined when it is missing or cannot be read. */
 export function readNote(dir: string, release: string): ReleaseNote | undefined {
   try {
     return JSON.parse(readFileSync(join(releasePath(dir, release), RELEASE_NOTE), 'utf8'));
@@ -64,8 +66,8 @@ export function readNote(dir: string, release: string): ReleaseNote | undefined 
 }
 
 /**
- * Returns the names of the releases, the newest first. The time of a release is that of its note file, by the clock of
- * this machine. The time in its name is by the clock of the machine that deployed it, which may be wrong.
+ * Returns the names of the releases, the newest first. The time of a release is the modification time of its note, by
+ * the clock of this machine. A name is not compared: its time comes from another machine, whose clock may be wrong.
  */
 export function listReleases(dir: string): string[] {
   const createdAt = (name: string): number =>
@@ -77,46 +79,50 @@ export function listReleases(dir: string): string[] {
     .map(({ name }) => name);
 }
 
-/** Removes a release. After an interruption, `removeLeftovers` finds the rest by the dot in its name. */
 export function removeRelease(dir: string, release: string): void {
-  renameAndRemove(`.${release}.gone`, releasePath(dir, release));
+  renameAndRemove(releasePath(dir, release), `.${release}.gone`);
 }
 
-function renameAndRemove(name: string, path: string): void {
-  const gone = join(dirname(path), name);
-  renameSync(path, gone);
-  rmSync(gone, { recursive: true, force: true });
+/** Renames a folder before its removal, so that after an interruption no incomplete folder has the old name. */
+function renameAndRemove(path: string, newName: string): void {
+  const newPath = join(dirname(path), newName);
+  // An earlier removal of a folder with the same name may have been interrupted.
+  removeFolder(newPath);
+  renameSync(path, newPath);
+  removeFolder(newPath);
 }
 
-/** Removes the folders that an interrupted deployment has left. The caller must hold the deployment lock. */
+function removeFolder(path: string): void {
+  rmSync(path, { recursive: true, force: true });
+}
+
+/** Removes incomplete releases, which an interrupted deployment has left. The caller must hold the deployment lock. */
 export function removeLeftovers(dir: string): void {
   const releases = join(dir, 'releases');
-  for (const name of readdirSync(releases))
-    if (name.startsWith('.')) rmSync(join(releases, name), { recursive: true, force: true });
+  for (const name of readdirSync(releases)) if (name.startsWith('.')) removeFolder(join(releases, name));
 }
 
 /** Removes old releases. The `keep` newest releases stay, and so does each release in `inUse`. */
-export function prune(dir: string, keep: number, inUse: ReadonlySet<string>): void {
+export function pruneReleases(dir: string, keep: number, inUse: ReadonlySet<string>): void {
   for (const release of listReleases(dir).slice(keep)) if (!inUse.has(release)) removeRelease(dir, release);
 }
 
-/**
- * Milliseconds. A folder in `runtime` that is younger is not removed: another deployment may have just copied its
- * Gatefold there, and still wait for the lock.
- */
+/** Milliseconds. A younger copy stays: another deployment may have just sent it, and still wait for the lock. */
 const MIN_COPY_AGE = 3_600_000;
 
-/** Removes each Gatefold in `runtime` that is not in use. @param running the folder of the Gatefold that runs */
-export function pruneCopies(dir: string, running: string): void {
-  const folder = join(dir, 'runtime');
-  const inUse = new Set(listReleases(dir).map((release) => readNote(dir, release)?.runtime));
-  for (const name of readdirSync(folder)) {
-    const path = join(folder, name);
-    const stat = lstatSync(path);
-    const isUsed = inUse.has(name) || name === readCurrent(folder) || name === basename(running);
-    if (isUsed || !stat.isDirectory() || stat.mtimeMs > Date.now() - MIN_COPY_AGE) continue;
-    // After an interruption, the name shows that the rest of the folder is no complete Gatefold. A folder that already
-    // has such a name keeps it.
-    renameAndRemove(name.endsWith('.gone') ? name : `${name}.gone`, path);
+/** Removes the copies of Gatefold that nothing uses. @param runningCopy the path of the copy that the service runs */
+export function pruneCopies(dir: string, runningCopy: string): void {
+  const runtime = join(dir, 'runtime');
+  const usedNames = listReleases(dir).map((release) => readNote(dir, release)?.runtime);
+  // Without its note, a release may use any copy, so all of them stay.
+  if (usedNames.includes(undefined)) return;
+  const inUse = new Set([...usedNames, readCurrent(runtime), basename(runningCopy)]);
+  for (const name of readdirSync(runtime)) {
+    const path = join(runtime, name);
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    const isOld = stat !== undefined && stat.mtimeMs <= Date.now() - MIN_COPY_AGE;
+    // An interrupted removal has left a folder `….gone`, which nothing uses.
+    if (name.endsWith('.gone')) removeFolder(path);
+    else if (isOld && stat.isDirectory() && !inUse.has(name)) renameAndRemove(path, `${name}.gone`);
   }
 }

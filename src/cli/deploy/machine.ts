@@ -1,15 +1,15 @@
 // The part of a deployment that runs on the target machine, in its own process. The process makes a release (a folder
 // with one version of the project), changes the link `current` to it, and waits until the running service has loaded
-// it. When the release does not serve, the process changes the link back. After the first change, the process finishes
-// its work even when the connection to the deploying machine is lost.
+// the release. When the release does not serve, the process changes the link back. Once the link has changed, the
+// process finishes its work even when the connection to the deploying machine is lost.
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
 import { acquireLock } from '../../credentials/write/lock.ts';
 import {
   listReleases,
-  prune,
   pruneCopies,
+  pruneReleases,
   readCurrent,
   readNote,
   removeLeftovers,
@@ -30,15 +30,15 @@ import {
 import { setUp } from './setup.ts';
 import { MARK } from './ssh.ts';
 
-/** Milliseconds that this deployment waits while another deployment holds the lock. */
+/** Milliseconds that this deployment waits for the lock while another deployment holds it. */
 const LOCK_WAIT = 3000;
-/** Milliseconds that this deployment waits for a lock from before a restart of the machine. Its holder has ended. */
+/** Milliseconds that this deployment waits for a lock from before a restart of the machine, whose holder has ended. */
 const OLD_LOCK_WAIT = 1000;
 
-/** Runs an order, and reports each step and the result to the machine that sent the order. */
+/** Runs an order, sends each step and the result to the deploying machine, and exits. @param text the order as JSON */
 export async function runOnMachine(text: string): Promise<void> {
   process.umask(0o022);
-  // Without this listener, a lost connection would end the process. `send` gets the error from its own write.
+  // Without these listeners, a lost connection would end the process. `send` gets the error from its own write.
   process.stdout.on('error', () => {});
   process.on('SIGHUP', () => {});
   try {
@@ -52,7 +52,7 @@ export async function runOnMachine(text: string): Promise<void> {
   process.exit();
 }
 
-/** @throws Error when nobody reads the reply */
+/** @throws Error when the connection is lost. The callers ignore the error once the link has changed. */
 function send(reply: Reply): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(`${MARK}${JSON.stringify(reply)}\n`, (error) =>
@@ -61,18 +61,14 @@ function send(reply: Reply): Promise<void> {
   });
 }
 
-export async function runOrder(
-  order: Order,
-  input: NodeJS.ReadStream,
-  reply: (reply: Reply) => Promise<void>,
-): Promise<Result> {
+async function runOrder(order: Order, input: NodeJS.ReadStream, reply: typeof send): Promise<Result> {
   const { dir } = order;
   const notes = order.setup ? setUp(order) : [];
   for (const name of ['releases', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
   const lockOptions = { waitMs: LOCK_WAIT, unseenHolderMs: OLD_LOCK_WAIT };
   const lock = await acquireLock(join(dir, 'deploy.lock'), lockOptions).catch((error: Error) => {
-    const isHeld = error.message.startsWith('Cannot lock');
-    if (isHeld) throw new Error(`Another deployment to ${dir} is under way. ${error.message}`);
+    if (error.message.startsWith('Cannot lock'))
+      throw new Error(`Another deployment to ${dir} is under way. ${error.message}`);
     throw new Error(`Cannot write to ${dir}: ${describeFailure(error)}`);
   });
   try {
@@ -99,35 +95,36 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
   if (isFull(dataDir))
     throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
   // After an interrupted deployment, the link may lead to a release that does not serve. So the record comes first.
-  const serving = listReleases(dir).find((release) => isRunning(record) && isInRelease(record.serving, dir, release));
+  const serving = listReleases(dir).find((name) => isRunning(record) && isInRelease(record.serving, dir, name));
   const before = serving ?? current;
   const isBack = order.action === 'back';
-  const target = isBack ? releaseBefore(dir, current) : order.releaseName;
-  const gatefoldCopy = (isBack ? readNote(dir, target)?.runtime : undefined) ?? order.gatefoldCopy;
-  if (isBack) await report(`swap to ${target}`);
+  const release = isBack ? releaseBefore(dir, current) : order.releaseName;
+  const gatefoldCopy = (isBack ? readNote(dir, release)?.runtime : undefined) ?? order.gatefoldCopy;
+  if (isBack) await report(`swap to ${release}`);
   else await makeRelease({ order, input, before, env, report });
-  const outcome = await activate({ dir, dataDir }, target, gatefoldCopy);
-  const result = { release: target, before: before ?? null, current: target, errors: [], notes: outcome.notes };
+  const outcome = await activate({ dir, dataDir }, release, gatefoldCopy);
+  const result = { release, before: before ?? null, current: release, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {
     const newRecord = readRecord(dataDir);
-    const inUse = new Set([target, before ?? '', readNote(dir, target)?.before ?? '']);
-    for (const release of listReleases(dir))
-      if (newRecord?.draining.some((path) => isInRelease(path, dir, release))) inUse.add(release);
-    prune(dir, keep, inUse);
+    const inUse = new Set([release, before ?? '', readNote(dir, release)?.before ?? '']);
+    for (const name of listReleases(dir))
+      if (newRecord?.draining.some((path) => isInRelease(path, dir, name))) inUse.add(name);
+    pruneReleases(dir, keep, inUse);
     if (outcome.state === 'serving' && newRecord !== undefined) pruneCopies(dir, newRecord.runtime);
     return { ...result, state: outcome.state };
   }
-  const failed = { ...result, state: 'failed', errors: outcome.errors } as const;
-  if (before === undefined || before === target)
-    return { ...failed, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
+  const failure = { ...result, state: 'failed', errors: outcome.errors } as const;
+  if (before === undefined || before === release)
+    return { ...failure, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
   await report(`swap back to ${before}`).catch(() => {});
   const swapBack = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? gatefoldCopy);
-  const isDraining = readRecord(dataDir)?.draining.some((path) => isInRelease(path, dir, target));
-  if (order.action === 'release' && swapBack.state === 'serving' && !isDraining) removeRelease(dir, target);
+  const isDraining = readRecord(dataDir)?.draining.some((path) => isInRelease(path, dir, release));
+  if (!isBack && swapBack.state === 'serving' && !isDraining) removeRelease(dir, release);
   const backNotes = swapBack.state === 'serving' ? [] : [`${before} does not serve: ${swapBack.errors.join('; ')}`];
-  return { ...failed, current: before, notes: [...outcome.notes, ...backNotes] };
+  return { ...failure, current: before, notes: [...outcome.notes, ...backNotes] };
 }
 
+/** Returns the release that served before the current one. @throws Error when there is none */
 function releaseBefore(dir: string, current: string | undefined): string {
   const before = current === undefined ? undefined : readNote(dir, current)?.before;
   if (!before || !listReleases(dir).includes(before))
@@ -135,7 +132,7 @@ function releaseBefore(dir: string, current: string | undefined): string {
   return before;
 }
 
-/** Changes the links to a release and to its Gatefold, and waits for the service. A failure is returned, not thrown. */
+/** Changes the links to a release and to its copy of Gatefold, and waits until the service has loaded the release. */
 async function activate(
   { dir, dataDir }: { readonly dir: string; readonly dataDir: string },
   release: string,
@@ -148,17 +145,18 @@ async function activate(
     setCurrent(join(dir, 'runtime'), gatefoldCopy);
     setCurrent(dir, join('releases', release));
     const notes: string[] = [];
-    const restarts = (!wasRunning || runsOtherCopy) && canRestart(dir);
-    if (restarts) {
+    const mustRestart = (!wasRunning || runsOtherCopy) && canRestart(dir);
+    if (mustRestart) {
       if (wasRunning) notes.push(`The service was started again, because it now runs Gatefold ${gatefoldCopy}`);
       runProgram(join(dir, 'restart'), [], dir);
     } else if (!wasRunning)
       return { state: 'unstarted', errors: [], notes: [`No service runs. Start it: ${join(dir, 'run')}`] };
     else if (runsOtherCopy)
       notes.push(`Start the service again: it runs another Gatefold than ${gatefoldCopy}, which is there now`);
-    const errors = await waitForRelease({ dir, dataDir, release, replacedPid: restarts ? record?.pid : undefined });
+    const errors = await waitForRelease({ dir, dataDir, release, replacedPid: mustRestart ? record?.pid : undefined });
     return { state: errors.length === 0 ? 'serving' : 'failed', errors, notes };
   } catch (error) {
+    // The caller changes the links back after any failure, so this one is returned and not thrown.
     return { state: 'failed', errors: [lineOf(error)], notes: [] };
   }
 }

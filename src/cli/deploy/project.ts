@@ -6,7 +6,7 @@ import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { Settings } from '../../base/settings.ts';
 import { readSource } from '../../base/source-file.ts';
 import type { Fields } from '../../base/values.ts';
-import { Refused } from '../command.ts';
+import { CommandError } from '../command.ts';
 import { listOrRefuse } from '../inspection.ts';
 
 export interface Project {
@@ -22,26 +22,30 @@ export interface Project {
   /** Files that are not sent, although the service might need them, such as `.env`. */
   readonly leftOut: readonly string[];
   /** Whether at least one controller is a TypeScript file. */
-  readonly typescript: boolean;
+  readonly hasTypeScript: boolean;
 }
 
-/** The file that a deployment writes into each release. */
+/** The note that a deployment writes into each release: the file of a ReleaseNote (folders.ts). */
 export const RELEASE_NOTE = '.gatefold-release.json';
-const SKIPPED = new Set(['.git', '.hg', '.svn', 'node_modules', RELEASE_NOTE, '.DS_Store']);
+/** The names of files and folders, at any depth, that no release needs. They are skipped without a report. */
+const SKIPPED_NAMES = new Set(['.git', '.hg', '.svn', 'node_modules', RELEASE_NOTE, '.DS_Store']);
 /** Folders of keys, credentials and certificates at the top of a project. `gatefold init` lists them in .gitignore. */
 const SECRET_FOLDERS = ['data', 'tls'];
+/** Matches the names of files that may have passwords or private keys. They are reported as left out. */
 const SECRET_FILE =
   /^\.env|^\.(?:netrc|pgpass|git-credentials)$|\.(?:pem|key|p12|pfx|jks|keystore|ppk)$|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/i;
 const NPM_LOCK_FILES = ['npm-shrinkwrap.json', 'package-lock.json'];
 
 type ProjectSettings = Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>;
 
-/** @throws Refused when the project cannot work on another machine */
+/** @throws CommandError when the project cannot work on another machine */
 export function planProject(root: string, settings: ProjectSettings): Project {
-  const manifest = readManifest(root);
+  const manifest = readJson(join(root, 'package.json'));
+  if (manifest === undefined)
+    throw new CommandError(`Cannot deploy ${root}: it has no package.json. Run: npx gatefold init`);
   const controllers = relative(root, settings.controllersDir);
   if (isOutside(controllers) || controllers === '')
-    throw new Refused(`Cannot deploy ${settings.controllersDir}: the controllers folder is not inside of ${root}`);
+    throw new CommandError(`Cannot deploy ${settings.controllersDir}: the controllers folder is not inside of ${root}`);
   const { dataDir, tlsCert, tlsKey } = settings;
   const secretPaths = new Set([dataDir, tlsCert, tlsKey, ...SECRET_FOLDERS.map((name) => join(root, name))]);
   const plan: Plan = { files: [], leftOut: [], bytes: 0 };
@@ -50,112 +54,105 @@ export function planProject(root: string, settings: ProjectSettings): Project {
   return {
     root,
     name: nameOf(manifest),
-    controllers: slashed(controllers),
-    typescript: [...listOrRefuse(settings.controllersDir).values()].some((file) => file.endsWith('.ts')),
+    controllers: withSlashes(controllers),
+    hasTypeScript: [...listOrRefuse(settings.controllersDir).values()].some((file) => file.endsWith('.ts')),
     ...plan,
   };
 }
 
-interface Plan {
-  readonly files: string[];
-  readonly leftOut: string[];
-  bytes: number;
-}
+type Plan = { files: string[]; leftOut: string[]; bytes: number };
 
-/** Adds the files below a folder to the plan. */
+/** Adds the files below a folder to the plan. @param folder relative to the root; empty for the root itself */
 function collect(root: string, folder: string, secretPaths: ReadonlySet<string | undefined>, plan: Plan): void {
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = join(folder, entry.name);
-    const full = join(root, path);
-    if (SKIPPED.has(entry.name) || secretPaths.has(full)) continue;
-    if (SECRET_FILE.test(entry.name)) plan.leftOut.push(slashed(path));
-    else if (/\p{Cc}/u.test(entry.name)) throw new Refused(`Cannot deploy ${full}: its name has a control character`);
+    const fullPath = join(root, path);
+    if (SKIPPED_NAMES.has(entry.name) || secretPaths.has(fullPath)) continue;
+    if (SECRET_FILE.test(entry.name)) plan.leftOut.push(withSlashes(path));
+    else if (/\p{Cc}/u.test(entry.name))
+      throw new CommandError(`Cannot deploy ${fullPath}: its name has a control character`);
     else if (entry.isDirectory()) collect(root, path, secretPaths, plan);
-    else if (entry.isSymbolicLink()) (isUsableLink(root, full) ? plan.files : plan.leftOut).push(slashed(path));
+    else if (entry.isSymbolicLink()) (isUsableLink(root, fullPath) ? plan.files : plan.leftOut).push(withSlashes(path));
     else if (entry.isFile()) {
-      plan.files.push(slashed(path));
-      plan.bytes += lstatSync(full).size;
-    } else plan.leftOut.push(slashed(path));
+      plan.files.push(withSlashes(path));
+      plan.bytes += lstatSync(fullPath).size;
+    } else plan.leftOut.push(withSlashes(path));
   }
 }
 
 /**
- * Returns whether a link leads to a file. A link such as the lock of an editor does not.
+ * Returns whether a link leads to something that exists. The lock of an editor is a link that does not.
  *
- * @throws Refused when the link would lead to another place on another machine
+ * @throws CommandError when the link would lead to something else on another machine
  */
 function isUsableLink(root: string, path: string): boolean {
-  let real: string;
+  let realPath: string;
   try {
-    real = realpathSync(path);
+    realPath = realpathSync(path);
   } catch {
     return false;
   }
   const target = readlinkSync(path);
-  if (isAbsolute(target) || isOutside(relative(realpathSync(root), real)))
-    throw new Refused(
+  if (isAbsolute(target) || isOutside(relative(realpathSync(root), realPath)))
+    throw new CommandError(
       `Cannot deploy ${path}: it is a link to ${target}. A link must be relative and lead into the project`,
     );
   return true;
 }
 
-/** @throws Refused when `npm ci` would not install the packages of the project on another machine */
+/** @throws CommandError when `npm ci` would not install the packages of the project on another machine */
 function checkPackages(root: string, manifest: Fields): void {
   const lock = NPM_LOCK_FILES.map((name) => readJson(join(root, name))).find((fields) => fields !== undefined);
   if (lock === undefined) {
     const needed = Object.keys(Object(manifest.dependencies)).filter((name) => name !== 'gatefold');
     if (needed.length === 0) return;
-    throw new Refused(
+    throw new CommandError(
       `Cannot deploy without package-lock.json: the project depends on ${needed.join(', ')}, and npm ci installs only what a lock file names. Run: npm install`,
     );
   }
   for (const [place, fields] of Object.entries<Fields>(Object(lock.packages))) {
     const resolved = String(Object(fields).resolved ?? '').replace(/^file:/, '');
-    const isInside = !/^(?:\.\.(?:\/|$)|\/|[a-z]:[\\/])/i.test(resolved);
+    // A path that begins with `../`, `/` or a drive such as `C:\`. A URL and a path into the project do not match.
+    const isOutsidePath = /^(?:\.\.(?:\/|$)|\/|[a-z]:[\\/])/i.test(resolved);
     // A link to a checkout of Gatefold is not needed on the machine, because the deployment copies Gatefold itself.
     const isCheckout = place === 'node_modules/gatefold' && Object(fields).link === true;
-    if (isCheckout || isInside) continue;
+    if (isCheckout || !isOutsidePath) continue;
     const name = place.replace(/^.*node_modules\//, '');
-    throw new Refused(
+    throw new CommandError(
       `Cannot deploy: package ${name} comes from ${resolved}, outside of the project. Pack it into the project: npm install ./$(npm pack --silent ${resolved})`,
     );
   }
 }
 
-function readManifest(root: string): Fields {
-  const manifest = readJson(join(root, 'package.json'));
-  if (manifest === undefined)
-    throw new Refused(`Cannot deploy ${root}: it has no package.json. Run: npx gatefold init`);
-  return manifest;
-}
-
-/** @returns undefined when the file is missing; @throws Refused when it is not JSON or cannot be read */
+/** Reads a JSON object; undefined when the file is missing. @throws CommandError when it is not JSON or unreadable */
 export function readJson(path: string): Fields | undefined {
   try {
     return Object(JSON.parse(readSource(path)));
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
     const reason = error instanceof SyntaxError ? 'it is not JSON' : describeFailure(error);
-    throw new Refused(`Cannot read ${path}: ${reason}`);
+    throw new CommandError(`Cannot read ${path}: ${reason}`);
   }
 }
 
+/** Returns the name in package.json without its scope. @throws CommandError when it has no usable name */
 function nameOf({ name }: Fields): string {
   const last = basename(String(name ?? ''));
-  if (!/^[a-z0-9][a-z0-9._-]*$/i.test(last)) throw new Refused('Cannot deploy: package.json has no name');
+  if (!/^[a-z0-9][a-z0-9._-]*$/i.test(last)) throw new CommandError('Cannot deploy: package.json has no name');
   return last;
 }
 
+/** Returns whether a path leads out of its start. @param path the result of `relative` of node:path */
 function isOutside(path: string): boolean {
   return path === '..' || path.startsWith(`..${sep}`) || isAbsolute(path);
 }
 
-/** Writes a path of this system with slashes. */
-export function slashed(path: string): string {
+/** Replaces the separators in a path of this system by slashes. */
+export function withSlashes(path: string): string {
   return path.split(sep).join('/');
 }
 
-/** Returns the text of the lock file of npm in a folder; undefined when the folder has none. */
+/** Returns the text of the npm lock file in a folder; undefined when the folder has none. */
 export function npmLockOf(root: string): string | undefined {
   const path = NPM_LOCK_FILES.map((name) => join(root, name)).find((path) => existsSync(path));
   return path === undefined ? undefined : readFileSync(path, 'utf8');

@@ -1,7 +1,6 @@
 // Makes a release on the target machine: receives the files of the project, and installs the packages or copies them
-// from the release before. The folder of the release gets its final name when it is complete. No two releases share a
-// file by a hard link: making such a link changes the ctime of the file in the release that serves, and the service
-// would take the change for an edit.
+// from the release before. The folder of the release gets its final name when it is complete. The packages are no hard
+// links: a new hard link changes the ctime of a file in the release that serves, which the service takes for an edit.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -27,7 +26,7 @@ export interface ReleaseOptions {
   readonly order: Order;
   /** The tar stream with the files of the release. */
   readonly input: Readable;
-  /** The release before. Its packages are copied if its npm lock file is the same. */
+  /** The release that serves now. If its npm lock file is the same, its packages are copied. */
   readonly before: string | undefined;
   /** The environment of the service. */
   readonly env: NodeJS.ProcessEnv;
@@ -35,7 +34,7 @@ export interface ReleaseOptions {
   readonly report: (step: string) => Promise<void>;
 }
 
-/** @throws Error with a message of one line. The service then uses no file of the new release. */
+/** @throws Error with a message of one line. Then there is no folder with the final name of the release. */
 export async function makeRelease({ order, input, before, env, report }: ReleaseOptions): Promise<void> {
   const path = releasePath(order.dir, order.releaseName);
   // A name with a dot marks an incomplete folder, which the next deployment removes.
@@ -51,7 +50,7 @@ export async function makeRelease({ order, input, before, env, report }: Release
   }
   const note: ReleaseNote = { before: before ?? null, runtime: order.gatefoldCopy, packages };
   writeFileSync(join(draft, RELEASE_NOTE), `${JSON.stringify(note)}\n`);
-  // When the connection is lost, the report throws, and the release stays without a final name.
+  // When the connection is lost, the report throws, and the folder does not get its final name.
   await report(`swap to ${order.releaseName}`);
   renameSync(draft, path);
 }
@@ -59,28 +58,29 @@ export async function makeRelease({ order, input, before, env, report }: Release
 /** Milliseconds without a received byte after which the connection counts as lost. */
 const MAX_SILENCE = 60_000;
 
-/** Extracts a tar stream. The files do not get the owners and modes that they have on the deploying machine. */
+/** Extracts a tar stream. With `-o`, the files belong to this user. @throws Error when not all of it was extracted */
 async function extract(input: Readable, folder: string): Promise<void> {
   const tar = spawn('tar', ['-xof', '-', '-C', folder], { stdio: ['pipe', 'ignore', 'pipe'] });
-  let complaint = '';
+  let reason = '';
   tar.stderr.setEncoding('utf8').on('data', (text: string) => {
-    complaint ||= text.split('\n', 1)[0] as string;
+    reason ||= text.split('\n', 1)[0] as string;
   });
-  const silence = setTimeout(() => {
-    complaint ||= 'the connection is lost';
+  const silenceTimer = setTimeout(() => {
+    reason ||= 'the connection is lost';
     tar.kill();
   }, MAX_SILENCE);
-  input.on('data', () => silence.refresh());
+  input.on('data', () => silenceTimer.refresh());
+  // When tar ends before it has read everything, its exit code is the error.
   tar.stdin.on('error', () => {});
   input.pipe(tar.stdin);
   const code = await new Promise<number | null>((resolve, reject) => {
     tar.once('error', () => reject(new Error('there is no tar')));
     tar.once('close', resolve);
-  }).finally(() => clearTimeout(silence));
+  }).finally(() => clearTimeout(silenceTimer));
   input.unpipe();
   if (code === 0) return;
   if (isFull(folder)) throw new Error(`Cannot extract the files: no space is left on the disk of ${dirname(folder)}`);
-  throw new Error(`Cannot extract the files: ${complaint || `tar ended with ${code}`}`);
+  throw new Error(`Cannot extract the files: ${reason || `tar ended with ${code}`}`);
 }
 
 /** Returns whether the disk of a folder is full. Returns false when the folder does not exist. */
@@ -90,10 +90,10 @@ export function isFull(folder: string): boolean {
   return bavail * bsize < MIN_FREE_SPACE;
 }
 
-/** The free space in bytes below which a disk counts as full. */
+/** Bytes. A disk with less free space counts as full. */
 const MIN_FREE_SPACE = 64 * 1024;
 
-/** Gives every file a mode that lets the user of the service read it. @throws Error when a file is missing */
+/** Lets the user of the service read every file. @throws Error when a file or a part of a file has not arrived */
 function acceptFiles(folder: string, { fileCount, bytes }: Order): void {
   let count = 0;
   let size = 0;
@@ -111,6 +111,7 @@ function acceptFiles(folder: string, { fileCount, bytes }: Order): void {
     throw new Error(`The stream was cut: ${count} of ${fileCount} files, ${size} of ${bytes} bytes have arrived`);
 }
 
+/** Yields everything below a folder. Links are not followed. */
 function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
@@ -120,16 +121,16 @@ function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   }
 }
 
-/** Installs the packages of a release, or copies them. Returns the field `packages` of its ReleaseNote. */
+/** Installs the packages of a release, or copies them. Returns the field `packages` of its note: their platform. */
 async function installPackages(
   draft: string,
   { order, before, env, report }: Omit<ReleaseOptions, 'input'>,
 ): Promise<string> {
-  const { dir, typescript } = order;
-  const needsTsx = typescript && !process.features.typescript;
+  const { dir, hasTypeScript } = order;
+  const needsTsx = hasTypeScript && !process.features.typescript;
   const keepsDev = needsTsx && 'tsx' in manifestField(draft, 'devDependencies');
-  const { modules } = process.versions;
-  const packages = [modules, process.platform, process.arch, ...(keepsDev ? ['dev'] : [])].join(' ');
+  const { modules: abiVersion } = process.versions;
+  const packages = [abiVersion, process.platform, process.arch, ...(keepsDev ? ['dev'] : [])].join(' ');
   const npmLock = npmLockOf(draft);
   const previousPath = before === undefined ? undefined : releasePath(dir, before);
   const canCopy =
@@ -155,15 +156,15 @@ async function installPackages(
   return packages;
 }
 
-function runNpm(words: readonly string[], cwd: string, env: NodeJS.ProcessEnv): void {
-  const { status, error, stdout, stderr } = spawnSync('npm', words, {
+/** @throws Error with a message of one line, which has the first four lines of the output that are about an error */
+function runNpm(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): void {
+  const { status, signal, error, stdout, stderr } = spawnSync('npm', args, {
     cwd,
     env: { NODE_ENV: 'production', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
     encoding: 'utf8',
     maxBuffer: 64 * 1024 * 1024,
   });
-  const title = `npm ${words.slice(0, 2).join(' ')}`;
+  const title = `npm ${args.slice(0, 2).join(' ')}`;
   if (errorCode(error) === 'ENOENT')
     throw new Error('There is no npm on this machine: on Debian, apt-get install npm brings it');
   if (error !== undefined) throw new Error(`${title}: ${error.message}`);
@@ -171,5 +172,5 @@ function runNpm(words: readonly string[], cwd: string, env: NodeJS.ProcessEnv): 
   const lines = `${stdout}\n${stderr}`.split('\n').filter((line) => line.trim() !== '');
   const errorLines = lines.filter((line) => /error/i.test(line));
   const shownLines = (errorLines.length > 0 ? errorLines : lines).slice(0, 4);
-  throw new Error(`${title} ended with ${status}: ${shownLines.join(' | ')}`);
+  throw new Error(`${title} ended with ${status ?? signal}: ${shownLines.join(' | ')}`);
 }

@@ -1,5 +1,5 @@
-// Controls the service on the target machine: reads its settings, starts it again, and finds out which release it
-// serves. The service writes into its file `generation.json` which controllers folder it has loaded, and any errors.
+// Finds out the settings of the service on the target machine, and which release the service serves. The service writes
+// a record, the file `generation.json` in its data folder: the controllers folder that it has loaded, and any errors.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
@@ -9,14 +9,15 @@ import { describeFailure, errorCode } from '../../base/failure.ts';
 import type { GenerationRecord, LoadFailure } from '../../supervisor/generation-file.ts';
 import { releasePath } from './folders.ts';
 
-/** Milliseconds after which a release that the service has not tried to load counts as failed. */
-const MAX_WAIT = 120_000;
+/** Milliseconds that the service has to load a release, unless the caller chooses another time. */
+const LOAD_WAIT = 120_000;
 /** Milliseconds between two reads of `generation.json`. */
 const POLL_INTERVAL = 50;
 
-/** Reads the environment of the service as its script `run` does. @throws Error with a message of one line */
+/** Reads the environment of the service: a shell reads the file `env`. @throws Error with a message of one line */
 export function readEnvironment(dir: string): NodeJS.ProcessEnv {
-  const script = 'set -a; [ ! -f ./env ] || . ./env; exec "$0" -p "JSON.stringify(process.env)"';
+  // Commands in `env` may print. Their output must not come before the JSON.
+  const script = 'set -a; [ ! -f ./env ] || . ./env >/dev/null; exec "$0" -p "JSON.stringify(process.env)"';
   const { status, stdout, stderr } = spawnSync('sh', ['-c', script, process.execPath], { cwd: dir, encoding: 'utf8' });
   if (status === 0) return JSON.parse(stdout);
   // The shell's own message may quote a secret setting, so the error has only the number of the line.
@@ -25,29 +26,33 @@ export function readEnvironment(dir: string): NodeJS.ProcessEnv {
   throw new Error(`Cannot read ${join(dir, 'env')}: ${place} is not what a shell reads`);
 }
 
-/** Reads `generation.json`. @returns undefined when no service has written the file since the machine started */
+/** Returns undefined when no service has written a record since the machine started. @throws Error of one line */
 export function readRecord(dataDir: string): GenerationRecord | undefined {
   const path = join(dataDir, 'generation.json');
   try {
-    // Since the last start of the machine, another process may have got the process id in an older file.
+    // The process id in a record from before the start of the machine may now be that of another process.
     if (statSync(path).mtimeMs < Date.now() - uptime() * 1000) return undefined;
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
-    throw new Error(`Cannot read ${path}: ${describeFailure(error)}. Deploy as the user of the service, or as root`);
+    const advice = errorCode(error) === 'EACCES' ? '. Deploy as the user of the service, or as root' : '';
+    throw new Error(`Cannot read ${path}: ${describeFailure(error)}${advice}`);
   }
 }
 
+/** Returns whether the process that wrote a record still runs. */
 export function isRunning(record: GenerationRecord | undefined): record is GenerationRecord {
   if (record === undefined || record.state === 'stopped') return false;
   try {
+    // The signal 0 only asks whether the process exists.
     return process.kill(record.pid, 0);
   } catch (error) {
+    // The process exists, and belongs to another user.
     return errorCode(error) === 'EPERM';
   }
 }
 
-/** Returns whether a path leads into a release. @param release any release if it is empty */
+/** Returns whether a path exists and leads into a release. @param release the name; by default, any release counts */
 export function isInRelease(path: string | undefined, dir: string, release = ''): boolean {
   try {
     const folder = realpathSync(releasePath(dir, release));
@@ -58,36 +63,44 @@ export function isInRelease(path: string | undefined, dir: string, release = '')
 }
 
 export interface WaitOptions {
+  /** The folder of the project on this machine. */
   readonly dir: string;
+  /** The folder of the record. */
   readonly dataDir: string;
+  /** The name of the release. */
   readonly release: string;
   /** The id of a service process that is being replaced. The record of that process is ignored. */
   readonly replacedPid?: number | undefined;
-  readonly longestWait?: number;
+  /** Milliseconds; default: LOAD_WAIT. */
+  readonly maxWait?: number;
 }
 
-/** Waits until the service has tried to load a release. Returns the reasons why it does not serve: none if it does. */
+/**
+ * Waits until the service has tried to load a release. Returns the reasons why the release fails, or an empty list. A
+ * file that does not load is a reason, even if the service serves the other files.
+ */
 export async function waitForRelease(options: WaitOptions): Promise<string[]> {
-  const { dir, dataDir, release, replacedPid, longestWait = MAX_WAIT } = options;
-  const deadline = performance.now() + longestWait;
+  const { dir, dataDir, release, replacedPid, maxWait = LOAD_WAIT } = options;
+  const deadline = performance.now() + maxWait;
   while (performance.now() < deadline) {
     const record = readRecord(dataDir);
-    const isCurrent = record !== undefined && record.state !== 'stopped' && record.pid !== replacedPid;
-    if (isCurrent && isInRelease(record.release, dir, release)) {
+    // A service that could not start has left its reason in a rejected record. Any other record of an ended process is
+    // out of date, because the process has crashed.
+    const isValid = record?.pid !== replacedPid && (record?.state === 'rejected' || isRunning(record));
+    if (isValid && isInRelease(record.release, dir, release)) {
       const errors = record.errors.map((error) => describeLoadFailure(error, dir, release));
       return record.state === 'rejected' && errors.length === 0 ? ['the service has refused it'] : errors;
     }
     await sleep(POLL_INTERVAL);
   }
-  return [`the service has not answered for ${longestWait / 1000} s: look at its log`];
+  return [`the service has not answered for ${maxWait / 1000} s: look at its log`];
 }
 
-/** Returns a load failure as one line. Paths in the line are relative to the project. */
+/** Returns a load failure as one line. Paths into the release become relative to it: `controllers/X.ts:3: …`. */
 function describeLoadFailure({ file, at = file, error = '' }: LoadFailure, dir: string, release: string): string {
   const path = releasePath(dir, release);
   const line = at === undefined ? error : `${at}: ${error}`;
-  const realPath = existsSync(path) ? realpathSync(path) : path;
-  return line.replaceAll(`${realPath}${sep}`, '').replaceAll(`${path}${sep}`, '');
+  return line.replaceAll(`${realpathSync(path)}${sep}`, '').replaceAll(`${path}${sep}`, '');
 }
 
 /** Returns whether `gatefold deploy --setup` has made the script `restart`. */
@@ -96,13 +109,10 @@ export function canRestart(dir: string): boolean {
 }
 
 /** Runs a program to its end. @throws Error with a message of one line */
-export function runProgram(program: string, words: readonly string[], cwd?: string): void {
-  const { status, error, stderr, stdout } = spawnSync(program, words, {
-    cwd,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    encoding: 'utf8',
-  });
+export function runProgram(program: string, args: readonly string[], cwd?: string): void {
+  const { status, signal, error, stderr, stdout } = spawnSync(program, args, { cwd, encoding: 'utf8' });
   if (error === undefined && status === 0) return;
   const output = `${stdout ?? ''}${stderr ?? ''}`.trim().replaceAll('\n', ' | ');
-  throw new Error(`${[program, ...words].join(' ')}: ${error?.message ?? (output || `it ended with ${status}`)}`);
+  const reason = error?.message ?? (output || `it ended with ${status ?? signal}`);
+  throw new Error(`${[program, ...args].join(' ')}: ${reason}`);
 }

@@ -1,5 +1,5 @@
 // `gatefold deploy --setup` creates the folders, the scripts and the systemd unit that a service needs before its first
-// release. Existing files stay as they are, so the setup can run again.
+// release. Existing files stay as they are, so a second setup changes nothing that somebody has edited.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,11 +9,11 @@ import type { Order } from './order.ts';
 import { runProgram } from './serving.ts';
 import { quote } from './ssh.ts';
 
-/** The folder of the units that an administrator makes. A unit in it overrides a unit of a package. */
+/** The folder of the units that an administrator makes. Such a unit overrides the unit of a package with its name. */
 const UNIT_FOLDER = '/etc/systemd/system';
 const PACKAGE_UNIT_FOLDERS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
 
-/** Returns notes for people. @throws Error with a message of one line */
+/** Creates what is missing on this machine. Returns notes for people. @throws Error with a message of one line */
 export function setUp({ dir, name, controllers }: Order): string[] {
   for (const folder of ['', 'releases', 'runtime']) mkdirSync(join(dir, folder), { recursive: true });
   if (!existsSync(join(dir, 'data'))) mkdirSync(join(dir, 'data'), { mode: 0o700 });
@@ -32,7 +32,7 @@ export function setUp({ dir, name, controllers }: Order): string[] {
   }
   // Gatefold imports tsx, which Node looks for in `runtime/node_modules`. This link leads to the tsx of the project.
   makeIfMissing(() => symlinkSync('../current/node_modules', join(dir, 'runtime/node_modules')));
-  const made = files.filter(([path, text, mode]) =>
+  const madeFiles = files.filter(([path, text, mode]) =>
     makeIfMissing(() => {
       writeFileSync(path, text, { flag: 'wx', mode });
       // The umask of the user may have removed some permissions from the mode.
@@ -40,7 +40,7 @@ export function setUp({ dir, name, controllers }: Order): string[] {
     }),
   );
   return [
-    ...made.map(([path]) => `Made ${path}`),
+    ...madeFiles.map(([path]) => `Made ${path}`),
     ...(hasSystemd ? enableUnit(dir, name) : [`Have ${join(dir, 'run')} started with the machine`]),
   ];
 }
@@ -62,8 +62,9 @@ exec ${quote(node)} runtime/current/dist/server.js "$@"
 `;
 }
 
-/** Adapts the systemd unit of Gatefold to a folder of releases. */
+/** Adapts deploy/gatefold.service, the systemd unit for a checkout in /opt, to the folder of a deployed project. */
 export function unitOf(unit: string, dir: string, name: string): string {
+  // systemd hides these folders from a unit with ProtectHome=yes. In a command, it reads `$$` as `$`.
   const isBelowHome = /^\/(?:home|root|run\/user)(?:\/|$)/.test(dir);
   return unit
     .replace(/^(?:#.*\n)+/, `# ${name} under systemd. Made by gatefold deploy --setup.\n`)
@@ -74,17 +75,17 @@ export function unitOf(unit: string, dir: string, name: string): string {
       /^(?:#.*\n)*(?:Environment=(?:CONTROLLERS_DIR|DATA_DIR)|EnvironmentFile|StateDirectory(?:Mode)?)=.*\n/gm,
       '',
     )
-    .replace(/^ExecStart=.*$/m, () => `ExecStart=/bin/sh ${quoted(`${dir}/run`).replaceAll('$', '$$$$')}`)
-    .replace(/^ReadOnlyPaths=.*$/m, () => `ReadOnlyPaths=${quoted(dir)}\nReadWritePaths=${quoted(`${dir}/data`)}`)
+    .replace(/^ExecStart=.*$/m, () => `ExecStart=/bin/sh ${inQuotes(`${dir}/run`).replaceAll('$', '$$$$')}`)
+    .replace(/^ReadOnlyPaths=.*$/m, () => `ReadOnlyPaths=${inQuotes(dir)}\nReadWritePaths=${inQuotes(`${dir}/data`)}`)
     .replace(/^ProtectHome=yes$/m, isBelowHome ? 'ProtectHome=read-only' : 'ProtectHome=yes');
 }
 
 /** Quotes a path for a systemd unit. systemd accepts quotes in an argument, but not in the path of a program. */
-function quoted(path: string): string {
-  return `"${escaped(path)}"`;
+function inQuotes(path: string): string {
+  return `"${escapePath(path)}"`;
 }
 
-function escaped(path: string): string {
+function escapePath(path: string): string {
   return path.replaceAll(/[\\"]/g, '\\$&').replaceAll('%', '%%');
 }
 
@@ -101,18 +102,18 @@ export function userOf(name: string): string {
 function refuseTakenName(dir: string, name: string): void {
   const file = `${name}.service`;
   const unit = join(UNIT_FOLDER, file);
-  const isFree = existsSync(unit)
-    ? readFileSync(unit, 'utf8').includes(`${escaped(dir)}/`)
+  const isUnitFree = existsSync(unit)
+    ? readFileSync(unit, 'utf8').includes(`${escapePath(dir)}/`)
     : !PACKAGE_UNIT_FOLDERS.some((folder) => existsSync(join(folder, file)));
   // The fields of a line are: name, password, user id, group id, comment, home folder, shell.
   const home = spawnSync('getent', ['passwd', userOf(name)], { encoding: 'utf8' }).stdout?.split(':')[5];
-  if (isFree && (home === undefined || home === dir)) return;
+  if (isUnitFree && (home === undefined || home === dir)) return;
   throw new Error(
     `The unit ${file} or the user ${userOf(name)} is there already, and not for ${dir}: give package.json another name`,
   );
 }
 
-/** Creates the user of the service, who owns the data folder. Then makes systemd start the service with the machine. */
+/** Creates the user of the service, who owns the data folder. Then makes systemd start the service at each boot. */
 function enableUnit(dir: string, name: string): string[] {
   const user = userOf(name);
   if (spawnSync('id', ['-u', user]).status !== 0)
@@ -124,7 +125,7 @@ function enableUnit(dir: string, name: string): string[] {
   return [`The unit ${name}.service starts the service as user ${user}: journalctl -u ${name}`];
 }
 
-/** Creates a file or a link. Returns false when it already exists. */
+/** Calls `create`. Returns false when the file or the link that it creates already exists. */
 function makeIfMissing(create: () => void): boolean {
   try {
     create();

@@ -1,9 +1,9 @@
 // Runs a command on another machine by the program ssh, and sends files to the command by the program tar.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { Refused } from '../command.ts';
+import { CommandError } from '../command.ts';
 
-/** The mark at the start of each line of an answer. Lines without it, which a login shell may print, are ignored. */
+/** The start of each line of an answer. Other lines, which a login shell may print, are ignored. */
 export const MARK = 'gatefold-deploy ';
 
 export interface RemoteCommand {
@@ -13,11 +13,12 @@ export interface RemoteCommand {
   readonly command: string;
   /** The files that the command gets as a tar stream on its standard input. */
   readonly files?: Files | undefined;
-  /** Receives the parsed JSON of each marked line. */
+  /** Called with the parsed JSON of each line that begins with MARK. */
   readonly onLine: (value: unknown) => void;
 }
 
 export interface Files {
+  /** The folder of the files. */
   readonly root: string;
   /** The paths of the files, relative to the root. */
   readonly paths: readonly string[];
@@ -27,53 +28,56 @@ export interface Files {
  * Options of ssh. With BatchMode, ssh fails where it would otherwise ask a question and wait for a person. The other
  * options end a connection when the other machine no longer responds.
  */
-const OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=15', 'ServerAliveCountMax=4'];
+const SSH_OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=15', 'ServerAliveCountMax=4'];
 /** The exit code of ssh when there is no connection. */
 const SSH_FAILED = 255;
-/** The number of the last lines of standard error that are kept for an error message. */
-const MAX_LINES = 200;
+/** Maximum number of lines of standard error that are kept for an error message: the last ones. */
+const MAX_ERROR_LINES = 200;
 
-/**
- * Resolves when the command has ended with exit code 0.
- *
- * @throws Refused with the reason, when ssh, the command or tar fails
- */
+/** Runs a command to its end. @throws CommandError with the reason, when ssh, the command or tar fails */
 export async function runRemote({ host, command, files, onLine }: RemoteCommand): Promise<void> {
-  const words = [...OPTIONS.flatMap((option) => ['-o', option]), '-T', '--', host, command];
-  const ssh = spawn('ssh', words, { stdio: [files === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
-  const complaints = collectLines(ssh);
+  const args = [...SSH_OPTIONS.flatMap((option) => ['-o', option]), '-T', '--', host, command];
+  const ssh = spawn('ssh', args, { stdio: [files === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
+  const errorLines = collectErrorLines(ssh);
   if (ssh.stdout !== null)
     createInterface(ssh.stdout).on('line', (line) => {
-      if (line.startsWith(MARK)) onLine(JSON.parse(line.slice(MARK.length)));
+      const value = line.startsWith(MARK) ? parseOrIgnore(line.slice(MARK.length)) : undefined;
+      if (value !== undefined) onLine(value);
     });
   const tar = files === undefined ? undefined : sendFiles(files, ssh);
   const code = await exitOf(ssh, 'ssh');
   if (code === 0) return void (await tar?.sent);
   tar?.kill();
-  // This throws when tar has failed by itself. A tar that was ended just now is not the reason of the failure.
+  // When tar has failed by itself, `sent` rejects with the reason. The tar that `kill` ends has not failed by itself.
   if (tar?.hasFailed()) await tar.sent;
-  if (code === SSH_FAILED) throw new Refused(`Cannot reach ${host}: ${reasonOf(complaints, host)}`);
-  throw new Refused(`${host}: ${complaints.slice(-3).join(' | ') || `the command ended with exit code ${code}`}`);
+  if (code === SSH_FAILED) throw new CommandError(`Cannot reach ${host}: ${reasonOf(errorLines, host)}`);
+  throw new CommandError(`${host}: ${errorLines.slice(-3).join(' | ') || `the command ended with exit code ${code}`}`);
 }
 
-/** Sends files to the standard input of ssh. `sent` rejects when a file cannot be read. */
+/** Parses a line as JSON. Returns undefined for the last line of a lost connection, which can be incomplete. */
+function parseOrIgnore(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Sends files to the standard input of ssh. In the result, `sent` rejects when a file cannot be read. */
 function sendFiles({ root, paths }: Files, ssh: ChildProcess) {
   let hasFailed = false;
   // Without this variable, tar on macOS would add one more file for the attributes of each file.
   const env = { ...process.env, COPYFILE_DISABLE: '1' };
-  const tar = spawn('tar', ['-c', '-f', '-', '--null', '-T', '-'], {
-    cwd: root,
-    env,
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  const complaints = collectLines(tar);
-  // After a failure of tar, the stream is not ended, so the other machine does not take a part for the whole.
+  const tar = spawn('tar', ['-c', '-f', '-', '--null', '-T', '-'], { cwd: root, env });
+  const errorLines = collectErrorLines(tar);
+  // Only after a success of tar, the stream is ended. So the other machine does not take a part of it for the whole.
   const sent = exitOf(tar, 'tar').then((code) => {
     if (code === 0) return void ssh.stdin?.end();
     hasFailed = true;
     ssh.kill();
-    throw new Refused(`Cannot read ${root}: tar: ${complaints.join(' | ') || `exit code ${code}`}`);
+    throw new CommandError(`Cannot read ${root}: tar: ${errorLines.join(' | ') || `exit code ${code}`}`);
   });
+  // Without these listeners, a failure that nobody awaits would end this process.
   sent.catch(() => {});
   for (const stream of [ssh.stdin, tar.stdin]) stream?.on('error', () => {});
   if (ssh.stdin !== null) tar.stdout.pipe(ssh.stdin, { end: false });
@@ -90,29 +94,31 @@ function sendFiles({ root, paths }: Files, ssh: ChildProcess) {
   };
 }
 
+/** Resolves with the exit code, or with SSH_FAILED after a signal. @throws CommandError when the program cannot run */
 function exitOf(child: ChildProcess, program: string): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) =>
-      reject(new Refused(error.code === 'ENOENT' ? `There is no ${program} on this machine` : error.message)),
+      reject(new CommandError(error.code === 'ENOENT' ? `There is no ${program} on this machine` : error.message)),
     );
     child.once('close', (code) => resolve(code ?? SSH_FAILED));
   });
 }
 
-function collectLines({ stderr }: ChildProcess): string[] {
+/** Returns a list that gets the lines of standard error, while the process prints them. */
+function collectErrorLines({ stderr }: ChildProcess): string[] {
   const lines: string[] = [];
   if (stderr !== null)
     createInterface(stderr).on('line', (line) => {
       if (line.trim() !== '') lines.push(line.trim());
-      if (lines.length > MAX_LINES) lines.shift();
+      if (lines.length > MAX_ERROR_LINES) lines.shift();
     });
   return lines;
 }
 
-/** Returns the last message of ssh. When ssh could not ask its question, the text also says what to do. */
-function reasonOf(complaints: readonly string[], host: string): string {
-  const text = complaints.join('\n');
-  const reason = complaints.at(-1) ?? 'the connection broke';
+/** Returns the last message of ssh. When ssh wanted to ask the user something, the text also has the remedy. */
+function reasonOf(errorLines: readonly string[], host: string): string {
+  const text = errorLines.join('\n');
+  const reason = errorLines.at(-1) ?? 'the connection broke';
   if (/host key verification failed|remote host identification has changed/i.test(text))
     return `${reason} Run ssh ${host} once, and compare its key with the key of the machine`;
   if (/permission denied/i.test(text))

@@ -8,11 +8,11 @@ export interface Target {
   readonly name: string;
   /** The destination for ssh. */
   readonly host: string;
-  /** The folder on the machine. A relative path begins at the home folder of the user. */
+  /** The folder of the project on the machine. A relative path begins at the home folder of the user. */
   readonly dir: string;
 }
 
-/** @param project the name of the project, which names the default folder */
+/** @param project the name of the project; the default folder is `/srv/` with this name. @throws UsageError */
 export function parseTarget(name: string, project: string): Target {
   const { host, dir } = splitTarget(name);
   const quoted = JSON.stringify(name);
@@ -26,9 +26,11 @@ export function parseTarget(name: string, project: string): Target {
   return { name, host, dir: dir === '' ? `/srv/${project}` : dir.replace(/\/+$/, '') };
 }
 
+/** Splits a target at the colon before its folder. The folder is empty when the target has none. */
 function splitTarget(name: string): { host: string; dir: string } {
   const url = /^(ssh:\/\/[^/]*)(\/.*)?$/.exec(name);
   if (url !== null) return { host: url[1] as string, dir: url[2] ?? '' };
+  // `root@[::1]:app` is the host `root@::1`, because ssh takes an IPv6 address without brackets.
   const [, user = '', address = '', rest = ''] = /^([^/:[\]]*@)?\[([^\]]*)\](?::(.*))?$/s.exec(name) ?? [];
   if (address !== '') return { host: user + address, dir: rest };
   const colon = name.indexOf(':');

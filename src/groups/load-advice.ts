@@ -40,7 +40,8 @@ function adviceOnImport(reason: string, file: string): string | undefined {
 }
 
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  // For a circle of links, `existsSync` returns false, but `statSync` throws.
+  return existsSync(path) && statSync(path).isFile();
 }
 
 function adviceOnType(reason: string, file: string): string | undefined {

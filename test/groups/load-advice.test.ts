@@ -1,5 +1,7 @@
 // The cures in the reasons why a controller does not load. Node gives the mistake, and the reason says what to write.
 import assert from 'node:assert/strict';
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { withAdvice } from '../../src/groups/load-advice.ts';
@@ -66,4 +68,18 @@ describe('a reason has its cure', () => {
     const cure = "if ControllerParams is a type, write import { type ControllerParams } from 'gatefold'";
     assert.equal(withAdvice(reason, '/a/B.ts'), `${reason}; ${cure}`);
   });
+});
+
+it('a file that cannot be looked at has no advice, and does not stop the load of the others', async (test) => {
+  const dir = createFolder(test, { 'AController.mjs': `import './loop.js';${END}`, 'BController.mjs': END });
+  symlinkSync('loop.ts', join(dir, 'loop.ts'));
+  const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+  const loads = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+  assert.deepEqual(
+    loads.map(({ group, ok }) => [group, ok]),
+    [
+      ['A', false],
+      ['B', true],
+    ],
+  );
 });

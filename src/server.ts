@@ -43,11 +43,9 @@ async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<
 
 /** Creates the part that prints the routes on the terminal, for development. */
 async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<Announcer | undefined> {
-  const { development, controllersDir, docs, basePath } = settings;
-  if (!development || ink === undefined) return undefined;
+  if (!settings.development || ink === undefined) return undefined;
   const { createAnnouncer } = await import('./cli/announce.ts');
-  const hasDocs = docs !== 'off';
-  return createAnnouncer({ controllersDir, cwd: process.cwd(), ink, write: sink.write, hasDocs, basePath });
+  return createAnnouncer({ settings, cwd: process.cwd(), ink, write: sink.write });
 }
 
 async function createStore({ settings, log, sink }: ProcessBasics): Promise<SharedStore | undefined> {

@@ -1,38 +1,38 @@
 // Prints the routes of `npm run dev` on a terminal: all routes at the start, and after each change only the added and
-// the removed ones. The supervisor passes the groups (a group is the operations of one controller).
+// the removed routes. The supervisor passes the groups (a group is the operations of one controller).
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
+import type { Settings } from '../base/settings.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import { routesWith } from '../http/routes.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
 export interface Announcer {
-  /** Called with all groups that serve from now on. After `announceService`, prints the added and removed routes. */
-  updateGroups(loadedGroups: Iterable<GroupLoad>): void;
-  /** Called when the service answers at the URL. Prints all routes. */
-  announceService(url: string): void;
+  /** Called with all groups that serve from now on. Prints the added and removed routes, but not before `showAll`. */
+  showChanges(loadedGroups: Iterable<GroupLoad>): void;
+  /** Called once, when the service answers at the URL. Prints all routes. */
+  showAll(url: string): void;
 }
 
 export interface AnnouncerOptions {
-  readonly controllersDir: string;
+  readonly settings: Pick<Settings, 'controllersDir' | 'docs' | 'basePath' | 'mcp'>;
   /** The folder that printed paths are relative to. */
   readonly cwd: string;
   /** The colours of the terminal. */
   readonly ink: Ink;
   /** Prints whole lines, with their line feeds. */
   readonly write: (text: string) => void;
-  /** Whether the service serves its documentation at `/docs`. */
-  readonly hasDocs: boolean;
-  readonly basePath: string;
 }
 
-export function createAnnouncer({ controllersDir, cwd, ink, write, hasDocs, basePath }: AnnouncerOptions): Announcer {
+export function createAnnouncer({ settings, cwd, ink, write }: AnnouncerOptions): Announcer {
+  const { controllersDir, docs, basePath } = settings;
+  /** Key: the methods and the path, such as `GET,HEAD /api/user`. */
   let routes = new Map<string, ListedRoute>();
-  let isAnnounced = false;
+  let hasShownAll = false;
 
-  function formatRoutes(shown: readonly ListedRoute[], formatVerbs: (verbs: string) => string): string[] {
-    const rows = shown.map((route) => {
+  function formatRoutes(shownRoutes: readonly ListedRoute[], formatVerbs: (verbs: string) => string): string[] {
+    const rows = shownRoutes.map((route) => {
       const file = route.file === undefined ? '' : shortPlace(route.file, cwd);
       return [verbsOf(route), route.path, route.operation, file];
     });
@@ -42,36 +42,37 @@ export function createAnnouncer({ controllersDir, cwd, ink, write, hasDocs, base
   }
 
   return {
-    updateGroups(loadedGroups) {
+    showChanges(loadedGroups) {
       const oldRoutes = routes;
-      const listed = routesOf(loadedGroups, controllersDir, basePath);
-      routes = new Map(listed.map((route) => [`${verbsOf(route)} ${route.path}`, route]));
-      if (!isAnnounced) return;
-      const added = [...routes].filter(([key]) => !oldRoutes.has(key)).map(([, route]) => route);
-      const removed = [...oldRoutes].filter(([key]) => !routes.has(key)).map(([, route]) => route);
-      const addedLines = formatRoutes(added, (verbs) => ink.green(`+ ${verbs}`));
-      const removedLines = formatRoutes(removed, (verbs) => ink.red(`- ${verbs}`));
+      routes = new Map(routesOf(loadedGroups, settings).map((route) => [`${verbsOf(route)} ${route.path}`, route]));
+      if (!hasShownAll) return;
+      const addedRoutes = [...routes].filter(([key]) => !oldRoutes.has(key)).map(([, route]) => route);
+      const removedRoutes = [...oldRoutes].filter(([key]) => !routes.has(key)).map(([, route]) => route);
+      const addedLines = formatRoutes(addedRoutes, (verbs) => ink.green(`+ ${verbs}`));
+      const removedLines = formatRoutes(removedRoutes, (verbs) => ink.red(`- ${verbs}`));
       write([...addedLines, ...removedLines].join(''));
     },
-    announceService(url) {
-      isAnnounced = true;
-      const list = formatRoutes([...routes.values()], ink.green);
+    showAll(url) {
+      hasShownAll = true;
+      const lines = formatRoutes([...routes.values()], ink.green);
       const advice = `  ${ink.yellow('Nothing answers yet:')} npx gatefold new hello makes a controller in ${shortPlace(controllersDir, cwd)}\n`;
-      const docs = hasDocs ? `\n  ${ink.dim('Documents')}  ${url}${basePath}/docs\n` : '';
-      write(`\n${list.length === 0 ? advice : list.join('')}${docs}\n`);
+      const docsLine = docs === 'off' ? '' : `\n  ${ink.dim('Documents')}  ${url}${basePath}/docs\n`;
+      write(`\n${lines.length === 0 ? advice : lines.join('')}${docsLine}\n`);
     },
   };
 }
 
-/** Lists the routes of groups. `POST /user` and `/user/created` call one operation: only the first is listed. */
-function routesOf(loadedGroups: Iterable<GroupLoad>, controllersDir: string, basePath: string): ListedRoute[] {
-  const groups = Array.from(loadedGroups, (load) => ({
-    ...load,
-    path: join(controllersDir, load.file),
-    operations: (load.operationNames ?? []).map((name) => ({ name })),
+/** Lists the routes of groups. Leaves out `any /api/user/created`, because `POST /api/user` calls that operation. */
+function routesOf(loadedGroups: Iterable<GroupLoad>, settings: AnnouncerOptions['settings']): ListedRoute[] {
+  const { controllersDir, docs, basePath, mcp } = settings;
+  const groups = Array.from(loadedGroups, (group) => ({
+    ...group,
+    path: join(controllersDir, group.file),
+    // A file that does not load has no names of operations.
+    operations: (group.operationNames ?? []).map((name) => ({ name })),
     unexposed: [],
   }));
-  return listRoutes(groups, routesWith('on', basePath)).filter(
+  return listRoutes(groups, routesWith(docs, basePath, mcp)).filter(
     ({ kind, methods, operation }) => kind === 'group' && !(methods === 'any' && methodOf(operation) !== undefined),
   );
 }

@@ -1,5 +1,5 @@
-// `gatefold doctor` reports what is wrong or will soon be wrong, in one line each. A mistake that keeps the service
-// from starting comes before a mistake that shows later. No line has a secret, a hash, a header value or an e-mail
+// `gatefold doctor` reports what is wrong or will soon be wrong, one finding a line. A mistake that keeps the service
+// from starting comes before one that has an effect later. No finding has a secret, a hash, a header value or an e-mail
 // address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { findOtherPackage } from '../groups/own-package.ts';
 import { routesWith } from '../http/routes.ts';
 import { createProviders } from '../identity/providers.ts';
 import { version } from '../own-files.ts';
-import type { Answer, Call, Command } from './command.ts';
+import type { Answer, Command, CommandCall } from './command.ts';
 import { checkCredentials } from './doctor-credentials.ts';
 import { checkHttps } from './doctor-https.ts';
 import { checkStore, inspectStore } from './doctor-store.ts';
@@ -29,15 +29,15 @@ export const command: Command = {
   name: 'doctor',
   about:
     'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers, certificate, traces; exit 1 when something is',
-  // An invalid setting must not stop the command. `checkSettings` reports it.
+  // No setting has to be valid for this command, because `checkSettings` reports the invalid ones.
   reads: [],
   run,
 };
 
 export interface Finding {
   /**
-   * - `wrong`: something does not work. The exit code is 1.
-   * - `warning`: everything works now, but may soon fail.
+   * - `wrong`: something does not work. One such finding makes the exit code 1.
+   * - `warning`: it works now, but it may fail soon or is a risk.
    * - `note`: the finding is only information.
    */
   readonly level: 'wrong' | 'warning' | 'note';
@@ -49,14 +49,14 @@ export interface Finding {
 
 export type Report = (level: Finding['level'], message: string, at?: string) => void;
 
-export interface Installation extends Call {
+export interface Installation extends CommandCall {
   /** The loaded controllers folder, or the reason why it cannot be loaded. */
   readonly inspection: Inspection | Error;
   /** The state of the store, or the reason why it cannot be used; undefined when STORE is not set. */
   readonly store: StoreDescription | Error | undefined;
 }
 
-/** The checks, in the order of their findings. If a check throws an Error, its message becomes a finding, too. */
+/** The checks, in the order of their findings. When a check throws an Error, its message is one more finding. */
 const CHECKS: readonly {
   readonly topic: string;
   readonly check: (installation: Installation, report: Report) => void;
@@ -73,7 +73,7 @@ const CHECKS: readonly {
   { topic: 'traces', check: checkTraces },
 ];
 
-async function run(call: Call): Promise<Answer> {
+async function run(call: CommandCall): Promise<Answer> {
   const { settings, io, ink } = call;
   const inspection = await inspectFolder(settings, io).catch((error: Error) => error);
   const store = await inspectStore(call);
@@ -115,17 +115,14 @@ function summaryOf(mistakes: number, warnings: number, ink: Ink): string {
 /** The oldest major version of Node that package.json allows. */
 const MIN_NODE_MAJOR = 20;
 
+/** Key: the result of `typescriptSupport`. */
 const LOADED_FILES = {
   node: 'it loads .ts by itself, .mjs and .js',
   tsx: 'it loads .ts by way of tsx, .mjs and .js',
   none: 'it loads .mjs and .js, but no .ts: run Node 22.18 or later, or install tsx beside gatefold',
 };
 
-export function checkNode(
-  report: Report,
-  version: string = process.versions.node,
-  support = typescriptSupport(),
-): void {
+export function checkNode(report: Report, version = process.versions.node, support = typescriptSupport()): void {
   if (Number.parseInt(version, 10) < MIN_NODE_MAJOR)
     report('wrong', `Node ${version} is too old: ${MIN_NODE_MAJOR} or later is needed`);
   else report('note', `Node ${version}: ${LOADED_FILES[support]}`);
@@ -136,16 +133,15 @@ function checkSettings({ readings, settings, io }: Installation, report: Report)
     if (problem !== undefined) report('wrong', problem);
     else if (source !== 'default' && value !== row.parse(row.fallback)) {
       const name = source === 'flag' ? flagOf(row.name) : row.name;
-      const shown = row.secret
-        ? 'is set'
-        : `is ${JSON.stringify(text)}, the default is ${JSON.stringify(row.fallback)}`;
-      report('note', `${name} ${shown}`);
+      const values = `is ${JSON.stringify(text)}, the default is ${JSON.stringify(row.fallback)}`;
+      report('note', `${name} ${row.secret ? 'is set' : values}`);
     }
     if (row.secret && source === 'flag')
       report('warning', `${flagOf(row.name)} shows the secret to every user of this machine; use ${row.name}`);
   }
   for (const { variable, setting } of ignoredVariables(io.env))
     report('warning', `nothing reads ${variable}; the setting is called ${setting}`);
+  // A block with the prefix length 0, such as `0.0.0.0/0`, contains every address.
   const allAddresses = settings.trustedProxies.find((block) => /\/0+$/.test(block));
   if (allAddresses === undefined) return;
   const effect = 'is every address, so each client can choose the address that it is limited by';
@@ -186,14 +182,15 @@ function checkService({ inspection }: Installation, report: Report): void {
 function checkControllers({ settings, inspection }: Installation, report: Report): void {
   const { controllersDir: dir, docs, basePath, mcp } = settings;
   if (inspection instanceof Error) return;
-  for (const { file, reason, onPurpose } of findLookAlikes(dir, inspection.groups)) {
+  for (const { file, reason, onPurpose } of findLookAlikes(dir, [inspection.service ?? {}])) {
     report(onPurpose ? 'note' : 'warning', `it is not a controller: ${reason}`, join(dir, file));
   }
   for (const group of inspection.groups) {
     reportGroup(group, report);
     reportContracts(group, report);
   }
-  for (const { reason, at } of inspection.faults) report('wrong', `it throws outside of any request: ${reason}`, at);
+  for (const { reason, at } of inspection.strayErrors)
+    report('wrong', `it throws outside of any request: ${reason}`, at);
   const rows = routesWith(docs, basePath, mcp);
   for (const { verb, path, operation, takenBy } of findShadowed(inspection.groups, rows)) {
     report('warning', `${verb} ${path} never reaches ${operation}: the explicit route to ${takenBy.target} takes it`);
@@ -208,6 +205,7 @@ function reportContracts({ operations, path }: LoadedGroup, report: Report): voi
   };
   for (const { name, contract } of operations) {
     const { unchecked, undocumented } = contract ?? {};
+    // A reason that begins with `its params` is about the types of path and query.
     const subject = unchecked?.startsWith('its params') ? 'path and query are' : 'data is';
     add(unchecked && `the ${subject} not checked: ${unchecked}`, name);
     add(undocumented && `the result is not documented: ${undocumented}`, name);

@@ -1,5 +1,5 @@
-// `gatefold explain VERB PATH`: reports the route, the group and the operation that would answer a request, or why none
-// does. ask-app.ts asks the server's own code for the verdict. This file describes the verdict for people and as JSON.
+// `gatefold explain VERB PATH` reports the route, the group and the operation that would answer a request, or why none
+// does. ask-app.ts gets the verdict from the server's own code. This file puts the verdict into words and JSON.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { groupNameOf, urlNameOf } from '../base/page-name.ts';
@@ -7,7 +7,7 @@ import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import type { Route } from '../http/routes.ts';
 import type { Question, Verdict } from './ask-app.ts';
-import { type Answer, type Call, type Command, UsageError } from './command.ts';
+import { type Answer, type Command, type CommandCall, UsageError } from './command.ts';
 import { type Inspection, inspectFolder, type LoadedGroup } from './inspection.ts';
 import { brokenPlace, contractText, routesOf } from './routes.ts';
 
@@ -27,30 +27,26 @@ export const command: Command = {
   run,
 };
 
-async function run({ operands: [verb = '', target = ''], options, settings, io, ink, now }: Call): Promise<Answer> {
-  const question = parseQuestion(verb, target, options, now);
+async function run(call: CommandCall): Promise<Answer> {
+  const { settings, io, ink } = call;
+  const question = parseQuestion(call);
   const inspection = await inspectFolder(settings, io, { question });
   const { verdict } = inspection;
   if (verdict === undefined) throw new Error('The question was not answered');
   return describeVerdict({ question, verdict, inspection, dir: settings.controllersDir, cwd: io.cwd }, ink);
 }
 
-function parseQuestion(
-  verb: string,
-  target: string,
-  { authorization, user, origin, data }: Call['options'],
-  now: number,
-): Question {
+function parseQuestion({ operands: [verb = '', target = ''], flagValues, now }: CommandCall): Question {
+  const { authorization, user, origin, data } = flagValues;
   const method = verb.toUpperCase();
   if (!METHODS.includes(method)) throw new UsageError(`${JSON.stringify(verb)} is not an HTTP method`);
   // Each of these characters would end the target in a request line.
   if (target === '' || /[\0-\x20\x7f]/.test(target))
     throw new UsageError('PATH: it is empty, or has a space or a control character');
-  if (authorization !== undefined && /^(?:gf[ks]_|bearer )/i.test(authorization)) {
+  if (authorization !== undefined && /^(?:gf[ks]_|bearer )/i.test(authorization))
     throw new UsageError(
       '--authorization: the value is a token; give its credential id, or foreign if it has none, so that the token stays secret',
     );
-  }
   if (authorization?.trim() === '') throw new UsageError('--authorization: the value is missing');
   if (authorization !== undefined && /[\0-\x1f\x7f]/.test(authorization))
     throw new UsageError('--authorization: it has a control character');
@@ -74,9 +70,9 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
   const { route, isCalled, status, errorCode, errors } = verdict;
   const groupName = verdict.group ?? groupNameOf(verdict.soughtGroup ?? '');
   const group = inspection.groups.find((loaded) => loaded.group === groupName);
-  /** Set for a request that a row of http/routes.ts takes from the controllers, such as `/api/docs`. */
+  /** The target of an explicit route, such as `/api/docs`, which leads to no controller; undefined for other routes. */
   const explicitTarget = route?.target === 'gateway.index' ? undefined : route?.target;
-  // A request that ends in this step may name an operation that it must not call. A later step has an operation.
+  // A request that is refused in the step `group and operation` may name an operation, but it has not chosen it.
   const isOperationChosen = isCalled || (verdict.operation !== '' && verdict.steps.at(-1) !== 'group and operation');
   const operation = isOperationChosen ? (explicitTarget ?? verdict.operation) : undefined;
   const outcome = isCalled ? 'called' : status === 200 ? 'preflight' : 'refused';
@@ -92,10 +88,11 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
     if (contractText({ contract }) !== '') facts.push(['contract', contractText({ contract })]);
   }
   facts.push(['answer', ANSWERS[outcome] ?? `${status} ${errorCode}: ${verdict.message}`]);
-  // Without a valid service file, every request is refused before its steps.
+  // With a service file that does not load, every request is refused before its first step.
   const isRefusedAtStep = outcome === 'refused' && errorCode !== 'SERVICE_NOT_LOADABLE';
   const step = isRefusedAtStep ? verdict.steps.at(-1) : undefined;
   if (step !== undefined) facts.push(['step', stepText(verdict.steps)]);
+  // Only the first of the reasons has a label.
   for (const [i, reason] of because.entries())
     facts.push([i > 0 ? '' : outcome === 'refused' ? 'because' : 'note', reason]);
   const paintAnswer = outcome === 'refused' ? ink.red : ink.green;
@@ -129,7 +126,7 @@ function stepText(steps: readonly string[]): string {
   return `${steps.at(-1)}${passed.length === 0 ? ', the first' : `, after ${passed.join(', ')}`}`;
 }
 
-/** The answers that are not a refusal. */
+/** The answers that are no refusal. Key: the outcome. */
 const ANSWERS: Readonly<Record<string, string>> = {
   called: 'the operation is called',
   preflight: '200, a CORS preflight: no operation is called',
@@ -152,8 +149,9 @@ function operationText({ operation, slugs, page, handler }: Verdict): string {
   return `${operation}, ${isNamed ? 'named by the path' : 'chosen by the verb'}`;
 }
 
-function refusalReasons({ verdict, inspection, dir, cwd }: ExplainedRequest, group: LoadedGroup | undefined): string[] {
-  const { errorCode, errors, reason, soughtGroup = '' } = verdict;
+function refusalReasons(explained: ExplainedRequest, group: LoadedGroup | undefined): string[] {
+  const { verdict, inspection, cwd } = explained;
+  const { errorCode, errors, reason } = verdict;
   if (errors !== undefined)
     return errors.map(({ in: part, pointer, message }) => `${part} ${pointer || '(as a whole)'} ${message}`);
   if (errorCode === 'GROUP_NOT_LOADABLE' && group !== undefined) return [`${brokenPlace(group, cwd)}: ${group.error}`];
@@ -166,17 +164,17 @@ function refusalReasons({ verdict, inspection, dir, cwd }: ExplainedRequest, gro
     return [`${brokenPlace(inspection.service, cwd)}: ${inspection.service.error}`];
   if (errorCode === 'USER_REQUIRED') return ['nobody is signed in: ask with --user ID for a request of a user'];
   if (errorCode === 'GROUP_NOT_FOUND' || errorCode === 'DELEGATED_GROUP_NOT_FOUND')
-    return missingGroupReasons(soughtGroup, inspection.groups, dir, cwd);
+    return missingGroupReasons(explained);
   return reason === undefined ? [] : [reason];
 }
 
-function missingGroupReasons(soughtGroup: string, groups: readonly LoadedGroup[], dir: string, cwd: string): string[] {
+function missingGroupReasons({ verdict: { soughtGroup = '' }, inspection, dir, cwd }: ExplainedRequest): string[] {
   if (soughtGroup === '') return ['the path names no group'];
   const name = groupNameOf(soughtGroup);
   if (name === undefined)
     return [`${JSON.stringify(soughtGroup)} cannot name a group: a letter, then letters, digits, _ and -`];
-  const inOtherCase = groups.filter(({ group }) => group.toLowerCase() === name.toLowerCase());
-  const lookAlikes = findLookAlikes(dir, groups).filter(
+  const inOtherCase = inspection.groups.filter(({ group }) => group.toLowerCase() === name.toLowerCase());
+  const lookAlikes = findLookAlikes(dir, [inspection.service ?? {}]).filter(
     ({ file, group }) => group === name || file.startsWith(`${soughtGroup}/`),
   );
   return [
@@ -215,9 +213,8 @@ function notesOn({ question, verdict, inspection }: ExplainedRequest, group: Loa
     notes.push(`${group.group} is strict because ${inspection.service?.file} says so`);
   if (handler !== undefined)
     notes.push(`the credential ${JSON.stringify(application)} sends every request to the group ${handler}`);
-  if (isCalled && inspection.providers === 0 && route?.target.startsWith('identity.')) {
+  if (isCalled && inspection.providers === 0 && route?.target.startsWith('identity.'))
     notes.push('no identity provider is configured, so it answers 503');
-  }
   if (verdict.isHeaderValue)
     notes.push('no credential has this id, so --authorization is used as the value of the header');
   if (!isCalled && status === 200 && question.target !== '*')

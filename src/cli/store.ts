@@ -1,5 +1,5 @@
-// `gatefold store` prepares the PostgreSQL database that several machines share, and shows its state. The command also
-// copies the rows and the session key between the database and the files of a data folder.
+// `gatefold store` prepares the store, the PostgreSQL database that several machines share, and shows its state. The
+// command also copies the credentials and the session key between the store and the files of a data folder.
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { crypto } from '../base/builtins.ts';
@@ -13,7 +13,7 @@ import { createSeal } from '../store/seal.ts';
 import { SESSION_KEY, syncSessionKey } from '../store/session-key.ts';
 import type { Change } from '../store/store.ts';
 import { retryWhileAway } from '../store/update.ts';
-import { type Answer, type Call, type Command, Refused } from './command.ts';
+import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
 import { withStore } from './table.ts';
 
 const READS: Command['reads'] = ['controllersDir', 'dataDir', 'store', 'storeKeys'];
@@ -55,22 +55,16 @@ const EXPORT: Command = {
 
 export const command = [INIT, STATUS, IMPORT, EXPORT];
 
-function withConfiguredStore<T>({ settings }: Call, work: (store: PostgresStore) => Promise<T>): Promise<T> {
-  if (settings.store === undefined)
-    throw new Refused('STORE is not set, so the files of the data folder are used; set it to postgres://…');
-  return withStore(settings, work);
-}
-
-async function init(call: Call): Promise<Answer> {
-  if (call.flags.has('print')) return { json: { sql: SCHEMA.trim() }, text: SCHEMA.trim() };
-  await withConfiguredStore(call, (store) => retryWhileAway(store.init));
+async function init({ settings, switches }: CommandCall): Promise<Answer> {
+  if (switches.has('print')) return { json: { sql: SCHEMA.trim() }, text: SCHEMA.trim() };
+  await withStore(settings, (store) => retryWhileAway(store.init));
   return { json: { prepared: true }, text: 'The store is prepared: schema gatefold.' };
 }
 
-async function status(call: Call): Promise<Answer> {
-  return withConfiguredStore(call, async (store) => {
-    const description = await describeStore(store, call.settings.storeKeys);
-    const { version, rows, machines, secondsAhead: clock, standbys, writable } = description;
+async function status({ settings }: CommandCall): Promise<Answer> {
+  return withStore(settings, async (store) => {
+    const description = await describeStore(store, settings.storeKeys);
+    const { version, rows, machines, secondsAhead: clock, standbys, isWritable: writable } = description;
     const lines = [
       `version:  ${version}`,
       `rows:     ${rows}`,
@@ -84,38 +78,41 @@ async function status(call: Call): Promise<Answer> {
 }
 
 export interface StoreDescription {
+  /** The version of the rows, which differs after each change. */
   readonly version: string;
+  /** The number of rows of the credentials table. */
   readonly rows: number;
-  readonly writable: boolean;
+  readonly isWritable: boolean;
   /** The PostgreSQL setting `synchronous_standby_names`. When it is empty, a failover may lose a confirmed write. */
   readonly standbys: string;
-  /** The number of seconds by which the clock of the store is ahead of this machine's clock. */
+  /** The whole seconds by which the clock of the store is ahead of this machine's clock; negative when it is behind. */
   readonly secondsAhead: number;
-  /** The machines that have used the store in the last hour. `seconds` is the time since then. */
+  /** The machines that have reported to the store in the last hour. `seconds` is the age of the latest report. */
   readonly machines: readonly { readonly name: string; readonly seconds: number }[];
   /** The reason why STORE_KEY does not decrypt the session key in the store; undefined when nothing is wrong. */
   readonly keyFailure: string | undefined;
 }
 
-/** @param keys the keys of STORE_KEY; when the list is empty, the session key is not decrypted */
+/** @param keys the keys of STORE_KEY; when the list is empty, `keyFailure` is undefined. @throws StoreAway */
 export async function describeStore(store: PostgresStore, keys: readonly string[]): Promise<StoreDescription> {
   const { version, entries } = await store.read('keys');
   const encryptedKey = await readEncryptedKey(store);
+  const machines = await store.query(
+    `select name, extract(epoch from clock_timestamp() - seen)::int as seconds from gatefold.machine
+      where seen > clock_timestamp() - interval '1 hour' order by name`,
+  );
   const askedAt = Date.now();
   const [facts] = await store.query(
     `select extract(epoch from clock_timestamp())::float8 as clock, current_setting('transaction_read_only') as read_only,
       current_setting('synchronous_standby_names') as standbys`,
   );
-  const machines = await store.query(
-    `select name, extract(epoch from clock_timestamp() - seen)::int as seconds from gatefold.machine
-      where seen > clock_timestamp() - interval '1 hour' order by name`,
-  );
   return {
     version,
     rows: entries.size,
-    writable: facts?.read_only === 'off',
+    isWritable: facts?.read_only === 'off',
     standbys: String(facts?.standbys ?? ''),
-    // The store read its clock about halfway between question and answer. The times here are in milliseconds.
+    // The store read its clock about halfway between question and answer. Half of the sum of the two times, which are
+    // in milliseconds, is that moment. `clock` is in seconds.
     secondsAhead: Math.round(Number(facts?.clock) - (askedAt + Date.now()) / 2000),
     machines: machines.map(({ name, seconds }) => ({ name: String(name), seconds: Number(seconds) })),
     keyFailure: encryptedKey === undefined || keys.length === 0 ? undefined : whyUndecryptable(keys, encryptedKey),
@@ -135,58 +132,58 @@ function whyUndecryptable(keys: readonly string[], encryptedKey: string): string
   }
 }
 
-async function importFolder(call: Call): Promise<Answer> {
-  const { settings, operands, io, flags } = call;
+async function importFolder({ settings, operands, io, switches }: CommandCall): Promise<Answer> {
   const folder = operands[0] === undefined ? settings.dataDir : resolve(io.cwd, operands[0]);
-  if (!existsSync(folder)) throw new Refused(`There is no folder ${folder}`);
+  if (!existsSync(folder)) throw new CommandError(`There is no folder ${folder}`);
   const rows = [...(readTableFile(folder)?.rows ?? [])];
-  return withConfiguredStore(call, async (store) => {
+  return withStore(settings, async (store) => {
     const { version, entries } = await store.read('keys');
-    if (entries.size > 0 && !flags.has('merge'))
-      throw new Refused(`The store has ${entries.size} rows; --merge adds the ones that it lacks`);
+    if (entries.size > 0 && !switches.has('merge'))
+      throw new CommandError(`The store has ${entries.size} rows; --merge adds the ones that it lacks`);
+    // An empty expected version means that the store must not have the row.
     const changes = rows.flatMap(([name, value]): Change[] =>
       entries.has(name) ? [] : [{ name, expectedVersion: '', value }],
     );
     const differing = rows.filter(([name, value]) => entries.has(name) && entries.get(name)?.value !== value);
+    const copiesKey = settings.storeKeys.length > 0;
+    // With a wrong STORE_KEY, this throws before a row is written.
+    if (copiesKey) await syncSessionKey(store, createSeal(settings.storeKeys), folder);
     if (changes.length > 0 && !(await store.write('keys', changes, crypto().randomUUID(), version)))
-      throw new Refused('Another process has changed the store meanwhile; run the command again');
-    const sharesKey = settings.storeKeys.length > 0;
-    if (sharesKey) await syncSessionKey(store, createSeal(settings.storeKeys), folder);
+      throw new CommandError('Another process has changed the store meanwhile; run the command again');
     return {
-      json: { folder, rows: changes.length, different: differing.map(([name]) => name), session_key: sharesKey },
+      json: { folder, rows: changes.length, different: differing.map(([name]) => name), session_key: copiesKey },
       text: `Imported ${changes.length} rows of ${tablePath(folder)}.`,
-      complaints: [
+      warnings: [
         ...differing.map(([name]) => `${name} differs in the store, and stays as it is there`),
-        ...(sharesKey ? [] : ['the session key was not imported: STORE_KEY is not set']),
+        ...(copiesKey ? [] : ['the session key was not imported: STORE_KEY is not set']),
       ],
     };
   });
 }
 
-async function exportFolder(call: Call): Promise<Answer> {
-  const { settings, operands, io } = call;
+async function exportFolder({ settings, operands, io }: CommandCall): Promise<Answer> {
   const folder = resolve(io.cwd, operands[0] ?? '');
-  if (existsSync(tablePath(folder))) throw new Refused(`${tablePath(folder)} exists; name a new folder`);
-  return withConfiguredStore(call, async (store) => {
+  if (existsSync(tablePath(folder))) throw new CommandError(`${tablePath(folder)} exists; name a new folder`);
+  return withStore(settings, async (store) => {
     const { entries } = await store.read('keys');
+    const encryptedKey = await readEncryptedKey(store);
+    const isKeyExported = encryptedKey !== undefined && settings.storeKeys.length > 0;
+    // With a wrong STORE_KEY, this throws before a file is written.
+    const key = isKeyExported ? createSeal(settings.storeKeys).open(SESSION_KEY, encryptedKey).text : undefined;
     makeFolder(folder, 0o700);
+    // Another process may have made the table since the check above.
     const isNew = await updateTable(folder, ({ rows, append }) => {
       if (rows.length > 0) return false;
       for (const { value } of entries.values()) append(JSON.parse(value) as object);
       return true;
     });
-    if (!isNew) throw new Refused(`${tablePath(folder)} was made at the same time`);
-    const encryptedKey = await readEncryptedKey(store);
-    const isExported = encryptedKey !== undefined && settings.storeKeys.length > 0;
-    if (isExported) {
-      const { text } = createSeal(settings.storeKeys).open(SESSION_KEY, encryptedKey);
-      writeSessionKey(folder, text);
-    }
-    const isLeftOut = encryptedKey !== undefined && !isExported;
+    if (!isNew) throw new CommandError(`${tablePath(folder)} was made at the same time`);
+    if (key !== undefined) writeSessionKey(folder, key);
+    const isKeyLeftOut = encryptedKey !== undefined && !isKeyExported;
     return {
-      json: { folder, rows: entries.size, session_key: isExported },
+      json: { folder, rows: entries.size, session_key: isKeyExported },
       text: `Exported ${entries.size} rows to ${tablePath(folder)}.`,
-      complaints: isLeftOut ? ['the session key was not exported: STORE_KEY is not set'] : [],
+      warnings: isKeyLeftOut ? ['the session key was not exported: STORE_KEY is not set'] : [],
     };
   });
 }

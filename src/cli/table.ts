@@ -1,18 +1,17 @@
-// Reads and changes the credentials table for the commands. The table is a file in the data folder. When STORE is set,
-// the table is in the store, the database that several machines share.
+// Reads and changes the credentials table for the commands. The table is a file in the data folder. When the setting
+// STORE is set, the table is in the store instead, the database that several machines share.
 import type { Settings } from '../base/settings.ts';
-import type { StoreAddress } from '../base/store-address.ts';
 import { type Listed, listCredentials, listRows } from '../credentials/table/listing.ts';
 import { readTable } from '../credentials/table/live-table.ts';
 import { type CredentialTable, type OnRow, parseTable } from '../credentials/table/table.ts';
 import type { EditableTable } from '../credentials/write/editable-table.ts';
 import { tablePath, updateTable } from '../credentials/write/store.ts';
 import type { PostgresStore } from '../store/postgres.ts';
-import { Refused } from './command.ts';
+import { CommandError } from './command.ts';
 
 type TableSettings = Pick<Settings, 'dataDir' | 'controllersDir' | 'store'>;
 
-/** @param ids the ids of the rows that `edit` needs */
+/** @param ids the ids of the rows in the store that `edit` gets; a file always gives it all rows */
 export async function editTable<T>(
   settings: TableSettings,
   ids: readonly string[],
@@ -25,35 +24,39 @@ export async function editTable<T>(
 
 export async function listTable(settings: TableSettings, now: number): Promise<Listed[]> {
   if (settings.store === undefined) return listCredentials(tablePath(settings.dataDir), now);
-  const text = await readText(settings);
+  const text = await readStoredTable(settings);
   return listRows((onRow: OnRow) => parseTable(text, onRow), now);
 }
 
 export async function loadTable(settings: TableSettings): Promise<CredentialTable> {
-  return settings.store === undefined ? readTable(tablePath(settings.dataDir)) : parseTable(await readText(settings));
+  if (settings.store === undefined) return readTable(tablePath(settings.dataDir));
+  return parseTable(await readStoredTable(settings));
 }
 
-async function readText(settings: TableSettings): Promise<string> {
+/** Returns the rows of the store as the text of a table file, so that the file and the store have one parser. */
+async function readStoredTable(settings: TableSettings): Promise<string> {
   const { tableText } = await import('../store/entries.ts');
   const { retryWhileAway } = await import('../store/update.ts');
   const { entries } = await withStore(settings, (store) => retryWhileAway(() => store.read('keys')));
   return tableText(Array.from(entries.values(), ({ value }) => value));
 }
 
-/** Opens the store for one piece of work. @throws Refused with the reason, when the store cannot be used */
+/** Opens the store for one piece of work. @throws CommandError when STORE is not set, or the store fails or refuses */
 export async function withStore<T>(
   { controllersDir, store: address }: Pick<Settings, 'controllersDir' | 'store'>,
   work: (store: PostgresStore) => Promise<T>,
 ): Promise<T> {
+  if (address === undefined)
+    throw new CommandError('STORE is not set, so the files of the data folder are used; set it to postgres://…');
   const { createPostgresStore } = await import('../store/postgres.ts');
   const { loadPostgres } = await import('../store/connection.ts');
   const { StoreAway } = await import('../store/store.ts');
   const loadDriver = () => loadPostgres([controllersDir, process.cwd()]);
-  const store = createPostgresStore({ address: address as StoreAddress, load: loadDriver, name: 'gatefold command' });
+  const store = createPostgresStore({ address, load: loadDriver, name: 'gatefold command' });
   try {
     return await work(store);
   } catch (error) {
-    throw error instanceof StoreAway ? new Refused(`The store is away: ${error.message}`) : error;
+    throw error instanceof StoreAway ? new CommandError(`The store is away: ${error.message}`) : error;
   } finally {
     await store.close();
   }

@@ -100,7 +100,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       secureState: certificates?.state,
       onGroups(loads) {
         const groups = [...loads];
-        announcer?.updateGroups(groups);
+        announcer?.showChanges(groups);
         hints.report(groups);
       },
       onResult: (result) => supervisor && generationFile.addResult(result, supervisor.status()),
@@ -115,7 +115,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const scheme = certificates === undefined ? 'http' : 'https';
     const url = `${scheme}://${hostAndPort(settings.domains[0] ?? host, port.number)}`;
     process.stdout.write(`gatefold listening on ${url}\n`);
-    announcer?.announceService(url);
+    announcer?.showAll(url);
     announceDocs(settings, log);
     onServing?.(supervisor);
   } catch (error) {

@@ -4,26 +4,20 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { createInk } from '../../src/base/ink.ts';
-import { createAnnouncer } from '../../src/cli/announce.ts';
+import { type AnnouncerOptions, createAnnouncer } from '../../src/cli/announce.ts';
 import { ask } from '../support/cluster-client.ts';
 import { createFolder, spawnService, write } from '../support/cluster-server.ts';
 
 const ink = createInk({ isTTY: false, env: {} });
 
 describe('createAnnouncer', () => {
-  function announcer(hasDocs = true) {
+  function announcer(settings: Partial<AnnouncerOptions['settings']> = {}) {
     let text = '';
     const add = (more: string) => {
       text += more;
     };
-    const made = createAnnouncer({
-      controllersDir: '/srv/app/controllers',
-      cwd: '/srv/app',
-      ink,
-      write: add,
-      hasDocs,
-      basePath: '/api',
-    });
+    const defaults = { controllersDir: '/srv/app/controllers', docs: 'on', basePath: '/api', mcp: 'off' } as const;
+    const made = createAnnouncer({ settings: { ...defaults, ...settings }, cwd: '/srv/app', ink, write: add });
     const said = () => {
       const before = text;
       text = '';
@@ -39,13 +33,13 @@ describe('createAnnouncer', () => {
   });
 
   it('lists what answers once the service is open, and the page of documents', () => {
-    const { updateGroups, announceService, said } = announcer();
-    updateGroups([
+    const { showChanges, showAll, said } = announcer();
+    showChanges([
       group('User', 'index', 'created', 'find'),
       { group: 'Bad', file: 'BadController.ts', ok: false, error: 'x' },
     ]);
     assert.equal(said(), '');
-    announceService('http://localhost:3000');
+    showAll('http://localhost:3000');
     assert.deepEqual(said().split('\n'), [
       '',
       '  GET,HEAD  /api/user       index    controllers/UserController.ts',
@@ -59,13 +53,13 @@ describe('createAnnouncer', () => {
   });
 
   it('says what came and what went, and nothing when neither did', () => {
-    const { updateGroups, announceService, said } = announcer(false);
-    updateGroups([group('User', 'index', 'deleted')]);
-    announceService('http://localhost:3000');
+    const { showChanges, showAll, said } = announcer({ docs: 'off' });
+    showChanges([group('User', 'index', 'deleted')]);
+    showAll('http://localhost:3000');
     said();
-    updateGroups([group('User', 'index', 'deleted')]);
+    showChanges([group('User', 'index', 'deleted')]);
     assert.equal(said(), '');
-    updateGroups([group('User', 'index', 'GET {id}')]);
+    showChanges([group('User', 'index', 'GET {id}')]);
     assert.deepEqual(said().split('\n'), [
       '  + GET,HEAD  /api/user/{id}  GET {id}  controllers/UserController.ts',
       '  - DELETE  /api/user  deleted  controllers/UserController.ts',
@@ -73,9 +67,20 @@ describe('createAnnouncer', () => {
     ]);
   });
 
+  it('lists a group below a path that a setting gives or takes', () => {
+    const routesOf = (settings: Partial<AnnouncerOptions['settings']>) => {
+      const { showChanges, showAll, said } = announcer(settings);
+      showChanges([group('Docs', 'index'), group('Mcp', 'index')]);
+      showAll('http://localhost:3000');
+      return [...said().matchAll(/^ {2}GET,HEAD +(\S+)/gm)].map(([, path]) => path);
+    };
+    assert.deepEqual(routesOf({ docs: 'off' }), ['/api/docs', '/api/mcp']);
+    assert.deepEqual(routesOf({ mcp: 'on' }), []);
+  });
+
   it('says how to begin where nothing answers yet', () => {
-    const { announceService, said } = announcer(false);
-    announceService('http://localhost:3000');
+    const { showAll, said } = announcer({ docs: 'off' });
+    showAll('http://localhost:3000');
     assert.match(said(), /Nothing answers yet: npx gatefold new hello makes a controller in controllers\n/);
   });
 });

@@ -64,6 +64,18 @@ after(() => {
 const run = (command: typeof explain, argv: readonly string[], dir = cwd) =>
   runHere((given, io) => runCommand(command, given, io), argv, { cwd: dir });
 
+test('a controller in a folder that serves is no look-alike', async (t) => {
+  const dir = makeProject(t, {
+    'controllers/service.mjs': `import { defineService } from '${GATEFOLD}';\nexport default defineService({ folders: true });\n`,
+    'controllers/v2/TagController.mjs': TAG,
+  });
+  const { out } = await run(doctor, [], dir);
+  assert.doesNotMatch(out, /not a controller/);
+  const { out: explained } = await run(explain, ['GET', '/api/tag'], dir);
+  assert.match(explained, /404 GROUP_NOT_FOUND/);
+  assert.doesNotMatch(explained, /not a controller/);
+});
+
 describe('gatefold explain names the step at which a request ends', () => {
   const rows: readonly [title: string, argv: readonly string[], answer: string, says: readonly string[]][] = [
     [

@@ -35,7 +35,7 @@ export interface Question {
   readonly data?: string | undefined;
   /** The id of the user that `authenticate` is assumed to find; undefined when it finds nobody. */
   readonly user?: string | undefined;
-  /** The header `Origin`. */
+  /** The header `Origin` of the request; undefined for a request without the header. */
   readonly origin?: string | undefined;
   /** The time of the request, in Unix milliseconds. */
   readonly now: number;
@@ -45,7 +45,7 @@ interface ServerAnswer {
   readonly status: number;
   readonly errorCode: string | undefined;
   readonly message: string | undefined;
-  /** Each mistake of the request. */
+  /** The mistakes in the data of the request; undefined unless it was refused for them. */
   readonly errors: readonly Problem[] | undefined;
 }
 
@@ -56,13 +56,15 @@ export interface Verdict extends ServerAnswer {
   readonly reason: string | undefined;
   /** The names of the steps that have begun, such as `rate`. The last one refused the request, if it was refused. */
   readonly steps: readonly string[];
+  /** The route that took the request; undefined when none did. */
   readonly route: Route | undefined;
-  /** The explicit routes before `route` that match the path but not the verb. */
+  /** The explicit routes (routes that lead to no controller) before `route` that match the path but not the verb. */
   readonly passedRoutes: readonly Route[];
   /** The first segment of the path: `user`, which names the group `User`. */
   readonly page: string;
   /** The segments after `page`. */
   readonly slugs: readonly string[];
+  /** The name of the operation; empty when the request did not come so far. */
   readonly operation: string;
   /** The group that the server looked for, as the URL or the credential names it. */
   readonly soughtGroup: string | undefined;
@@ -70,9 +72,9 @@ export interface Verdict extends ServerAnswer {
   readonly group: string | undefined;
   /** Whether `authorization` of the question was used as the value of the header. */
   readonly isHeaderValue: boolean;
-  /** The name of the credential. */
+  /** The name of the credential; undefined for a request without a live credential. */
   readonly application: string | undefined;
-  /** The group that answers all requests of the credential. */
+  /** The group that answers all requests of the credential; undefined when URLs name the group. */
   readonly handler: string | undefined;
 }
 
@@ -83,12 +85,11 @@ export interface AskedService {
   readonly serviceState?: ServiceState;
 }
 
-/** @throws Error with a message of one line, when the credentials table cannot be read */
+/** Answers a question. @throws Error with a message of one line, when the credentials table cannot be read */
 export async function askApp(question: Question, service: AskedService): Promise<Verdict> {
   const verdict = await ask(question, service);
   if (question.verb !== 'HEAD' || verdict.status < 400) return verdict;
-  // An answer to HEAD has no body, and so no error code. A GET request for the same target is refused with the same
-  // code.
+  // An answer to HEAD has no body. A GET request for the same target is refused with the same error code.
   const { errorCode, message } = await ask({ ...question, verb: 'GET' }, service);
   return { ...verdict, errorCode, message };
 }
@@ -96,7 +97,7 @@ export async function askApp(question: Question, service: AskedService): Promise
 async function ask(question: Question, service: AskedService): Promise<Verdict> {
   const { settings, groups, serviceState = { kind: 'none' } } = service;
   const { caller, isHeaderValue } = callerOf(question, settings.dataDir);
-  // A POST, PUT or PATCH takes its data from the body. A question without a body does not ask about the data.
+  // The data of a POST, PUT or PATCH is its body. A question without a body is not about the data.
   const checksData = question.data !== undefined || !/^(?:POST|PUT|PATCH)$/.test(question.verb);
   let isCalled = false;
   /** The state of the request in the server. */
@@ -107,7 +108,7 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
     isCalled = true;
     return { status: 200, body: {} };
   };
-  /** Returns a copy of a group in which no operation does anything. */
+  /** Returns a copy of a group whose operations only note that they were called. */
   const withoutEffects = (group: Group | undefined): Group | undefined => {
     const operations = Array.from(group?.operations ?? [], ([name, real]): [string, Operation] => {
       const settings = withoutAccessFunctions(real.settings);
@@ -167,7 +168,7 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
   };
 }
 
-/** Name of a function in http/steps.ts → the name of the step in CONTROLLERS.md. */
+/** Key: the name of a function in http/steps.ts. Value: the name of that step in CONTROLLERS.md. */
 const STEP_NAMES: Readonly<Record<string, string>> = {
   checkOrigin: 'origin',
   identifyAuthorization: 'key',
@@ -181,13 +182,14 @@ const STEP_NAMES: Readonly<Record<string, string>> = {
   checkTypes: 'types',
 };
 
+/** Returns the steps that have begun. Every request begins with `request`, and `row` is the search for its route. */
 function stepsOf({ steps, stepsBegun, resolvedPath }: Exchange): string[] {
-  // The build may have renamed a function: `readData` to `readData2`.
+  // The build may have added digits to the name of a function: `readData2` for `readData`.
   const names = steps.slice(0, stepsBegun).flatMap(({ name }) => STEP_NAMES[name.replace(/\d+$/, '')] ?? []);
   return ['request', ...(resolvedPath === undefined ? [] : ['row']), ...names];
 }
 
-/** Removes the author's functions from the access rules, so that none is called. `gatefold explain` reports that. */
+/** Removes the author's functions from the access rules, so that none is called. explain.ts adds a note about it. */
 function withoutAccessFunctions(settings: OperationSettings): OperationSettings {
   if (settings.access === undefined) return settings;
   const rules = rulesOf(settings.access).filter((rule) => typeof rule !== 'function');
@@ -209,6 +211,7 @@ function withoutServiceFunctions(state: ServiceState, { user }: Question): Servi
 /** Matches the ids that `credentials issue` creates. Imported tables may have ids of another form. */
 const ISSUED_ID = /^[0-9A-Za-z]{12}$/;
 
+/** Returns the caller that the server would identify by the `authorization` of a question. */
 function callerOf(
   { authorization, now }: Question,
   dataDir: string,
@@ -218,7 +221,7 @@ function callerOf(
   const table = readTable(tablePath(dataDir));
   const row = table.rows.get(authorization);
   const isHeaderValue = row === undefined && !ISSUED_ID.test(authorization);
-  // Node decodes header values as Latin-1, so this value is decoded in the same way.
+  // Node decodes the bytes of a header as Latin-1, so the bytes of this text are decoded in the same way.
   const header = Buffer.from(authorization).toString('latin1');
   if (isHeaderValue)
     return { caller: identifyCaller(header, { table, now, sessionKey: () => undefined }), isHeaderValue };
@@ -229,7 +232,7 @@ function callerOf(
 }
 
 async function send(client: Duplex, { verb, target, authorization, data, origin }: Question): Promise<ServerAnswer> {
-  // The value is not read: the server gets its caller from `credentials.identify` in `ask`.
+  // Only the presence of the header counts, because `credentials.identify` in `ask` returns the caller.
   const authorizationHeader = authorization === undefined ? '' : 'Authorization: explained\r\n';
   const originHeader = origin === undefined ? '' : `Origin: ${origin}\r\n`;
   const bodyHeaders =

@@ -1,8 +1,8 @@
 // Lists the commands, and answers `--version`. The file of a command is imported only when the command is called.
 import { version } from '../own-files.ts';
-import { type CommandIo, type Entry, type ExitCode, print, runEntry } from './command.ts';
+import { type CommandIo, type ExitCode, type ListedCommand, print, runListedCommand } from './command.ts';
 
-const COMMANDS: readonly Entry[] = [
+const COMMANDS: readonly ListedCommand[] = [
   {
     name: 'dev',
     about: 'Serve the controllers folder for development',
@@ -34,5 +34,5 @@ const ABOUT = 'A JSON API server: drop a controller file into a folder and it an
 /** @param argv the words after `gatefold` */
 export async function runGatefold(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   if (argv[0] === '--version' || argv[0] === '-v') return print(io.stdout, `${version()}\n`, 0);
-  return runEntry('gatefold', ABOUT, COMMANDS, argv, io);
+  return runListedCommand('gatefold', ABOUT, COMMANDS, argv, io);
 }

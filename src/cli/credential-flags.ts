@@ -1,17 +1,16 @@
-// Parses the values of the flags of `gatefold credentials issue` and `rotate`. The error for an invalid value names the
-// flag.
+// Parses the values of the flags of `gatefold credentials issue` and `rotate`. An invalid value is a UsageError that
+// names its flag.
 import { METHODS } from '../base/builtins.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { isScope } from '../base/values.ts';
 import { parseSpan, parseTime } from '../credentials/table/instant.ts';
 import { isHandlerName } from '../credentials/table/table.ts';
-import type { createRow } from '../credentials/write/changes.ts';
-import { type Call, UsageError } from './command.ts';
+import type { NewRow } from '../credentials/write/changes.ts';
+import { type CommandCall, UsageError } from './command.ts';
 
-type NewRow = Parameters<typeof createRow>[0];
-
-export function parseIssueFlags(options: Call['options'], now: number): NewRow {
-  const { name, description, groups, handler, scopes, methods, limit, expires } = options;
+/** @param now Unix milliseconds, the beginning of a span such as `--expires 90d` */
+export function parseIssueFlags(flagValues: CommandCall['flagValues'], now: number): NewRow {
+  const { name, description, groups, handler, scopes, methods, limit, expires } = flagValues;
   if (name === undefined) throw new UsageError('--name is missing');
   if (groups !== undefined && handler !== undefined) throw new UsageError('--groups and --handler exclude each other');
   return {
@@ -26,7 +25,7 @@ export function parseIssueFlags(options: Call['options'], now: number): NewRow {
   };
 }
 
-/** Returns the overlap in milliseconds, or 0 when the flag is not given. */
+/** Returns how long the old secret stays valid, in milliseconds: 0 when `--overlap` is not given. */
 export function parseOverlap(text: string | undefined): number {
   const span = text === undefined ? 0 : parseSpan(text);
   if (span === undefined)
@@ -41,6 +40,7 @@ function parseText(text: string, flag: string): string {
   return text;
 }
 
+/** Returns the valid form of a text. @throws UsageError that names `flag` when the text is invalid */
 type Parser = (text: string, flag: string) => string;
 
 function parseList(text: string, flag: string, parse: Parser): string[] {
@@ -64,7 +64,7 @@ function parseLimit(text: string): string {
   return text;
 }
 
-/** Returns the time of the expiry, in Unix milliseconds. */
+/** Returns the time of the expiry, in Unix milliseconds. @param text a time, or a span from `now` on */
 function parseExpiry(text: string, now: number): number {
   const span = parseSpan(text);
   const time = span === undefined ? parseTime(text) : now + span;

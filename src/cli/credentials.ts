@@ -1,6 +1,6 @@
-// `gatefold credentials issue|list|rotate|revoke|check` changes and shows the credentials table. credential-flags.ts
-// parses the values of flags, credentials/write/changes.ts makes the rows, and credentials/table/listing.ts chooses the
-// fields that may be shown.
+// `gatefold credentials issue|list|rotate|revoke|check` changes and shows the credentials table. A row of the table is
+// the credential of one application. credential-flags.ts parses the values of flags, credentials/write/changes.ts makes
+// rows, and credentials/table/listing.ts chooses the fields that may be shown.
 import { existsSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
 import { alignColumns, plain } from '../base/ink.ts';
@@ -13,7 +13,7 @@ import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
 import { tablePath } from '../credentials/write/store.ts';
 import { listControllers } from '../groups/naming.ts';
-import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
+import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { parseIssueFlags, parseOverlap } from './credential-flags.ts';
 import { editTable, listTable, loadTable } from './table.ts';
 
@@ -38,12 +38,7 @@ const ISSUE: Command = {
   run: issue,
 };
 
-const LIST: Command = {
-  name: 'credentials list',
-  about: 'Show the table, without hashes',
-  reads: READS,
-  run: list,
-};
+const LIST: Command = { name: 'credentials list', about: 'Show the table, without hashes', reads: READS, run: list };
 
 const ROTATE: Command = {
   name: 'credentials rotate',
@@ -77,36 +72,36 @@ const CHECK: Command = {
 
 export const command = [ISSUE, LIST, ROTATE, REVOKE, CHECK];
 
-async function issue({ options, settings, now }: Call): Promise<Answer> {
-  const request = parseIssueFlags(options, now);
+async function issue({ flagValues, settings, now }: CommandCall): Promise<Answer> {
+  const request = parseIssueFlags(flagValues, now);
   const { token, row } = createRow(request, now);
   if (settings.store === undefined) makeDataFolder(settings.dataDir);
   await editTable(settings, [], (table) => table.append(row));
-  const { hash: _hash, ...shown } = row;
+  const { hash: _hash, ...shownFields } = row;
+  const missing = describeMissingGroups(request.groups ?? [request.handler ?? 'Sdk'], settings.controllersDir);
+  const isForSdk = request.groups === undefined && request.handler === undefined;
   return {
-    json: { ...shown, token: token.token },
+    json: { ...shownFields, token: token.token },
     text: `Issued ${token.id} (${request.name}), ${describeExpiry(request.expiresAt)}. The token, shown this once:\n\n${token.token}\n`,
-    complaints: missingGroups(request.groups ?? [request.handler ?? 'Sdk'], settings.controllersDir).map((complaint) =>
-      request.handler === undefined && request.groups === undefined ? `${complaint}, ${SDK_ADVICE}` : complaint,
-    ),
+    warnings: isForSdk ? missing.map((line) => `${line}, ${SDK_ADVICE}`) : missing,
     adviceIfUnprinted: `the row ${token.id} was added: revoke it`,
   };
 }
 
-/** Advice for a token without --groups and --handler. The token calls only the group Sdk, which few projects have. */
+/** Advice for a token without --groups and --handler. It calls only the group Sdk, which few projects have. */
 const SDK_ADVICE = "so each call with this token is a 500. One for the groups that URLs name: --groups '*'";
 
-/** Makes the folder of the credentials table for its first row. Only the owner may read it, because it has secrets. */
+/** Makes the folder of the credentials table. Only its owner can read it, because the session key is in it, too. */
 function makeDataFolder(dir: string): void {
   try {
     makeFolder(dir, 0o700);
   } catch (error) {
-    throw new Refused(`Cannot make ${dir}: ${describeFailure(error)}`);
+    throw new CommandError(`Cannot make ${dir}: ${describeFailure(error)}`);
   }
 }
 
-/** Reports the groups that have no controller. The token is issued even so, because the controller may come later. */
-function missingGroups(names: readonly string[] | '*', dir: string): string[] {
+/** Returns one warning for each group without a controller. This is no error, because the controller may come later. */
+function describeMissingGroups(names: readonly string[] | '*', dir: string): string[] {
   if (names === '*') return [];
   try {
     const controllers = listControllers(dir);
@@ -117,8 +112,8 @@ function missingGroups(names: readonly string[] | '*', dir: string): string[] {
   }
 }
 
-async function rotate({ options, operands: [id = ''], settings, now }: Call): Promise<Answer> {
-  const overlap = parseOverlap(options.overlap);
+async function rotate({ flagValues, operands: [id = ''], settings, now }: CommandCall): Promise<Answer> {
+  const overlap = parseOverlap(flagValues.overlap);
   const { token, name, previousUntil } = await editTable(settings, [id], (table) => rotateRow(table, id, overlap, now));
   const until = previousUntil === undefined ? undefined : new Date(previousUntil).toISOString();
   const oldSecret = until === undefined ? 'the old secret has ended' : `the old secret is valid until ${until}`;
@@ -129,59 +124,56 @@ async function rotate({ options, operands: [id = ''], settings, now }: Call): Pr
   };
 }
 
-async function revoke({ operands: [id = ''], flags, settings, now }: Call): Promise<Answer> {
-  if (flags.has('undo') && !flags.has('here')) throw new UsageError('--undo needs --here');
-  if (flags.has('here')) {
+async function revoke({ operands: [id = ''], switches, settings, now }: CommandCall): Promise<Answer> {
+  if (switches.has('undo') && !switches.has('here')) throw new UsageError('--undo needs --here');
+  if (switches.has('here')) {
     if (settings.store === undefined) throw new UsageError('--here is for machines that share a store');
     const { revokeHere } = await import('./revoke-here.ts');
-    return revokeHere(settings.dataDir, id, flags.has('undo'), now);
+    return revokeHere(settings.dataDir, id, switches.has('undo'), now);
   }
   const { name, revokedAt } = await editTable(settings, [id], (table) => revokeRow(table, id, now));
-  return {
-    json: { id, name, revoked_at: revokedAt },
-    text: `Revoked ${id} (${escapeAndShorten(name)}), as of ${revokedAt}.`,
-  };
+  const text = `Revoked ${id} (${escapeAndShorten(name)}), as of ${revokedAt}.`;
+  return { json: { id, name, revoked_at: revokedAt }, text };
 }
 
-async function list({ settings, now }: Call): Promise<Answer> {
+async function list({ settings, now }: CommandCall): Promise<Answer> {
   const { dataDir, store } = settings;
   if (store === undefined && !existsSync(dataDir))
-    throw new Refused(`Cannot read ${tablePath(dataDir)}: the folder does not exist`);
+    throw new CommandError(`Cannot read ${tablePath(dataDir)}: the folder does not exist`);
   const rows = await listTable(settings, now);
   return { json: rows, text: rows.length === 0 ? 'There are no credentials.' : drawTable(rows) };
 }
 
-async function check({ settings, io, now }: Call): Promise<Answer> {
+async function check({ settings, io, now }: CommandCall): Promise<Answer> {
+  // `trim` would also remove other characters, such as a no-break space, that a request sends as they are.
   const text = (await readAll(io.stdin)).replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
   if (text === '') throw new UsageError('there is no token on standard input');
   const token = text.replace(/^bearer +/i, '');
   const isSession = token.startsWith('gfs_');
   const key = isSession ? sessionKeyOf(settings) : undefined;
-  const hasShape = isSession ? hasSessionShape(token) : hasTokenShape(token);
-  // A session token has a signature in the place of a checksum. At the time 0, no session has expired.
-  const verifySignature = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
-  const isChecksumRight = hasShape && (isSession ? verifySignature() : parseToken(token) !== undefined);
+  const hasRightShape = isSession ? hasSessionShape(token) : hasTokenShape(token);
+  // A session token has a signature in the place of a checksum. The time 0 makes an expired session pass this check.
+  const isSignatureRight = () => key !== undefined && 'rowId' in checkSessionToken(key, token, 0);
+  const isChecksumRight = hasRightShape && (isSession ? isSignatureRight() : parseToken(token) !== undefined);
   const table = await loadTable(settings);
   const caller = identifyCaller(text, { table, now, sessionKey: () => key });
   const row = caller.kind === 'row' ? caller.row : undefined;
   const reason = caller.kind === 'refused' ? caller.reason : 'this is not a token of Gatefold';
-  const shape = `shape:    ${hasShape ? 'right' : 'wrong'}`;
+  const shape = `shape:    ${hasRightShape ? 'right' : 'wrong'}`;
   const checksum = `checksum: ${isChecksumRight ? 'right' : 'wrong'}`;
   const live = `live:     ${row === undefined ? `no, ${reason}` : `yes, ${row.id} (${escapeAndShorten(row.name)})`}`;
+  const details = row === undefined ? { reason } : { id: row.id, name: row.name };
   return {
-    json: {
-      ...{ shape: hasShape, checksum: isChecksumRight, live: row !== undefined },
-      ...(row === undefined ? { reason } : { id: row.id, name: row.name }),
-    },
+    json: { shape: hasRightShape, checksum: isChecksumRight, live: row !== undefined, ...details },
     text: [shape, checksum, live].join('\n'),
     exitCode: row === undefined ? 1 : 0,
   };
 }
 
-/** Maximum bytes of standard input. Every token is far shorter. */
+/** Maximum bytes of standard input for `credentials check`. Every token is far shorter. */
 const MAX_INPUT = 64 * 1024;
 
-async function readAll(stdin: Call['io']['stdin']): Promise<string> {
+async function readAll(stdin: CommandCall['io']['stdin']): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of stdin) {
@@ -189,11 +181,11 @@ async function readAll(stdin: Call['io']['stdin']): Promise<string> {
     length += chunk.length;
     if (length > MAX_INPUT) throw new UsageError('standard input is too long to be a token');
   }
-  // Node decodes header values as latin1, so a token is checked here exactly as in a request.
+  // Node decodes the header of a request as Latin-1. The same decoding here gives the same answer as a request gets.
   return Buffer.concat(chunks).toString('latin1');
 }
 
-function sessionKeyOf({ sessionKey, dataDir }: Call['settings']): Buffer | undefined {
+function sessionKeyOf({ sessionKey, dataDir }: CommandCall['settings']): Buffer | undefined {
   const text = sessionKey ?? readSessionKey(dataDir);
   return text === undefined ? undefined : deriveSessionKey(text);
 }
@@ -220,12 +212,12 @@ function drawTable(rows: readonly Listed[]): string {
     .join('\n');
 }
 
-/** Returns the default of a field. A quarantined (invalid) row has no defaults, because it is not used. */
+/** Returns the default of a field. The result is `-` for a quarantined (invalid) row, whose fields nothing uses. */
 function unlessQuarantined(row: Listed, fallback: string): string {
   return row.state === 'quarantined' ? '-' : fallback;
 }
 
-/** Protects the terminal: anybody may have registered a name with control characters, or a very long one. */
+/** Makes a name safe for the terminal. Anybody may have registered a very long name, or one with control characters. */
 function escapeAndShorten(text: string): string {
   return plain(text).slice(0, 80);
 }

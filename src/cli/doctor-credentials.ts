@@ -1,5 +1,5 @@
-// The doctor's check of the credentials: the session key, the file of the credentials table, and each row, which is one
-// credential. A finding names a row by its name and id, and never shows a secret or a hash.
+// The check of the credentials for `gatefold doctor`: the session key, the file of the credentials table, and each row,
+// which is one credential. A finding names a row by its name and id, and never has a secret or a hash.
 import { statSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { groupNameOf } from '../base/page-name.ts';
@@ -11,9 +11,9 @@ import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { Installation, Report } from './doctor.ts';
 import type { Inspection } from './inspection.ts';
 
-/** A row that expires within so many milliseconds is reported. */
+/** Milliseconds before its expiry in which a row is reported. */
 const EXPIRY_NOTICE = 30 * 86_400_000;
-/** Maximum number of findings with a line of their own, and of fields in one finding. */
+/** Maximum number of findings about rows, and of fields in one finding. One more finding counts the other rows. */
 const MAX_NAMED = 50;
 
 export function checkCredentials({ settings, now, inspection }: Installation, report: Report): void {
@@ -44,7 +44,7 @@ function checkFile(path: string, rows: readonly Listed[], liveRows: readonly Lis
   if ((mode & WRITABLE_BY_EVERYONE) !== 0)
     report('wrong', 'every user of this machine can write to it, and so add a credential; chmod o-w', path);
   report('note', `${liveRows.length} of ${rows.length} credentials ${liveRows.length === 1 ? 'is' : 'are'} live`, path);
-  // The file has hashes of tokens. Only a literal, the value of a header itself, is a secret.
+  // The file has hashes, which are no secrets. Only a literal, the complete value of an Authorization header, is one.
   if (liveRows.some(({ literal }) => literal) && (mode & 0o044) !== 0)
     report('warning', 'it has literal header values, and others than its owner can read it', path);
 }
@@ -75,6 +75,6 @@ function missingGroups(liveRows: readonly Listed[], inspection: Inspection | Err
   const served = new Set(inspection.groups.map(({ group }) => group));
   const named = liveRows.flatMap(({ handler, groups = [] }) => handler ?? (groups === '*' ? [] : groups));
   const missing = new Set(named.filter((name) => !served.has(groupNameOf(name) ?? '')));
-  const text = (name: string) => `credentials name the handler group ${name}, which is not in the folder`;
-  return Array.from(missing, (name) => ['wrong', text(name)]);
+  const describe = (name: string) => `credentials name the handler group ${name}, which is not in the folder`;
+  return Array.from(missing, (name) => ['wrong', describe(name)]);
 }

@@ -1,5 +1,5 @@
-// The doctor's check of HTTPS. The check reads the certificate and its key as a start of the service would: the files
-// of TLS_CERT and TLS_KEY, or the file that the service has ordered from a certificate authority for DOMAINS.
+// The check of HTTPS for `gatefold doctor`. The certificate and its key are read as a start of the service would read
+// them: from TLS_CERT and TLS_KEY, or from the file that the service gets from a certificate authority for DOMAINS.
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
 import { modeOf } from '../base/system.ts';
@@ -8,7 +8,7 @@ import { createTlsFolder } from '../https/acme/tls-folder.ts';
 import { type CertificateFacts, readPair } from '../https/pair.ts';
 import type { Finding, Installation, Report } from './doctor.ts';
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
 export function checkHttps({ settings, now }: Installation, report: Report): void {
   const { tlsCert, tlsKey, domains, dataDir } = settings;
@@ -18,37 +18,29 @@ export function checkHttps({ settings, now }: Installation, report: Report): voi
   const [cert, key] = [tlsCert, tlsKey].map((path) => readOrReport(path, report));
   if (cert === undefined || key === undefined) return;
   checkKeyReaders(tlsKey, report);
-  reportPair(cert, key, tlsCert, now, report);
+  checkPair(cert, key, tlsCert, now, report);
 }
 
 function checkOrderedCertificate(domains: readonly string[], path: string, now: number, report: Report): void {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
-    const names = domains.join(', ');
-    return report(
-      'warning',
-      `there is no certificate for ${names} yet: a start orders one, and serves when it has come`,
-    );
+    const effect = 'a start orders one, and serves when it has come';
+    return report('warning', `there is no certificate for ${domains.join(', ')} yet: ${effect}`);
   }
   // The file has both the certificate and its key.
   const text = readOrReport(path, report);
   if (text === undefined) return;
   checkKeyReaders(path, report);
-  const facts = reportPair(text, text, path, now, report);
+  const facts = checkPair(text, text, path, now, report);
   const missing = domains.filter((domain) => facts !== undefined && !facts.names.includes(domain));
   if (missing.length > 0) report('warning', `it is not for ${missing.join(', ')}: a start orders another one`, path);
 }
 
-function reportPair(
-  cert: string,
-  key: string,
-  path: string,
-  now: number,
-  report: Report,
-): CertificateFacts | undefined {
+/** Reports a certificate and its key. Returns facts about the certificate; undefined when the pair is unusable. */
+function checkPair(cert: string, key: string, path: string, now: number, report: Report): CertificateFacts | undefined {
   try {
     const { facts } = readPair(cert, key);
     const { subject, names, issuer, notBefore, notAfter } = facts;
-    const days = Math.floor((notAfter - now) / DAY);
+    const days = Math.floor((notAfter - now) / DAY_MS);
     // Many certificate authorities leave the subject empty, and name the hosts only in the extension subjectAltName.
     const certificate = `certificate for ${names.join(', ') || 'no host'}${subject === '' ? '' : ` (${subject})`}, by ${issuer}`;
     const lastDay = new Date(notAfter).toISOString().slice(0, 10);
@@ -57,8 +49,8 @@ function reportPair(
       describe('wrong', `not valid before ${new Date(notBefore).toISOString()}; is the clock right?`);
     else if (now >= notAfter) describe('wrong', `expired on ${lastDay}`);
     else {
-      const isSoon = notAfter - now <= warningPeriod(facts);
-      describe(isSoon ? 'warning' : 'note', `${days} ${days === 1 ? 'day' : 'days'} left, until ${lastDay}`);
+      const endsSoon = notAfter - now <= warningPeriod(facts);
+      describe(endsSoon ? 'warning' : 'note', `${days} ${days === 1 ? 'day' : 'days'} left, until ${lastDay}`);
     }
     if (names.length === 0) report('warning', 'it names no host as clients read it (subjectAltName)', path);
     return facts;

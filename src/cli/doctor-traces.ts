@@ -1,16 +1,16 @@
-// The checks of `gatefold doctor` for traces. No variable of OpenTelemetry stops a start of the service, so a mistake
-// in one of them is easily missed.
+// The check of traces for `gatefold doctor`. A wrong variable of OpenTelemetry does not stop a start of the service, so
+// such a mistake is easily missed.
 import { asksForTraces } from '../base/trace-switch.ts';
 import { version } from '../own-files.ts';
 import { readTracingState } from '../trace/tracing.ts';
 import type { Installation, Report } from './doctor.ts';
 
-/** Variables that only have an effect beside OTEL_EXPORTER_OTLP_ENDPOINT, which names the receiver of traces. */
-const DEPENDENT = /^OTEL_(?:EXPORTER_OTLP_|TRACES_|BSP_)/;
+/** Matches variables that have no effect without OTEL_EXPORTER_OTLP_ENDPOINT, which names the receiver of traces. */
+const DEPENDENT_VARIABLE = /^OTEL_(?:EXPORTER_OTLP_|TRACES_|BSP_)/;
 
 export function checkTraces({ io: { env } }: Installation, report: Report): void {
   if (!asksForTraces(env)) {
-    const names = Object.keys(env).filter((name) => DEPENDENT.test(name) && (env[name] ?? '').trim() !== '');
+    const names = Object.keys(env).filter((name) => DEPENDENT_VARIABLE.test(name) && (env[name] ?? '').trim() !== '');
     if (env.OTEL_TRACES_EXPORTER === 'none' || names.length === 0) return;
     report('warning', `${names.join(', ')}: no request is traced, because OTEL_EXPORTER_OTLP_ENDPOINT is not set`);
     return;

@@ -1,5 +1,5 @@
-// `gatefold init [FOLDER]` creates a project from examples/smallest. The project gets the name of its folder. Existing
-// files are never changed.
+// `gatefold init [FOLDER]` creates a project from examples/smallest, with the name of its folder. Existing files are
+// never changed.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describeFailure } from '../base/failure.ts';
@@ -8,8 +8,8 @@ import { makeFolder } from '../base/make-folder.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { listControllers } from '../groups/naming.ts';
 import { packagePath, version } from '../own-files.ts';
-import { type Answer, type Call, type Command, Refused } from './command.ts';
-import { readJson, slashed } from './deploy/project.ts';
+import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
+import { readJson, withSlashes } from './deploy/project.ts';
 import { quote } from './deploy/ssh.ts';
 
 export const command: Command = {
@@ -32,51 +32,48 @@ interface Manifest {
 
 const EXAMPLE = 'examples/smallest';
 const COPIED_FILES = ['tsconfig.json', 'AGENTS.md'];
-/** Files for a project without controllers. In any other project, they would change what it serves. */
+/** Files for a project without controllers. In a project with controllers, they would change what it serves. */
 const STARTER_FILES = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
 
-async function run({ operands: [operand = '.'], flags, io }: Call): Promise<Answer> {
+async function run({ operands: [operand = '.'], switches, io }: CommandCall): Promise<Answer> {
   const folder = resolve(io.cwd, operand);
   const name = nameOf(folder);
   const manifest = manifestOf(name, folder);
   const specifier = manifest.dependencies.gatefold ?? '';
-  // `docker build` reads only the new folder. So a gatefold that comes from another folder is packed into the new one.
-  const localPackage =
-    flags.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
+  // `docker build` reads only the folder of the project. So a gatefold from another folder is packed into this one.
+  const sourceToPack =
+    switches.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
   const copiedFiles = [...COPIED_FILES, ...(hasControllers(folder) ? [] : STARTER_FILES)];
   const files: [path: string, text: string][] = [
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
     ['.gitignore', 'node_modules/\n# Credentials, session keys and certificates.\ndata/\ntls/\n'],
     ...copiedFiles.map((path): [string, string] => [path, readPackageFile(`${EXAMPLE}/${path}`)]),
     ['README.md', readPackageFile(`${EXAMPLE}/README.md`).replace('# smallest', `# ${name}`)],
-    ...(flags.has('docker') ? dockerFiles(localPackage !== undefined) : []),
-    ...(flags.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
+    ...(switches.has('docker') ? dockerFiles(sourceToPack !== undefined) : []),
+    ...(switches.has('systemd') ? [[`${name}.service`, unitOf(name)] as [string, string]] : []),
   ];
-  const created: string[] = [];
-  const existing: string[] = [];
-  for (const [path, text] of files) (makeFile(join(folder, path), text) ? created : existing).push(path);
-  const missing = existing.includes('package.json') ? missingFields(join(folder, 'package.json'), manifest) : [];
+  const madeFiles: string[] = [];
+  const keptFiles: string[] = [];
+  for (const [path, text] of files) (makeFile(join(folder, path), text) ? madeFiles : keptFiles).push(path);
+  const missing = keptFiles.includes('package.json') ? missingFields(join(folder, 'package.json'), manifest) : [];
   const commands = [
     ...(folder === io.cwd ? [] : [`cd ${quote(operand)}`]),
     ...(missing.length === 0 ? [] : [`npm pkg set ${missing.map(quote).join(' ')}`]),
-    localPackage === undefined ? 'npm install' : `npm install ./$(npm pack --silent ${quote(localPackage)})`,
+    sourceToPack === undefined ? 'npm install' : `npm install ./$(npm pack --silent ${quote(sourceToPack)})`,
     'npm run dev',
   ];
-  return {
-    json: { folder, made: created, left: existing, next: commands },
-    text: [
-      ...created.map((path) => `Made ${join(operand, path)}`),
-      ...existing.map((path) => `Kept ${join(operand, path)}`),
-      '',
-      missing.length === 0 ? 'Next:' : 'Next (the line with npm pkg set adds what your package.json lacks):',
-      ...commands.map((line) => `  ${line}`),
-    ]
-      .map(plain)
-      .join('\n'),
-  };
+  const lines = [
+    ...madeFiles.map((path) => `Made ${join(operand, path)}`),
+    ...keptFiles.map((path) => `Kept ${join(operand, path)}`),
+    '',
+    missing.length === 0 ? 'Next:' : 'Next (the line with npm pkg set adds what your package.json lacks):',
+    ...commands.map((line) => `  ${line}`),
+  ];
+  const json = { folder, made: madeFiles, left: keptFiles, next: commands };
+  return { json, text: lines.map(plain).join('\n') };
 }
 
-/** Returns the folder's name with the characters that npm allows in the name of a package. */
+/** Makes the name of a package from the name of a folder, with only the characters that npm allows. */
 function nameOf(folder: string): string {
   const name = basename(folder)
     .toLowerCase()
@@ -85,6 +82,7 @@ function nameOf(folder: string): string {
   return name === '' ? 'api' : name;
 }
 
+/** Returns the package.json of the new project. @param folder the folder of the project */
 function manifestOf(name: string, folder: string): Manifest {
   const manifest: Manifest = { ...JSON.parse(readPackageFile(`${EXAMPLE}/package.json`)), name };
   manifest.dependencies.gatefold = ownSpecifier(folder);
@@ -108,7 +106,7 @@ function ownSpecifier(folder: string): string {
   const ownFolder = packagePath();
   const parentFolder = dirname(ownFolder);
   // The specifier has slashes, also on Windows, because the project may be installed on another system.
-  const ofFile = (path: string) => `file:${slashed(path)}`;
+  const ofFile = (path: string) => `file:${withSlashes(path)}`;
   if (basename(parentFolder) !== 'node_modules') return ofFile(relative(folder, ownFolder) || '.');
   try {
     const { packages } = JSON.parse(readFileSync(join(parentFolder, '.package-lock.json'), 'utf8'));
@@ -136,11 +134,11 @@ function makeFile(path: string, text: string): boolean {
     return true;
   } catch (error) {
     if (existsSync(path)) return false;
-    throw new Refused(`Cannot make ${path}: ${describeFailure(error)}`);
+    throw new CommandError(`Cannot make ${path}: ${describeFailure(error)}`);
   }
 }
 
-/** Returns the operands of `npm pkg set` that add what the project needs and this package.json lacks. */
+/** Returns the operands of `npm pkg set` that add what an existing package.json lacks. @param path that package.json */
 function missingFields(path: string, wanted: Manifest): string[] {
   const existing = readJson(path) ?? {};
   const { type, scripts, dependencies, devDependencies } = wanted;
@@ -188,7 +186,7 @@ CMD ["node_modules/.bin/gatefold", "serve"]
   ['.dockerignore', 'node_modules\n.git\n.env*\ndata\ntls\ntest\n'],
 ];
 
-/** Returns the package's systemd unit, adapted to a project in /opt. */
+/** Returns deploy/gatefold.service, the systemd unit of a checkout, adapted to a project in /opt. */
 function unitOf(name: string): string {
   return readPackageFile('deploy/gatefold.service')
     .replaceAll('/opt/gatefold/dist/', `/opt/${name}/node_modules/gatefold/dist/`)

@@ -1,5 +1,5 @@
-// The process that inspection.ts forks. The process loads the controllers with the server's own loader, and lists every
-// operation. If the job has a question about a request, the process also answers the question. Then the process ends.
+// The child process of inspection.ts. The process loads the controllers with the server's own loader, and lists every
+// operation. It answers the question, or makes the document or the types, that its job asks for. Then it ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
@@ -21,57 +21,55 @@ import type { InspectedService, Inspection, InspectionMessage, Job, LoadedGroup 
 const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
 
 export function runInspection(): void {
-  const faults: Promise<{ reason: string; at?: string }>[] = [];
-  // As in a worker, an error outside of a request does not end the process.
-  process.on('uncaughtException', (error) => faults.push(describeLoadError(error, '')));
+  /** Errors outside of any import, such as in a timer. They do not end this process, as they do not end a worker. */
+  const strayErrors: Promise<{ reason: string; at?: string }>[] = [];
+  process.on('uncaughtException', (error) => strayErrors.push(describeLoadError(error, '')));
   process.once('disconnect', () => process.exit(1));
   process.once('message', async (job: Job) => {
     try {
       const inspection = await inspect(job);
-      const thrown = await Promise.all(faults);
-      sendLast({
-        kind: 'done',
-        inspection: { ...inspection, faults: thrown.map(({ reason, at }) => ({ reason, ...authorsPlace(at) })) },
-      });
+      const described = await Promise.all(strayErrors);
+      const listed = described.map(({ reason, at }) => ({ reason, ...authorsPlace(at) }));
+      send({ kind: 'done', inspection: { ...inspection, strayErrors: listed } }, endProcess);
     } catch (error) {
-      sendLast({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
+      send({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }, endProcess);
     }
   });
   send({ kind: 'ready' });
 }
 
-async function inspect(job: Job): Promise<Omit<Inspection, 'faults'>> {
+async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
   const { settings, skip, loadTimeout, question, wantsDocument, wantsTypes } = job;
   const dir = settings.controllersDir;
-  const states: ServiceState[] = [];
-  // The load itself reports a folder that cannot be read.
+  /** Gets one element during the load: the state of the service file (`service.ts`). */
+  const serviceStates: ServiceState[] = [];
+  // When the folder cannot be read, `loadAll` throws the error.
   const prepared = await prepareLoad(dir).catch(() => undefined);
-  const groups = createGroups({ dir, log, loadTimeout, prepared, onService: (state) => states.push(state) });
-  const loads = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
+  const groups = createGroups({ dir, log, loadTimeout, prepared, onService: (state) => serviceStates.push(state) });
+  const outcomes = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
   send({ kind: 'loaded' });
-  const loadsWithPaths = loads.map((load) => {
-    const { at, ...withoutPlace } = load;
-    return { ...withoutPlace, ...authorsPlace(at), path: join(dir, load.file) };
-  });
-  const serviceLoad = loadsWithPaths.find(({ group }) => group === SERVICE);
-  const loadedGroups = loadsWithPaths
+  const files = outcomes.map(({ at, ...rest }) => ({ ...rest, ...authorsPlace(at), path: join(dir, rest.file) }));
+  const serviceFile = files.find(({ group }) => group === SERVICE);
+  const loadedGroups = files
     .filter(({ group }) => group !== SERVICE)
-    .map((load): LoadedGroup => {
-      return { ...load, ...outlineGroup(load.ok ? (groups.find(load.group) as Group) : undefined) };
+    .map((file): LoadedGroup => {
+      return { ...file, ...outlineGroup(file.ok ? (groups.find(file.group) as Group) : undefined) };
     });
-  const [state = { kind: 'none' } as const] = states;
-  const service = state.kind === 'loaded' ? state.service : undefined;
+  const [serviceState = { kind: 'none' } as const] = serviceStates;
+  const service = serviceState.kind === 'loaded' ? serviceState.service : undefined;
   return {
     groups: loadedGroups,
-    service: serviceLoad && { ...serviceLoad, ...(service && outlineService(service)) },
+    service: serviceFile && { ...serviceFile, ...(service && outlineService(service)) },
     providers: countProviders(settings.dataDir),
-    verdict: question && (await askApp(question, { settings, groups, serviceState: state })),
+    verdict: question && (await askApp(question, { settings, groups, serviceState })),
     document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath, service),
+    // In a client, a URL without a path would get `/api`. So the URL of an empty base path ends with `/.`.
     declarations:
       wantsTypes && writeDeclarations(await groups.all(), `https://api.example.com${settings.basePath || '/.'}`),
   };
 }
 
+/** Describes the properties of the service file in words, for `gatefold doctor` and `gatefold explain`. */
 function outlineService(service: LoadedService): Pick<InspectedService, 'properties' | 'lacksSchemes'> {
   const { strict, folders, authenticate, formatError, cors, keyHeader, headers, refusesUnchecked, close } = service;
   const schemes = Object.keys(service.securitySchemes);
@@ -95,11 +93,12 @@ function outlineService(service: LoadedService): Pick<InspectedService, 'propert
   };
 }
 
-/** Returns a place in the author's code. A second import has added a query to the path: `/srv/X.mjs?attempt=2:7`. */
+/** Removes a place in Gatefold's own files, and the query that a second import has added: `/srv/X.mjs?attempt=2:7`. */
 function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
 
+/** @param group undefined when its file does not load */
 function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' | 'unexposed' | 'strict'> {
   const contract = group?.contract;
   return {
@@ -108,12 +107,13 @@ function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' 
       const outline = operation && outlineOf(operation, contract?.defs ?? {});
       return { name, contract: outline, access: outlineAccess(settings.access) };
     }),
+    // A group without routes of its own can be strict only because of the service file.
     strict: group?.strictRoutes && (group.routes.length > 0 ? 'routes' : 'service'),
     unexposed: (group?.unexposed ?? []).map(({ name, reason }) => ({ name, reason })),
   };
 }
 
-/** Counts the identity providers. Returns undefined when their file cannot be read, which the doctor reports. */
+/** Counts the identity providers. Returns undefined when their file cannot be read; `gatefold doctor` reports why. */
 function countProviders(dataDir: string): number | undefined {
   const accounts = { issueSession: throwUnused, findByOwner: throwUnused, register: throwUnused };
   try {
@@ -129,11 +129,10 @@ function throwUnused(): never {
   throw new Error('An inspection has no accounts');
 }
 
-function send(message: InspectionMessage): void {
-  process.send?.(message, undefined, {}, () => {});
+/** @param onSent called when the message is sent, or cannot be sent */
+function send(message: InspectionMessage, onSent = (): void => {}): void {
+  process.send?.(message, undefined, {}, onSent);
 }
 
-/** Sends the last message and exits, because timers and sockets of controllers would keep the process running. */
-function sendLast(message: InspectionMessage): void {
-  process.send?.(message, undefined, {}, () => process.exit(0));
-}
+/** Ends the process, which timers and sockets of controllers could keep running. */
+const endProcess = () => process.exit(0);

@@ -1,5 +1,5 @@
-// Loads the controllers folder in another process, so that a controller that exits, blocks or fills the memory does not
-// harm the command. When a controller does so, the folder is loaded again without that controller's file.
+// Loads the controllers folder in a child process, so that a controller that exits, blocks or fills the memory does not
+// harm the command. After such a controller, a new child process loads the folder without the file of that controller.
 import { fork, type StdioOptions } from 'node:child_process';
 import { describeFailure } from '../base/failure.ts';
 import type { Settings } from '../base/settings.ts';
@@ -10,18 +10,20 @@ import type { GroupLoad } from '../groups/group-load.ts';
 import { listControllers } from '../groups/naming.ts';
 import { entryPath } from '../own-files.ts';
 import type { Question, Verdict } from './ask-app.ts';
-import { type CommandIo, INSPECT_FOLDER, Refused } from './command.ts';
+import { CommandError, type CommandIo, INSPECT_FOLDER } from './command.ts';
 
-/** The message that starts the work of the other process. */
+/** The message that starts the work of the child process. */
 export interface Job {
   readonly settings: Settings;
   /** The files that ended or blocked the process in an earlier attempt, each with the reason. */
   readonly skip: readonly (readonly [file: string, reason: string])[];
+  /** Milliseconds that one file may take to load. */
   readonly loadTimeout: number;
+  /** A question about a request, when an answer is wanted. */
   readonly question?: Question;
   /** Set when the OpenAPI document is wanted. */
   readonly wantsDocument?: true;
-  /** Set when the declarations for front ends are wanted. */
+  /** Set when the type declarations for front ends are wanted. */
   readonly wantsTypes?: true;
 }
 
@@ -37,16 +39,17 @@ export interface LoadedGroup extends GroupLoad {
   /** The absolute path of the file. */
   readonly path: string;
   readonly operations: readonly ListedOperation[];
+  /** Methods that look like operations but are none, each with the reason. */
   readonly unexposed: readonly { readonly name: string; readonly reason: string }[];
-  /** Set for a strict group, which refuses paths that no operation has: its own routes or the service file say so. */
+  /** Set for a strict group, which refuses paths that no operation has. The value is what makes the group strict. */
   readonly strict?: 'routes' | 'service' | undefined;
 }
 
-/** The service file of the folder. */
+/** The outcome of loading the service file (`service.ts`, the rules for all controllers). */
 export interface InspectedService extends GroupLoad {
   /** The absolute path of the file. */
   readonly path: string;
-  /** The properties that the file sets, in words; undefined when the file does not load. */
+  /** The properties that the file sets, each in words such as `access: users`; undefined when it does not load. */
   readonly properties?: readonly string[];
   /** Whether the file has `authenticate` but declares no security scheme for users. */
   readonly lacksSchemes?: boolean;
@@ -57,14 +60,16 @@ export interface Inspection {
   /** The service file; undefined when the folder has none. */
   readonly service?: InspectedService | undefined;
   /** Errors outside of any import: in a timer, or in a promise that is not awaited. */
-  readonly faults: readonly { readonly reason: string; readonly at?: string }[];
+  readonly strayErrors: readonly { readonly reason: string; readonly at?: string }[];
   /** The number of configured identity providers; undefined when their file cannot be read. */
   readonly providers?: number | undefined;
+  /** The answer to the question of the job. The last three fields are undefined unless the job asks for them. */
   readonly verdict?: Verdict | undefined;
   readonly document?: OpenApiDocument | undefined;
   readonly declarations?: Declarations | undefined;
 }
 
+/** A message of the child process. `ready` asks for the job; `loading` names a file whose import begins. */
 export type InspectionMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'loading'; readonly file: string }
@@ -72,21 +77,24 @@ export type InspectionMessage =
   | { readonly kind: 'done'; readonly inspection: Inspection }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** The end of one attempt: the inspection, or the file that ended or blocked the process. */
+/** The end of one attempt: the inspection, or the file that ended or blocked the child process. */
 type Outcome = { readonly inspection: Inspection } | { readonly file: string; readonly reason: string };
 
-/** Milliseconds that one controller may take to load. */
+/** Milliseconds that one file may take to load, unless the caller chooses another time. */
 const LOAD_TIMEOUT = 10_000;
-/** Milliseconds that the process may take to start. A slow start, with tsx on a busy machine, takes less. */
+/** Milliseconds that the child process may take to start. Even a slow start, with tsx on a busy machine, takes less. */
 const BOOT_TIMEOUT = 60_000;
+/** The signals that end this process, and with it the child process. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** The settings with secrets. The process that imports the controllers needs none of them. */
+/** Replaces the settings with secrets. The child process imports the controllers, and needs no secret. */
 const NO_SECRETS = { sessionKey: undefined, store: undefined, storeKeys: [] };
 
 /**
- * @throws Refused when the folder cannot be read or keeps changing, and when the process fails, hangs or ends outside
- *   of an import; Error of the system when the process cannot be started
+ * Loads the controllers folder, and describes its files.
+ *
+ * @throws CommandError when the folder cannot be read or keeps changing, or when the child process fails, hangs or ends
+ *   outside of an import; Error of the system when the child process cannot be started
  */
 export async function inspectFolder(
   settings: Settings,
@@ -101,10 +109,11 @@ export async function inspectFolder(
     const job: Job = { settings: { ...settings, ...NO_SECRETS }, skip: [...skip], loadTimeout, ...wanted };
     const outcome = await runJob(job, io);
     if ('inspection' in outcome) return outcome.inspection;
+    // The process has ended at a file that it was to skip, so a further attempt would end in the same way.
     if (skip.has(outcome.file)) break;
     skip.set(outcome.file, outcome.reason);
   }
-  throw new Refused('Cannot load the controllers: the folder keeps changing; try again when it does not');
+  throw new CommandError('Cannot load the controllers: the folder keeps changing; try again when it does not');
 }
 
 /** Returns the files that do not load: the service file and controllers. */
@@ -112,14 +121,16 @@ export function brokenFiles({ service, groups }: Inspection): (LoadedGroup | Ins
   return [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
 }
 
+/** Returns the file of each group. @throws CommandError when the folder cannot be read */
 export function listOrRefuse(dir: string): Map<string, string> {
   try {
     return listControllers(dir);
   } catch (error) {
-    throw new Refused(`Cannot read the controllers folder ${dir}: ${describeFailure(error)}`);
+    throw new CommandError(`Cannot read the controllers folder ${dir}: ${describeFailure(error)}`);
   }
 }
 
+/** Makes one attempt to load the folder. @throws CommandError */
 function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
   // The output of controllers is ignored, because it is not part of the command's answer.
   const stdio: StdioOptions = ['ignore', 'ignore', 'ignore', 'ipc'];
@@ -132,12 +143,13 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     for (const signal of SIGNALS) process.once(signal, killBoth);
     child.on('message', (message: InspectionMessage) => {
       clearTimeout(timer);
+      // The child process gives up an import after `loadTimeout`. After twice that time without a message, it hangs.
       timer = setTimeout(killHung, 2 * job.loadTimeout);
       if (message.kind === 'ready') child.send(job, () => {});
       else if (message.kind === 'loading') loadingFile = message.file;
       else if (message.kind === 'loaded') loadingFile = undefined;
       else if (message.kind === 'done') result = message.inspection;
-      else reject(new Refused(message.message));
+      else reject(new CommandError(message.message));
     });
     child.once('error', reject);
     // Node reads the channel to its end before `close`, so the last message is not lost.
@@ -145,24 +157,22 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
       clearTimeout(timer);
       for (const name of SIGNALS) process.off(name, killBoth);
       if (result !== undefined) return resolve({ inspection: result });
-      const ending = isHung
-        ? 'it blocks the process'
-        : signal === null
-          ? `it ended the process with exit code ${code}`
-          : `${signal} ended the process`;
+      const exit = signal === null ? `it ended the process with exit code ${code}` : `${signal} ended the process`;
+      const ending = isHung ? 'it blocks the process' : exit;
       if (loadingFile !== undefined) return resolve({ file: loadingFile, reason: `${ending} while loading` });
+      // Outside of an import, `it` would name no file.
       const reason = ending.replace(/^it /, 'the code ');
-      reject(new Refused(`Cannot load the controllers in ${job.settings.controllersDir}: ${reason}`));
+      reject(new CommandError(`Cannot load the controllers in ${job.settings.controllersDir}: ${reason}`));
     });
 
-    /** Ends both processes. A child in an endless loop would not end when its parent does. */
+    /** Ends both processes. A child process in an endless loop would not notice the end of its parent. */
     function killBoth(signal: NodeJS.Signals): void {
       child.kill('SIGKILL');
       process.kill(process.pid, signal);
     }
 
     function killHung(): void {
-      // A child that has sent its result hangs only in its exit, which does no harm.
+      // A child process that has sent its result hangs only in its exit. Its result is used.
       isHung = result === undefined;
       child.kill('SIGKILL');
     }

@@ -10,7 +10,7 @@ import { typescriptSupport } from '../groups/module-loader.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../groups/naming.ts';
 import { readPackageType, whatToDo, whyCommonJs } from '../groups/package-type.ts';
 import { routesWith } from '../http/routes.ts';
-import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
+import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { findShadowed, listRoutes } from './routes.ts';
 
 export const command: Command = {
@@ -21,7 +21,7 @@ export const command: Command = {
   run,
 };
 
-async function run({ operands: [operand = ''], settings, io }: Call): Promise<Answer> {
+async function run({ operands: [operand = ''], settings, io }: CommandCall): Promise<Answer> {
   const { controllersDir: dir, docs, basePath, mcp } = settings;
   const group = parseGroup(operand);
   const fileName = `${group}Controller.ts`;
@@ -29,23 +29,22 @@ async function run({ operands: [operand = ''], settings, io }: Call): Promise<An
   try {
     makeFolder(dir);
     const conflict = findConflict(group, dir);
-    if (conflict !== undefined) throw new Refused(`Cannot make ${path}: ${conflict}`);
+    if (conflict !== undefined) throw new CommandError(`Cannot make ${path}: ${conflict}`);
     makeFolder(dirname(path));
     writeFileSync(path, sourceOf(group, basePath), { flag: 'wx' });
   } catch (error) {
-    if (error instanceof Refused) throw error;
+    if (error instanceof CommandError) throw error;
     const reason = errorCode(error) === 'EEXIST' ? 'the file already exists' : describeFailure(error);
-    throw new Refused(`Cannot make ${path}: ${reason}`);
+    throw new CommandError(`Cannot make ${path}: ${reason}`);
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
   const controller = { group, file: fileName, path, ok: true, operations, unexposed: [] };
-  const routeRows = routesWith(docs, basePath, mcp);
-  const routes = listRoutes([controller], routeRows);
-  const shadowed = findShadowed([controller], routeRows).map(
+  const routeTable = routesWith(docs, basePath, mcp);
+  const shadowLines = findShadowed([controller], routeTable).map(
     ({ verb, path: url, takenBy }) => `  ${verb} ${url}  is taken by the explicit route to ${takenBy.target}`,
   );
-  const groupRoutes = routes
-    .filter(({ kind, methods }) => kind === 'group' && methods !== 'any')
+  const groupRoutes = listRoutes([controller], routeTable)
+    .filter(({ kind }) => kind === 'group')
     .map(({ methods, path: url, operation }) => ({ methods, path: url, operation }));
   const lines = groupRoutes.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);
   const hints: string[] = [];
@@ -59,17 +58,17 @@ async function run({ operands: [operand = ''], settings, io }: Call): Promise<An
     hints.push(`It will not load, because ${whyCommonJs(packageType)}: ${whatToDo(packageType)}.`);
   return {
     json: { group, file: path, routes: groupRoutes },
-    text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...shadowed, ...hints].join('\n'),
+    text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...shadowLines, ...hints].join('\n'),
   };
 }
 
 function parseGroup(operand: string): string {
   const group = groupNameOf(operand);
-  if (group === undefined || parseFileName(`${group}Controller.ts`)?.group !== group) {
+  if (group === undefined || parseFileName(`${group}Controller.ts`)?.group !== group)
     throw new UsageError(
       `${JSON.stringify(operand)} cannot name a group: a letter, then letters, digits, _ and -; a folder before it, as in v2/order, is in lower case`,
     );
-  }
+  // The user may have given the name of a class, such as `UserController`.
   const groupOfClass = /^(.+)Controller$/.exec(group)?.[1];
   if (groupOfClass !== undefined)
     throw new UsageError(`${operand} is the name of a class: the group is ${urlNameOf(groupOfClass)}`);
@@ -89,7 +88,7 @@ function findConflict(group: string, dir: string): string | undefined {
   return groupWithSameIds && `the operations of ${groupWithSameIds} have the same ids in the document`;
 }
 
-/** Searches the text of the service file for the word `folders`, because the command runs no code of the project. */
+/** Returns whether the text of the service file has the word `folders`. The command runs no code of the project. */
 function mentionsFolders(dir: string): boolean {
   const file = listControllers(dir, []).get(SERVICE);
   try {
@@ -99,7 +98,7 @@ function mentionsFolders(dir: string): boolean {
   }
 }
 
-/** The names that the new file imports. A type in that file must not have one of them. */
+/** The names that the new file imports. The type that the file declares must have another name. */
 const IMPORTED_NAMES = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
 
 function sourceOf(group: string, basePath: string): string {

@@ -1,19 +1,20 @@
 // `gatefold credentials revoke --here` revokes a credential on this machine alone, without the store (the database that
 // machines share). The command edits this machine's copy of the credentials table, so the revocation is valid at once.
-// The command also writes a list of revocations, so that the next copy from the store has them, too.
+// The command also edits a list of such revocations, which are made again in each later copy from the store.
 import { existsSync } from 'node:fs';
 import type { RawRow } from '../credentials/table/table.ts';
 import { readRevokedHere, writeRevokedHere } from '../credentials/write/revoked-here.ts';
 import { tablePath, updateTable } from '../credentials/write/store.ts';
 import type { Answer } from './command.ts';
 
+/** @param isUndo whether a revocation that this command has made is removed */
 export async function revokeHere(dataDir: string, id: string, isUndo: boolean, now: number): Promise<Answer> {
   const revoked = new Map(readRevokedHere(dataDir));
   const time = revoked.get(id) ?? new Date(now).toISOString();
   if (isUndo) revoked.delete(id);
   else revoked.set(id, time);
   writeRevokedHere(dataDir, revoked);
-  if (existsSync(tablePath(dataDir))) {
+  if (existsSync(tablePath(dataDir)))
     await updateTable(dataDir, ({ rows, change }) => {
       for (const [index, row] of rows.entries()) {
         const { id: rowId, revoked_at: revokedAt } = (row ?? {}) as RawRow;
@@ -22,7 +23,6 @@ export async function revokeHere(dataDir: string, id: string, isUndo: boolean, n
         if (!isUndo && (revokedAt ?? undefined) === undefined) change(index, { revoked_at: time });
       }
     });
-  }
   return {
     json: { id, revoked_here: !isUndo },
     text: isUndo

@@ -8,9 +8,10 @@ import type { ContractOutline } from '../contract/outline.ts';
 import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../groups/group-routes.ts';
 import { createRouter, firstMatch, type Router } from '../http/router.ts';
 import { type Route, routesWith } from '../http/routes.ts';
-import type { Answer, Call, Command } from './command.ts';
+import type { Answer, Command, CommandCall } from './command.ts';
 import { brokenFiles, inspectFolder, type LoadedGroup } from './inspection.ts';
 
+/** The HTTP methods that reach an operation on the bare group, such as GET on `/api/user`. */
 const VERBS = [...VERB_OPERATIONS.keys()];
 /** The target of the routes that lead to the groups. */
 const GROUPS = 'gateway.index';
@@ -24,7 +25,7 @@ export const command: Command = {
 export interface ListedRoute {
   readonly kind: 'explicit' | 'group';
   readonly methods: readonly string[] | 'any';
-  /** The methods that do not reach the operation, although `methods` is `any`: an earlier route takes them. */
+  /** The methods that an explicit route takes from the operation. Set only when `methods` is `any`. */
   readonly except?: readonly string[];
   readonly path: string;
   readonly group?: string;
@@ -34,13 +35,13 @@ export interface ListedRoute {
   readonly contract?: ContractOutline | undefined;
   /** The callers that the operation accepts, in words; undefined when anyone may call it. */
   readonly access?: string | undefined;
-  /** Set when the service file makes the group refuse paths that no operation has. */
+  /** Set when the service file makes the group strict, so that it refuses paths that no operation has. */
   readonly strict?: 'service';
   /** Set for OPTIONS. Without `Authorization`, such a request is a preflight, which reaches no operation. */
   readonly needsAuthorization?: true;
 }
 
-async function run({ settings, io, ink }: Call): Promise<Answer> {
+async function run({ settings, io, ink }: CommandCall): Promise<Answer> {
   const inspection = await inspectFolder(settings, io);
   const { groups, service } = inspection;
   const routes = listRoutes(groups, routesWith(settings.docs, settings.basePath, settings.mcp));
@@ -52,6 +53,7 @@ async function run({ settings, io, ink }: Call): Promise<Answer> {
     return [verbsOf(route), route.path, route.operation, ...callers, file, contractText(route)];
   });
   const table = alignColumns(rows).map(([verbs = '', path = '', ...cells], i) => {
+    // `splice` leaves the name of the operation, and the callers when they are shown.
     const [file = '', contract = ''] = cells.splice(-2);
     const paint = routes[i]?.kind === 'explicit' ? ink.yellow : ink.green;
     return [paint(verbs), ink.bold(path), ...cells, ink.dim(file), contract].join('  ').trimEnd();
@@ -63,16 +65,14 @@ async function run({ settings, io, ink }: Call): Promise<Answer> {
     json: { routes, not_loadable: broken.map(({ group, path, error, at }) => ({ group, file: path, error, at })) },
     text: table.join('\n'),
     exitCode: broken.length === 0 ? 0 : 1,
-    complaints: broken.map((group) => `${brokenPlace(group, io.cwd)} does not load: ${group.error}`),
+    warnings: broken.map((group) => `${brokenPlace(group, io.cwd)} does not load: ${group.error}`),
   };
 }
 
 /** Describes the contract of an operation, such as `data { name, age? }` or `not checked: it has no annotation`. */
 export function contractText({ contract }: { readonly contract?: ContractOutline | undefined }): string {
-  const { checked = '', unchecked } = contract ?? {};
-  return [checked, ...(unchecked === undefined ? [] : [`not checked: ${unchecked}`])]
-    .filter((text) => text !== '')
-    .join('; ');
+  const { checked, unchecked } = contract ?? {};
+  return [checked, unchecked && `not checked: ${unchecked}`].filter(Boolean).join('; ');
 }
 
 export function verbsOf({ methods, except, needsAuthorization }: ListedRoute): string {
@@ -85,7 +85,7 @@ export function brokenPlace({ at, path }: Pick<LoadedGroup, 'at' | 'path'>, cwd:
   return shortPlace(at ?? path, cwd);
 }
 
-export function listRoutes(groups: readonly LoadedGroup[], routes: readonly Route[] = routesWith('on')): ListedRoute[] {
+export function listRoutes(groups: readonly LoadedGroup[], routes = routesWith('on')): ListedRoute[] {
   const router = createRouter(routes);
   const explicitRoutes = routes
     .filter(({ target }) => target !== GROUPS)
@@ -96,7 +96,7 @@ export function listRoutes(groups: readonly LoadedGroup[], routes: readonly Rout
   return [...explicitRoutes, ...groupRoutes];
 }
 
-export interface Shadowed {
+export interface ShadowedRequest {
   readonly verb: string;
   readonly path: string;
   readonly operation: string;
@@ -105,11 +105,11 @@ export interface Shadowed {
 }
 
 /** Finds the requests that would reach an operation, if an explicit route did not take them. */
-export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Route[] = routesWith('on')): Shadowed[] {
+export function findShadowed(groups: readonly LoadedGroup[], routes = routesWith('on')): ShadowedRequest[] {
   const router = createRouter(routes);
   const addresses = groups.flatMap((group) => addressesOf(group, prefixOf(routes)));
   return addresses.flatMap(({ operation, methods, path }) =>
-    (methods === 'any' ? VERBS : methods).flatMap((verb): Shadowed[] => {
+    (methods === 'any' ? VERBS : methods).flatMap((verb): ShadowedRequest[] => {
       const takenBy = firstMatch(router.resolve(path).matches, verb)?.route;
       return takenBy === undefined || takenBy.target === GROUPS ? [] : [{ verb, path, operation, takenBy }];
     }),
@@ -122,14 +122,14 @@ function prefixOf(routes: readonly Route[]): string {
   return path.slice(0, path.lastIndexOf('{'));
 }
 
-/** The methods and the path that reach an operation, unless an explicit route takes the request. */
+/** The methods and a path that reach an operation, unless an explicit route takes the request. */
 interface Address {
   readonly operation: string;
   readonly methods: readonly string[] | 'any';
   readonly path: string;
 }
 
-/** Returns the addresses of a group's operations. `/api/user` comes before longer paths, such as `/api/user/pay`. */
+/** Returns the addresses of a group's operations. The bare group, `/api/user`, comes before `/api/user/pay`. */
 function addressesOf(group: LoadedGroup, prefix: string): Address[] {
   const base = `${prefix}${urlNameOf(group.group)}`;
   const routes = routesOf(group);
@@ -145,13 +145,13 @@ function addressesOf(group: LoadedGroup, prefix: string): Address[] {
     const route = routes.find(({ name }) => name === operation);
     if (route === undefined) return [{ operation, methods: isStrict ? ['POST'] : 'any', path: `${base}/${operation}` }];
     if (route.segments.length === 0) return [];
-    return [
-      { operation, methods: methodsOf(route, routes), path: `${base}/${operation.slice(operation.indexOf(' ') + 1)}` },
-    ];
+    const path = `${base}/${operation.slice(operation.indexOf(' ') + 1)}`;
+    return [{ operation, methods: methodsOf(route, routes), path }];
   });
   return [...bareAddresses, ...longerAddresses];
 }
 
+/** Lists the routes of a group, without the methods that explicit routes take. */
 function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRoute[] {
   return addressesOf(group, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
     const { matches } = router.resolve(path);
@@ -181,6 +181,6 @@ function describeRoute(
   path: string,
 ): ListedRoute {
   const { contract, access } = operations.find(({ name }) => name === operation) ?? {};
-  const reason = strict === 'service' ? { strict } : {};
-  return { kind: 'group', methods, path, group, operation, file, access, contract, ...reason };
+  const byService = strict === 'service' ? { strict } : {};
+  return { kind: 'group', methods, path, group, operation, file, access, contract, ...byService };
 }

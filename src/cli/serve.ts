@@ -1,4 +1,4 @@
-// `gatefold serve` and `gatefold dev`: run the server's entry in this process, and answer `--help`.
+// `gatefold serve` and `gatefold dev` run the server in this process. They also answer `--help`.
 import { pathToFileURL } from 'node:url';
 import { flagOf } from '../base/config.ts';
 import { alignColumns } from '../base/ink.ts';
@@ -8,14 +8,15 @@ import { type CommandIo, type ExitCode, print } from './command.ts';
 
 export async function command(argv: readonly string[], io: CommandIo, intro = HELP): Promise<ExitCode> {
   if (argv.includes('--help') || argv.includes('-h')) return print(io.stdout, `${help(intro)}\n`, 0);
-  // The entry reads its flags from `process.argv`, and passes them to the workers that it forks. The path is no
-  // literal, because the build would then copy the entry into this file.
+  // server.ts reads its flags from `process.argv`, and passes them to the workers that it forks. The build would copy
+  // server.ts into this file if its path were a literal.
   process.argv.splice(2, process.argv.length, ...argv);
   await import(pathToFileURL(entryPath('server')).href);
+  // A server that cannot start sets the exit code to 1.
   return process.exitCode === 1 ? 1 : 0;
 }
 
-/** Serves for development. Sets the variables here, because a shell of Windows sets them in another way than sh. */
+/** Serves for development. A script in package.json could not set these variables in one way for sh and for Windows. */
 export async function dev(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   process.env.NODE_ENV = 'development';
   process.env.WORKERS ||= '1';
@@ -36,12 +37,10 @@ const DEV_HELP = [
 ];
 
 function help(intro: readonly string[]): string {
-  const rows = settingRows({ cores: 1 }).map(({ name, fallback, about, key }) => [
-    flagOf(name),
-    name,
-    key === 'workers' ? '' : fallback,
-    about,
-  ]);
+  const rows = settingRows({ cores: 1 }).map(({ name, fallback, about, key }) => {
+    // The default number of workers depends on the machine.
+    return [flagOf(name), name, key === 'workers' ? '' : fallback, about];
+  });
   return [
     ...intro,
     '',

@@ -1,10 +1,10 @@
 // `gatefold types` writes the types of all operations into a file for a front end, or checks that such a file is up to
-// date. docs/declarations.ts makes the text.
+// date. src/docs/declarations.ts makes the text of the file.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { makeFolder } from '../base/make-folder.ts';
-import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
+import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { inspectFolder } from './inspection.ts';
 import { brokenPlace } from './routes.ts';
 
@@ -20,34 +20,33 @@ export const command: Command = {
   run,
 };
 
-async function run({ settings, io, options: { out }, flags }: Call): Promise<Answer> {
-  const isCheckOnly = flags.has('check');
+async function run({ settings, io, flagValues: { out }, switches }: CommandCall): Promise<Answer> {
+  const isCheckOnly = switches.has('check');
   if (isCheckOnly && out === undefined) throw new UsageError('--check needs --out FILE');
   const { declarations, groups } = await inspectFolder(settings, io, { wantsTypes: true });
   const broken = groups.find(({ ok }) => !ok);
-  if (broken !== undefined) throw new Refused(`${brokenPlace(broken, io.cwd)} does not load: ${broken.error}`);
-  if (declarations === undefined) throw new Refused('Cannot write the types: the controllers folder was not loaded');
+  if (broken !== undefined) throw new CommandError(`${brokenPlace(broken, io.cwd)} does not load: ${broken.error}`);
+  if (declarations === undefined)
+    throw new CommandError('Cannot write the types: the controllers folder was not loaded');
   const { text, untypedOperations } = declarations;
   if (out === undefined)
-    return { json: { text, unknown: untypedOperations }, text: text.trimEnd(), complaints: untypedOperations };
+    return { json: { text, unknown: untypedOperations }, text: text.trimEnd(), warnings: untypedOperations };
   const path = resolve(io.cwd, out);
   const isCurrent = readOrEmpty(path) === text;
-  if (isCheckOnly && !isCurrent) throw new Refused(`${out} is out of date. Run: gatefold types --out ${out}`);
+  if (isCheckOnly && !isCurrent) throw new CommandError(`${out} is out of date. Run: gatefold types --out ${out}`);
   if (!isCurrent) writeFile(path, text);
-  return {
-    json: { file: path, changed: !isCurrent, unknown: untypedOperations },
-    text: isCurrent ? `${out} is current` : `Wrote ${out}`,
-    complaints: untypedOperations,
-  };
+  const json = { file: path, changed: !isCurrent, unknown: untypedOperations };
+  return { json, text: isCurrent ? `${out} is current` : `Wrote ${out}`, warnings: untypedOperations };
 }
 
+/** Returns the text of a file; an empty text when there is no such file. */
 function readOrEmpty(path: string): string {
   try {
-    // On Windows, git may have checked the file out with other line ends.
+    // On Windows, git may have changed the line ends of a file that is up to date.
     return readFileSync(path, 'utf8').replaceAll('\r\n', '\n');
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return '';
-    throw new Refused(`Cannot read ${path}: ${describeFailure(error)}`);
+    throw new CommandError(`Cannot read ${path}: ${describeFailure(error)}`);
   }
 }
 
@@ -56,6 +55,6 @@ function writeFile(path: string, text: string): void {
     makeFolder(dirname(path));
     writeFileSync(path, text);
   } catch (error) {
-    throw new Refused(`Cannot write ${path}: ${describeFailure(error)}`);
+    throw new CommandError(`Cannot write ${path}: ${describeFailure(error)}`);
   }
 }

@@ -10,7 +10,7 @@ import { describe, test } from 'node:test';
 import { flagOf } from '../../src/base/config.ts';
 import { alignColumns, createInk, escapeInvisible, plain, shortPlace } from '../../src/base/ink.ts';
 import { settingRows } from '../../src/base/settings.ts';
-import { type CommandIo, print, Refused, runCommand, UsageError } from '../../src/cli/command.ts';
+import { CommandError, type CommandIo, print, runCommand, UsageError } from '../../src/cli/command.ts';
 import { runGatefold } from '../../src/cli/commands.ts';
 import { CLI, makeProject, runHere, runProcess } from '../support/command-bench.ts';
 import { LOADER } from '../support/own-modules.ts';
@@ -94,7 +94,7 @@ describe('docs/COMMANDS.md', () => {
 describe('runCommand', () => {
   const command = (run: () => never) => ({ name: 'x', about: 'X', run });
   const rows: [name: string, error: unknown, code: number, err: string][] = [
-    ['a refusal', new Refused('no\n way'), 1, 'gatefold x: no way\n'],
+    ['a refusal', new CommandError('no\n way'), 1, 'gatefold x: no way\n'],
     ['a wrong use', new UsageError('no'), 2, 'gatefold x: no; see gatefold x --help\n'],
     [
       'a mistake of ours, without its stack',
@@ -103,7 +103,7 @@ describe('runCommand', () => {
       'gatefold x: x is not a function\n',
     ],
     ['something thrown', 'thrown', 1, 'gatefold x: thrown\n'],
-    ['a message that would steer the terminal', new Refused('\u001b[2J'), 1, 'gatefold x: \u{fffd}[2J\n'],
+    ['a message that would steer the terminal', new CommandError('\u001b[2J'), 1, 'gatefold x: \u{fffd}[2J\n'],
   ];
   for (const [name, error, code, err] of rows) {
     test(`says ${name} in one line`, async () => {
@@ -132,7 +132,7 @@ describe('print', () => {
   test('fails whatever happened when the text cannot be had again', async () => {
     await assert.rejects(
       print(failing('EPIPE'), 'x', 0, 'start again'),
-      new Refused('Cannot print: EPIPE; start again'),
+      new CommandError('Cannot print: EPIPE; start again'),
     );
   });
 });

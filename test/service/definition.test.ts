@@ -256,6 +256,16 @@ describe('an entry of the folder with the name of a service file', () => {
     assert.deepEqual(await stateOf(folder), ['broken']);
   });
 
+  for (const property of ['access', 'close', 'folders', 'securitySchemes', 'unchecked'])
+    it(`is broken where it exports the property ${property} beside its default`, async (t) => {
+      const dir = createFolder(t as TestContext, {
+        'service.mjs': `import { defineService } from '${GATEFOLD}';
+          export default defineService({});
+          export const ${property} = 'refuse';`,
+      });
+      assert.deepEqual(await stateOf(dir), ['broken']);
+    });
+
   for (const name of ['service.mts', 'service.cjs', 'Service.ts', 'service.tsx'])
     it(`is reported where its name does not count: ${name}`, (t) => {
       const [lookAlike] = findLookAlikes(createFolder(t as TestContext, { [name]: '' }));

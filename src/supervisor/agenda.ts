@@ -33,10 +33,7 @@ export interface Agenda {
   readonly tally: Readonly<Tally>;
   /** Makes a generation the next step. */
   requestGeneration(cause: string): void;
-  /**
-   * Plans the replacement of a worker that died, or that is faulty because something was thrown in it. The replacement
-   * comes after a pause if many workers were lost.
-   */
+  /** Plans to replace a worker that died or is faulty (something was thrown in it), after a pause if many were lost. */
   planReplacement(): void;
   countDeath(): void;
   /** Returns the step that is due, and removes it from the agenda. */

@@ -12,7 +12,7 @@ export interface SupervisorStatus extends Readonly<Tally> {
   readonly workers: readonly WorkerStatus[];
   /** The groups of the folder that did not load, so that no version of them serves. */
   readonly notLoadable: readonly GroupLoad[];
-  /** The newest generation, if it was rejected: a load of the whole folder by a new set of workers. */
+  /** The newest generation (a load of the whole folder by a new set of workers), if it was rejected. */
   readonly rejected: Rejection | undefined;
 }
 

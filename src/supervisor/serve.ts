@@ -145,7 +145,6 @@ export async function serve(options: ServeOptions): Promise<void> {
     return stoppingSince !== undefined;
   }
 
-  /** Resolves when all early workers have ended. */
   async function killEarlyWorkers(): Promise<void> {
     await Promise.all(earlyWorkers.map((worker) => worker.kill()));
   }

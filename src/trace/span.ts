@@ -85,10 +85,10 @@ export class Span implements Trace, SpanParts, EndedSpan {
   span<T>(name: string, work: (trace: Trace) => T, { kind = 'internal', attributes }: SpanOptions = {}): T {
     if (!this.isSampled) return work(this);
     const child = this.child();
-    const encoded = attributesOf(attributes);
-    const end = (): void => child.end(name, kind, encoded);
+    const encodedAttributes = attributesOf(attributes);
+    const end = (): void => child.end(name, kind, encodedAttributes);
     const fail = (error: unknown): void => {
-      encoded.push(child.fail(error));
+      encodedAttributes.push(child.fail(error));
       end();
     };
     return this.tracer.storage.run(child, () => {

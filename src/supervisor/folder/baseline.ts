@@ -25,7 +25,7 @@ export interface Attempt {
  * can leave the same file time.
  */
 const TIME_RESOLUTION = 12;
-/** Replaces the fingerprint of a file that was read in two states. No real fingerprint equals `mixed`. */
+/** Replaces the fingerprint of a file that was read in two states. Equals no fingerprint, so the file has changed. */
 const MIXED = 'mixed';
 
 export function createBaseline(dir: string) {

@@ -76,12 +76,12 @@ export const METRICS: readonly MetricRow[] = [
   counter(
     'gatefold_worker_deaths_total',
     'Workers that exited without having been asked to',
-    ({ supervisor }) => supervisor?.died,
+    ({ supervisor }) => supervisor?.workersDied,
   ),
   counter(
     'gatefold_worker_replacements_total',
     'Workers that replaced one that died or became faulty',
-    ({ supervisor }) => supervisor?.replaced,
+    ({ supervisor }) => supervisor?.workersReplaced,
   ),
   gauge('gatefold_worker_report_age_seconds', "Seconds since the worker's last report", (service) =>
     eachWorker(service, ({ reportAge }) => reportAge),

@@ -213,8 +213,8 @@ function supervisor(pids: readonly number[], change: Partial<SupervisorStatus> =
     rejected: undefined,
     generationsServed: 1,
     generationsRejected: 0,
-    died: 0,
-    replaced: 0,
+    workersDied: 0,
+    workersReplaced: 0,
     ...change,
   };
 }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { isatty } from 'node:tty';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
-import { modeOf } from '../base/system.ts';
+import { trustedMode } from '../base/system.ts';
 import type { Announcer } from '../cli/announce.ts';
 import { createHints } from '../groups/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
@@ -233,7 +233,7 @@ function checkFolder(dir: string, log: Log): void {
   const folder = realpathSync(dir);
   const files = Array.from(listControllers(folder).values(), (file) => join(folder, file));
   for (const path of new Set([folder, ...files.map((file) => dirname(file)), ...files])) {
-    if ((modeOf(statSync(path)) & WRITABLE_BY_EVERYONE) !== 0) {
+    if ((trustedMode(statSync(path)) & WRITABLE_BY_EVERYONE) !== 0) {
       log.warn('writable-by-everyone', { path, effect: 'every user of this machine can change what the service runs' });
     }
   }

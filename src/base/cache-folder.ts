@@ -12,7 +12,7 @@ const MAX_FOLDERS = 20;
 const ACCESS_BY_OTHERS = 0o077;
 const WRITABLE_BY_OTHERS = 0o022;
 /** The mode bit of /tmp. In a folder with this bit, only the owner of a file can remove or rename the file. */
-const STICKY = 0o1000;
+const STICKY_BIT = 0o1000;
 
 /**
  * Creates the folder of this name for this user alone, unless it exists.
@@ -55,7 +55,7 @@ function checkOwnFolder(folder: string, userId: number): void {
 /** Refuses a folder in which another user than root can replace files and folders. */
 function checkParentFolder(folder: string, userId: number): void {
   const { uid, mode } = statSync(folder);
-  const isReplaceable = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
+  const isReplaceable = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY_BIT) === 0;
   if (isReplaceable || (uid !== userId && uid !== 0))
     throw new Error(`${folder} is not used for a cache, because other users can write to it: set TMPDIR`);
 }

@@ -3,8 +3,8 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
 
 /**
- * Bytes of the largest source file. Reading the types of one MiB takes up to a second on a busy machine, and the
- * supervisor kills a worker whose event loop is blocked for ten seconds (worker-limits.ts).
+ * Bytes of the largest source file. On a busy machine, reading the types of such a file takes up to 4 s. The supervisor
+ * kills a worker whose event loop is blocked for 10 s (worker-limits.ts).
  */
 const MAX_BYTES = 4 * 1024 * 1024;
 const SOURCE_NAME = /\.[cm]?[jt]s$/;

@@ -21,7 +21,7 @@ const FORM =
   'file or an address such as postgres://user:password@host:5432/database, with several hosts after commas if there are standbys';
 /** Captures the user, the password (if any), the list of hosts, the database, and the query (if any). */
 const ADDRESS = /^postgres(?:ql)?:\/\/([^@/?#\s:]+)(?::([^@/?#\s]*))?@([^@/?#\s]+)\/([^/?#\s]+)(?:\?([^#\s]*))?$/;
-const HOST = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::(\d{1,5}))?$/;
+const HOST_WITH_PORT = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::(\d{1,5}))?$/;
 const KNOWN_PARAMETERS = new Set(['sslmode', 'sslrootcert']);
 
 /**
@@ -59,7 +59,7 @@ export function isLoopback(host: string): boolean {
 }
 
 function parseHost(text: string): { host: string; port: number } {
-  const [, host = '', port = '5432'] = HOST.exec(text) ?? [];
+  const [, host = '', port = '5432'] = HOST_WITH_PORT.exec(text) ?? [];
   if (host === '' || Number(port) < 1 || Number(port) > 65535) throw new InvalidValue(FORM);
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) };
 }

@@ -31,11 +31,11 @@ interface Parameter {
 }
 
 /** The methods whose data is the query, because their requests have no body. */
-const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
+const BODILESS_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
 export function describeOperation(parts: OperationParts): object {
   const { operation, contract, endpoint } = parts;
-  const dataIsQuery = BODILESS.has(endpoint.verb);
+  const dataIsQuery = BODILESS_METHODS.has(endpoint.verb);
   const parameters = [
     ...describePath(parts),
     ...(dataIsQuery ? describeQuery(contract?.data, parts) : []),

@@ -7,7 +7,7 @@ import { isatty } from 'node:tty';
 import { statOf } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
-import { modeOf } from '../base/system.ts';
+import { trustedMode } from '../base/system.ts';
 import type { Announcer } from '../cli/announce.ts';
 import { createHints } from '../groups/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
@@ -253,7 +253,7 @@ function checkFolder(controllersDir: string, log: Log): void {
   // A user who can write to these paths can run code as the user of the service.
   for (const path of paths) {
     // A dead link has no stat, nor has a file that was removed after it was listed.
-    if ((modeOf(statOf(path) ?? { mode: 0 }) & WRITABLE_BY_EVERYONE) !== 0) {
+    if ((trustedMode(statOf(path) ?? { mode: 0 }) & WRITABLE_BY_EVERYONE) !== 0) {
       log.warn('writable-by-everyone', { path, effect: 'every user of this machine can change what the service runs' });
     }
   }

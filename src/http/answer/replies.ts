@@ -96,7 +96,8 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     const stream = sendStream(body.source, collector, {
       begin: () => !exchange.isAnswered,
       end: () => send(exchange, status, headers, collector.bytes()),
-      clientLeft: () => {},
+      // The source can end before the event 'error' of the collector comes.
+      clientLeft: () => fail(exchange, collector.errored),
       fail: (error) => fail(exchange, error),
     });
     collector.once('error', stream.fail);

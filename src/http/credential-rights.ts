@@ -13,7 +13,7 @@ export interface CallerRow {
   readonly application: CallingApplication;
   /** The group that serves all requests of the key; undefined when the URL chooses among `groups`. */
   readonly handler: string | undefined;
-  /** The names of the groups that the key may call, such as `Order`; undefined or `*` when it may call all. */
+  /** The names of the groups that the key may call, such as `Order`, or `*` for all; undefined with a `handler`. */
   readonly groups?: ReadonlySet<string> | '*' | undefined;
   /** The allowed verbs; undefined when all are allowed. */
   readonly methods: ReadonlySet<string> | undefined;
@@ -26,7 +26,7 @@ export type Call = Pick<Exchange, 'verb' | 'groupInUrl' | 'group' | 'operation'>
 
 /** @throws HttpError `GROUP_NOT_ALLOWED` */
 export function checkGroup({ groups }: CallerRow, groupInUrl: string): void {
-  if (groups === undefined || groups === '*' || groups.has(groupNameOf(groupInUrl) ?? '')) return;
+  if (groups === '*' || groups?.has(groupNameOf(groupInUrl) ?? '')) return;
   throw refusal('GROUP_NOT_ALLOWED');
 }
 

@@ -75,8 +75,8 @@ interface Pattern {
   /** Whether `{params}` follows the literals. */
   readonly hasParams: boolean;
   /**
-   * `true` when the path must end in a slash, `false` when the path must not. Both fit with `either`, unless the table
-   * has a row for each spelling, such as `/api` and `/api/` (decisions 1.3).
+   * `either`, unless the table has both spellings of the path, such as `/api` and `/api/` (decisions 1.3). Then `true`
+   * when a path must end in a slash, and `false` when a path must not.
    */
   readonly endsInSlash: boolean | 'either';
 }

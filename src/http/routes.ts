@@ -1,6 +1,6 @@
 // The table of routes. The first row that matches a request serves the request. The last three rows (the gateway) lead
-// to the controllers. If the rows above a row match all its requests, that row is dead, and router.ts throws. The paths
-// are written for the default BASE_PATH, `/api`.
+// to the controllers. If the rows above a row match all its requests, the row is dead, and router.ts refuses the table.
+// The paths are written for the default BASE_PATH, `/api`.
 
 /** The target of a row. For each target, steps.ts has the steps of a request. `gatefold explain` prints the name. */
 export type RouteTarget =

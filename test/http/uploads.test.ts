@@ -134,6 +134,14 @@ describe('uploads that are not complete', () => {
       }
       assert.equal(await answered(socket), 200, `${length} bytes`);
     }
+    // Without a Content-Length, nothing says that the chunk is the whole body, so a large one is refused like an upload.
+    const chunked = connect(service.port, '127.0.0.1');
+    t.after(() => void chunked.destroy());
+    chunked.write('POST /api/size HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nExpect: 100-continue\r\n');
+    chunked.write('Transfer-Encoding: chunked\r\n\r\n');
+    assert.match(String((await once(chunked, 'data'))[0]), /^HTTP\/1\.1 100 /);
+    chunked.write(`9c40\r\n${'a'.repeat(40_000)}\r\n0\r\n\r\n`);
+    assert.match(String((await once(chunked, 'data'))[0]), /^HTTP\/1\.1 503 /);
     // Uploads that were accepted send nothing and are ended. The others were refused at once.
     assert.deepEqual(new Set(await Promise.all(stuck.map(answered))), new Set([503]));
     assert.equal(await answered(await upload(t, service, 900_000, 900_000)), 200);

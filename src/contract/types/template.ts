@@ -8,7 +8,7 @@ import { type Fail, type Keywords, resolve, type Shape } from './shape.ts';
 
 const escapeRegExp = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
-/** Writes the pattern of a type that is no literal. @param end the text behind the type; undefined for the last type */
+/** Writes the pattern of a type that is no literal. @param end the text up to the next type; undefined without one */
 type Placeholder = (end: string | undefined) => string;
 /** A piece of a template: a choice of texts, or a type that is no literal. */
 type Piece = readonly string[] | Placeholder;
@@ -17,7 +17,7 @@ type Row = readonly Piece[];
 
 /** Maximum number of rows of a template, and of texts between two of its types. */
 const MAX_COMBINATIONS = 100;
-/** The rows of each template, by the keywords of its shape. They become parts of a template that contains it. */
+/** Key: the keywords of a template's shape. Value: the rows of the template, which an outer template copies. */
 const rowsByKeywords = new WeakMap<Keywords, readonly Row[]>();
 
 /** @param types the shapes of the types between the texts */
@@ -81,6 +81,7 @@ const writeChoice = (patterns: readonly string[]): string =>
 
 function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   if (keywords !== undefined) {
+    // A pattern between `^` and `$`. A `$` behind a backslash is a character of the text.
     const pattern = /^\^(.*[^\\])\$$/s.exec(String(keywords.pattern))?.[1];
     if (pattern === undefined || Object.keys(keywords).length > 1)
       return fail('a constrained string inside of a template is not understood');

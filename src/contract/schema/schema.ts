@@ -123,10 +123,10 @@ export function createSchemaWriter(): SchemaWriter {
       literals.splice(0, literals.length, ...literals.filter((literal) => typeof literal !== 'boolean'));
     }
     const isNullOnly = literals.length === 1 && literals[0] === null;
-    const [only] = schemas;
+    const [first] = schemas;
     // `string | null` is written as `type: ['string', 'null']`.
-    if (isNullOnly && schemas.length === 1 && typeof only?.type === 'string')
-      return { ...only, type: [only.type, 'null'] };
+    if (isNullOnly && schemas.length === 1 && typeof first?.type === 'string')
+      return { ...first, type: [first.type, 'null'] };
     if (isNullOnly) schemas.push({ type: 'null' });
     else if (literals.length === 1) schemas.push({ const: literals[0] });
     else if (literals.length > 1) schemas.unshift({ enum: literals });
@@ -159,10 +159,10 @@ export function createSchemaWriter(): SchemaWriter {
     }
   }
 
-  function reserve(wanted: string): string {
-    const plain = wanted.replace(/[^\w.-]+/g, '_').slice(0, 100);
-    let name = plain;
-    for (let i = 2; name in defs; i++) name = `${plain}${i}`;
+  function reserve(requestedName: string): string {
+    const baseName = requestedName.replace(/[^\w.-]+/g, '_').slice(0, 100);
+    let name = baseName;
+    for (let i = 2; name in defs; i++) name = `${baseName}${i}`;
     defs[name] = {};
     return name;
   }

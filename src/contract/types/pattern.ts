@@ -263,16 +263,16 @@ function parsePattern(source: string): Sequence {
     return [{ ...group, set: 0n, first: ~0n, minLength: 0, isLookAhead: true }];
   }
 
-  /** Writes out the required rounds (`a{3}` becomes `aaa`), and adds one part for the optional rounds. */
+  /** Writes out the required rounds (`a{3,5}` begins with `aaa`), and adds one part for the optional rounds. */
   function repeat(item: Sequence): Sequence {
     const [min, max] = readQuantifier();
     if (min * sizeOf(item) > MAX_WRITTEN_PARTS)
       throw new Error(`its repetitions expand to more than ${MAX_WRITTEN_PARTS} characters and groups`);
-    const fixed = Array.from({ length: min }, () => item).flat();
+    const requiredRounds = Array.from({ length: min }, () => item).flat();
     const [single] = item;
-    if (max === min || single === undefined) return fixed;
+    if (max === min || single === undefined) return requiredRounds;
     const isPlain = item.length === 1 && single.maxRounds === 0 && !single.isLookAhead;
-    return [...fixed, { ...(isPlain ? single : groupOf([item])), minLength: 0, maxRounds: max - min }];
+    return [...requiredRounds, { ...(isPlain ? single : groupOf([item])), minLength: 0, maxRounds: max - min }];
   }
 
   function readQuantifier(): [min: number, max: number] {

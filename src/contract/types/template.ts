@@ -63,10 +63,10 @@ function writePattern(row: Row, fail: Fail): string {
   const writeType = row[typeIndex] as Placeholder;
   const textsBefore = writeTexts(row.slice(0, typeIndex));
   if (nextIndex < 0) return textsBefore + writeType(undefined) + writeTexts(row.slice(typeIndex + 1));
-  const between = row.slice(typeIndex + 1, nextIndex) as (readonly string[])[];
-  if (between.reduce((product, { length }) => product * length, 1) > MAX_COMBINATIONS)
+  const textsBetween = row.slice(typeIndex + 1, nextIndex) as (readonly string[])[];
+  if (textsBetween.reduce((product, { length }) => product * length, 1) > MAX_COMBINATIONS)
     fail(`a template with more than ${MAX_COMBINATIONS} texts between two of its types is not understood`);
-  const ends = between.reduce((texts, choice) => texts.flatMap((text) => choice.map((part) => text + part)), ['']);
+  const ends = textsBetween.reduce((texts, choice) => texts.flatMap((text) => choice.map((part) => text + part)), ['']);
   return (
     textsBefore +
     writeChoice(ends.map((end) => writeType(end) + escapeRegExp(end))) +

@@ -97,7 +97,7 @@ export function createModuleLoader({ onFile, earlyTexts }: ModuleLoaderOptions =
     stopDirectImports: directImports.stop,
     // The fingerprint of an imported file was taken before its text was read. A new fingerprint could be that of a
     // later change, which the supervisor would then not notice.
-    remember(path) {
+    watch(path) {
       if (!texts.isImported(path)) remember(path);
     },
     textOf: texts.textOf,

@@ -120,7 +120,7 @@ export function createEvaluator(): Evaluator {
     const target = findType(node, scope);
     if (target === 'package') return fail(`${name} comes from a package, whose types are not read`, SCHEMA_CURE);
     if (target !== undefined && 'missingFile' in target)
-      return fail(`${name} is imported from ${target.missingFile}, which is not found`);
+      return fail(`${name} is imported from ${target.missingFile}, where no .ts or .js file is found`);
     const args = evaluateAll(node.args, scope);
     if (target === undefined)
       return utilityType(name, args, fail) ?? GLOBAL_TYPES[name] ?? fail(`there is no type ${name} here`);

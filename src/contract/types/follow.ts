@@ -105,7 +105,7 @@ function followValue(
     case 'new': {
       const callee = followValue(node.callee, scope, { name: '', doc, at }, steps + 1);
       if (callee === 'package' || callee?.kind !== 'class') return callee === 'package' ? callee : undefined;
-      return { ...callee, instantiation: { args: node.args, scope } };
+      return { ...callee, instantiation: { args: node.typeArgs, scope } };
     }
   }
 }

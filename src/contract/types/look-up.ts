@@ -6,8 +6,8 @@ import { Kind, type Token, tokenize } from '../source/tokens.ts';
 import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 
 /**
- * @returns the own file that a specifier means, `package` for a file without readable source, or undefined when no file
- * is found
+ * @returns the own file that a specifier means, `package` for a package and for a module of Node or Gatefold, undefined
+ * when no source file is found
  */
 export type Loader = (from: string, specifier: string) => { path: string; module: Module } | 'package' | undefined;
 

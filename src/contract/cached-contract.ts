@@ -42,12 +42,10 @@ interface DecodedEntry extends CacheEntry {
   readonly contractText: string;
 }
 
-type Facts = ReadonlyMap<string, OperationFacts>;
-
 /** Reads a group, or reuses its cached contract. */
 export interface CachingReader extends GroupReader {
   /** Returns the facts of the operations by name when `readContract` returned a cached contract, and else undefined. */
-  cachedFacts(): Facts | undefined;
+  cachedFacts(): ReadonlyMap<string, OperationFacts> | undefined;
   /** Adds the contract to the cache. The caller must have compiled the contract's schemas before. */
   addToCache(): void;
 }

@@ -134,7 +134,6 @@ function readDocTypes(name: string, { node: { params }, doc, at }: FollowedFunct
   }
 }
 
-/** Returns undefined for a parameter without a type. */
 function evaluateParam(name: string, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
   const { type } = param;
   if (type === undefined) return undefined;

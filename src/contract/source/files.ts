@@ -115,7 +115,8 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): Sourc
 
   function resolveRelative(importer: string, specifier: string): string | undefined {
     for (const path of listCandidates(resolve(dirname(importer), specifier.replace(/[?#].*$/, '')))) {
-      if (isFile(path)) return path;
+      // A pipe or a device is taken for a file here, and `ImportedFiles.textOf` refuses it.
+      if (statOf(path)?.isDirectory() === false) return path;
       // The specifier would mean this file if it were created later.
       files.watch(path);
     }
@@ -139,11 +140,6 @@ function listCandidates(path: string): string[] {
   const [, stem, letter] = /^(.*)\.([mc]?)js$/.exec(path) ?? [];
   if (stem !== undefined) return [`${stem}.${letter}ts`, `${stem}.d.${letter}ts`, path];
   return SOURCE_FILE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
-}
-
-/** Whether a path exists and is no folder. Also true for a pipe or a device, which `ImportedFiles.textOf` refuses. */
-function isFile(path: string): boolean {
-  return statOf(path)?.isDirectory() === false;
 }
 
 /** Whether a folder `node_modules` has the package. False for a link to own files, where a missing file is an error. */

@@ -212,6 +212,7 @@ export function parseTypeArgs(c: Cursor): TypeNode[] {
 export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = false): void {
   for (const from = c.index; c.index < end; c.index++) {
     if (c.is(stop) || c.is(';')) return;
+    // A line break ends the value when the value can be complete there and the next token does not continue it.
     if (
       endsWithLine &&
       c.index > from &&
@@ -220,9 +221,8 @@ export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = f
       !CONTINUES_VALUE.test(c.token().text) &&
       !(c.is('!') && c.is('=', 1)) &&
       c.token().kind !== Kind.template
-    ) {
+    )
       return;
-    }
     if (c.is('<') && c.isName(-1)) skipTypeArgs(c);
     const partner = c.partner[c.index] as number;
     if (partner >= 0) c.index = partner;

@@ -53,6 +53,11 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   close: [isPlainFunction, 'a function'],
 };
 
+/** Whether `defineService` takes a property of this name. */
+export function isServiceProperty(name: string): boolean {
+  return Object.hasOwn(PROPERTIES, name);
+}
+
 /**
  * @param exported the default export of the file
  * @throws DefinitionError
@@ -87,7 +92,7 @@ function readOptions(options: unknown): ServiceOptions {
   if (!isPlainObject(options)) throw new DefinitionError('defineService takes a plain object: defineService({ … })');
   for (const key of Reflect.ownKeys(options)) {
     const name = String(key);
-    if (typeof key === 'symbol' || !Object.hasOwn(PROPERTIES, key))
+    if (typeof key === 'symbol' || !isServiceProperty(key))
       throw new DefinitionError(
         `${name} is no property of a service; there are ${Object.keys(PROPERTIES).join(', ')}`,
         name,

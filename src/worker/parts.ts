@@ -39,7 +39,7 @@ export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
   readonly transport?: Transport | undefined;
   /** The store that this machine shares with others. */
   readonly shared?: SharedTable | undefined;
-  /** What this process has read of a large folder before it loads the folder. */
+  /** The result of `prepareLoad`, which has read a large folder before the order to load it. */
   readonly prepared?: PreparedLoad | undefined;
   /** Adds callers to those of the credentials table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;

@@ -209,6 +209,7 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
       endOrder = 'quit';
       send({ kind: 'quit' });
       clearTimeout(limitTimer);
+      // `kill` would report this end, which is expected, as a death.
       limitTimer = setTimeout(() => worker.process.kill('SIGKILL'), limit);
     },
     kill,

@@ -269,7 +269,7 @@ describe('a request type that is not understood refuses the file', () => {
     [
       'a name of a global type, from all exports of a missing file',
       operation('Date', "import type { Date } from './types.ts';"),
-      /Date is imported from \.\/gone\.ts, which is not found/,
+      /Date is imported from \.\/gone\.ts, where no \.ts or \.js file is found/,
       { 'types.ts': "export type * from './gone.ts';" },
     ],
     [

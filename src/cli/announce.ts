@@ -5,7 +5,7 @@ import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
 import type { Settings } from '../base/settings.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
-import { routesWith } from '../http/routes.ts';
+import { routeTable } from '../http/routes.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
 export interface Announcer {
@@ -72,7 +72,7 @@ function routesOf(loadedGroups: Iterable<GroupLoad>, settings: AnnouncerOptions[
     operations: (group.operationNames ?? []).map((name) => ({ name })),
     unexposed: [],
   }));
-  return listRoutes(groups, routesWith(docs, basePath, mcp)).filter(
+  return listRoutes(groups, routeTable(docs, basePath, mcp)).filter(
     ({ kind, methods, operation }) => kind === 'group' && !(methods === 'any' && methodOf(operation) !== undefined),
   );
 }

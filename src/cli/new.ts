@@ -9,7 +9,7 @@ import { readSource } from '../base/source-file.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../groups/naming.ts';
 import { cureOf, readPackageType, whyCommonJs } from '../groups/package-type.ts';
-import { routesWith } from '../http/routes.ts';
+import { routeTable } from '../http/routes.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { findShadowed, listRoutes } from './routes.ts';
 
@@ -39,11 +39,11 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
   const controller = { group, file: fileName, path, ok: true, operations, unexposed: [] };
-  const routeTable = routesWith(docs, basePath, mcp);
-  const shadowLines = findShadowed([controller], routeTable).map(
+  const rows = routeTable(docs, basePath, mcp);
+  const shadowLines = findShadowed([controller], rows).map(
     ({ verb, path: url, takenBy }) => `  ${verb} ${url}  is taken by the explicit route to ${takenBy.target}`,
   );
-  const groupRoutes = listRoutes([controller], routeTable)
+  const groupRoutes = listRoutes([controller], rows)
     .filter(({ kind }) => kind === 'group')
     .map(({ methods, path: url, operation }) => ({ methods, path: url, operation }));
   const lines = groupRoutes.map(({ methods, path: url, operation }) => `  ${String(methods)} ${url}  ${operation}`);

@@ -2,7 +2,7 @@
 // the table is in the store, the database that several machines share.
 import type { Settings } from '../base/settings.ts';
 import type { StoreAddress } from '../base/store-address.ts';
-import { type Listed, listCredentials, listRows } from '../credentials/table/listing.ts';
+import { type ListedRow, listCredentials, listRows } from '../credentials/table/listing.ts';
 import { readTable } from '../credentials/table/live-table.ts';
 import { type CredentialTable, type OnRow, parseTable } from '../credentials/table/table.ts';
 import type { EditableTable } from '../credentials/write/editable-table.ts';
@@ -23,7 +23,7 @@ export async function editTable<T>(
   return withStore(settings, (store) => updateRows(store, ids, edit));
 }
 
-export async function listTable(settings: TableSettings, now: number): Promise<Listed[]> {
+export async function listTable(settings: TableSettings, now: number): Promise<ListedRow[]> {
   if (settings.store === undefined) return listCredentials(tablePath(settings.dataDir), now);
   const text = await readText(settings);
   return listRows((onRow: OnRow) => parseTable(text, onRow), now);

@@ -1,6 +1,6 @@
 // The report that a worker sends to the supervisor once a second: counts since the report before, and the worker's
 // state now. The supervisor adds the counts up, so its totals stay correct when a worker ends.
-import type { Quarantined } from '../credentials/table/table.ts';
+import type { QuarantinedRow } from '../credentials/table/table.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { HistogramPiece } from './histogram.ts';
 import type { CredentialPiece, OperationPiece } from './request-counts.ts';
@@ -36,7 +36,7 @@ export interface WorkerReport extends Readonly<Record<(typeof COUNTERS)[number],
   readonly credentialRows: number;
   readonly quarantinedRows: number;
   /** The first of the quarantined (invalid) rows of the credentials table. */
-  readonly quarantined: readonly Pick<Quarantined, 'name' | 'reason'>[];
+  readonly quarantined: readonly Pick<QuarantinedRow, 'name' | 'reason'>[];
   /** The reason why the worker still uses an older credentials table; '' when it does not. */
   readonly credentialsFailure: string;
   /** The number of identity providers in use. */

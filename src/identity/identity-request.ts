@@ -82,7 +82,7 @@ function parseText(value: unknown, subject: string, max: number): string | undef
 }
 
 /**
- * Compares the token that Google Identity Services has put both into the form and into a cookie. A foreign page can make
+ * Compares the token that Google Identity Services has put both into the form and into a cookie. Foreign pages can make
  * a browser post a form or an untyped body with the cookies of this site, but cannot read the cookies. A browser sends
  * a body of the type JSON with cookies only after it has asked this server (CORS preflight).
  */

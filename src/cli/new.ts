@@ -8,7 +8,7 @@ import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 import { readSource } from '../base/source-file.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../groups/naming.ts';
-import { readPackageType, whatToDo, whyCommonJs } from '../groups/package-type.ts';
+import { cureOf, readPackageType, whyCommonJs } from '../groups/package-type.ts';
 import { routesWith } from '../http/routes.ts';
 import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
 import { findShadowed, listRoutes } from './routes.ts';
@@ -56,7 +56,7 @@ async function run({ operands: [operand = ''], settings, io }: Call): Promise<An
   const packageType = readPackageType(path);
   // tsx loads the file whatever the package.json says.
   if (packageType?.type === 'commonjs' && typescriptSupport() !== 'tsx')
-    hints.push(`It will not load, because ${whyCommonJs(packageType)}: ${whatToDo(packageType)}.`);
+    hints.push(`It will not load, because ${whyCommonJs(packageType)}: ${cureOf(packageType)}.`);
   return {
     json: { group, file: path, routes: groupRoutes },
     text: [`Made ${plain(shortPlace(path, io.cwd))}`, ...lines, ...shadowed, ...hints].join('\n'),

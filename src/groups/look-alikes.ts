@@ -2,7 +2,7 @@
 // each with the reason. No file is opened: the intent of the author is guessed from the names. naming.ts has the rules.
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { editDistance } from '../base/near.ts';
+import { editDistance, isNear } from '../base/near.ts';
 import { groupNameOf, SERVICE } from '../base/page-name.ts';
 import { kindOf } from '../base/source-file.ts';
 import { hasFolders, listControllers, parseFileName } from './naming.ts';
@@ -40,8 +40,7 @@ export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?:
           return reason === undefined ? [] : [{ file, group, ...reason }];
         }),
       );
-    else if (/controller|^service\.[cm]?[jt]sx?$/i.test(entry.name) || mendSuffix(entry.name) !== entry.name)
-      lookAlikes.push(guessIntent(entry.name));
+    else if (looksMeant(entry.name)) lookAlikes.push(guessIntent(entry.name));
   }
   return lookAlikes.sort((a, b) => (a.file < b.file ? -1 : 1));
 }
@@ -54,6 +53,10 @@ export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?:
 function whyNotListed(entry: Dirent, winner: string | undefined): Pick<LookAlike, 'reason' | 'onPurpose'> {
   if (entry.isFile() && winner !== undefined) return { reason: `${winner} is beside it and wins`, onPurpose: true };
   return { reason: `it is ${kindOf(entry)}`, onPurpose: false };
+}
+
+function looksMeant(name: string): boolean {
+  return /controller/i.test(name) || mendSuffix(name) !== name || mendService(name) !== name;
 }
 
 /** Guesses from the name of a file what its author meant it to be. */
@@ -69,7 +72,7 @@ function guessIntent(name: string): LookAlike {
     withCapital,
     mendSuffix,
     (text: string) => withCapital(withSuffix(withExtension(mendSuffix(text)))),
-    (text: string) => withExtension(text.toLowerCase()),
+    mendService,
   ]
     .map((mend) => mend(name))
     .find((mended) => parseFileName(mended) !== undefined);
@@ -105,6 +108,16 @@ function mendSuffix(name: string): string {
   const lengths = [10, 9, 11, 8].filter((length) => length < stem.length);
   const suffixLength = lengths.find((length) => MISSPELT.test(stem.slice(-length)) && isTypo(stem.slice(-length)));
   return suffixLength === undefined ? name : `${stem.slice(0, -suffixLength)}Controller${extension}`;
+}
+
+/**
+ * Corrects the name of the service file: `Service.ts`, `service.mts`, `serivce.ts` → `service.ts`. The rules in a file
+ * with another name protect nothing. `services.ts` is the name of an ordinary module.
+ */
+function mendService(name: string): string {
+  const [, stem = '', extension = ''] = /^(\w+)(\.[cm]?[jt]sx?)$/.exec(name) ?? [];
+  const isMeant = stem !== 'services' && isNear(stem.toLowerCase(), SERVICE, 1);
+  return isMeant ? withExtension(`${SERVICE}${extension}`) : name;
 }
 
 /** Matches a word that begins with `C`, except for `Controller` itself. */

@@ -1,6 +1,6 @@
 // Imports a controller file into this process and records its import closure: every file that Node has read for the
-// import, and every file that Node has not found. The supervisor process watches these files. A process does not import
-// a changed file again, so the supervisor starts a new process for the change (docs/LIVE.md says why).
+// import, and every file that Node has looked for and not found. The supervisor process watches these files. A process
+// does not import a file again that it has loaded. For a change, the supervisor starts a new process (docs/LIVE.md).
 import { statSync } from 'node:fs';
 import module from 'node:module';
 import { dirname, extname, resolve } from 'node:path';
@@ -14,10 +14,7 @@ import type { EarlyTexts } from './early-texts.ts';
 import { ownUrl, provideOwnPackage } from './own-package.ts';
 import { createSourceTexts, isSource, type SourceTexts } from './source-texts.ts';
 
-/**
- * One file of an import closure, as it was when Node read it. The fingerprint is `absent` when Node did not find the
- * file.
- */
+/** One file of an import closure, with its fingerprint from before Node read it, or `absent`. */
 export interface LoadedFile {
   readonly path: string;
   readonly fingerprint: string;
@@ -27,11 +24,11 @@ export interface ModuleLoader extends ImportedFiles {
   /**
    * @param path an absolute path without symbolic links. If a link were imported, and then led to another file, Node
    *   would still return the old file
-   * @param importCount how often this path was imported before
+   * @param earlierAttempts how many imports of this path have failed in this process
    */
-  load(path: string, importCount: number): Promise<Readonly<Record<string, unknown>>>;
+  load(path: string, earlierAttempts: number): Promise<Readonly<Record<string, unknown>>>;
   closure(): LoadedFile[];
-  /** Makes further imports direct ones (direct-imports.ts), if this process allows that. */
+  /** Lets further imports skip Node's search for the file (direct-imports.ts). Does nothing before Node 22.15. */
   startDirectImports(): void;
   stopDirectImports(): void;
 }
@@ -48,43 +45,44 @@ export interface ModuleLoaderOptions {
 
 /** Records what an import reads, in the way that this version of Node allows. */
 interface ImportRecorder {
-  beforeImport(path: string, importCount: number): void;
+  beforeImport(path: string, earlierAttempts: number): void;
   afterImport(): void;
 }
 
 export function createModuleLoader({ onFile, earlyTexts }: ModuleLoaderOptions = {}): ModuleLoader {
+  /** The import closure: path → fingerprint. */
   const files = new Map<string, string>();
-  /** Returns the fingerprint of the file. */
-  const remember = (path: string): string => {
-    const currentPrint = fingerprint(path);
+  const record = (path: string): string => {
+    const currentFingerprint = fingerprint(path);
     // A change of Gatefold's own code must not start new workers, so these files are not recorded.
-    if (isOwnFile(path) || files.get(path) === currentPrint) return currentPrint;
-    files.set(path, currentPrint);
-    onFile?.({ path, fingerprint: currentPrint });
-    return currentPrint;
+    if (isOwnFile(path) || files.get(path) === currentFingerprint) return currentFingerprint;
+    files.set(path, currentFingerprint);
+    onFile?.({ path, fingerprint: currentFingerprint });
+    return currentFingerprint;
   };
   const texts = createSourceTexts(earlyTexts);
   const resolved = new Map<string, string>();
   const directImports = createDirectImports();
   const hasHooks = typeof module.registerHooks === 'function';
   const recorder: ImportRecorder = hasHooks
-    ? recordByHooks({ remember, texts, resolved, directImports })
-    : recordBySource(remember, texts);
-  let typescript: Promise<void> | undefined;
+    ? recordByHooks({ record, texts, resolved, directImports })
+    : recordBySource(record, texts);
+  let typescriptReady: Promise<void> | undefined;
   return {
-    async load(path, importCount) {
+    async load(path, earlierAttempts) {
       if (extname(path) === '.ts') {
-        typescript ??= enableTypeScript(remember);
-        await typescript;
+        typescriptReady ??= enableTypeScript(record);
+        await typescriptReady;
       }
       // Node caches the failure of a URL for the whole process, so every further import gets a URL of its own.
-      const url = pathToFileURL(path).href + (importCount === 0 ? '' : `?attempt=${importCount}`);
+      const url = pathToFileURL(path).href + (earlierAttempts === 0 ? '' : `?attempt=${earlierAttempts}`);
       try {
-        recorder.beforeImport(path, importCount);
+        recorder.beforeImport(path, earlierAttempts);
         directImports.add(url, path);
         return await import(url);
       } catch (error) {
-        remember(path);
+        // Node may have failed before it read the file. A file that was read keeps its fingerprint from before the read.
+        if (!files.has(path)) record(path);
         throw error;
       } finally {
         directImports.delete(url);
@@ -95,10 +93,10 @@ export function createModuleLoader({ onFile, earlyTexts }: ModuleLoaderOptions =
       if (hasHooks) directImports.start();
     },
     stopDirectImports: directImports.stop,
-    // The fingerprint of an imported file was taken before its text was read. A new fingerprint could be that of a
-    // later change, which the supervisor would then not notice.
+    // An imported file keeps its fingerprint from before its text was read. A new fingerprint could be that of a later
+    // change, which the supervisor would then not notice.
     remember(path) {
-      if (!texts.isImported(path)) remember(path);
+      if (!texts.isImported(path)) record(path);
     },
     textOf: texts.textOf,
     imported: texts.imported,
@@ -109,15 +107,18 @@ export function createModuleLoader({ onFile, earlyTexts }: ModuleLoaderOptions =
 
 interface RecorderParts {
   /** Adds a file to the import closure, and returns its fingerprint. */
-  readonly remember: (path: string) => string;
+  readonly record: (path: string) => string;
   readonly texts: SourceTexts;
-  /** By the importing file and the specifier (`/x/AController.ts\n#helper`): the file that Node has found. */
+  /**
+   * The file that Node has found for an import by another name than a path. The key is the importing file and the
+   * specifier: `/x/AController.ts\n#helper`. Files in node_modules are left out.
+   */
   readonly resolved: Map<string, string>;
   readonly directImports: DirectImports;
 }
 
 /** Records imports by hooks, which Node 22.15 and later call for each module. */
-function recordByHooks({ remember, texts, resolved, directImports }: RecorderParts): ImportRecorder {
+function recordByHooks({ record, texts, resolved, directImports }: RecorderParts): ImportRecorder {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
       const direct = directImports.find(specifier);
@@ -127,16 +128,16 @@ function recordByHooks({ remember, texts, resolved, directImports }: RecorderPar
       try {
         const next = nextResolve(specifier, context);
         directImports.learn(specifier, next);
-        const isFile =
+        const isOwnAlias =
           from !== undefined &&
           !specifier.startsWith('.') &&
           next.url.startsWith('file:') &&
           !next.url.includes('/node_modules/');
-        if (isFile) resolved.set(`${from}\n${specifier}`, fileURLToPath(next.url));
+        if (isOwnAlias) resolved.set(`${from}\n${specifier}`, fileURLToPath(next.url));
         return next;
       } catch (error) {
-        if (/^\.{1,2}\//.test(specifier) && parentURL?.startsWith('file:'))
-          remember(fileURLToPath(new URL(specifier, parentURL)));
+        const missing = missingFile(error) ?? (/^\.{1,2}\//.test(specifier) ? new URL(specifier, parentURL).href : '');
+        if (missing.startsWith('file:')) record(fileURLToPath(missing));
         const url = ownUrl(specifier, error);
         if (url === undefined) throw error;
         return { url, shortCircuit: true };
@@ -146,10 +147,10 @@ function recordByHooks({ remember, texts, resolved, directImports }: RecorderPar
       if (!url.startsWith('file:')) return nextLoad(url, context);
       const direct = directImports.find(url);
       const path = direct?.path ?? fileURLToPath(url);
-      const currentPrint = remember(path);
-      // Another hook can have changed the format, and then has to load the file, too.
+      const currentFingerprint = record(path);
+      // A hook that was registered later can have changed the format. That hook then has to load the file, too.
       if (direct !== undefined && direct.format === context.format)
-        return { format: direct.format, source: texts.readAndKeep(path, currentPrint), shortCircuit: true };
+        return { format: direct.format, source: texts.readAndKeep(path, currentFingerprint), shortCircuit: true };
       // `keepTextOf` checks source files itself.
       if (!isSource(path)) checkSource(path);
       return texts.keepTextOf(path, () => nextLoad(url, context));
@@ -158,33 +159,44 @@ function recordByHooks({ remember, texts, resolved, directImports }: RecorderPar
   return { beforeImport() {}, afterImport() {} };
 }
 
+/** Returns the URL of the file that Node has not found, where the error of the import has it. */
+function missingFile(error: unknown): string | undefined {
+  const { url } = Object(error) as { url?: unknown };
+  return typeof url === 'string' ? url : undefined;
+}
+
 /**
  * Records imports in versions of Node before 22.15, which have no hooks. Imports are found in the source texts, and
  * files that `require` has loaded are found in its cache. An import that an operation makes when it is called is not
  * recorded.
  */
-function recordBySource(remember: (path: string) => void, texts: SourceTexts): ImportRecorder {
+function recordBySource(record: (path: string) => void, texts: SourceTexts): ImportRecorder {
   const { cache } = module.createRequire(import.meta.url);
-  let cachedBefore: ReadonlySet<string> | undefined;
+  /** The files that `require` had loaded before the first import, and those that are recorded since. */
+  let knownFiles: Set<string> | undefined;
   return {
-    beforeImport(path, importCount) {
-      cachedBefore ??= new Set(Object.keys(cache));
+    beforeImport(path, earlierAttempts) {
+      knownFiles ??= new Set(Object.keys(cache));
       const seen = new Set<string>();
-      const queue = [path];
-      for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
+      const pending = [path];
+      for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
         if (seen.has(file)) continue;
         seen.add(file);
-        remember(file);
-        // Node refuses the import of a folder, and load-advice.ts adds to the error what to write instead.
+        record(file);
+        // A folder is not read. Node refuses its import, and load-advice.ts adds to the error what to write instead.
         if (file !== path && statSync(file, { throwIfNoEntry: false })?.isDirectory()) continue;
         checkSource(file);
-        const source = texts.readBeforeImport(file, file === path && importCount > 0);
+        const source = texts.readBeforeImport(file, file === path && earlierAttempts > 0);
         provideOwnPackage(file, source);
-        queue.push(...importsOf(file, source));
+        pending.push(...importsOf(file, source));
       }
     },
     afterImport() {
-      for (const path of Object.keys(cache)) if (!cachedBefore?.has(path)) remember(path);
+      for (const path of Object.keys(cache)) {
+        if (knownFiles?.has(path)) continue;
+        knownFiles?.add(path);
+        record(path);
+      }
     },
   };
 }
@@ -277,14 +289,14 @@ async function loadNodeCompiler(): Promise<void> {
  *
  * @throws Error with a message of one line that says what to do, when this Node cannot load TypeScript
  */
-async function enableTypeScript(remember: (path: string) => void): Promise<void> {
+async function enableTypeScript(record: (path: string) => void): Promise<void> {
   if (typescriptSupport() === 'none') {
     throw new Error(
       `Node ${process.versions.node} cannot load TypeScript: run Node 22.18 or later, or install tsx beside gatefold (npm install tsx), or write the controller as .js`,
     );
   }
   if (typescriptSupport() === 'node') return;
-  tsxListeners.add(remember);
+  tsxListeners.add(record);
   await useTsx();
 }
 
@@ -294,9 +306,10 @@ function useTsx(): Promise<void> {
 }
 
 async function registerTsx(): Promise<void> {
-  // `node --import tsx` has already registered `tsx`. A second registration would transform each file twice. In this
-  // case `tsx` reports no imports to this file, so only the recorder finds imports.
-  if (process.execArgv.some((word) => /\btsx\b/.test(word))) return;
+  // `node --import tsx` has already registered `tsx`. A second registration would transform each file twice. Then
+  // `onImport` below is never called, and only the ImportRecorder finds imports.
+  const options = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`;
+  if (/(?:--import|--loader|--require|-r)[= ]\S*\btsx\b/.test(options)) return;
   const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);
   // Without `"type": "module"` in package.json, a `.ts` file counts as CommonJS, and `tsx` needs both registrations.
   commonjs.register();

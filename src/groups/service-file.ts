@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 import { ContractError } from '../contract/contract-error.ts';
 import type { ErrorBody } from '../contract/read-service.ts';
-import { DefinitionError, readDefinition, type ServiceDefinition } from '../service/definition.ts';
+import { DefinitionError, isServiceProperty, readDefinition, type ServiceDefinition } from '../service/definition.ts';
 
 export interface LoadedService extends ServiceDefinition {
   /** The file's name in the folder. */
@@ -24,7 +24,8 @@ export function createService(
   try {
     const exported = exportsOf(module);
     const definition = readDefinition(exported.default);
-    const strayName = Object.keys(exported).find((name) => name !== 'default' && isPropertyName(name));
+    // An export that has the name of a property was probably meant as the property, which must not be lost silently.
+    const strayName = Object.keys(exported).find(isServiceProperty);
     if (strayName !== undefined) {
       const message = `it exports ${strayName} beside its default: write it into defineService({ … })`;
       throw new DefinitionError(message, strayName);
@@ -44,11 +45,6 @@ function exportsOf(module: Readonly<Record<string, unknown>>): Readonly<Record<s
   const nested = module.default;
   const isCompiled = typeof nested === 'object' && nested !== null && '__esModule' in nested;
   return isCompiled ? (nested as Readonly<Record<string, unknown>>) : module;
-}
-
-/** Says whether an export has the name of a property of `defineService` that must not be lost silently. */
-function isPropertyName(name: string): boolean {
-  return /^(?:authenticate|access|formatError|cors|keyHeader|headers|strict)$/.test(name);
 }
 
 /** Returns the line of a property, from 1. Returns the line of `defineService` when the property is not found. */

@@ -53,6 +53,10 @@ const PROPERTIES: Readonly<
   close: [isPlainFunction, 'a function'],
 };
 
+export function isServiceProperty(name: string): boolean {
+  return Object.hasOwn(PROPERTIES, name);
+}
+
 /**
  * @param exported the default export of the file
  * @throws DefinitionError

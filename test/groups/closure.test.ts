@@ -1,11 +1,12 @@
 // What a controller imports, in every way there is to write it: an edit of any of it must be noticed, so all of it must
 // be known.
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { fingerprint } from '../../src/base/fingerprint.ts';
 import { createModuleLoader, type LoadedFile } from '../../src/groups/module-loader.ts';
 
 /** Node 22.15 and later tell what is imported; before, it is read out of the source. */
@@ -91,13 +92,44 @@ describe('the files that come with a controller', () => {
     assert.deepEqual(told.map(({ path }) => path).slice(1), [join(root, 'lib/lazy.mjs')]);
   });
 
-  test('one that is not there is part of it, so that it is noticed when it comes', async () => {
-    write('controllers/LackController.mjs', `import '../lib/lack.mjs';`);
-    const loader = createModuleLoader();
-    await assert.rejects(loader.load(join(root, 'controllers/LackController.mjs'), 0));
-    assert.deepEqual(
-      loader.closure().filter(({ path }) => path.endsWith('lack.mjs')),
-      [{ path: join(root, 'lib/lack.mjs'), fingerprint: 'absent' }],
+  const missing: [name: string, specifier: (dir: string) => string, onlyWhereNodeTells?: true][] = [
+    ['a relative path', () => '../lib/lack.mjs'],
+    ['an absolute path', (dir) => `${dir}/lib/lack.mjs`],
+    ['a file URL', (dir) => `file://${dir}/lib/lack.mjs`],
+    ['a subpath of the package', () => '#in/lack.mjs', true],
+  ];
+  for (const [index, [name, specifier, onlyWhereNodeTells]] of missing.entries()) {
+    const skip = onlyWhereNodeTells && !NODE_TELLS ? 'this Node does not tell what is imported' : false;
+    test(`one that is not there, by ${name}, is part of it, so that it is noticed when it comes`, {
+      skip,
+    }, async () => {
+      write(`controllers/Lack${index}Controller.mjs`, `import '${specifier(root)}';`);
+      const loader = createModuleLoader();
+      await assert.rejects(loader.load(join(root, `controllers/Lack${index}Controller.mjs`), 0));
+      assert.deepEqual(
+        loader.closure().filter(({ path }) => path.endsWith('lack.mjs')),
+        [{ path: join(root, 'lib/lack.mjs'), fingerprint: 'absent' }],
+      );
+    });
+  }
+
+  test('a file that changes while its import fails is known as it was imported', async () => {
+    const path = join(root, 'controllers/FailController.mjs');
+    const [begun, changed] = [join(root, 'begun'), join(root, 'changed')];
+    write(
+      'controllers/FailController.mjs',
+      `import { existsSync, writeFileSync } from 'node:fs';
+      writeFileSync('${begun}', '');
+      while (!existsSync('${changed}')) await new Promise((done) => setTimeout(done, 5));
+      throw new Error('old');`,
     );
+    const before = fingerprint(path);
+    const loader = createModuleLoader();
+    const loading = assert.rejects(loader.load(path, 0), /old/);
+    while (!existsSync(begun)) await new Promise((done) => setTimeout(done, 5));
+    write('controllers/FailController.mjs', 'export default class {}');
+    write('changed', '');
+    await loading;
+    assert.deepEqual(loader.closure(), [{ path, fingerprint: before }]);
   });
 });

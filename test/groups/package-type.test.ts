@@ -109,6 +109,10 @@ describe('explainPackageType', () => {
       const file = join(project(test, '{"type":"commonjs"}', {}), 'controllers/UserController.ts');
       const explained = explainPackageType(reason, file);
       assert.match(String(explained?.reason), /npm pkg set type=module/);
+      assert.match(
+        String(explained?.reason),
+        reason.includes('await') ? /it has await outside of an async function:/ : /it has import or export:/,
+      );
       assert.equal(explained?.dueTo, join(dirname(dirname(file)), 'package.json'));
     });
   }

@@ -256,7 +256,30 @@ describe('an entry of the folder with the name of a service file', () => {
     assert.deepEqual(await stateOf(folder), ['broken']);
   });
 
-  for (const name of ['service.mts', 'service.cjs', 'Service.ts', 'service.tsx'])
+  for (const property of ['access', 'close', 'folders', 'securitySchemes', 'unchecked'])
+    it(`is broken where it exports the property ${property} beside its default`, async (t) => {
+      const dir = createFolder(t as TestContext, {
+        'service.mjs': `import { defineService } from '${GATEFOLD}';
+          export default defineService({});
+          export const ${property} = 'refuse';`,
+      });
+      assert.deepEqual(await stateOf(dir), ['broken']);
+    });
+
+  for (const name of ['services.ts', 'device.ts', 'service-worker.ts'])
+    it(`is an ordinary module with the name ${name}`, (t) => {
+      assert.deepEqual(findLookAlikes(createFolder(t as TestContext, { [name]: '' })), []);
+    });
+
+  for (const name of [
+    'service.mts',
+    'service.cjs',
+    'Service.ts',
+    'service.tsx',
+    'serivce.ts',
+    'servise.mjs',
+    'Sevice.ts',
+  ])
     it(`is reported where its name does not count: ${name}`, (t) => {
       const [lookAlike] = findLookAlikes(createFolder(t as TestContext, { [name]: '' }));
       assert.equal(lookAlike?.file, name);

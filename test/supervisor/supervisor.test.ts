@@ -54,6 +54,26 @@ describe('a generation', () => {
     assert.equal(service.logged('generation-serving').length, 2, 'what serves is not tried again');
   });
 
+  for (const count of [29, 30])
+    it(`of ${count} files finds the one that ends its process, and serves the others`, async (test) => {
+      const groups = Array.from({ length: count }, (_, i) => `G${i}`);
+      const service = createFakeService(test, { groups });
+      const loads: boolean[] = [];
+      service.made.load = (order) => {
+        loads.push(order.namesFiles);
+        if (order.skip.has('G3Controller.js')) return loaded(order);
+        return { kind: 'ended', file: order.namesFiles ? 'G3Controller.js' : undefined, reason: 'exit code 1' };
+      };
+      await service.supervisor.start();
+      assert.equal(loads[0], count < 30, 'the first load of a large folder names no file');
+      assert.ok(loads.slice(2).every(Boolean));
+      assert.equal(service.supervisor.status().generation, 1);
+      assert.deepEqual(
+        service.logged('group-not-loadable').map(({ file, error }) => [file, error]),
+        [['G3Controller.js', 'exit code 1']],
+      );
+    });
+
   it('that no worker can start is rejected, and the reason is in the log and in the status', async (test) => {
     const service = await started(test);
     service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'the system refused to start it (EAGAIN)' });

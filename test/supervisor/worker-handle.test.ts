@@ -110,6 +110,19 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(killed, ['SIGKILL']);
   });
 
+  it('a worker that names no files is alive while it reports that it loads, and no file is blamed for its end', async () => {
+    const { worker, say, die } = create();
+    const loading = worker.load(1, { ...ORDER, namesFiles: false });
+    say({ kind: 'booted' });
+    for (let i = 0; i < 30; i++) {
+      say({ kind: 'still-loading' });
+      worker.ping();
+    }
+    assert.equal(worker.loadingFile, undefined);
+    die();
+    assert.deepEqual(await loading, { kind: 'ended', file: undefined, reason: 'it was ended by SIGKILL' });
+  });
+
   it('load and listen of a worker that is gone end at once, with the file that it was importing', async () => {
     const { worker, say, die } = create();
     const loading = worker.load(3, ORDER);

@@ -32,7 +32,12 @@ interface Running {
 }
 
 /** A worker that has loaded these files and listens. */
-async function start(t: TestContext, files: Readonly<Record<string, string>>): Promise<Running> {
+async function start(
+  t: TestContext,
+  files: Readonly<Record<string, string>>,
+  onMessage: (message: FromWorker | undefined) => void = () => {},
+  namesFiles = true,
+): Promise<Running> {
   const dir = createFolder(t, files);
   cluster.setupPrimary({ exec: modulePath('src/worker'), silent: true });
   const worker = cluster.fork({ CONTROLLERS_DIR: dir, DATA_DIR: dir, LOG_LEVEL: 'error' });
@@ -48,15 +53,36 @@ async function start(t: TestContext, files: Readonly<Record<string, string>>): P
     worker.process.kill('SIGKILL');
     await once(worker, 'exit');
   });
+  worker.on('message', (message) => onMessage(unseal<FromWorker>(message)));
   await heard(worker, 'booted');
   const loaded = heard(worker, 'loaded');
-  order({ kind: 'load', files: Object.keys(files), skip: [], namesFiles: true });
+  order({ kind: 'load', files: Object.keys(files), skip: [], namesFiles });
   await loaded;
   const listening = heard(worker, 'listening');
   order({ kind: 'listen' }, port.socket);
   await listening;
   return { dir, url: `http://127.0.0.1:${port.number}/api`, worker, lines, order };
 }
+
+for (const namesFiles of [true, false])
+  test(`a worker that loads ${namesFiles ? 'names each file' : 'reports from time to time that it loads'}`, async (t) => {
+    // The first import takes longer than the shortest time between two reports.
+    const slow = `await new Promise((done) => setTimeout(done, 150));\n${controller('a')}`;
+    const reports: unknown[] = [];
+    await start(
+      t,
+      { 'AController.mjs': slow, 'BController.mjs': controller('b'), 'CController.mjs': controller('c') },
+      (message) => {
+        if (message?.kind === 'loading') reports.push(message.file);
+        if (message?.kind === 'still-loading') reports.push(message.kind);
+      },
+      namesFiles,
+    );
+    assert.deepEqual(
+      reports,
+      namesFiles ? ['AController.mjs', 'BController.mjs', 'CController.mjs'] : ['still-loading'],
+    );
+  });
 
 test('a new group answers when the supervisor has said that every worker has it, and not before', async (t) => {
   const { dir, url, worker, order } = await start(t, { 'SteadyController.js': controller('steady') });

@@ -1,0 +1,120 @@
+// A process reads the sources and the caches of a large folder before it gets the order to load the folder. What has
+// changed since then must be loaded as it is at the order.
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import module from 'node:module';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readEarly } from '../../src/groups/early-texts.ts';
+import { type PreparedLoad, prepareLoad } from '../../src/groups/file-loader.ts';
+import { createGroups } from '../../src/groups/registry.ts';
+import { controller, createFolder, write } from '../support/folder.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
+
+/** More than the milliseconds after which a file is old enough to be read early. */
+const SETTLED = 150;
+
+/** Prepares in a folder of caches of its own. */
+function useOwnCaches(t: TestContext): void {
+  const before = process.env.TMPDIR;
+  const parent = createFolder(t);
+  process.env.TMPDIR = parent;
+  t.after(() => {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+  });
+}
+
+const files = (value: string) =>
+  Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`G${i}Controller.js`, controller(value)]));
+
+/** Loads the folder, and returns the names of the files that an early text was found for. */
+async function loadAll(dir: string, prepared: PreparedLoad | undefined) {
+  const { log } = createMemoryLog();
+  const early: string[] = [];
+  const earlyTexts = prepared && {
+    ...prepared.earlyTexts,
+    find(path: string, fingerprint: string) {
+      const text = prepared.earlyTexts.find(path, fingerprint);
+      if (text !== undefined) early.push(path);
+      return text;
+    },
+  };
+  const groups = createGroups({ dir, log, prepared: prepared && earlyTexts && { ...prepared, earlyTexts } });
+  const loads = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+  assert.deepEqual(
+    loads.filter(({ ok }) => !ok),
+    [],
+  );
+  const answerOf = async (group: string) => {
+    const { controller } = (await groups.find(group)) as { controller: { index(): { value: unknown } } };
+    return controller.index().value;
+  };
+  return { early, answerOf };
+}
+
+test('a file that changed after it was read early is loaded as it is', async (t) => {
+  useOwnCaches(t);
+  const dir = createFolder(t, files('old'));
+  await sleep(SETTLED);
+  const prepared = await prepareLoad(dir);
+  write(dir, 'G7Controller.js', controller('new'));
+  rmSync(join(dir, 'G8Controller.js'));
+  write(dir, 'NewController.js', controller('new'));
+  const { early, answerOf } = await loadAll(dir, prepared);
+  assert.equal(await answerOf('g7'), 'new');
+  assert.equal(await answerOf('new'), 'new');
+  assert.equal(await answerOf('g9'), 'old');
+  assert.ok(!early.some((path) => /G[78]Controller/.test(path)));
+  if (typeof module.registerHooks === 'function') assert.equal(early.length, 28);
+  assert.deepEqual([...(prepared?.earlyTexts.all() ?? [])], [], 'the load frees the texts');
+});
+
+test('a file that was just written, and one that cannot be read, are not read early', async (t) => {
+  const dir = createFolder(t, { 'OldController.js': controller('old') });
+  mkdirSync(join(dir, 'FolderController.js'));
+  await sleep(SETTLED);
+  write(dir, 'NewController.js', controller('new'));
+  const paths = ['Old', 'Folder', 'Missing', 'New'].map((name) => join(dir, `${name}Controller.js`));
+  assert.deepEqual([...readEarly(paths).all()], [controller('old')]);
+});
+
+test('a load uses the contracts that another process has written since this one was prepared', async (t) => {
+  useOwnCaches(t);
+  const dir = createFolder(t, files('old'));
+  const first = await prepareLoad(dir);
+  const second = await prepareLoad(dir);
+  assert.equal(second?.caches.contracts?.find(join(dir, 'G1Controller.js')), undefined);
+  await loadAll(dir, first);
+  second?.caches.contracts?.refresh();
+  assert.match(second?.caches.contracts?.find(join(dir, 'G1Controller.js')) ?? '', /index/);
+});
+
+test('a link that leads to another folder since then is loaded with the caches of that folder', async (t) => {
+  useOwnCaches(t);
+  const [oldRelease, newRelease] = ['old', 'new'].map((value) => createFolder(t, files(value))) as [string, string];
+  const dir = join(createFolder(t), 'current');
+  symlinkSync(oldRelease, dir);
+  await sleep(SETTLED);
+  const prepared = await prepareLoad(dir);
+  symlinkSync(newRelease, `${dir}.next`);
+  renameSync(`${dir}.next`, dir);
+  const { early, answerOf } = await loadAll(dir, prepared);
+  assert.equal(await answerOf('g1'), 'new');
+  assert.deepEqual(early, []);
+  const again = await prepareLoad(newRelease);
+  assert.match(again?.caches.contracts?.find(join(newRelease, 'G1Controller.js')) ?? '', /index/);
+});
+
+test('a controller of a large folder can be a link', async (t) => {
+  useOwnCaches(t);
+  const dir = createFolder(t, files('plain'));
+  const elsewhere = join(createFolder(t), 'elsewhere.js');
+  writeFileSync(elsewhere, `import value from './value.js';\n${controller('x').replace('"x"', 'value')}`);
+  writeFileSync(join(elsewhere, '../value.js'), `export default 'linked';`);
+  symlinkSync(elsewhere, join(dir, 'LinkController.js'));
+  assert.ok(existsSync(join(dir, 'LinkController.js')), readdirSync(dir).join());
+  const { answerOf } = await loadAll(dir, await prepareLoad(dir));
+  assert.equal(await answerOf('link'), 'linked');
+});

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The entry of the `gatefold` command: `gatefold routes` runs cli/routes.ts. Commands also start this file as another
-// process, with one of two internal first words: one loads the controllers, one deploys on the target machine.
+// The entry of the `gatefold` command: `gatefold routes` runs cli/routes.ts. Commands also start this file in another
+// process, with an internal first word: INSPECT_FOLDER to load the controllers, DEPLOY_ON_MACHINE on a target machine.
 import { INSPECT_FOLDER } from './cli/command.ts';
 import { runGatefold } from './cli/commands.ts';
 import { DEPLOY_ON_MACHINE } from './cli/deploy/order.ts';

@@ -1,6 +1,6 @@
 // The entry `gatefold/client`: a client for front ends, whose types come from the controllers by `import type`. The
-// module runs in browsers and in Node, and loads nothing of the server. No controller is loaded, so the request is made
-// from the operation's name alone: `'GET {id}'` or `created`.
+// module runs in browsers and in Node, and loads nothing of the server. It cannot look into a controller, so it makes
+// the request from the name of the operation alone: `'GET {id}'` or `created`.
 import { splitRouteName } from './base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
@@ -59,13 +59,13 @@ function startCall(
   { signal, headers: callHeaders, timeout = options.timeout }: CallOptions = {},
   buildRequest: () => WireRequest,
 ): Call<unknown> {
-  const controller = new AbortController();
-  const cancel = () => controller.abort(signal?.reason);
+  const abortController = new AbortController();
+  const cancel = () => abortController.abort(signal?.reason);
   if (signal?.aborted) cancel();
-  else signal?.addEventListener('abort', cancel, { signal: controller.signal });
+  else signal?.addEventListener('abort', cancel, { signal: abortController.signal });
   // Closes the connection if it is still open, and ends the listener of `signal`. A call whose `response` is read as a
   // stream stays connected, so that `signal` can still end the download.
-  const closeConnection = () => controller.abort();
+  const closeConnection = () => abortController.abort();
 
   async function send(lastEventId = ''): Promise<Response> {
     const { url, method, data } = buildRequest();
@@ -77,7 +77,7 @@ function startCall(
     const body = encodeBody(data, headers);
     const { fetch: sendRequest = fetch } = options;
     // Node accepts a stream as a body only with `duplex`, which the type `RequestInit` lacks.
-    const init = { method, headers, body, signal: controller.signal, duplex: 'half' };
+    const init = { method, headers, body, signal: abortController.signal, duplex: 'half' };
     const response = await withTimeout(sendRequest(url, init as RequestInit));
     if (response.ok) return response;
     throw createError(response, await withTimeout(response.text()));
@@ -86,7 +86,7 @@ function startCall(
   async function read(response: Response): Promise<unknown> {
     const type = response.headers.get('content-type') ?? '';
     if (type.startsWith('text/event-stream'))
-      return readEvents(response, buildRequest().method === 'GET' ? send : undefined, controller);
+      return readEvents(response, buildRequest().method === 'GET' ? send : undefined, abortController);
     try {
       if (/[/+]json\b/.test(type))
         return await withTimeout(response.text().then((text) => (text ? JSON.parse(text) : undefined)));
@@ -105,12 +105,12 @@ function startCall(
    *   ended the call
    */
   async function withTimeout<T>(step: Promise<T>): Promise<T> {
-    const endLateStep = () => controller.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
+    const endLateStep = () => abortController.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
     const timer = timeout === undefined ? undefined : setTimeout(endLateStep, timeout);
     try {
       return await step;
     } catch (cause) {
-      if (controller.signal.aborted) throw controller.signal.reason;
+      if (abortController.signal.aborted) throw abortController.signal.reason;
       throw new ApiError(0, 'NETWORK_ERROR', 'No complete answer came from the service', { cause });
     } finally {
       clearTimeout(timer);
@@ -129,9 +129,9 @@ function startCall(
   return {
     response,
     // biome-ignore lint/suspicious/noThenProperty: a call is a promise that reads its body when a caller awaits it.
-    then: (done, failed) => readOnce().then(done, failed),
-    catch: (failed) => readOnce().catch(failed),
-    finally: (done) => readOnce().finally(done),
+    then: (onFulfilled, onRejected) => readOnce().then(onFulfilled, onRejected),
+    catch: (onRejected) => readOnce().catch(onRejected),
+    finally: (onFinally) => readOnce().finally(onFinally),
     [Symbol.toStringTag]: 'Call',
   };
 }
@@ -142,7 +142,7 @@ function createError(response: Response, text: string): ApiError {
   try {
     body = JSON.parse(text);
   } catch {
-    // Then the answer comes from another server, or the service's error format is plain text.
+    // The answer comes from another server, or the service's error format is plain text.
   }
   // Other servers, such as proxies, also send JSON. Only a body with an `error_code` is an error body of the service.
   const envelope: Envelope = typeof Object(body).error_code === 'string' ? (body as Envelope) : {};

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 const OWN_FOLDER = dirname(fileURLToPath(import.meta.url)) + sep;
 
-/** Says whether a file belongs to Gatefold, and not to a controller or a package. */
+/** Returns whether a file belongs to Gatefold, and not to a controller or a package. @param path absolute */
 export function isOwnFile(path: string): boolean {
   return path.startsWith(OWN_FOLDER);
 }
@@ -37,7 +37,7 @@ export function version(): string {
   return manifest.version;
 }
 
-/** Reads the page of /api/docs. Only the build makes it, so a service that runs from src reads it from dist, too. */
+/** Reads the page of /api/docs, which only the build makes. So a service that runs from src also reads it from dist. */
 export function readDocsPage(): string {
   return readFileSync(new URL('../dist/docs.html', import.meta.url), 'utf8');
 }

@@ -27,11 +27,11 @@ async function run(basics: ProcessBasics): Promise<void> {
   const output = sink.isShared ? relayOutput(sink) : undefined;
   const earlyWorkers = forkEarly(entryPath('worker'), process.argv.slice(2), settings.workers);
   const { serve } = await import('./supervisor/serve.ts');
-  const operations = await createOpsServer(basics);
+  const opsServer = await createOpsServer(basics);
   const certificates = await createCertificates(basics);
   const store = await createStore(basics);
   const announcer = await createAnnouncer(basics);
-  await serve({ settings, early: earlyWorkers, log, flush, output, operations, certificates, store, announcer });
+  await serve({ settings, earlyWorkers, log, flush, output, opsServer, certificates, store, announcer });
 }
 
 async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {

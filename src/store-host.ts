@@ -6,10 +6,11 @@ import { type HostOptions, startHost } from './store/host.ts';
 import type { FromHost, ToHost } from './store/messages.ts';
 
 // Ctrl-C in a terminal also signals this process. The signal is ignored, because the supervisor needs the store until
-// its own end. The channel to the supervisor is closed at that end.
+// the supervisor itself ends. Then the channel to the supervisor is closed, and this process exits.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 process.on('disconnect', () => process.exit(0));
 
+// The empty callback ignores an error of the channel. When the channel is closed, this process exits anyway.
 const send = (message: FromHost): void => void process.send?.(message, undefined, {}, () => {});
 const settings = readProcessBasics()?.settings;
 if (settings?.store !== undefined) await run(settings as HostOptions['settings']);

@@ -61,7 +61,7 @@ export interface TestCaller {
 export interface TestCredential {
   /** Fields of `params.application`; default: a generated `id`, and the name `test`. */
   readonly application: Partial<CallingApplication>;
-  /** The groups that the credential may call by their URLs; default: `'*'` (all), or none when `handler` is set. */
+  /** The groups that the credential may call by their URLs. The default is `'*'` (all), or none with `handler`. */
   readonly groups?: readonly string[] | '*';
   /** The one group that serves all requests of the credential, whatever group a URL names. */
   readonly handler?: string;
@@ -112,13 +112,11 @@ export async function startTest({
   env = {},
   expectedErrors = [],
 }: TestOptions = {}): Promise<TestApi> {
-  const expected = new Set(expectedErrors);
+  const expectedEvents = new Set(expectedErrors);
   const lines: LogLine[] = [];
-  const dataDir = data ?? createDataDir();
-  const settings = parseSettings({ CONTROLLERS_DIR: controllers, DATA_DIR: dataDir, LOG_LEVEL: 'debug', ...env }, [], {
-    cores: 1,
-    cwd: process.cwd(),
-  });
+  const dataFolder = data ?? createDataFolder();
+  const variables = { CONTROLLERS_DIR: controllers, DATA_DIR: dataFolder, LOG_LEVEL: 'debug', ...env };
+  const settings = parseSettings(variables, [], { cores: 1, cwd: process.cwd() });
   checkFolder(settings.controllersDir);
   const write = (line: string) => void lines.push(JSON.parse(line));
   const sink: LineSink = { write, flush: () => {} };
@@ -157,19 +155,18 @@ export async function startTest({
     while (parts.app.pendingWork() > 0 && performance.now() < deadline) await sleep(5);
     parts.app.giveUpWork();
     server.closeAllConnections();
-    await new Promise((closed) => server.close(closed));
+    await new Promise((resolve) => server.close(resolve));
     if (openServices.delete(parts)) undisposedServices.push(parts);
     if (openServices.size === 0) await Promise.all(undisposedServices.splice(0).map(({ groups }) => groups.dispose()));
     parts.close();
-    if (data === undefined) removeDataDir(dataDir);
-    checkErrors(lines, expected);
+    if (data === undefined) removeDataFolder(dataFolder);
+    checkErrors(lines, expectedEvents);
   }
 
   try {
-    for (const load of await parts.groups.loadAll({ skip: new Map(), onLoading: () => {} })) {
+    for (const load of await parts.groups.loadAll({ skip: new Map(), onLoading: () => {} }))
       if (!load.ok) logNotLoadable(log, load);
-    }
-    checkErrors(lines, expected);
+    checkErrors(lines, expectedEvents);
     if (defaultUser !== undefined) requireAuthenticate(defaultUser);
     await listen(server, { port: 0, host: '127.0.0.1' });
   } catch (error) {
@@ -200,18 +197,18 @@ export async function startTest({
       testCallers.set(authorization, { kind: 'row', row });
       return createCaller(address, { authorization, userToken: user === undefined ? undefined : addUser(user) });
     },
-    expectErrors: (...events) => void events.forEach((event) => void expected.add(event)),
+    expectErrors: (...events) => void events.forEach((event) => void expectedEvents.add(event)),
     close,
     [Symbol.asyncDispose]: close,
   };
 }
 
-/** Refuses a missing folder, because in a test it is a mistake. The service treats such a folder as an empty one. */
-function checkFolder(dir: string): void {
+/** Refuses a missing folder, because in a test it is a mistake. The service treats a missing folder as an empty one. */
+function checkFolder(folder: string): void {
   try {
-    listControllers(dir);
+    listControllers(folder);
   } catch (error) {
-    throw new Error(`Cannot read the controllers folder ${dir}: ${describeFailure(error)}`);
+    throw new Error(`Cannot read the controllers folder ${folder}: ${describeFailure(error)}`);
   }
 }
 
@@ -223,27 +220,27 @@ const openServices = new Set<WorkerParts>();
 const undisposedServices: WorkerParts[] = [];
 
 /** The data folders that this module has created and not yet removed. A service that was not closed leaves one. */
-const dataDirs = new Set<string>();
-process.once('exit', () => dataDirs.forEach(removeDataDir));
+const dataFolders = new Set<string>();
+process.once('exit', () => dataFolders.forEach(removeDataFolder));
 
-function createDataDir(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'gatefold-test-'));
-  dataDirs.add(dir);
-  return dir;
+function createDataFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatefold-test-'));
+  dataFolders.add(folder);
+  return folder;
 }
 
-function removeDataDir(dir: string): void {
-  rmSync(dir, { recursive: true, force: true });
-  dataDirs.delete(dir);
+function removeDataFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  dataFolders.delete(folder);
 }
 
-/** Returns a table that finds the credentials of the test, and those of `table`. */
+/** Returns a table that finds the credentials of the test first, and then those of `table`. */
 function addTestCallers(testCallers: ReadonlyMap<string, Caller>, table: CallerTable): CallerTable {
   return { ...table, identify: (authorization) => testCallers.get(authorization) ?? table.identify(authorization) };
 }
 
 interface TestUsers {
-  /** Each token stands for a user, or for nobody: `null`. */
+  /** Key: a token, which one caller of the test sends. Value: its user, or `null` for nobody. */
   readonly byToken: Map<string, ServiceUser | null>;
   /** The user of a request without a token; undefined when `authenticate` finds the user. */
   readonly defaultUser: ServiceUser | undefined;
@@ -281,6 +278,7 @@ function createCaller(
       if (authorization !== undefined && !headers.has('authorization')) headers.set('authorization', authorization);
       if (userToken !== undefined) headers.set(USER_HEADER, userToken);
       const absolutePath = path.startsWith('/') ? path : `/${path}`;
+      // `/apiary` does not have the base path `/api`.
       const hasBase = absolutePath.startsWith(basePath) && /^[/?]|^$/.test(absolutePath.slice(basePath.length));
       return fetch(url + (hasBase ? absolutePath : basePath + absolutePath), { ...init, headers });
     },
@@ -294,10 +292,10 @@ function createCaller(
 }
 
 /** @throws Error when the log has a line of level error that the test does not expect */
-function checkErrors(lines: readonly LogLine[], expected: ReadonlySet<string>): void {
-  const unexpected = lines.filter(({ level, event }) => level === 'error' && !expected.has(event));
-  if (unexpected.length === 0) return;
-  const descriptions = unexpected.map(
+function checkErrors(lines: readonly LogLine[], expectedEvents: ReadonlySet<string>): void {
+  const unexpectedLines = lines.filter(({ level, event }) => level === 'error' && !expectedEvents.has(event));
+  if (unexpectedLines.length === 0) return;
+  const descriptions = unexpectedLines.map(
     ({ time, level, pid, event, stack, ...facts }) => `\n  ${event} ${JSON.stringify(facts)}${indent(stack)}`,
   );
   throw new Error(

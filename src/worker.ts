@@ -25,7 +25,7 @@ if (basics !== undefined) await run(basics);
 
 async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void> {
   let app: App | undefined;
-  let prepared: PreparedLoad | undefined;
+  let preparedLoad: PreparedLoad | undefined;
   const transport = await createTransport(settings, () => app?.rawRefusal('HTTPS_REQUIRED') ?? '');
   return runWorker({
     async createParts(events) {
@@ -39,7 +39,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
         observer: metrics?.observer,
         transport,
         shared: await createStoreTable(settings),
-        prepared,
+        prepared: preparedLoad,
         ...events,
       });
       app = parts.app;
@@ -51,7 +51,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
     },
     // An error is ignored here, because loading the controllers fails with the same error, and reports it.
     async prepare() {
-      prepared = await prepareLoad(settings.controllersDir).catch(() => undefined);
+      preparedLoad = await prepareLoad(settings.controllersDir).catch(() => undefined);
     },
     onSecure: (state) => transport?.use(state),
     log,
@@ -61,7 +61,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
 }
 
 /**
- * @param plainRefusal returns the answer to a client that speaks HTTP without TLS
+ * @param plainRefusal returns the answer to a client that sends HTTP without TLS to the port of HTTPS
  * @returns undefined when the service has no TLS
  */
 async function createTransport(settings: Settings, plainRefusal: () => string): Promise<TlsServer | undefined> {
@@ -71,12 +71,13 @@ async function createTransport(settings: Settings, plainRefusal: () => string): 
   return createTlsServer({ handshakeTimeout, maxConnections, plainRefusal });
 }
 
-/** @returns undefined without STORE, when the credentials table is a file */
+/** @returns undefined without STORE: the credentials table is then a file */
 async function createStoreTable({ store, storeKeys }: Settings): Promise<SharedTable | undefined> {
   if (store === undefined) return undefined;
   const { createSharedTable } = await import('./store/worker.ts');
   return createSharedTable({
     sharesSessionKey: storeKeys.length > 0,
+    // The empty callback ignores an error of the channel: without the channel to the supervisor, a worker ends.
     send: (message) => void process.send?.(message, undefined, {}, () => {}),
     onMessage: (receive) => void process.on('message', receive),
   });

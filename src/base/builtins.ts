@@ -35,14 +35,14 @@ export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1
 /** Loads node:zlib, for compressed bodies and for compressed batches of spans. */
 export const zlib = (): typeof Zlib => require('node:zlib');
 
-/** Loads node:util. An `import` would also load the modules behind all its exports. */
+/** Loads node:util. An `import` would also load the modules behind all exports of node:util. */
 export const util = (): typeof Util => require('node:util');
 
 /**
- * Loads node:tls, for TLS_CERT, for DOMAINS, or for a collector of spans with an https URL. An `import` would read all
- * root certificates.
+ * Loads node:tls. The service needs it with TLS_CERT, with DOMAINS, or for a collector of spans that has an https URL.
+ * An `import` would read all root certificates.
  */
 export const tls = (): typeof Tls => require('node:tls');
 
-/** Loads node:https, for TLS_CERT or DOMAINS. */
+/** Loads node:https. The service needs it only with TLS_CERT or DOMAINS. */
 export const https = (): typeof Https => require('node:https');

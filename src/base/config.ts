@@ -22,10 +22,11 @@ export interface ParsedCommandLine {
 export interface SettingReading {
   readonly row: SettingRow;
   readonly source: 'flag' | 'environment' | 'default';
+  /** The value as `source` has it. */
   readonly text: string;
-  /** The parsed `text`. When `text` is invalid, `value` is the default of the setting. */
+  /** The parsed `text`, or the parsed default of the setting when `text` is invalid. */
   readonly value: unknown;
-  /** The reason why the setting is refused, in one line. */
+  /** The reason why the setting is refused, in one line. Absent when the setting is accepted. */
   readonly problem?: string;
 }
 
@@ -33,8 +34,8 @@ export interface SettingReading {
  * Reads all settings and refuses invalid ones. A flag overrides the environment.
  *
  * @param argv the words after the script name: `--name value` or `--name=value`
- * @throws SettingsError of one line: the setting, its value (unless it is a secret), and the form that it needs; or the
- *   word that is no setting
+ * @throws SettingsError for the first wrong setting. Its message is one line: the setting, the value (unless the value
+ *   is a secret), and the form that the value needs; or the word of `argv` that is no setting
  */
 export function parseSettings(
   env: Readonly<Record<string, string | undefined>>,
@@ -54,7 +55,7 @@ export function settingsOf(readings: readonly SettingReading[]): Settings {
   return Object.fromEntries(readings.map(({ row, value }) => [row.key, value])) as unknown as Settings;
 }
 
-/** Reads every setting, valid or not. */
+/** Reads every setting. A setting that is refused has a `problem`. */
 export function readSettings(
   env: Readonly<Record<string, string | undefined>>,
   flags: ParsedCommandLine['values'],
@@ -84,7 +85,7 @@ export function readSettings(
   });
 }
 
-/** Returns why a setting conflicts with another one. Only one of two settings in conflict gets the message. */
+/** Returns why a setting conflicts with another one; undefined when it does not, or when the other gets the message. */
 function conflictOf(
   { row: { key } }: SettingReading,
   { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings,
@@ -100,15 +101,14 @@ function conflictOf(
     : undefined;
 }
 
+/** Returns `--body-limit` for `BODY_LIMIT`. */
 export function flagOf(variable: string): string {
   return `--${flagNameOf(variable)}`;
 }
 
-function flagNameOf(variable: string): string {
-  return variable.toLowerCase().replaceAll('_', '-');
-}
+const flagNameOf = (variable: string): string => variable.toLowerCase().replaceAll('_', '-');
 
-/** Returns the flags on a command line whose values are secrets. Every user of the machine can read a command line. */
+/** Returns the flags of `argv` whose values are secrets: `--store`. Every user of a machine can read command lines. */
 export function secretFlags(argv: readonly string[]): string[] {
   const flags = settingRows(ANY_PROCESS).flatMap(({ name, secret }) => (secret ? [flagOf(name)] : []));
   return flags.filter((flag) => argv.some((word) => word === flag || word.startsWith(`${flag}=`)));
@@ -118,8 +118,8 @@ export function secretFlags(argv: readonly string[]): string[] {
  * Parses a command line: flags of settings, flags of a command, and operands.
  *
  * @param ownFlags the command's own flags, as `util.parseArgs` takes them
- * @throws SettingsError for a flag that is unknown, is given twice, lacks its value, or takes none and has one; and for
- *   the flag of a setting whose value is empty
+ * @throws SettingsError for a flag that is unknown, is given twice, lacks its value, or has a value that it does not
+ *   take; and for the flag of a setting when its value is empty
  */
 export function parseCommandLine(argv: readonly string[], ownFlags: FlagOptions = {}): ParsedCommandLine {
   const settingFlags = settingRows(ANY_PROCESS).map(({ name }) => [flagNameOf(name), { type: 'string' }]);
@@ -131,7 +131,7 @@ export function parseCommandLine(argv: readonly string[], ownFlags: FlagOptions 
     allowPositionals: true,
     tokens: true,
   });
-  const seen = new Set<string>();
+  const givenFlags = new Set<string>();
   for (const token of tokens) {
     if (token.kind !== 'option') continue;
     const { name, rawName, value, inlineValue } = token;
@@ -139,11 +139,13 @@ export function parseCommandLine(argv: readonly string[], ownFlags: FlagOptions 
       throw new SettingsError(`${rawName}: ${reason}`);
     };
     if (!Object.hasOwn(options, name)) refuse('unknown flag');
-    if (seen.has(name)) refuse('given twice');
-    seen.add(name);
-    const isText = options[name]?.type === 'string';
-    if (!isText && value !== undefined) refuse('it takes no value');
-    if (isText && (value === undefined || (!inlineValue && value.startsWith('--')))) refuse('the value is missing');
+    if (givenFlags.has(name)) refuse('given twice');
+    givenFlags.add(name);
+    const takesValue = options[name]?.type === 'string';
+    if (!takesValue && value !== undefined) refuse('it takes no value');
+    // In `--host --port 80`, `parseArgs` takes `--port` as the value of `--host`.
+    const hasValue = value !== undefined && (inlineValue || !value.startsWith('--'));
+    if (takesValue && !hasValue) refuse('the value is missing');
     // In a shell, `--tls-cert "$CERT"` has an empty value when CERT is unset. The empty value is refused, because a
     // service must not start without the certificate that the operator wanted.
     if (value === '' && !Object.hasOwn(ownFlags, name)) refuse('the value is empty');

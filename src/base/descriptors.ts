@@ -1,5 +1,5 @@
-// Computes how many connections the limit of file descriptors allows. When no descriptor is left, the kernel drops new
-// connections. The service does not see them, so it cannot make room by ending the connection that has idled longest.
+// Computes how many connections the limit of file descriptors allows. At the limit, the kernel drops new connections
+// before the service sees them. Then the service cannot make room by ending the connection that has idled longest.
 import { readFileSync } from 'node:fs';
 
 /** Minimum number of descriptors that no connection uses. Files, pipes and controllers need them. */
@@ -10,9 +10,9 @@ const FREE_DIVISOR = 8;
 const SUPERVISOR_DIVISOR = 4;
 
 /**
- * Returns how many of the wanted connections a port of a worker may have.
+ * Returns how many of the wanted connections a port of a worker may have: at least 1.
  *
- * @param limit the file descriptors of the process, or undefined when their number is unlimited or unknown
+ * @param limit the maximum number of file descriptors of the process; undefined when it is unlimited or unknown
  */
 export function maxConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   if (limit === undefined) return wanted;
@@ -20,10 +20,10 @@ export function maxConnections(wanted: number, limit: number | undefined = descr
 }
 
 /**
- * Returns how many of the wanted connections a port of the supervisor may have. The supervisor also needs descriptors
- * for its workers, watches and files.
+ * Returns how many of the wanted connections a port of the supervisor may have: at least 1. The supervisor also needs
+ * descriptors for its workers, watches and files.
  *
- * @param limit the file descriptors of the process, or undefined when their number is unlimited or unknown
+ * @param limit the maximum number of file descriptors of the process; undefined when it is unlimited or unknown
  */
 export function maxSupervisorConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   return Math.max(1, Math.floor(maxConnections(wanted * SUPERVISOR_DIVISOR, limit) / SUPERVISOR_DIVISOR));

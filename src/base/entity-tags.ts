@@ -2,9 +2,8 @@
 // list, so the parsing time is linear in this length.
 
 /**
- * Parses a list of entity tags.
- *
- * @returns tags with their quotes and `W/`: `"a"`, `W/"b"`. Returns undefined when the header is not such a list.
+ * Returns `'*'` for the header `*`, or else the tags with their quotes and `W/`: `"a"`, `W/"b"`. Returns undefined when
+ * the header is not such a list, or when the list is empty.
  */
 export function parseEntityTags(header: string): readonly string[] | '*' | undefined {
   if (header.trim() === '*') return '*';
@@ -16,6 +15,7 @@ export function parseEntityTags(header: string): readonly string[] | '*' | undef
     const start = i;
     if (header.startsWith('W/', i)) i += 2;
     const end = header[i] === '"' ? header.indexOf('"', i + 1) : -1;
+    // An entity tag has no quote, space or control character. The header has a character for each byte (latin1).
     if (end < 0 || /[^\x21\x23-\x7e\x80-\xff]/.test(header.slice(i + 1, end))) return undefined;
     tags.push(header.slice(start, end + 1));
     i = end + 1;

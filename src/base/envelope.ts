@@ -7,9 +7,9 @@ import { unixTime } from './time.ts';
 export const JSON_TYPE = 'application/json; charset=UTF-8';
 
 /**
- * Returns the JSON body of an error. A request id has no character that JSON escapes, so it is inserted as it is.
+ * Returns the JSON body of an error. A request id has no character that JSON escapes, so the id is inserted as it is.
  *
- * @param causeFacts describes the cause for developers, as the field `detail`. Without it, the field is absent.
+ * @param causeFacts describes the cause for developers. Becomes the field `detail`, which is absent when undefined.
  */
 export function envelope(error: HttpError, requestId: string, causeFacts?: object): string {
   const errorsField = error.details === undefined ? '' : `,"errors":${encodeDetails(error.details)}`;
@@ -17,7 +17,7 @@ export function envelope(error: HttpError, requestId: string, causeFacts?: objec
   return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${errorsField}${detailField}}`;
 }
 
-/** Encodes the details that a controller may have set. Returns `[]` for details that JSON cannot encode. */
+/** Encodes the details, which a controller may have set. Returns `[]` for details that are no list or have no JSON. */
 function encodeDetails(details: unknown): string {
   try {
     return Array.isArray(details) ? JSON.stringify(details) : '[]';
@@ -30,9 +30,9 @@ let cachedError: HttpError | undefined;
 let cachedStart = '';
 
 /**
- * Returns the text up to the timestamp, which is the same whenever the same error is sent. `refusal(code)` of errors.ts
- * returns one shared, frozen error per code. Such an error may be sent thousands of times a second, so the text of the
- * last one is cached.
+ * Returns the text of the envelope before its timestamp. `refusal(code)` of errors.ts returns one shared, frozen error
+ * per code. Such an error may be sent thousands of times a second, so the text of the last one is cached. An error that
+ * is not frozen can still change.
  */
 function envelopeStart(error: HttpError): string {
   if (error === cachedError) return cachedStart;

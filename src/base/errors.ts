@@ -124,12 +124,12 @@ export function isHttpError(value: unknown): value is HttpError {
 }
 
 /**
- * Errors with their default messages, one for each code. Nobody reads their stacks. An Error with a new stack is slow
- * to create, so each of these errors is created once and shared.
+ * Errors with their default messages, one for each code. Recording a stack makes an Error slow to create, and nobody
+ * reads the stacks of these errors. So each one is created once and shared.
  */
 const sharedErrors = new Map<ErrorCode, HttpError>();
 
-/** Returns the error of a code, for the caller to throw. `message` replaces the message of the catalogue. */
+/** Returns the error of a code, for the caller to throw. `message` replaces the message of CATALOGUE. */
 export function refusal(code: ErrorCode, message?: string, options?: HttpErrorOptions): HttpError {
   const row = CATALOGUE[code];
   if (message !== undefined || options !== undefined)

@@ -37,7 +37,7 @@ export interface OperationFacts extends RequestIds {
   operation: string;
 }
 
-/** The facts of a request whose group may not exist. `page` is the group that the path names. */
+/** The facts of a request. `page` is the group that served the request, as `servingPage` of page-name.ts returns it. */
 interface RequestFacts extends RequestIds {
   page: string;
   operation: string;
@@ -65,9 +65,10 @@ type Pid = number | undefined;
 
 interface ExitFacts {
   worker: Pid;
+  /** The number of the worker's generation: the set of workers that loaded the same state of the controllers folder. */
   generation: number;
   reason: string;
-  /** The file that the worker was importing. */
+  /** The file that the worker was importing; undefined when it imported none. */
   file: string | undefined;
 }
 
@@ -149,9 +150,7 @@ export interface LogEvents {
     'identity-keys-unavailable': ErrorFacts & { provider: string; serving_kept_keys: boolean };
     'identity-provider-refused': { provider: string; reason: string };
     'identity-providers-unreadable': { error: string; keeping: number };
-    /**
-     * base/log-writer.ts writes this line without the log, so that this line is not dropped like the lines it counts.
-     */
+    /** base/log-writer.ts writes this line itself: the log could drop the line like the lines that it counts. */
     'log-lines-dropped': { lines: number };
     'method-ignored': { file: string; hint: string };
     'operation-failed-late': OperationFacts & ErrorFacts;
@@ -164,6 +163,7 @@ export interface LogEvents {
     'service-file-removed': { generation: number; effect: string };
     'service-not-closed': ErrorFacts;
     'stop-forced': { signal: string };
+    /** The bell is the notification of the database about a change of the store. */
     'store-bell-missing': { effect: string };
     'store-history-changed': { rows: number };
     'store-refused': { reason: string };

@@ -7,7 +7,7 @@ export function fingerprint(path: string): string {
   return fingerprintOf(statOf(path));
 }
 
-/** @param stat of a file and not of a link; undefined for a file that does not exist */
+/** @param stat the result of `stat`, which follows links, and not of `lstat`; undefined when there is no file */
 export function fingerprintOf(stat: Stats | undefined): string {
   return stat === undefined ? 'absent' : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`;
 }

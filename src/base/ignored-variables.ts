@@ -40,20 +40,22 @@ export interface IgnoredVariable {
   readonly setting: string;
 }
 
+/** Returns the variables that are probably misspelt settings. The exact name of a setting is not misspelt. */
 export function ignoredVariables(env: Environment): IgnoredVariable[] {
-  const unset = PROTECTIVE_SETTINGS.filter(([setting]) => !env[setting]);
+  const unsetSettings = PROTECTIVE_SETTINGS.filter(([setting]) => !env[setting]);
   return Object.keys(env).flatMap((variable) => {
     const name = variable.startsWith(PREFIX) ? variable.slice(PREFIX.length) : variable;
     if (!env[variable] || PROTECTIVE_SETTINGS.some(([setting]) => setting === name)) return [];
+    const letters = lettersOf(name);
     const [setting] =
-      unset.find(([setting, ...others]) => others.includes(name) || isTypo(lettersOf(name), lettersOf(setting))) ?? [];
+      unsetSettings.find(([setting, ...others]) => others.includes(name) || isTypo(letters, lettersOf(setting))) ?? [];
     return setting === undefined ? [] : [{ variable, setting }];
   });
 }
 
 /**
- * Returns whether a name is probably a misspelt setting. The name of a short setting may have fewer errors, or none,
- * because other words are close to the setting: `POST` and `HOSTS` to `HOST`.
+ * Returns whether a name is probably a misspelt setting. For a short setting, fewer errors are allowed, or none,
+ * because other words are near: `POST` and `HOSTS` are near to `HOST`.
  */
 function isTypo(nameLetters: string, settingLetters: string): boolean {
   const maxErrors = settingLetters.length > 8 ? 2 : settingLetters.length > 6 ? 1 : 0;

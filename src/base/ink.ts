@@ -18,6 +18,7 @@ export type Paint = (text: string) => string;
  */
 export function createInk({ isTTY, env }: { isTTY: boolean; env: Readonly<Record<string, string | undefined>> }): Ink {
   const hasColours = isTTY && !env.NO_COLOR && env.TERM !== 'dumb';
+  // The numbers are those of the escape sequence SGR: 31 begins red, and 39 ends a colour.
   const paint = (on: number, off: number): Paint =>
     hasColours ? (text) => `\u001b[${on}m${text}\u001b[${off}m` : (text) => text;
   return { red: paint(31, 39), yellow: paint(33, 39), green: paint(32, 39), dim: paint(2, 22), bold: paint(1, 22) };
@@ -45,8 +46,8 @@ export function alignColumns(rows: readonly (readonly string[])[]): string[][] {
   return cells.map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0))));
 }
 
-/** Shortens a path below `cwd`, or such a path with a line: `/app/controllers/A.ts:3` becomes `controllers/A.ts:3`. */
+/** Shortens a path below `cwd`, with or without a line: `/app/controllers/A.ts:3` becomes `controllers/A.ts:3`. */
 export function shortPlace(place: string, cwd: string): string {
-  const short = relative(cwd, place);
-  return short === '' || short.startsWith('..') ? place : short;
+  const relativePath = relative(cwd, place);
+  return relativePath === '' || relativePath.startsWith('..') ? place : relativePath;
 }

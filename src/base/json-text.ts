@@ -1,19 +1,19 @@
-// Quotes texts for the JSON of answers and log lines that is built by hand. For every request, this is faster than a
-// call of `JSON.stringify` with an object.
+// Quotes texts for JSON that is built by hand, in answers and log lines. Each request has such JSON, and building it by
+// hand is faster than `JSON.stringify` with an object.
 
-/** Matches any character that JSON may escape or that a terminal could obey as a command. */
-const UNUSUAL = /[^ !#-[\]-~]/;
+/** Matches the quote, the backslash and every character that is not printable ASCII: JSON may escape these. */
+const NEEDS_ESCAPE = /[^ !#-[\]-~]/;
 
 /** Returns what `JSON.stringify` returns for a text, but takes less time for usual texts. */
 export function quote(text: string): string {
-  return UNUSUAL.test(text) ? JSON.stringify(text) : `"${text}"`;
+  return NEEDS_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
 }
 
 const quotedNames = new Map<string, string>();
 
 /**
- * Quotes a name and caches the result, which saves a hundredth of the time of a request. The caller passes only names
- * whose number is bounded, such as those of groups and operations.
+ * Quotes a name and caches the result. The cache saves a hundredth of the time of a request. It never forgets a name,
+ * so callers pass only names whose number is bounded, such as those of groups and operations.
  */
 export function quoteName(name: string): string {
   let quoted = quotedNames.get(name);

@@ -1,14 +1,14 @@
 // Reloads files when people or programs change them: by writing into the file, by a rename, by a swapped link, or in a
-// mounted secret. The files are polled, because file events do not reach mounted volumes. Valid content becomes live
-// (that is, used) at once. Invalid content or a missing file has no effect until several polls in a row have found it.
-// Then the failure is reported once, and the last valid content stays live. The caller parses the bytes, and may accept
-// a missing file as empty content.
+// mounted secret. The files are polled, because file events do not reach mounted volumes. A look at the files is made
+// by each poll, and whenever a caller asks for one. Valid content becomes live (that is, used) at once. Invalid content
+// or a missing file has no effect until several looks in a row have found it. Then the failure is reported once, and
+// the last valid content stays live. The caller parses the bytes, and may accept a missing file as empty content.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { hash } from './builtins.ts';
 import { describeFailure, errorCode } from './failure.ts';
 
-/** The bytes of the files, or the reason why they cannot be read. Equal contents have the same `fingerprint`. */
+/** The bytes of the files, or the reason why a file cannot be read. Equal contents have the same `fingerprint`. */
 export type Content =
   | { readonly fingerprint: string; readonly files: readonly Buffer[] }
   | {
@@ -19,7 +19,7 @@ export type Content =
       readonly isMissing: boolean;
     };
 
-/** Refuses all but regular files, because opening a FIFO may wait for its writer for ever. */
+/** Refuses large files, and all but regular files, because opening a FIFO may wait for a writer for ever. */
 function checkFile(path: string, stats: Stats | BigIntStats, maxBytes: number): void {
   if (!stats.isFile()) throw Object.assign(new Error('it is not a regular file'), { path });
   if (stats.size > maxBytes) throw Object.assign(new Error(`it is larger than ${maxBytes} bytes`), { path });
@@ -54,7 +54,7 @@ export interface LiveFileOptions<T> {
   /** The largest size of each file. */
   readonly maxBytes: number;
   readonly pollMs: number;
-  /** The number of polls in a row that must find the same invalid content before it is reported. */
+  /** The number of looks in a row that must find the same invalid content before it is reported. */
   readonly confirmations: number;
   /**
    * The fingerprint of the content that is live at the start; undefined when no content is live yet. In that case a
@@ -62,8 +62,8 @@ export interface LiveFileOptions<T> {
    */
   readonly liveFingerprint: string | undefined;
   /**
-   * Parses the content. A file that is unreadable, or that is missing after it was live, also reaches `parse`, as soon
-   * as `confirmations` polls in a row have found this state.
+   * Parses the content. The content of a file that is unreadable, or that is missing after it was live, also reaches
+   * `parse`, as soon as `confirmations` looks in a row have found this state.
    *
    * @throws Error of one line, when the content is invalid
    */
@@ -75,11 +75,12 @@ export interface LiveFileOptions<T> {
 }
 
 export interface LiveFileStatus {
+  /** How often new content has become live, without the first content. */
   readonly reloads: number;
   readonly reloadFailures: number;
   /**
-   * The reason why the content of the files is invalid. Absent when the content is live, when too few polls have found
-   * it, and when a file is missing that was never live.
+   * The reason why the content of the files is invalid. Absent when the content is live, when too few looks have found
+   * the invalid content, and when a file is missing that was never live.
    */
   readonly lastFailure?: string;
 }
@@ -87,12 +88,12 @@ export interface LiveFileStatus {
 export interface LiveFile {
   /**
    * Looks for a change of the files, and resolves after the look. Two looks are at least 50 ms apart, or `pollMs` if
-   * that is less. All callers that wait for the same look share its promise. Never rejects.
+   * `pollMs` is less. All callers that wait for the same look share its promise. Never rejects.
    */
   look(): Promise<void>;
   /**
-   * Looks at once, and reads small files synchronously. For a caller that knows that a process of this machine has just
-   * written the files.
+   * Looks without the minimum interval, and reads small files synchronously. For a caller that knows that a process of
+   * this machine has just written the files.
    */
   lookNow(): Promise<void>;
   status(): LiveFileStatus;
@@ -104,12 +105,12 @@ export interface LiveFile {
  * systems keep no times, so that a change may leave the stat the same.
  */
 const MAX_REREAD_SIZE = 64 * 1024;
-/** Milliseconds between two regular reads of such a file. With polls of 250 ms, a change is live within a second. */
+/** Milliseconds between two rereads of a file up to MAX_REREAD_SIZE. With polls of 250 ms, a change is live in 1 s. */
 const REREAD_INTERVAL = 700;
 /**
- * Bytes of the largest file that `lookNow` reads synchronously. A file that was just written is in memory, so this
- * takes about a millisecond. The five calls of an asynchronous read each wait for a thread, which takes far longer on a
- * busy machine.
+ * Bytes of the largest file that `lookNow` reads synchronously. A file that was just written is in memory, so the read
+ * takes about a millisecond. An asynchronous read makes five calls, and each waits for a thread. These waits take far
+ * longer on a busy machine.
  */
 const MAX_SYNC_SIZE = 1024 * 1024;
 /**
@@ -123,7 +124,7 @@ const TRUST_MS = 2500;
  */
 const MIN_LOOK_INTERVAL = 50;
 
-/** Starts to poll. The polling does not keep the process alive. */
+/** Begins to poll. The polling does not keep the process alive. */
 export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   const { paths, maxBytes, pollMs, confirmations, parse, onLive, onFailure, clock = () => performance.now() } = options;
   let { liveFingerprint } = options;
@@ -179,9 +180,9 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   function lookNow(): Promise<void> {
     lookedAt = Number.NEGATIVE_INFINITY;
     isUrgent = true;
-    const done = look();
+    const nextLook = look();
     endPause();
-    return done;
+    return nextLook;
   }
 
   async function readIfChangePossible(isSync: boolean): Promise<Content | undefined> {
@@ -200,6 +201,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       if (isSync && isSmall) return contentOf(paths.map((path) => readFileSync(path)));
       return contentOf(await Promise.all(paths.map((path) => readFile(path))));
     } catch (error) {
+      // The next look reads the files again, even if their stats are the same as before the error.
       lastStats = '';
       return failureOf(error, paths);
     }
@@ -223,7 +225,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       status = { reloads, reloadFailures };
       return;
     }
-    // This content was found invalid and was reported, and nothing has changed since. Or the file is still missing.
+    // This invalid content was reported already, or the file is still missing.
     if (timesSeen > confirmations) return;
     if (
       content.files === undefined &&

@@ -1,5 +1,5 @@
-// Shortens a log line that is too long for one write, so that the line stays one JSON object. Each try cuts the texts,
-// lists and objects in the line to half the size of the try before.
+// Shortens a log line that is too long for one write. The result is still one JSON object. Each try cuts the texts,
+// lists and objects of the line to half the size that the try before has allowed.
 import { parseObject } from './values.ts';
 
 /** Characters that a text keeps in the first try. Each further try halves the number. */
@@ -11,7 +11,7 @@ const ITEMS_PER_CHARACTER = 1 / 20;
 /** Values below this depth are cut, because JSON.stringify of deep values is slow. */
 const MAX_DEPTH = 4;
 /** The fields that identify a line and its request. When all tries fail, the line keeps only these fields. */
-const IDENTIFYING = ['time', 'level', 'event', 'pid', 'request_id', 'trace_id', 'span_id'];
+const IDENTITY_FIELDS = ['time', 'level', 'event', 'pid', 'request_id', 'trace_id', 'span_id'];
 
 /**
  * Returns the line, shortened to `maxBytes` and marked with `"cut":true`.
@@ -24,29 +24,30 @@ export function cutLine(line: string, maxBytes: number): string {
   if (fields === undefined) return cutText(line, maxBytes);
   for (let length = FIRST_TEXT_LENGTH; length >= MIN_TEXT_LENGTH; length /= 2) {
     const items = Math.floor(length * ITEMS_PER_CHARACTER);
-    const cut = `${JSON.stringify({ ...(shorten(fields, length, items, MAX_DEPTH) as object), cut: true })}\n`;
-    if (Buffer.byteLength(cut) <= maxBytes) return cut;
+    const shortLine = `${JSON.stringify({ ...(shorten(fields, length, items, MAX_DEPTH) as object), cut: true })}\n`;
+    if (Buffer.byteLength(shortLine) <= maxBytes) return shortLine;
   }
   const identity = Object.fromEntries(
-    IDENTIFYING.flatMap((name) => (name in fields ? [[name, shorten(fields[name], MIN_TEXT_LENGTH, 0, 1)]] : [])),
+    IDENTITY_FIELDS.flatMap((name) => (name in fields ? [[name, shorten(fields[name], MIN_TEXT_LENGTH, 0, 1)]] : [])),
   );
   return `${JSON.stringify({ ...identity, cut: true })}\n`;
 }
 
 /**
  * @param length characters that a text keeps
- * @param items items that a list keeps
+ * @param items items that a list keeps; an object keeps some more fields
+ * @param depth levels of lists and objects that are kept
  */
 function shorten(value: unknown, length: number, items: number, depth: number): unknown {
   if (typeof value === 'string') return value.length > length ? `${value.slice(0, length)}…` : value;
   if (typeof value !== 'object' || value === null) return value;
   if (depth === 0) return '…';
   if (Array.isArray(value)) {
-    const kept = value.slice(0, items).map((item) => shorten(item, length, items, depth - 1));
-    return value.length > items ? [...kept, `… and ${value.length - items} more`] : kept;
+    const keptItems = value.slice(0, items).map((item) => shorten(item, length, items, depth - 1));
+    return value.length > items ? [...keptItems, `… and ${value.length - items} more`] : keptItems;
   }
-  // The fields that identify a line come first, so they are never dropped.
-  const fields = Object.entries(value).slice(0, items + IDENTIFYING.length);
+  // The fields that identify a line are among its first ones, so they are kept even when `items` is small.
+  const fields = Object.entries(value).slice(0, items + IDENTITY_FIELDS.length);
   return Object.fromEntries(
     fields.map(([name, field]) => [name.slice(0, length), shorten(field, length, items, depth - 1)]),
   );
@@ -54,7 +55,7 @@ function shorten(value: unknown, length: number, items: number, depth: number): 
 
 function cutText(line: string, maxBytes: number): string {
   const ellipsis = '…\n';
-  // The cut may split a character that has several bytes. Its first bytes are then decoded to U+FFFD, which is removed.
+  // The cut may split a character of several bytes. The bytes before the cut are then decoded to U+FFFD and removed.
   const text = Buffer.from(line)
     .subarray(0, maxBytes - Buffer.byteLength(ellipsis))
     .toString()

@@ -17,24 +17,21 @@ const MAX_SOCKET_WRITE = 16 * 1024;
 const MAX_FILE_WRITE = 64 * 1024;
 /** Maximum bytes that one UTF-16 unit takes in UTF-8. */
 const MAX_BYTES_PER_UNIT = 3;
-/** Milliseconds that a line waits for other lines to join its batch. */
+/** Maximum milliseconds that a line waits for other lines to join its batch. */
 const MAX_LINGER = 50;
 /** Milliseconds before a write to a full pipe is retried. A try writes up to 64 KiB, so 13 MB a second are possible. */
 const RETRY_DELAY = 5;
 /** Bytes that may wait to be written. Above this limit, further lines are dropped and counted. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** Milliseconds that `close` waits for a reader that reads nothing. */
-const PATIENCE = 200;
+const CLOSE_STALL_LIMIT = 200;
 /** Milliseconds that `close` waits in all. */
-const MAX_PATIENCE = 1000;
+const CLOSE_TIME_LIMIT = 1000;
 
 export interface LogWriter extends LineSink {
   /** Writes lines of another process unchanged. */
   pass(lines: string): void;
-  /**
-   * True when other processes would share the open file of the descriptor, and one of them could make the writes of all
-   * others wait.
-   */
+  /** True when a process that inherits the descriptor could make the writes of all others wait (see `openTarget`). */
   readonly isShared: boolean;
   /**
    * Writes all waiting lines, and gives up after a second. Called just before the process ends. The lines keep their
@@ -146,6 +143,7 @@ export function createLogWriter(fd: number): LogWriter {
     isWaiting = true;
     const sentBatch = batch;
     write(target.fd, sentBatch, writtenBytes, (error, bytes) => {
+      // `leaveBatchToThread` has been called.
       if (sentBatch !== batch) return;
       writtenBytes = error === null ? writtenBytes + bytes : sentBatch.length;
       resume();
@@ -163,6 +161,7 @@ export function createLogWriter(fd: number): LogWriter {
     isWaiting = false;
   }
 
+  /** Adds a line about dropped lines to the queue, as soon as the queue has room again. */
   function reportDropped(): void {
     if (droppedLines === reportedLines || waitingBytes > MAX_WAITING_BYTES / 2) return;
     const time = new Date().toISOString();
@@ -176,10 +175,10 @@ export function createLogWriter(fd: number): LogWriter {
   function close(): void {
     closeBatch();
     if (target.mayBlock && isWaiting) leaveBatchToThread();
-    const deadline = Date.now() + MAX_PATIENCE;
-    for (let patienceEnd = Date.now() + PATIENCE; writtenBytes < batch.length || takeBatch(); ) {
-      if (writeNow()) patienceEnd = Date.now() + PATIENCE;
-      else if (Date.now() > Math.min(patienceEnd, deadline)) return;
+    const deadline = Date.now() + CLOSE_TIME_LIMIT;
+    for (let stallEnd = Date.now() + CLOSE_STALL_LIMIT; writtenBytes < batch.length || takeBatch(); ) {
+      if (writeNow()) stallEnd = Date.now() + CLOSE_STALL_LIMIT;
+      else if (Date.now() > Math.min(stallEnd, deadline)) return;
       else blockThread(RETRY_DELAY);
     }
   }
@@ -210,10 +209,7 @@ interface Target {
    * with EAGAIN.
    */
   readonly mayBlock: boolean;
-  /**
-   * Called before each write, so that the write fails with EAGAIN instead of blocking. Absent when `fd` needs no such
-   * call.
-   */
+  /** Called before each write, so that the write fails with EAGAIN instead of blocking. Absent when not needed. */
   readonly setNonBlocking?: (() => void) | undefined;
 }
 
@@ -225,8 +221,8 @@ function openTarget(fd: number): Target {
   // the descriptor is opened again with O_NONBLOCK. The flag belongs to the open file description, which all processes
   // that inherited the descriptor share. Opening the file again gives this process a description of its own.
   const ownFd = reopenWithoutWaiting(fd);
-  // Where that is not possible, O_NONBLOCK is set before each write, for all processes that share the descriptor. Each
-  // write must set the flag again, because libuv clears the flag when it starts a process that inherits the descriptor.
+  // If the file cannot be opened again, O_NONBLOCK is set before each write, for all processes that share the
+  // descriptor. libuv clears the flag when it starts a process that inherits the descriptor, so once is not enough.
   // Node restores the flag at the end of the process. Another process can still clear the flag in the microseconds
   // before a write, so workers do not share the descriptor (worker-output.ts).
   const setNonBlocking = ownFd === undefined && fd === 2 ? stderrUnblocker() : undefined;

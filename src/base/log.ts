@@ -1,5 +1,5 @@
-// Creates log lines: one JSON object a line. log-writer.ts writes them. Callers never pass a header value, a body, a
-// query or a token.
+// Creates log lines: one JSON object a line. log-writer.ts writes the lines. Callers never pass a header value, a body,
+// a query or a token.
 import type { ErrorFacts, LogEvents, RequestIds } from './events.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -97,8 +97,8 @@ function messageOf(thrown: unknown): string {
 
 function fullMessageOf(thrown: unknown): string {
   if (typeof thrown !== 'object' || thrown === null) return textOf(thrown);
-  // Code may also throw objects such as `{ code: 7, message: 'no such user' }`. An AggregateError of Node's network
-  // modules has only a code, and no message.
+  // Code may also throw objects such as `{ code: 7, message: 'no such user' }`, so any object may have a message. An
+  // AggregateError of Node's network modules has no message, so the code of an Error is the second choice.
   const text = [readField(thrown, 'message'), isError(thrown) ? readField(thrown, 'code') : undefined].find(
     (candidate) => candidate !== undefined && candidate !== '',
   );

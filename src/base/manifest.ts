@@ -1,17 +1,17 @@
-// Finds the package.json that applies to a folder. The file is in the folder, or in the nearest folder above with one.
+// Finds the package.json that applies to a folder: the one in the folder, or else the nearest one above the folder.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 export interface Manifest {
   readonly path: string;
-  /** `fields` is empty when the file is not JSON. */
+  /** The fields of the file; empty when the file is not JSON. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
 /** @returns undefined when no package.json can be read */
-export function nearestManifest(folder: string): Manifest | undefined {
-  for (let dir = folder, previous = ''; dir !== previous; previous = dir, dir = dirname(dir)) {
-    const path = join(dir, 'package.json');
+export function nearestManifest(start: string): Manifest | undefined {
+  for (let folder = start, previous = ''; folder !== previous; previous = folder, folder = dirname(folder)) {
+    const path = join(folder, 'package.json');
     try {
       return { path, fields: Object(JSON.parse(readFileSync(path, 'utf8'))) };
     } catch (error) {

@@ -4,6 +4,7 @@
 export function editDistance(from: string, to: string): number {
   let [rowBeforeLast, lastRow]: [number[], number[]] = [[], Array.from({ length: to.length + 1 }, (_, i) => i)];
   for (let i = 1; i <= from.length; i++) {
+    // `row[j]` is the distance from the first i letters of `from` to the first j letters of `to`.
     const row = [i];
     for (let j = 1; j <= to.length; j++) {
       const isSame = from[i - 1] === to[j - 1];

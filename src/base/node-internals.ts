@@ -30,7 +30,8 @@ type ListeningHandle = BoundSocket & { getsockname(address: { port?: number }): 
  * function.
  *
  * @param address an IP address, or null for all interfaces
- * @returns the socket and its port, or the number of the system's error. The port is undefined when it is in use.
+ * @param family 4 or 6, the version of IP
+ * @returns the socket and its port, or the number of the system's error. The port is undefined when it is busy.
  */
 export function bindSocket(
   address: string | null,
@@ -42,11 +43,11 @@ export function bindSocket(
   };
   const handle = createHandle(address, port, family);
   if (typeof handle === 'number') return handle;
-  const bound: { port?: number } = {};
+  const localAddress: { port?: number } = {};
   // When the port is busy, libuv reports the error only later, to a process that listens. Until then the socket is
   // bound to no port.
-  const status = handle.getsockname(bound);
-  return { socket: handle, port: status === 0 && bound.port ? bound.port : undefined };
+  const status = handle.getsockname(localAddress);
+  return { socket: handle, port: status === 0 && localAddress.port ? localAddress.port : undefined };
 }
 
 /**
@@ -58,7 +59,7 @@ export function stopListening(server: Net.Server): void {
   NetServer.prototype.close.call(server);
 }
 
-/** The counters of a socket's handle. Node 20 to 26 have all of them. */
+/** The counters of a socket's handle, libuv's object for the socket. Node 20 to 26 have all of them. */
 interface Handle {
   /** The number of bytes in `bytesWritten` that the kernel has not taken yet. */
   readonly writeQueueSize?: number;
@@ -123,11 +124,11 @@ export function overrideHeaders<R extends IncomingMessage>(
   prototype: R,
   read: (request: R) => object | undefined,
 ): void {
-  const inherited = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(prototype), 'headers');
-  const { get } = inherited ?? {};
+  const inheritedProperty = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(prototype), 'headers');
+  const { get } = inheritedProperty ?? {};
   if (get === undefined) return;
   Object.defineProperty(prototype, 'headers', {
-    ...inherited,
+    ...inheritedProperty,
     get(this: R): Headers {
       return (read(this) as Headers | undefined) ?? get.call(this);
     },
@@ -137,9 +138,11 @@ export function overrideHeaders<R extends IncomingMessage>(
 /**
  * Gives OpenSSL the key of a session ticket. The first element of the result is a number, and the parts of the key
  * follow:
- * - 0 when the key is not ours,
- * - 1 when the key is ours,
- * - 2 when the key is ours and the client gets a new ticket.
+ * - 0 when this server has no key of this name,
+ * - 1 to use the key,
+ * - 2 to use the key and send the client a new ticket.
+ *
+ * @param isNew whether a new ticket is written; if not, `name` is the name of the key in the client's ticket
  */
 export type OnTicket = (name: Buffer, iv: Buffer, isNew: boolean) => readonly (number | Buffer)[];
 
@@ -150,7 +153,7 @@ interface TicketContext {
 
 /**
  * Makes `onTicket` choose the key of each session ticket, until the server's next `setSecureContext()`. Uses the
- * server's `_sharedCreds.context`. On a Node without that object, the server uses only the one key of its option
+ * server's `_sharedCreds.context`. On a Node without that object, the server uses only the key of its option
  * `ticketKeys`.
  */
 export function setTicketCallback(server: Net.Server, onTicket: OnTicket): void {
@@ -182,8 +185,8 @@ export function setProtocol(server: Net.Server, protocol: string | AlpnCallback)
 
 /**
  * Decodes %XX in the bytes of a text. Uses `querystring.unescapeBuffer`, because this function never throws.
- * `decodeURIComponent` throws an exception for each malformed field, which takes 0.2 s for 100 KB. On a Node without
- * `unescapeBuffer`, the call throws.
+ * `decodeURIComponent` throws an exception for each malformed field, and the exceptions for 100 KB take 0.2 s. On a
+ * Node without `unescapeBuffer`, the call throws.
  *
  * @param text one character for each byte (latin1)
  * @param isPlusSpace whether a plus is decoded as a space
@@ -195,8 +198,8 @@ export function unescapeBytes(text: string, isPlusSpace: boolean): Buffer {
 const { unescapeBuffer } = querystring as unknown as { unescapeBuffer(text: string, isPlusSpace: boolean): Buffer };
 
 /**
- * Opens the file of a descriptor again, in a mode without waiting: a write that would have to wait fails with EAGAIN
- * instead. Uses /proc/self/fd of Linux.
+ * Opens the file of a descriptor again, in a mode without waiting: a write that would have to wait fails with EAGAIN.
+ * Uses /proc/self/fd of Linux.
  *
  * @returns the new descriptor. Returns undefined for a socket, for another user's pipe, and on a system without /proc,
  *   such as macOS.
@@ -243,15 +246,16 @@ export function onMissingRequire(find: (request: string, error: unknown) => stri
 }
 
 /**
- * Calls `listener` when code of this process registers hooks of imports by `module.register`. Replaces this function
- * until the returned function is called. Hooks by `module.registerHooks` are not reported.
+ * Calls `listener` when code of this process registers hooks of imports by `module.register`. Replaces
+ * `module.register`. Hooks by `module.registerHooks` are not reported.
  *
  * @param listener called before the hooks are registered
+ * @returns a function that puts the original `module.register` back, unless other code has replaced it, too
  */
 export function onHooksRegistered(listener: () => void): () => void {
   const Module = require('node:module') as { register?: (...parameters: unknown[]) => unknown };
   const { register } = Module;
-  // An `import` of node:module has values of its own, which only this call renews.
+  // Code that imports node:module by `import` gets the new value of `register` only after this function is called.
   const { syncBuiltinESMExports } = require('node:module') as { syncBuiltinESMExports(): void };
   if (register === undefined) return () => {};
   const replacement = (...parameters: unknown[]): unknown => {
@@ -269,10 +273,10 @@ export function onHooksRegistered(listener: () => void): () => void {
 
 /**
  * Keeps one of the objects that `process.nextTick()` queues, so that V8 keeps the hidden class (the layout) of all such
- * objects. On Node before 24, V8 forgets the class when a full garbage collection finds none of them, which can happen
+ * objects. On Node before 24, V8 forgets the class when a full garbage collection finds no such object. This can happen
  * while a folder is loaded. Every later tick is then slow, and requests cost 30 percent more (bench/NOTES.md). Inside a
  * tick, `executionAsyncResource()` returns the queued object. On a Node where this function returns another object,
- * ticks may be slow. Call `keepTickShape` early, before there is garbage.
+ * ticks may be slow. Call `keepTickShape` early, before the first full garbage collection.
  */
 export function keepTickShape(): void {
   process.nextTick(() => {

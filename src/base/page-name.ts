@@ -1,49 +1,50 @@
-// Converts between the name of a group in files and its name in URLs: `User` and `user`, `v2/Order` and `v2/order`. The
-// log and the metrics call the name in URLs `page`.
+// Converts between the two names of a group. A group is one controller: the file `v2/OrderController.ts` is the group
+// `v2/Order`, and URLs name this group `v2/order`. The log and the metrics call the name in URLs `page`.
 
 /**
- * The name of the service file in a list of groups. No URL can name the service file, because the name of a group
- * begins with an upper case letter.
+ * The name of the service file in a list of groups. No URL can name the service file, because `groupNameOf` makes the
+ * first letter upper case: `service` in a URL names the group `Service`.
  */
 export const SERVICE = 'service';
 
+/** Captures the folder with its slash (if any), the first letter, and the other letters of a group. */
 const GROUP_IN_URL = /^([a-z][a-z0-9-]*\/)?([A-Za-z])([A-Za-z0-9_-]*)$/;
 
-/** Returns the usual spelling of a group in URLs: `user` for `User`, `v2/order` for `v2/Order`. */
+/** Returns the name of a group in URLs: `user` for `User`, `v2/order` for `v2/Order`. */
 export function urlNameOf(group: string): string {
   const nameStart = group.lastIndexOf('/') + 1;
   return group.slice(0, nameStart) + group.charAt(nameStart).toLowerCase() + group.slice(nameStart + 1);
 }
 
 /**
- * Returns the name of the group that a URL names. Returns undefined for a text that cannot name a group, such as `..`,
- * `__proto__` or `a.b`.
+ * Returns the name of the group that a URL names: `User` for `user` and for `User`. Returns undefined for a text that
+ * cannot name a group, such as `..`, `__proto__` or `a.b`.
  */
 export function groupNameOf(urlName: string): string | undefined {
   const [, folder = '', first, rest] = GROUP_IN_URL.exec(urlName) ?? [];
   return first === undefined ? undefined : `${folder}${first.toUpperCase()}${rest}`;
 }
 
-/** Name of a group in files → its name in URLs. */
-const servedPages = new Map<string, string>();
+/** A cache. Key: the name of a group. Value: its name in URLs. */
+const pagesByGroup = new Map<string, string>();
 
 /**
- * Returns the `page` of a request for the log and the metrics: the group that served the request, as URLs name it, or
- * the page of a route that Gatefold itself has, such as `openapi.json`. Returns an empty text when nothing served the
- * request.
+ * Returns the `page` of a request for the log and the metrics: the name in URLs of the group that served the request.
+ * If a route of Gatefold itself served it, `page` is `groupInUrl`, which is then the path below the base path:
+ * `openapi.json`. Returns '' when nothing served the request.
  */
 export function servingPage({
   group,
   groupInUrl,
   operation,
 }: Record<'group' | 'groupInUrl' | 'operation', string>): string {
-  // With an operation but no group, a route of Gatefold itself served the request, and its page is constant. With
-  // neither of them, `groupInUrl` can be any text that a client sent, so it is not returned.
+  // With an operation but no group, a route of Gatefold itself served the request, so `groupInUrl` is one of a few
+  // texts. With neither, `groupInUrl` is any text of a client, which would make the number of metrics unlimited.
   if (group === '') return operation === '' ? '' : groupInUrl;
-  let page = servedPages.get(group);
+  let page = pagesByGroup.get(group);
   if (page === undefined) {
     page = urlNameOf(group);
-    servedPages.set(group, page);
+    pagesByGroup.set(group, page);
   }
   return page;
 }

@@ -37,14 +37,15 @@ export function prettyLine(line: string, options: PrettyOptions): string {
   } catch {
     return line;
   }
-  const [first, ...more] = (FORMATTERS[fields.event] ?? formatAnyEvent)(fields, options);
-  if (first === undefined) return '';
-  return [`${options.ink.dim(timeOfDay(fields.time))}  ${first}`, ...more.map((text) => MARGIN + text), ''].join('\n');
+  const [firstLine, ...moreLines] = (FORMATTERS[fields.event] ?? formatAnyEvent)(fields, options);
+  if (firstLine === undefined) return '';
+  const lines = [`${options.ink.dim(timeOfDay(fields.time))}  ${firstLine}`, ...moreLines.map((text) => MARGIN + text)];
+  return `${lines.join('\n')}\n`;
 }
 
 const MARGIN = ' '.repeat(10);
 
-/** Formats one event: returns the first line and the lines below it. An empty list hides the event. */
+/** Formats one event: returns the first line and the lines below the first. An empty list hides the event. */
 type Formatter = (line: Line, options: PrettyOptions) => string[];
 
 const FORMATTERS: Readonly<Record<string, Formatter>> = {
@@ -89,17 +90,17 @@ const FORMATTERS: Readonly<Record<string, Formatter>> = {
 } satisfies Readonly<Partial<Record<EventName, Formatter>>>;
 
 /** Fields that are not listed as facts, because every line has them or because other code formats them. */
-const UNLISTED = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);
+const UNLISTED_FIELDS = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);
 
 const formatAnyEvent: Formatter = (fields, options) => {
   const { level, event } = fields;
   const { ink } = options;
   const paint: Paint = level === 'error' ? ink.red : level === 'warn' ? ink.yellow : ink.dim;
   const facts = Object.entries(fields).filter(
-    ([name, value]) => value !== '' && !UNLISTED.has(name) && !(name === 'cause' && 'error' in fields),
+    ([name, value]) => value !== '' && !UNLISTED_FIELDS.has(name) && !(name === 'cause' && 'error' in fields),
   );
-  const listed = facts.map(([name, value]) => `${ink.dim(plain(name))} ${plainText(value)}`);
-  const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${listed.join('  ')}`.trimEnd();
+  const factTexts = facts.map(([name, value]) => `${ink.dim(plain(name))} ${plainText(value)}`);
+  const head = `${paint(String(level).padEnd(7))} ${ink.bold(plain(event))}  ${factTexts.join('  ')}`.trimEnd();
   return [head, ...describeThrown(fields, options)];
 };
 
@@ -109,14 +110,14 @@ function traceFacts({ trace_id, span_id }: LogFields, ink: Ink): string {
   return `  ${ink.dim(`trace_id ${plainText(trace_id)}  span_id ${plainText(span_id)}`)}`;
 }
 
-/** Formats a line of `params.log`: the controller's message comes first, its operation last. */
+/** Formats a line of `params.log`: the controller's message comes first, the name of the operation last. */
 function formatMessage({ message, group, operation, request_id, ...line }: Line, options: PrettyOptions): string[] {
-  const [head = '', ...more] = formatAnyEvent({ ...line, event: String(message) }, options);
+  const [head = '', ...moreLines] = formatAnyEvent({ ...line, event: String(message) }, options);
   const source = plain(`${String(group)}.${String(operation)}  request ${String(request_id)}`);
-  return [`${head}  ${options.ink.dim(source)}`, ...more];
+  return [`${head}  ${options.ink.dim(source)}`, ...moreLines];
 }
 
-/** Formats an error with its cause and its stack. A controller may also log `error.stack` as the field `error`. */
+/** Formats an error with its cause and its stack. A field `error` that is itself a stack is split into both. */
 function describeThrown({ error, error_name, stack, cause }: LogFields, options: PrettyOptions): string[] {
   const title = error_name === undefined || error_name === 'Error' ? '' : `${textOf(error_name)}: `;
   const text = error === undefined ? '' : title + textOf(error);
@@ -135,9 +136,7 @@ function textOf(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-function plainText(value: unknown): string {
-  return plain(textOf(value));
-}
+const plainText = (value: unknown): string => plain(textOf(value));
 
 function timeOfDay(time: unknown): string {
   const date = new Date(String(time));
@@ -149,30 +148,30 @@ function statusPaint(status: number, ink: Ink): Paint {
   return status >= 400 ? ink.yellow : ink.green;
 }
 
-function textLines(text: string): string[] {
-  return text.split('\n').map(plain);
-}
+const textLines = (text: string): string[] => text.split('\n').map(plain);
 
 /** Maximum lines of one stack that are shown and belong to packages. */
 const MAX_PACKAGE_PLACES = 3;
 
-/** Lists the places of a stack: first those in controllers, then some in packages. All others are only counted. */
+/** Lists the places of a stack: first all in controllers, then some in packages. The places left out are counted. */
 function stackLines(stack: unknown, { ink, cwd }: PrettyOptions): string[] {
   if (typeof stack !== 'string') return [];
   const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
   const kindOf = (place: string) => {
+    // `node:` is a module of Node. An anonymous place is a function of V8, such as Array.map.
     if (/node:|\(<anonymous>\)|at <anonymous>$/.test(place) || isOwnFile(pathIn(place))) return 'internal';
     return place.includes('node_modules') ? 'package' : 'controller';
   };
-  const shorten = (place: string) =>
+  const shortenPaths = (place: string) =>
     plain(place.trim()).replaceAll(/(?:file:\/\/)?(\/[^\s():]+)/g, (_, path: string) => shortPlace(path, cwd));
-  const controller = places.filter((place) => kindOf(place) === 'controller').map(shorten);
-  const packages = places.filter((place) => kindOf(place) === 'package').map(shorten);
-  const hidden = places.length - controller.length - Math.min(packages.length, MAX_PACKAGE_PLACES);
-  const more = hidden === 0 ? [] : [`… and ${hidden} more of Node and packages`];
-  return [...controller, ...[...packages.slice(0, MAX_PACKAGE_PLACES), ...more].map(ink.dim)];
+  const inControllers = places.filter((place) => kindOf(place) === 'controller').map(shortenPaths);
+  const inPackages = places.filter((place) => kindOf(place) === 'package').map(shortenPaths);
+  const hiddenCount = places.length - inControllers.length - Math.min(inPackages.length, MAX_PACKAGE_PLACES);
+  const more = hiddenCount === 0 ? [] : [`… and ${hiddenCount} more of Node and packages`];
+  return [...inControllers, ...[...inPackages.slice(0, MAX_PACKAGE_PLACES), ...more].map(ink.dim)];
 }
 
+/** Returns the path before `:line:column`, without `file://` and a query; an empty text when there is none. */
 function pathIn(place: string): string {
   return /(?:file:\/\/)?(\/[^\s()]+?)(?:\?[^:]*)?:\d+:\d+/.exec(place)?.[1] ?? '';
 }
@@ -182,6 +181,7 @@ function describeLoadFailure({ file, error, at, column }: LogFields, options: Pr
   const { ink, cwd } = options;
   const place = typeof at === 'string' ? at : String(file);
   const placeWithColumn = typeof column === 'number' ? `${place}:${column}` : place;
+  // The error may contain the place, which the first line shows already.
   const reason = String(error).replace(`${basename(place)}: `, '');
   return [
     ink.bold(plain(shortPlace(placeWithColumn, cwd))),
@@ -197,21 +197,22 @@ const LINES_BELOW = 1;
 /** Maximum columns of a source line that are shown. */
 const MAX_SOURCE_WIDTH = 160;
 
-/** Shows the source around a mistake, cut to the terminal's width. A caret outside of that width is not shown. */
+/** Shows the source around the mistake at `file:line`, cut to the terminal's width. No caret is beyond that width. */
 function sourceFrame(at: unknown, column: unknown, { ink, columns }: PrettyOptions): string[] {
   const [, path = '', numberText = ''] = /^(.*):(\d+)$/.exec(String(at)) ?? [];
   const markedLine = Number(numberText);
   const lines = readSourceOrEmpty(path).replaceAll('\t', ' ').split(/\r?\n/);
   const line = lines[markedLine - 1];
   if (line === undefined) return [];
-  const first = Math.max(1, markedLine - LINES_ABOVE);
+  const firstNumber = Math.max(1, markedLine - LINES_ABOVE);
   const width = String(markedLine + LINES_BELOW).length;
   const terminalWidth = columns?.() ?? MAX_SOURCE_WIDTH;
-  const textWidth = Math.max(0, Math.min(MAX_SOURCE_WIDTH, terminalWidth - MARGIN.length - width - 5));
+  const prefixWidth = MARGIN.length + '> '.length + width + ' │ '.length;
+  const textWidth = Math.max(0, Math.min(MAX_SOURCE_WIDTH, terminalWidth - prefixWidth));
   const indent = typeof column === 'number' ? column - 1 : line.length - line.trimStart().length;
   const caret = indent < textWidth ? [`${' '.repeat(width + 2)} │ ${' '.repeat(indent)}${ink.red('^')}`] : [];
-  return lines.slice(first - 1, markedLine + LINES_BELOW).flatMap((text, i) => {
-    const shown = `${String(first + i).padStart(width)} │ ${plain(text.slice(0, textWidth))}`;
-    return first + i === markedLine ? [`${ink.red('>')} ${shown}`, ...caret] : [ink.dim(`  ${shown}`)];
+  return lines.slice(firstNumber - 1, markedLine + LINES_BELOW).flatMap((text, i) => {
+    const row = `${String(firstNumber + i).padStart(width)} │ ${plain(text.slice(0, textWidth))}`;
+    return firstNumber + i === markedLine ? [`${ink.red('>')} ${row}`, ...caret] : [ink.dim(`  ${row}`)];
   });
 }

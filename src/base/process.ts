@@ -1,4 +1,4 @@
-// Sets up what every process of the service needs, supervisor or worker: its settings and its log.
+// Sets up what every process of the service needs (supervisor, worker, store-host): the settings and the log.
 import { availableParallelism } from 'node:os';
 import { isatty } from 'node:tty';
 import { parseSettings, SettingsError, secretFlags } from './config.ts';
@@ -12,15 +12,15 @@ export interface ProcessBasics {
   readonly settings: Settings;
   readonly log: Log;
   readonly sink: LogWriter;
-  /** The colours of a log for people. `ink` is undefined when the log is JSON. */
+  /** The colours of a log for people; undefined when the log is JSON. */
   readonly ink: Ink | undefined;
   /** Writes all waiting lines. Called just before the process ends. */
   readonly flush: () => void;
 }
 
 /**
- * Returns undefined when a setting is invalid. In that case, one line on standard error says why, and the exit code is
- * set.
+ * Reads the settings and opens the log. Returns undefined when a setting is invalid. In that case, one line on standard
+ * error says why, and the exit code is set.
  */
 export function readProcessBasics(): ProcessBasics | undefined {
   let settings: Settings;

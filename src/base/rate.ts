@@ -11,7 +11,7 @@ export interface Rate {
 /** Describes the form of a rate in messages. */
 export const RATE_FORM = 'a rate such as 100/s, 5000/h or 100/s burst 500';
 
-const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const RATE = /^([1-9]\d{0,8})\/([smhd])(?: burst ([1-9]\d{0,8}))?$/;
 
 /**
@@ -20,6 +20,6 @@ const RATE = /^([1-9]\d{0,8})\/([smhd])(?: burst ([1-9]\d{0,8}))?$/;
  */
 export function parseRate(text: string): Rate | undefined {
   const [, count = '', unit = '', burst = count] = RATE.exec(text) ?? [];
-  const seconds = SECONDS[unit];
+  const seconds = UNIT_SECONDS[unit];
   return seconds === undefined ? undefined : { count: Number(count), seconds, burst: Number(burst) };
 }

@@ -3,8 +3,8 @@
 // - a route (`'PUT'`, `'GET {id}/items/{item}'`),
 // - any other name.
 //
-// The client also runs this file, so this file imports nothing. groups/group-routes.ts refuses names that make no
-// sense, and finds the route that fits a path.
+// `gatefold/client` also runs this file, so this file imports nothing. groups/group-routes.ts refuses names that make
+// no sense, and finds the route that fits a path.
 
 /**
  * The verb table: maps each HTTP method to the operation that the method calls on the bare group, a path without
@@ -23,7 +23,8 @@ export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
 export type Verb = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
 /**
- * Maps each operation of the verb table to its method. GET and HEAD both call `index`, and `index` is mapped to GET.
+ * Maps each operation of the verb table to its method. GET and HEAD both call `index`. In the reverse order, the entry
+ * of GET comes last and replaces that of HEAD.
  */
 const METHODS_BY_OPERATION: ReadonlyMap<string, string> = new Map(
   Array.from(VERB_OPERATIONS, ([verb, name]): [string, string] => [name, verb]).reverse(),
@@ -38,7 +39,7 @@ export function methodOf(name: string): string | undefined {
 
 export interface RouteName {
   readonly verb: string;
-  /** The path below the group, such as `{id}/items`. `pattern` is undefined for a route of the bare group. */
+  /** The path below the group, such as `{id}/items`; undefined for a route of the bare group. */
   readonly pattern: string | undefined;
 }
 
@@ -51,12 +52,12 @@ export function splitRouteName(name: string): RouteName | undefined {
 
 export type Segment =
   | { readonly literal: string }
-  /** A segment `{name}` captures one segment of a path. With `isRest`, `{name*}` captures all that are left. */
+  /** `{name}` captures one segment of a path. `{name*}` (`isRest`) captures all segments that are left. */
   | { readonly literal: undefined; readonly name: string; readonly isRest: boolean };
 
 const NAMED_SEGMENT = /^\{([A-Za-z][A-Za-z0-9_]*)(\*?)\}$/;
 
-/** Reads a pattern segment by segment. Text that is no `{name}` or `{name*}` is literal. */
+/** Splits a pattern into segments. A segment that is neither `{name}` nor `{name*}` is literal. */
 export function segmentsOf({ pattern }: RouteName): Segment[] {
   if (pattern === undefined) return [];
   return pattern.split('/').map((text) => {

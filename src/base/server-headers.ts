@@ -1,6 +1,6 @@
-// Headers that only the server writes. Their names are in lower case.
+// Headers that only the server writes. All names here are in lower case.
 
-const SERVER_HEADERS: ReadonlySet<string> = new Set([
+const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
   'keep-alive',
@@ -11,14 +11,14 @@ const SERVER_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns whether only the server may set the header, and no operation. Such a header frames the message, or concerns
- * the connection, the request or CORS.
+ * Returns whether only the server may set the header, and no operation. Such a header says how long the message is, or
+ * concerns the connection, the request id or CORS.
  */
 export function isReservedHeader(name: string): boolean {
-  return SERVER_HEADERS.has(name) || name.startsWith('access-control-');
+  return RESERVED_HEADERS.has(name) || name.startsWith('access-control-');
 }
 
-/** Returns whether every answer has the header. An operation that sets it changes nothing, and gets no warning. */
+/** Returns whether every answer has the header. So an operation that sets the header gets no warning. */
 export function isOnEveryAnswer(name: string): boolean {
   return name === 'x-content-type-options';
 }

@@ -8,9 +8,11 @@ import { TIME_UNITS } from './time.ts';
 /** Thrown by each parser. The message names the form that the value needs: `a path`. */
 export class InvalidValue extends Error {}
 
+/** Both limits are valid values, as in all parsers of this file. */
 export function wholeNumber(min: number, max: number) {
   return (text: string): number => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+    // The negation also refuses NaN.
     if (!(value >= min && value <= max)) throw new InvalidValue(`a whole number from ${min} to ${max}`);
     return value;
   };
@@ -25,7 +27,7 @@ export function portOrOff(text: string): number | undefined {
   }
 }
 
-/** Parses a host name or address that may be empty. An IPv6 address may have the brackets that it has in a URL. */
+/** Parses a host name or address. An IPv6 address may have brackets, as in a URL. An empty text becomes undefined. */
 export function hostName(text: string): string | undefined {
   if (text === '') return undefined;
   const host = text.replace(/^\[(.*)\]$/, '$1');
@@ -47,7 +49,7 @@ export function folder(cwd: string) {
   };
 }
 
-/** Parses the path of a file, which may be empty. Refuses the text of a PEM file. */
+/** Parses the path of a file. An empty text becomes undefined. Refuses the text of a PEM file. */
 export function file(cwd: string) {
   return (text: string): string | undefined => {
     if (isKeyText(text)) throw new InvalidValue('the path of a file');
@@ -55,7 +57,7 @@ export function file(cwd: string) {
   };
 }
 
-/** Returns whether a text is a key or certificate that was given instead of its path. No message may show the text. */
+/** Returns whether a text is a PEM key or certificate, given instead of a path. No message may show such a text. */
 export function isKeyText(text: string): boolean {
   return text.includes('-----BEGIN');
 }
@@ -78,14 +80,15 @@ export function networks(text: string): readonly string[] {
   return list;
 }
 
-/** Parses the prefix of all paths: `/v1/` becomes `/v1`, and `/` becomes an empty text. */
+/** Parses the prefix of all paths: `/v1/` becomes `/v1`, and `/` becomes ''. No segment begins with a dot. */
 export function basePath(text: string): string {
   if (!/^(?:\/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*\/?$/.test(text) || text === '')
     throw new InvalidValue('a path such as /api, /shop/v1 or /, of letters, digits, - . _ and ~');
   return text.replace(/\/$/, '');
 }
 
-/** Matches host names for RFC 8555. Names with `*` need the challenge dns-01, which is not supported. */
+// A name has 4 to 253 characters, a dot, and labels of up to 63 characters. Its last label is no number, unlike that of
+// an IPv4 address. Names with `*` need the challenge dns-01 (RFC 8555), which is not supported.
 const HOST_NAME = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 /** Maximum number of names in one certificate of Let's Encrypt. */
 const MAX_NAMES = 100;
@@ -153,12 +156,12 @@ export function sessionKey(text: string): string | undefined {
   return text;
 }
 
-/** Parses `500ms`, `30s`, `2m`, `1h` to milliseconds. A number without a unit is seconds. */
+/** Parses `500ms`, `30s`, `2m`, `1h` to milliseconds, from `min` to a day. A number without a unit is seconds. */
 export function duration(min: number) {
   return (text: string): number => {
     const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text);
     const value = match === null ? Number.NaN : Math.round(Number(match[1]) * (TIME_UNITS[match[2] ?? 's'] as number));
-    // A day is far below 2^31 - 1 ms (24 days), beyond which Node's timers fire at once.
+    // The limit is far below 2^31 - 1 ms (24 days). Beyond that, Node's timers fire at once.
     if (!(value >= min && value <= 86_400_000))
       throw new InvalidValue('a time such as 500ms, 30s or 2m, a day at most');
     return value;
@@ -167,7 +170,7 @@ export function duration(min: number) {
 
 const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2 };
 
-/** Parses `65536`, `64KiB`, `2MiB` to bytes. `k` and `kb` mean KiB, `m` and `mb` mean MiB, and `b` changes nothing. */
+/** Parses `65536`, `65536b`, `64KiB`, `2MiB` to bytes. `k` and `kb` also mean KiB, and `m` and `mb` also mean MiB. */
 export function size(min: number, max: number) {
   return (text: string): number => {
     const match = /^(\d{1,10})(?:([km])(?:i?b)?|b)?$/i.exec(text);

@@ -15,7 +15,8 @@ export interface ProcessFacts {
 /**
  * @param name the environment variable; the flag has the same name in lower case with dashes
  * @param fallback the default value, as text
- * @param secret hides the value from messages and from `gatefold doctor`
+ * @param about the description that `gatefold help` prints
+ * @param secret true to hide the value from messages and from `gatefold doctor`
  */
 function row<T>(name: string, fallback: string, parse: (text: string) => T, about: string, secret = false) {
   return { name, fallback, parse, about, secret };
@@ -33,7 +34,7 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parse.wholeNumber(0, 65535),
       'TCP port of the service, 443 by default with DOMAINS; 0 takes any free one',
     ),
-    /** `host` is undefined when the service listens on all interfaces, IPv6 and IPv4. */
+    /** Undefined when the service listens on all interfaces, IPv6 and IPv4. */
     host: row('HOST', '', parse.hostName, 'Address to listen on; empty: all interfaces'),
     workers: row(
       'WORKERS',
@@ -41,7 +42,7 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parse.wholeNumber(1, 1024),
       'Worker processes; default: the available cores',
     ),
-    /** `controllersDir` is an absolute path, like `dataDir`, because a controller may call `process.chdir`. */
+    /** An absolute path, like `dataDir`, because a controller may call `process.chdir`. */
     controllersDir: row('CONTROLLERS_DIR', './controllers', parse.folder(cwd), 'The folder of controller files'),
     dataDir: row(
       'DATA_DIR',
@@ -49,9 +50,9 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parse.folder(cwd),
       'The folder of the credentials table and the identity providers',
     ),
-    /** The prefix of all paths. The prefix is empty when the paths begin at the root. */
+    /** The prefix of all paths, without a slash at its end; '' when the paths begin at the root. */
     basePath: row('BASE_PATH', '/api', parse.basePath, 'Path that everything is under; / is the root'),
-    // The text of a body must fit into one string.
+    // V8 cannot create a longer string, and the text of a body becomes one string.
     bodyLimit: row(
       'BODY_LIMIT',
       '1MiB',
@@ -85,7 +86,7 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parse.wholeNumber(1, 1_000_000),
       'Connections of one worker; beyond it the one that has idled longest is ended',
     ),
-    /** `bodyBudget` is undefined for `auto`. The budget is then derived from the limit of the heap. */
+    /** Undefined for `auto`: the budget is then derived from the limit of the heap. */
     bodyBudget: row(
       'BODY_BUDGET',
       'auto',
@@ -106,10 +107,7 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
     ),
     opsPort: row('OPS_PORT', 'off', parse.portOrOff, 'Port of /livez, /readyz and /metrics; off: none'),
     opsHost: row('OPS_HOST', '127.0.0.1', parse.requiredHostName, 'Address of the operations port'),
-    /**
-     * Host names in lower case. When the list is empty, no certificate is ordered. `domains` is never set together with
-     * `tlsCert`.
-     */
+    /** Host names in lower case. When it is empty, no certificate is ordered. Never set together with `tlsCert`. */
     domains: row(
       'DOMAINS',
       '',
@@ -170,8 +168,8 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       'json: a line for machines; pretty: for people; auto: pretty on a terminal, else json',
     ),
     /**
-     * The key as text. `sessionKey` is undefined when SESSION_KEY is empty. The key is then in the file `session.key`
-     * of `dataDir`. With STORE_KEY, the machines share that key through the store.
+     * The key as text; undefined when SESSION_KEY is empty. Then the key is in the file `session.key` of `dataDir`, and
+     * with STORE_KEY, the machines share that key through the store.
      */
     sessionKey: row(
       'SESSION_KEY',
@@ -180,7 +178,7 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       'Key of the session tokens, 32 characters or more; empty: data/session.key',
       true,
     ),
-    /** `store` is undefined when the files of `dataDir` are the store. An address may contain a password. */
+    /** Undefined when the files of `dataDir` are the store. Secret, because the address may contain a password. */
     store: row(
       'STORE',
       'file',
@@ -196,7 +194,7 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       'Seals the session key in the store, 32 characters or more; empty: each machine has its own session key',
       true,
     ),
-    /** `storeMaxAge` is infinite for `off`. */
+    /** Milliseconds; infinite for `off`. */
     storeMaxAge: row(
       'STORE_MAX_AGE',
       '24h',
@@ -220,10 +218,8 @@ export type SettingRow = ReturnType<typeof row<unknown>> & { readonly key: keyof
 
 /** @param hasDomains whether DOMAINS is set. With DOMAINS, the default ports are 443 and 80. */
 export function settingRows(processFacts: ProcessFacts, hasDomains = false): readonly SettingRow[] {
-  return Object.entries(tableOf(processFacts, hasDomains)).map(([key, row]) => ({
-    key: key as keyof Settings,
-    ...row,
-  }));
+  const table = tableOf(processFacts, hasDomains);
+  return Object.entries(table).map(([key, row]) => ({ key: key as keyof Settings, ...row }));
 }
 
 /** Returns whether the service speaks HTTPS. */

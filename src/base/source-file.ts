@@ -3,14 +3,14 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
 
 /**
- * Bytes of the largest source file. Reading the types of one MiB takes up to a second on a busy machine, and the
- * supervisor kills a worker whose event loop is blocked for ten seconds (worker-limits.ts).
+ * Bytes of the largest source file. On a busy machine, reading the types of such a file takes up to 4 s. The supervisor
+ * kills a worker whose event loop is blocked for 10 s (worker-limits.ts).
  */
 const MAX_BYTES = 4 * 1024 * 1024;
-const SOURCE = /\.[cm]?[jt]s$/;
+const SOURCE_NAME = /\.[cm]?[jt]s$/;
 
 /**
- * Refuses a file that must not be read as source. A missing file passes, because its import fails with a better
+ * Refuses a file that must not be read as source. A missing file is not refused, because its import fails with a better
  * message. Files of packages, and files that are no JavaScript or TypeScript, may have any size.
  *
  * @throws Error that names the file and what to do
@@ -25,12 +25,12 @@ export function readSource(path: string): string {
   // The check comes before the opening, because opening a device may have an effect.
   checkSource(path);
   // With O_NONBLOCK, opening does not wait for a writer if a pipe has replaced the file since the check.
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    checkStat(path, fstatSync(file));
-    return readFileSync(file, 'utf8');
+    checkStat(path, fstatSync(descriptor));
+    return readFileSync(descriptor, 'utf8');
   } finally {
-    closeSync(file);
+    closeSync(descriptor);
   }
 }
 
@@ -45,14 +45,14 @@ export function readSourceOrEmpty(path: string): string {
 
 function checkStat(path: string, stat: Stats): void {
   if (!stat.isFile()) throw new Error(`${path} is ${kindOf(stat)} and is not read: put a file in its place`);
-  if (stat.size <= MAX_BYTES || !SOURCE.test(path) || /[\\/]node_modules[\\/]/.test(path)) return;
+  if (stat.size <= MAX_BYTES || !SOURCE_NAME.test(path) || /[\\/]node_modules[\\/]/.test(path)) return;
   const [size, limit] = [stat.size, MAX_BYTES].map((bytes) => bytes.toLocaleString('en'));
   throw new Error(
     `${path} has ${size} bytes and is not read: a source file may have ${limit}; split it, or make a package of it`,
   );
 }
 
-/** Names the kind of a folder's entry that is not a regular file. */
+/** Returns words for an entry of a folder that is not a regular file, for a message. */
 export function kindOf(entry: Pick<Stats, 'isFIFO' | 'isSocket' | 'isDirectory' | 'isSymbolicLink'>): string {
   if (entry.isFIFO()) return 'a named pipe';
   if (entry.isSocket()) return 'a socket';

@@ -13,15 +13,16 @@ export interface StoreAddress {
   readonly database: string;
   /** `verify`: TLS, and the certificate must be valid for the host. `off`: no TLS. */
   readonly tls: 'verify' | 'off';
-  /** PEM file of the certificate authority. `rootCertificate` is undefined when the authorities of Node are used. */
+  /** Absolute path of the PEM file of the certificate authority; undefined when the authorities of Node are used. */
   readonly rootCertificate: string | undefined;
 }
 
 const FORM =
   'file or an address such as postgres://user:password@host:5432/database, with several hosts after commas if there are standbys';
+/** Captures the user, the password (if any), the list of hosts, the database, and the query (if any). */
 const ADDRESS = /^postgres(?:ql)?:\/\/([^@/?#\s:]+)(?::([^@/?#\s]*))?@([^@/?#\s]+)\/([^/?#\s]+)(?:\?([^#\s]*))?$/;
-const HOST = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::(\d{1,5}))?$/;
-const PARAMETERS = new Set(['sslmode', 'sslrootcert']);
+const HOST_WITH_PORT = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::(\d{1,5}))?$/;
+const KNOWN_PARAMETERS = new Set(['sslmode', 'sslrootcert']);
 
 /**
  * Returns the parser of STORE. The parser returns undefined for `file`.
@@ -37,7 +38,7 @@ export function storeAddressParser(cwd: string) {
     const hosts = hostList.split(',').map(parseHost);
     const parameters = new URLSearchParams(query);
     for (const name of parameters.keys()) {
-      if (!PARAMETERS.has(name)) throw new InvalidValue(`${FORM}; its parameter ${name} is not known`);
+      if (!KNOWN_PARAMETERS.has(name)) throw new InvalidValue(`${FORM}; its parameter ${name} is not known`);
       if (parameters.getAll(name).length > 1) throw new InvalidValue(`${FORM}; its parameter ${name} is given twice`);
     }
     const isLocal = hosts.every(({ host }) => isLoopback(host));
@@ -58,16 +59,15 @@ export function isLoopback(host: string): boolean {
 }
 
 function parseHost(text: string): { host: string; port: number } {
-  const [, host = '', port = '5432'] = HOST.exec(text) ?? [];
+  const [, host = '', port = '5432'] = HOST_WITH_PORT.exec(text) ?? [];
   if (host === '' || Number(port) < 1 || Number(port) > 65535) throw new InvalidValue(FORM);
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) };
 }
 
 /**
  * Accepts only `verify-full` and `disable`. The mode `disable` says openly that the connection has no TLS, and
- * store/host.ts logs a warning for a host other than this machine. The other modes of PostgreSQL look like protection.
- * But with them, the password can go to a server without TLS, with an unchecked certificate, or with one for another
- * host.
+ * store/host.ts logs a warning for a host other than this machine. The other modes of PostgreSQL look like protection,
+ * but the password can go to a server without TLS, with an unchecked certificate, or with that of another host.
  */
 function parseMode(mode: string): StoreAddress['tls'] {
   if (mode === 'verify-full') return 'verify';
@@ -85,7 +85,7 @@ function decode(text: string): string {
 
 /**
  * Parses the keys that seal (encrypt) the secrets in the store. Commas separate several keys. The first key seals. The
- * others only open (decrypt) what an earlier key sealed.
+ * other keys only open (decrypt) the secrets that they sealed when they were the first.
  */
 export function parseStoreKeys(text: string): readonly string[] {
   const keys = text === '' ? [] : text.split(',');

@@ -7,49 +7,49 @@ import { blockThread } from './time.ts';
 const isWindows = process.platform === 'win32';
 
 /**
- * Returns the mode of a file, and on Windows only the bits of its owner. Windows keeps the other rights in an access
- * list, which Node does not read, so no caller logs a warning there about other users.
+ * Returns the mode of a file with the bits that can be trusted. On Windows, these are only the bits of the owner: Node
+ * does not read the access list of the file, and gives the group and all others the rights of the owner.
  */
-export function modeOf({ mode }: { readonly mode: number }): number {
+export function trustedMode({ mode }: { readonly mode: number }): number {
   return isWindows ? mode & 0o700 : mode;
 }
 
-/** The error codes of Windows for a change of a file that another process has open or is about to remove. */
+/** The codes by which Windows refuses to change a file that another process has open. Other systems never refuse. */
 export const BUSY_CODES: ReadonlySet<string> = new Set(isWindows ? ['EPERM', 'EACCES', 'EBUSY'] : []);
 /** Maximum attempts to replace a busy file. A process that reads the credentials table has it open for a moment. */
-const MAX_ATTEMPTS = 100;
-/** Milliseconds between two attempts. */
-const RETRY_INTERVAL = 10;
+const MAX_REPLACE_ATTEMPTS = 100;
+/** Milliseconds between two attempts to replace a file. */
+const REPLACE_INTERVAL = 10;
 
-/** Replaces a file by a rename. @param draftPath a complete file with the new content */
+/** Replaces a file by a rename. @param draftPath a complete file with the new content, on the same file system */
 export function replaceFile(draftPath: string, path: string): void {
   for (let attempt = 1; ; attempt++) {
     try {
       return renameSync(draftPath, path);
     } catch (error) {
-      if (attempt === MAX_ATTEMPTS || !BUSY_CODES.has(errorCode(error) ?? '')) throw error;
-      blockThread(RETRY_INTERVAL);
+      if (attempt === MAX_REPLACE_ATTEMPTS || !BUSY_CODES.has(errorCode(error) ?? '')) throw error;
+      blockThread(REPLACE_INTERVAL);
     }
   }
 }
 
 /**
- * Writes a folder to the disk. A rename in the folder survives a power cut only after this write. `replaceFile` leaves
- * this step to its callers, and only the callers whose file must survive take it.
+ * Writes a folder to the disk, where the system can do so. A rename in the folder survives a power cut only after this
+ * write. `replaceFile` does not call `syncFolder`: only the callers whose file must survive do.
  */
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r');
   try {
     fsyncSync(handle);
   } catch (error) {
-    // Some file systems cannot sync a folder, and fail with one of these codes.
+    // Windows cannot sync a folder (EPERM), and neither can some file systems (EINVAL, ENOTSUP).
     if (!['EINVAL', 'EPERM', 'ENOTSUP'].includes(errorCode(error) ?? '')) throw error;
   } finally {
     closeSync(handle);
   }
 }
 
-/** Returns whether a process runs, also when it belongs to another user and cannot be signalled. */
+/** Returns whether a process runs, also one of another user (EPERM). @param pid positive; others mean process groups */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -59,13 +59,10 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * The error codes of renaming a folder to the path of an existing folder, and of removing a folder that has content.
- * For the rename, Linux and macOS refuse only when the existing folder has content. Windows always refuses.
+ * The error codes of removing a folder that has content, and of renaming a folder to the path of such a folder. Windows
+ * also refuses the rename with one of these codes when the existing folder is empty.
  */
-export const FOLDER_EXISTS_CODES: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY_CODES]);
+export const FOLDER_NOT_EMPTY_CODES: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY_CODES]);
 
-/**
- * True when a process gets a new parent after its parent has ended. On Windows, the process keeps the id of the ended
- * parent.
- */
+/** True when a process whose parent has ended gets a new parent id. On Windows, the process keeps the old one. */
 export const ADOPTS_ORPHANS = !isWindows;

@@ -15,24 +15,24 @@ export function unixTime(now = Date.now()): number {
   return Math.floor(now / 1000);
 }
 
-/** Stops the whole thread, also its event loop. */
+/** Stops the whole thread, also its event loop, for the given time. */
 export function blockThread(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }
 
 /**
- * Waits for `work`. After the time limit the wait ends, but the work does not.
+ * Waits for `work`. After the time limit the wait ends, but the work continues.
  *
  * @param limit milliseconds
- * @throws the error that `createError` returns, when the limit is over
+ * @throws the error of `work`, or after the time limit the error that `createError` returns
  */
 export async function withTimeLimit<T>(work: Promise<T>, limit: number, createError: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
-  const expired = new Promise<never>((_, reject) => {
+  const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(createError()), limit);
   });
   try {
-    return await Promise.race([work, expired]);
+    return await Promise.race([work, timeout]);
   } finally {
     clearTimeout(timer);
   }

@@ -26,11 +26,12 @@ const VERSION_00_LENGTH = 55;
 /** Parses the header. @returns undefined when the header is malformed, so that the request begins a new trace */
 export function parseTraceparent(text: string): TraceContext | undefined {
   if (!TRACEPARENT.test(text) || (text.length > VERSION_00_LENGTH && text.startsWith('00'))) return undefined;
-  // The other six bits are reserved, and whoever sends the header on must set them to zero. So they are dropped here.
+  // The other six bits are reserved. A header that is sent on must have them as zero, so they are dropped here.
   const flags = Number.parseInt(text.slice(53, VERSION_00_LENGTH), 16) & (SAMPLED | RANDOM_ID);
   return { traceId: text.slice(3, 35), spanId: text.slice(36, 52), flags };
 }
 
+/** Returns the header in version 00. The flags are 3 at most, so one digit is enough for them. */
 export function formatTraceparent({ traceId, spanId, flags }: TraceContext): string {
   return `00-${traceId}-${spanId}-0${flags}`;
 }

@@ -12,8 +12,8 @@ export function isBoolean(value: unknown): boolean {
 }
 
 /**
- * Returns whether a value is a function that can simply be called. A class cannot be called, and calling a generator
- * function runs nothing.
+ * Returns whether a call of the value runs code. A class cannot be called without `new`, and a call of a generator
+ * function only creates a generator.
  */
 export function isPlainFunction(value: unknown): boolean {
   if (typeof value !== 'function' || Object.prototype.toString.call(value).endsWith('GeneratorFunction]')) return false;

@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { groupNameOf } from '../base/page-name.ts';
-import { modeOf } from '../base/system.ts';
+import { trustedMode } from '../base/system.ts';
 import { readSessionKey } from '../credentials/session.ts';
 import { type ListedRow, listCredentials } from '../credentials/table/listing.ts';
 import { tablePath } from '../credentials/write/store.ts';
@@ -40,7 +40,7 @@ export function checkCredentials({ settings, now, inspection }: Installation, re
 function checkFile(path: string, rows: readonly ListedRow[], liveRows: readonly ListedRow[], report: Report): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return report('note', `there is no ${path}, so there are no credentials`);
-  const mode = modeOf(stats);
+  const mode = trustedMode(stats);
   if ((mode & WRITABLE_BY_EVERYONE) !== 0)
     report('wrong', 'every user of this machine can write to it, and so add a credential; chmod o-w', path);
   report('note', `${liveRows.length} of ${rows.length} credentials ${liveRows.length === 1 ? 'is' : 'are'} live`, path);

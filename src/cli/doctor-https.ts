@@ -2,7 +2,7 @@
 // of TLS_CERT and TLS_KEY, or the file that the service has ordered from a certificate authority for DOMAINS.
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
-import { modeOf } from '../base/system.ts';
+import { trustedMode } from '../base/system.ts';
 import { warningPeriod } from '../https/acme/renewal-times.ts';
 import { createTlsFolder } from '../https/acme/tls-folder.ts';
 import { type CertificateFacts, readPair } from '../https/pair.ts';
@@ -78,6 +78,6 @@ function readOrReport(path: string, report: Report): string | undefined {
 }
 
 function checkKeyReaders(path: string, report: Report): void {
-  if ((modeOf(statSync(path)) & 0o004) !== 0)
+  if ((trustedMode(statSync(path)) & 0o004) !== 0)
     report('warning', 'every user of this machine can read the private key in it', path);
 }

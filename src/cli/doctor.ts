@@ -8,7 +8,7 @@ import { ignoredVariables } from '../base/ignored-variables.ts';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
-import { modeOf } from '../base/system.ts';
+import { trustedMode } from '../base/system.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
@@ -166,7 +166,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
 /** Reports files that other users can write. Their code would run as the user of the service. */
 function checkWriters(paths: readonly string[], report: Report): void {
   for (const path of paths) {
-    const mode = modeOf(statSync(path));
+    const mode = trustedMode(statSync(path));
     if ((mode & WRITABLE_BY_EVERYONE) !== 0)
       report('wrong', 'every user of this machine can write to it, and so change what the service runs', path);
     else if ((mode & 0o020) !== 0)

@@ -1,10 +1,10 @@
-// Collects the named schemas that the operations of the OpenAPI document refer to. Two groups can have schemas with the
-// same name. Equal schemas become one component, `Book`. Different ones become `order.Book` and `shop.Book`.
+// Collects the named schemas that the operations of the OpenAPI document refer to, as components of the document. If
+// two groups have the same schema `Book`, it becomes one component. Different ones become `order.Book` and `shop.Book`.
 import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
 
 export interface Components {
-  /** Returns a schema in the form of the document. The schemas in its references become components. */
+  /** Returns a copy of a schema, adapted to the document. The schemas that it refers to become components. */
   publish(group: SchemaGroup, schema: Schema): Schema;
   /** Returns all components by name, and writes their names into the references of published schemas. */
   finish(): Readonly<Record<string, Schema>>;
@@ -23,16 +23,16 @@ interface Component {
   readonly name: string;
   /** The group's schema as JSON, for the comparison with other groups. */
   readonly text: string;
-  /** Every reference to the component. `finish` writes the name into each. */
+  /** All references to the component. `finish` writes its name in the document into each reference. */
   readonly references: { $ref: string }[];
   schema: Schema;
 }
 
-const DEFS = '#/$defs/';
+const DEFS_PREFIX = '#/$defs/';
 
-/** @param reserved names of other schemas in the document */
-export function createComponents(reserved: readonly string[]): Components {
-  /** Group and name, such as `order Book` → the component. */
+/** @param reservedNames names of other schemas in the document */
+export function createComponents(reservedNames: readonly string[]): Components {
+  /** Key: the group and the name, such as `order Book`. Value: the component. */
   const components = new Map<string, Component>();
 
   function publish(group: SchemaGroup, value: unknown): unknown {
@@ -46,9 +46,10 @@ export function createComponents(reserved: readonly string[]): Components {
 
   function addReference(group: SchemaGroup, reference: { $ref: string }): void {
     const { groupInUrl, defs } = group;
-    const name = reference.$ref.slice(DEFS.length);
+    const name = reference.$ref.slice(DEFS_PREFIX.length);
     let component = components.get(`${groupInUrl} ${name}`);
     if (component === undefined) {
+      // The component is in the map before its schema is published, because the schema can refer to itself.
       component = { groupInUrl, name, text: JSON.stringify(defs[name] ?? {}), references: [], schema: {} };
       components.set(`${groupInUrl} ${name}`, component);
       component.schema = publish(group, defs[name]) as Schema;
@@ -59,13 +60,13 @@ export function createComponents(reserved: readonly string[]): Components {
   return {
     publish: (group, schema) => publish(group, schema) as Schema,
     finish() {
-      const ambiguous = findAmbiguousNames([...components.values()], reserved);
-      const named = Array.from(components.values(), ({ groupInUrl, name, references, schema }): [string, Schema] => {
-        const publicName = ambiguous.has(name) ? `${groupInUrl}.${name}` : name;
+      const ambiguousNames = findAmbiguousNames([...components.values()], reservedNames);
+      const entries = Array.from(components.values(), ({ groupInUrl, name, references, schema }): [string, Schema] => {
+        const publicName = ambiguousNames.has(name) ? `${groupInUrl}.${name}` : name;
         for (const reference of references) reference.$ref = `#/components/schemas/${publicName}`;
         return [publicName, schema];
       });
-      return Object.fromEntries(named.sort(([a], [b]) => (a < b ? -1 : 1)));
+      return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
     },
   };
 }
@@ -74,26 +75,26 @@ export function createComponents(reserved: readonly string[]): Components {
  * Finds the names that stand for different schemas: the reserved names, the names that two groups give to different
  * schemas, and the names of all schemas that refer to such a name.
  *
- * @param types each schema of each group, as JSON in `text`
+ * @param schemas each schema of each group, as JSON in `text`
  */
 export function findAmbiguousNames(
-  types: readonly Pick<Component, 'name' | 'text'>[],
-  reserved: Iterable<string>,
+  schemas: readonly Pick<Component, 'name' | 'text'>[],
+  reservedNames: Iterable<string>,
 ): ReadonlySet<string> {
-  const ambiguous = new Set(reserved);
+  const ambiguousNames = new Set(reservedNames);
   const textByName = new Map<string, string>();
-  for (const { name, text } of types) {
-    if ((textByName.get(name) ?? text) !== text) ambiguous.add(name);
+  for (const { name, text } of schemas) {
+    if ((textByName.get(name) ?? text) !== text) ambiguousNames.add(name);
     textByName.set(name, text);
   }
-  // The loop adds to the set that it iterates. A Set also visits the names that are added meanwhile.
-  for (const name of ambiguous)
-    for (const type of types) if (type.text.includes(`"${DEFS}${name}"`)) ambiguous.add(type.name);
-  return ambiguous;
+  // The loop adds names to the set that it iterates, and also visits the names that it has added.
+  for (const name of ambiguousNames)
+    for (const schema of schemas) if (schema.text.includes(`"${DEFS_PREFIX}${name}"`)) ambiguousNames.add(schema.name);
+  return ambiguousNames;
 }
 
 function isReference(schema: Schema): schema is { $ref: string } {
-  return typeof schema.$ref === 'string' && schema.$ref.startsWith(DEFS);
+  return typeof schema.$ref === 'string' && schema.$ref.startsWith(DEFS_PREFIX);
 }
 
 /** Adds keywords for the tools of OpenAPI: `type: string` beside `enum: ['a']`, and `format: binary` of a file. */
@@ -112,7 +113,7 @@ export function isFile({ type, contentMediaType }: Schema): boolean {
 /** Returns whether a value of the schema can contain a file. A body with a file is sent as a form. */
 export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>, depth = 0): boolean {
   const target = resolveReference(schema, defs);
-  // A recursive type has no end.
+  // A recursive type has no end, so the search ends at a fixed depth.
   if (depth > 8) return false;
   if (isFile(target)) return true;
   const children = [target.items, ...Object.values(target.properties ?? {}), ...(target.anyOf ?? [])];

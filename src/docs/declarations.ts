@@ -9,7 +9,7 @@ import { docComment, type NameOf, propertyName, typeText } from './type-text.ts'
 
 export interface Declarations {
   readonly text: string;
-  /** The operations whose result type cannot be read, each with the reason, such as `order created: …`. */
+  /** The operations whose result type is unknown, each with the reason: `order created: its source was not read`. */
   readonly untypedOperations: readonly string[];
 }
 
@@ -45,14 +45,14 @@ interface EventStream<Data> {
 `,
 };
 
-/** Names that no written type may have, because the file uses them in another meaning. */
-const RESERVED = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
+/** Names that no type of a group may have in the file, because the file uses them in another meaning. */
+const RESERVED_NAMES = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
 
 /** @param url the URL of the service with its base path, for the example in the head of the file */
 export function writeDeclarations(groups: readonly DocumentedGroup[], url: string): Declarations {
   const sortedGroups = [...groups].sort((a, b) => (a.name < b.name ? -1 : 1));
   const names = nameTypes(sortedGroups);
-  /** Name in the file → the type. Only the types that an operation refers to are written. */
+  /** Key: a name in the file. Value: its type. Only the types that an operation refers to are written. */
   const usedTypes = new Map<string, NamedType>();
   const untypedOperations: string[] = [];
   const interfaces = sortedGroups.map((group) => {
@@ -66,7 +66,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
     const doc = docComment({ ...group.contract }, '  ');
     return `${doc}  ${propertyName(urlNameOf(group.name))}: {\n${members.join('')}  };\n`;
   });
-  // Writing a type can add another type to the map. The loop also visits the added type.
+  // `writeType` can add another type to the map. The loop also visits the added type.
   const types: string[] = [];
   for (const [name, { group, schema }] of usedTypes)
     types.push(writeType(name, schema, createNameOf(group, names, usedTypes)));
@@ -75,6 +75,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
   return { text: `${HEAD}('${url}');\n${results.join('')}${body}`, untypedOperations };
 }
 
+/** @returns undefined when the type of a result is known */
 function whyResultUnknown(contract: OperationContract | undefined): string | undefined {
   if (contract === undefined) return 'its source was not read';
   if (contract.undocumentedReason !== undefined) return contract.undocumentedReason;
@@ -90,22 +91,23 @@ const keyOf = (group: string, name: string) => `${group} ${name}`;
  * Gives each type a name that is unique in the file. Equal types of two groups have one name, `Book`. Different types
  * become `OrderBook` and `ShopBook`.
  *
- * @returns group and type, such as `Order Book` → the name in the file
+ * @returns a map. Key: the group and the type, such as `Order Book`. Value: the name in the file.
  */
 function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, string> {
   const types = groups.flatMap(({ name: group, contract }) =>
     Object.entries(contract.defs).map(([name, schema]) => ({ group, name, text: JSON.stringify(schema) })),
   );
-  const ambiguous = findAmbiguousNames(types, RESERVED);
+  const ambiguousNames = findAmbiguousNames(types, RESERVED_NAMES);
   const names = new Map<string, string>();
-  /** Name in the file → the type that has the name: `Book` when groups share the type, or else `Order Book`. */
+  /** Key: a name in the file. Value: the type of this name: `Book` when groups share the type, or else `Order Book`. */
   const owners = new Map<string, string>();
   for (const { group, name } of types) {
-    const isAmbiguous = ambiguous.has(name);
+    const isAmbiguous = ambiguousNames.has(name);
     const owner = isAmbiguous ? keyOf(group, name) : name;
+    // An identifier has no other characters, and begins with no digit.
     const wantedName = `${isAmbiguous ? group : ''}${name}`.replaceAll(/[^\w$]/g, '_').replace(/^(?=\d)/, '_');
     let uniqueName = wantedName;
-    for (let i = 2; RESERVED.has(uniqueName) || (owners.get(uniqueName) ?? owner) !== owner; i++)
+    for (let i = 2; RESERVED_NAMES.has(uniqueName) || (owners.get(uniqueName) ?? owner) !== owner; i++)
       uniqueName = `${wantedName}${i}`;
     owners.set(uniqueName, owner);
     names.set(keyOf(group, name), uniqueName);
@@ -113,6 +115,7 @@ function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, stri
   return names;
 }
 
+/** Creates the function that returns the name of a type by its reference, and adds the type to `usedTypes`. */
 function createNameOf(
   group: DocumentedGroup,
   names: ReadonlyMap<string, string>,
@@ -144,16 +147,12 @@ function writeOperation(
     return schema === undefined ? [] : [`${part}: ${typeText(schema, nameOf, `${indent}  `)}`];
   });
   const data = writeData(contract, settings.body === 'stream', nameOf, indent);
+  // A method without parameters takes no data. But `params` comes second, so it needs `data` before it.
   const takesData = controllerMethod.length > 0 || data !== 'data: unknown' || params.length > 0;
   const args = [...(takesData ? [data] : []), ...(params.length === 0 ? [] : [`params: { ${params.join('; ')} }`])];
   const results = contract?.results.map((result) => writeResult(result, nameOf, indent)) ?? ['unknown'];
-  const doc = docComment(
-    {
-      ...{ summary: settings.summary ?? contract?.summary, description: contract?.description },
-      deprecated: contract?.isDeprecated,
-    },
-    '    ',
-  );
+  const { summary, description, isDeprecated: deprecated } = contract ?? {};
+  const doc = docComment({ summary: settings.summary ?? summary, description, deprecated }, '    ');
   return `${doc}    ${propertyName(name)}(${args.join(', ')}): ${[...new Set(results)].join(' | ')};\n`;
 }
 
@@ -172,7 +171,7 @@ function writeResult(result: ResultContract, nameOf: NameOf, indent: string): st
   ];
   if (parts.length === 0) parts.push('unknown');
   const types = body === 'bytes' ? ['Blob'] : body === 'events' ? [`EventStream<${parts.join(' | ')}>`] : parts;
-  // The text is `Reply<200, T> | Reply<200, undefined>`. From `Reply<200, T | undefined>`, TypeScript would infer only
-  // `T`, because the field `body` is declared as `Body | undefined`.
+  // `T | undefined` becomes `Reply<200, T> | Reply<200, undefined>`. From `Reply<200, T | undefined>`, TypeScript would
+  // infer only `T`, because the field `body` is declared as `Body | undefined`.
   return (isReply ? types.map((type) => `Reply<${status}, ${type}>`) : types).join(' | ');
 }

@@ -1,5 +1,5 @@
 // Answers `GET /api/openapi.json` with the OpenAPI document, and `GET /api/docs` with the HTML page that shows the
-// document. The document is created at its first request, and again after a group was added, replaced or removed.
+// document. The first request for the document creates it, and so does the first one after a change of the groups.
 import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { Reply } from '../controller/reply.ts';
@@ -7,7 +7,7 @@ import type { ControllerParams } from '../controller.ts';
 import { createDocument, type DocumentedGroup, type DocumentedService, type DocumentInfo } from './openapi.ts';
 
 export interface DocsParts {
-  /** The callers that may read the document: all (`on`), those with a credential (`application`), or none (`off`). */
+  /** The callers who may read the document: all (`on`), those with a credential (`application`), or none (`off`). */
   readonly access: 'on' | 'application' | 'off';
   /** Returns all groups that answer requests now. */
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
@@ -29,19 +29,18 @@ export interface Docs {
 export function createDocs({ access, groups, info, basePath, service, readPage }: DocsParts): Docs {
   let documentedGroups: readonly DocumentedGroup[] = [];
   let documentReply: Reply | undefined;
-  let page: Page | undefined;
+  let cachedPage: Page | undefined;
 
   const openapi: Handler = async (_, { application }) => {
-    if (access === 'application' && application === undefined) {
+    if (access === 'application' && application === undefined)
       throw refusal('CREDENTIAL_REQUIRED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
-    }
     const currentGroups = await groups();
     const isUpToDate =
       currentGroups.length === documentedGroups.length &&
       currentGroups.every((group, i) => group === documentedGroups[i]);
     if (documentReply === undefined || !isUpToDate) {
       const text = JSON.stringify(createDocument(currentGroups, info(), basePath, service()));
-      const headers = { 'Content-Type': 'application/json; charset=UTF-8', ETag: entityTagOf(text), ...REVALIDATED };
+      const headers = { 'Content-Type': 'application/json; charset=UTF-8', ETag: entityTagOf(text), ...REVALIDATE };
       documentReply = new Reply(200, Buffer.from(text), headers);
       documentedGroups = currentGroups;
     }
@@ -49,22 +48,22 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
   };
 
   const sendPage: Handler = async (_, { application }) => {
-    page ??= addPolicy(withKeyHeader(readPage(), service()?.keyHeader));
-    const { text, headers } = page;
+    cachedPage ??= addPolicy(withKeyHeader(readPage(), service()?.keyHeader));
+    const { text, headers } = cachedPage;
     // A browser that opens a page sends no credential. So the body of the 401 is the page, which asks the user for a
     // credential. The page itself contains nothing about the service.
     if (access === 'application' && application === undefined) {
       const refusalHeaders = { ...headers, 'WWW-Authenticate': 'Bearer', 'Cache-Control': 'no-store' };
       return new Response(text, { status: 401, headers: refusalHeaders });
     }
-    return new Reply(200, Buffer.from(text), { ...headers, ETag: entityTagOf(text), ...REVALIDATED });
+    return new Reply(200, Buffer.from(text), { ...headers, ETag: entityTagOf(text), ...REVALIDATE });
   };
 
   return { openapi, page: sendPage };
 }
 
-/** A client may keep the answer, but must ask with its ETag before each use whether the answer has changed. */
-const REVALIDATED = { 'Cache-Control': 'no-cache' };
+/** A client may keep the answer, but must ask before each use, with the ETag, whether the answer has changed. */
+const REVALIDATE = { 'Cache-Control': 'no-cache' };
 
 function entityTagOf(text: string): string {
   return `"${crypto().createHash('sha256').update(text).digest('base64url').slice(0, 27)}"`;
@@ -75,12 +74,12 @@ interface Page {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Writes the name of the key header into the page, which asks for a credential before it can read the document. */
+/** Writes the name of the key header into the page, which may need it. Such a name has no quote, but can have `&`. */
 function withKeyHeader(text: string, keyHeader = ''): string {
   return text.replace('data-key-header=""', () => `data-key-header="${keyHeader.replaceAll('&', '&amp;')}"`);
 }
 
-/** Adds a Content-Security-Policy: the browser runs only the page's own script, and calls only this service. */
+/** Adds a Content-Security-Policy: the browser runs only the one script of the page, and calls only this service. */
 function addPolicy(text: string): Page {
   const hashOf = (element: string) => {
     const [, content = ''] = new RegExp(`<${element}[^>]*>([^]*?)</${element}>`).exec(text) ?? [];

@@ -1,5 +1,5 @@
 // Creates the OpenAPI 3.1 document of all groups from their contracts (the types in their source) and their `static
-// operations` (the settings of operations). The document can contain undefined, which `JSON.stringify` leaves out.
+// operations` (the settings of operations). Fields of the document can be undefined: `JSON.stringify` leaves them out.
 // operation-object.ts describes each operation.
 import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, namesOf, operationIdOf } from '../base/route-name.ts';
@@ -41,8 +41,8 @@ export type DocumentedService = Pick<
 >;
 
 /**
- * Creates the document. With the default base path, the paths of the document begin with `/api`. Clients that were
- * generated before the setting BASE_PATH existed rely on that. Any other base path is in `servers`.
+ * Creates the document. With the default base path, the paths of the document begin with `/api`, because clients that
+ * were generated before the setting BASE_PATH existed rely on these paths. Any other base path is in `servers`.
  *
  * @param service undefined when there is no service file
  */
@@ -63,19 +63,20 @@ export function createDocument(
   const tags: object[] = [];
   const ids = new Set<string>();
   for (const { groupInUrl, contract, operations, routes, strictRoutes } of sortedGroups) {
-    const visible = inSourceOrder(operations, contract).filter(({ settings }) => settings.hidden !== true);
-    if (visible.length === 0) continue;
+    const visibleOperations = inSourceOrder(operations, contract).filter(({ settings }) => settings.hidden !== true);
+    if (visibleOperations.length === 0) continue;
     tags.push({ name: groupInUrl, description: joinTexts(contract.summary, contract.description) });
+    // In a strict group, an operation without a route is called only with POST. A group that has a route is strict.
     const isStrict = routes.length > 0 || strictRoutes !== undefined;
     const endpointOf = createEndpointFinder(`${prefix}/${groupInUrl}`, routes, isStrict);
-    for (const operation of visible) {
+    for (const operation of visibleOperations) {
       const endpoint = endpointOf(operation);
       const group = { groupInUrl, defs: contract.defs };
-      const types = contract.operations.get(operation.name);
-      const description = describeOperation({ operation, contract: types, endpoint, group, components, access });
+      const operationContract = contract.operations.get(operation.name);
+      const parts = { operation, contract: operationContract, endpoint, group, components, access };
       const operationId = reserveId(`${groupInUrl.replace('/', '_')}_${operationIdOf(operation.name)}`, ids);
       const methods = paths[endpoint.path] ?? {};
-      methods[endpoint.verb.toLowerCase()] = { operationId, tags: [groupInUrl], ...description };
+      methods[endpoint.verb.toLowerCase()] = { operationId, tags: [groupInUrl], ...describeOperation(parts) };
       paths[endpoint.path] = methods;
     }
   }
@@ -105,14 +106,14 @@ function inSourceOrder(operations: DocumentedGroup['operations'], contract: Grou
   return [...operations.values()].sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
 }
 
-/** Creates a function that returns the method and the path of an operation. */
+/** Creates a function that returns the endpoint (the method and the path) of an operation. */
 function createEndpointFinder(
   groupPath: string,
   routes: readonly GroupRoute[],
   isStrict: boolean,
 ): (operation: DocumentedOperation) => Endpoint {
   const routesByName = new Map(routes.map((route) => [route.name, route]));
-  /** Path without names, such as `{}/items` → the names of its first route. */
+  /** Key: a path without names, such as `{}/items`. Value: the names of its first route. */
   const namesByPathShape = new Map<string, readonly string[]>();
   return ({ name, method }) => {
     const route = routesByName.get(name);
@@ -127,22 +128,22 @@ function createEndpointFinder(
     const pathShape = route.segments.map(({ literal }) => literal ?? '{}').join('/');
     const shownNames = namesByPathShape.get(pathShape) ?? declaredNames;
     namesByPathShape.set(pathShape, shownNames);
-    const names = declaredNames.map((declared, i) => ({ declared, shown: shownNames[i] ?? declared }));
+    const names = declaredNames.map((declaredName, i) => ({ declaredName, shownName: shownNames[i] ?? declaredName }));
     let capturedCount = 0;
-    const segments = route.segments.map(({ literal }) => literal ?? `{${names[capturedCount++]?.shown}}`);
+    const segments = route.segments.map(({ literal }) => literal ?? `{${names[capturedCount++]?.shownName}}`);
     return { verb: route.verb, path: [groupPath, ...segments].join('/'), names };
   };
 }
 
-/** Chooses the one method that the document shows for an operation of any method, such as `/order/publish`. */
+/** Chooses the method that the document shows for an operation such as `publish`, which may take several methods. */
 function verbForName(name: string, method: (...args: never[]) => unknown, isStrict: boolean): string {
   if (isStrict) return 'POST';
-  // To call `updated`, a credential must be allowed to use PUT.
+  // A credential may call `updated` only if it has the permission for PUT.
   if (name === 'updated') return 'PUT';
   return method.length === 0 ? 'GET' : 'POST';
 }
 
-/** Returns `name`, or `name_2` when the name is in use. */
+/** Returns `name`, or `name_2` when `name` is in use, or `name_3` and so on. Adds the result to `ids`. */
 function reserveId(name: string, ids: Set<string>): string {
   let id = name;
   for (let i = 2; ids.has(id); i++) id = `${name}_${i}`;

@@ -11,8 +11,8 @@ import type { DocumentedOperation } from './openapi.ts';
 export interface Endpoint {
   readonly verb: string;
   readonly path: string;
-  /** The names of the captured segments, as the document has them and as the operation's route declares them. */
-  readonly names: readonly { readonly shown: string; readonly declared: string }[];
+  /** The names of the captured segments: as the document shows them, and as the operation's route declares them. */
+  readonly names: readonly { readonly shownName: string; readonly declaredName: string }[];
 }
 
 export interface OperationParts {
@@ -31,11 +31,11 @@ interface Parameter {
 }
 
 /** The methods whose data is the query, because their requests have no body. */
-const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
+const BODILESS_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
 export function describeOperation(parts: OperationParts): object {
   const { operation, contract, endpoint } = parts;
-  const dataIsQuery = BODILESS.has(endpoint.verb);
+  const dataIsQuery = BODILESS_METHODS.has(endpoint.verb);
   const parameters = [
     ...describePath(parts),
     ...(dataIsQuery ? describeQuery(contract?.data, parts) : []),
@@ -54,9 +54,9 @@ export function describeOperation(parts: OperationParts): object {
 
 function describePath({ endpoint, contract, group, components }: OperationParts): Parameter[] {
   const properties = resolveReference(contract?.path, group.defs).properties;
-  return endpoint.names.map(({ shown, declared }) => {
-    const { description, ...schema } = properties?.[declared] ?? { type: 'string' };
-    return { name: shown, in: 'path', required: true, description, schema: components.publish(group, schema) };
+  return endpoint.names.map(({ shownName, declaredName }) => {
+    const { description, ...schema } = properties?.[declaredName] ?? { type: 'string' };
+    return { name: shownName, in: 'path', required: true, description, schema: components.publish(group, schema) };
   });
 }
 
@@ -64,9 +64,8 @@ function describePath({ endpoint, contract, group, components }: OperationParts)
 function describeQuery(schema: Schema | undefined, { group, components }: OperationParts): Parameter[] {
   if (schema === undefined) return [];
   const { properties, required = [], anyOf } = resolveReference(schema, group.defs);
-  if (anyOf !== undefined || properties === undefined) {
+  if (anyOf !== undefined || properties === undefined)
     return [{ name: 'query', in: 'query', style: 'form', explode: true, schema: components.publish(group, schema) }];
-  }
   return Object.entries(properties).map(([name, { description, deprecated, ...property }]) => {
     const isRequired = required.includes(name) || undefined;
     const published = components.publish(group, property);
@@ -74,7 +73,7 @@ function describeQuery(schema: Schema | undefined, { group, components }: Operat
   });
 }
 
-/** Keeps one of equal names, because `data` and `params.query` may both declare a parameter. */
+/** Keeps the last of equal names, because `data` and `params.query` may both declare a parameter. */
 function removeDuplicates(parameters: readonly Parameter[]): Parameter[] {
   return [...new Map(parameters.map((parameter) => [`${parameter.in} ${parameter.name}`, parameter])).values()];
 }
@@ -83,9 +82,9 @@ function describeBody({ operation, contract, group, components }: OperationParts
   const { method, settings } = operation;
   const schema = contract?.data;
   const isBytes = settings.body === 'stream' || isFile(resolveReference(schema, group.defs));
-  const types = settings.accepts ?? (isBytes ? ['application/octet-stream'] : undefined);
+  const mediaTypes = settings.accepts ?? (isBytes ? ['application/octet-stream'] : undefined);
   const bytes = { schema: { type: 'string', format: 'binary' } };
-  const content = Object.fromEntries((types ?? []).map((type): [string, object] => [type, bytes]));
+  const content = Object.fromEntries((mediaTypes ?? []).map((type): [string, object] => [type, bytes]));
   if (schema !== undefined && !isBytes) {
     const type = hasFile(schema, group.defs) ? 'multipart/form-data' : 'application/json';
     const { required = [], type: kind } = resolveReference(schema, group.defs);
@@ -94,7 +93,8 @@ function describeBody({ operation, contract, group, components }: OperationParts
       content: { [type]: { schema: components.publish(group, schema) }, ...content },
     };
   }
-  if (types !== undefined) return { required: true, content };
+  if (mediaTypes !== undefined) return { required: true, content };
+  // The method has no parameter, or its source has been read and declares no data.
   const takesNoData = method.length === 0 || (contract !== undefined && contract.uncheckedReason === undefined);
   return takesNoData ? undefined : { content: { 'application/json': { schema: {} } } };
 }
@@ -105,7 +105,7 @@ function describeResponses({ operation: { settings }, contract, group, component
   const refer = (name: string) => ({ $ref: `#/components/responses/${name}` });
   const responses: Record<string, object> = {};
   for (const [i, { status: declaredStatus, body, schema }] of results.entries()) {
-    // The setting `status` replaces the 200 of a result without a status.
+    // The setting `status` is for the first result, if that has no status of its own (200).
     const status = i === 0 && declaredStatus === 200 ? (settings.status ?? 200) : declaredStatus;
     responses[status] = {
       description: STATUS_CODES[status] ?? 'Done',

@@ -1,5 +1,5 @@
 // Writes the error answers of the OpenAPI document. The body of an error has the standard form of Gatefold, or the form
-// that `formatError` of the service file makes.
+// that `formatError` of the service file gives it.
 import type { Schema } from '../contract/contract.ts';
 import type { Components } from './components.ts';
 import type { DocumentedService } from './openapi.ts';
@@ -69,7 +69,7 @@ function responsesOf(descriptions: typeof DESCRIPTIONS, type: string, schema: Sc
   return Object.fromEntries(Object.entries(descriptions).map(describe)) as Refusals['responses'];
 }
 
-/** Reads the media type in the source text of `formatError`, because writing the document calls no function. */
+/** Finds the media type in the source text of `formatError`, because the function is not called for the document. */
 function mediaTypeOf(format: NonNullable<DocumentedService['formatError']>): string {
   const [, type] = /content-type['"`]?\s*:\s*['"`]([\w.+-]+\/[\w.+-]+)/i.exec(String(format)) ?? [];
   return type?.toLowerCase() ?? 'application/json';

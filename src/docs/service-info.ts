@@ -1,13 +1,14 @@
-// Reads the name, version and description of the service from the package.json nearest to the controllers.
+// Reads the name, version and description of the service from the nearest package.json above the controllers folder.
 import { basename, dirname } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
 import type { DocumentInfo } from './openapi.ts';
 
-/** @param dir the absolute path of the controllers folder */
-export function readServiceInfo(dir: string): DocumentInfo {
-  const { name, version, description } = nearestManifest(dirname(dir))?.fields ?? {};
+/** @param controllersFolder its absolute path */
+export function readServiceInfo(controllersFolder: string): DocumentInfo {
+  const projectFolder = dirname(controllersFolder);
+  const { name, version, description } = nearestManifest(projectFolder)?.fields ?? {};
   return {
-    title: nonEmpty(name) ?? (basename(dirname(dir)) || 'API'),
+    title: nonEmpty(name) ?? (basename(projectFolder) || 'API'),
     version: nonEmpty(version) ?? '0.0.0',
     description: nonEmpty(description),
   };

@@ -1,5 +1,5 @@
-// Writes a JSON Schema as a type of TypeScript, for a client: `{ type: 'string', minLength: 1 }` becomes `string`,
-// because no type can express the length.
+// Writes a JSON Schema as a type of TypeScript, for a client. `{ type: 'string', minLength: 1 }` becomes `string`: no
+// type can express the length.
 import type { Fields } from '../base/values.ts';
 import type { Schema } from '../contract/contract.ts';
 import { IS_DATE, IS_FILE } from '../contract/schema/schema.ts';
@@ -37,6 +37,7 @@ function unite(parts: readonly string[]): string {
   return [...new Set(parts)].join(' | ') || 'never';
 }
 
+/** Puts a union or an intersection into brackets, so that it can be a part of another type. */
 function inBrackets(text: string): string {
   return / [|&] /.test(text) ? `(${text})` : text;
 }
@@ -73,14 +74,15 @@ function writeObject(schema: Schema, nameOf: NameOf, indent: string): string {
   const parts = fields.length === 0 ? [] : [`{\n${fields.join('')}${indent.slice(2)}}`];
   if (additionalProperties !== undefined && additionalProperties !== false)
     parts.push(`{ [name: string]: ${typeText(additionalProperties, nameOf, indent)} }`);
+  // The contract has `patternProperties` only for an index signature by number.
   for (const other of Object.values(patternProperties ?? {}))
     parts.push(`{ [name: number]: ${typeText(other, nameOf, indent)} }`);
   if (parts.length > 0) return parts.join(' & ');
-  // In TypeScript, `{}` would accept any fields. A schema with an empty `properties` declares that there are none.
+  // An empty `properties` declares that there are no fields. In TypeScript, the type `{}` would accept any fields.
   return schema.properties === undefined ? 'object' : 'Record<never, never>';
 }
 
-/** Returns a name as an interface has it: in quotes when it is not an identifier. */
+/** Returns a name as an interface has it: in quotes when the name is not an identifier. */
 export function propertyName(name: string): string {
   return PLAIN_NAME.test(name) ? name : literal(name);
 }
@@ -95,6 +97,7 @@ export function docComment({ summary, description, deprecated }: Fields, indent:
   const texts = [summary, description].filter((text) => typeof text === 'string' && text !== '');
   const lines = [...texts.join('\n\n').split('\n'), ...(deprecated === true ? ['@deprecated'] : [])]
     .map((line) => line.replaceAll('*/', '*\\/').trimEnd())
+    // An empty first or last line is left out.
     .filter((line, i, all) => line !== '' || (i > 0 && i < all.length - 1));
   if (lines.length === 0) return '';
   if (lines.length === 1) return `${indent}/** ${lines[0]} */\n`;

@@ -54,7 +54,7 @@ export interface FileLoaderOptions extends ModuleLoaderOptions {
   readonly prepared: PreparedLoad | undefined;
 }
 
-/** What a process reads of a large folder before it gets the order to load the folder. */
+/** The parts of a large folder that a process reads before it gets the order to load the folder. */
 export interface PreparedLoad {
   readonly caches: Caches;
   readonly earlyTexts: EarlyTexts;

@@ -81,7 +81,7 @@ export function createModuleLoader({ onFile, earlyTexts }: ModuleLoaderOptions =
         directImports.add(url, path);
         return await import(url);
       } catch (error) {
-        // Node may have failed before it read the file. A file that was read keeps its fingerprint from before the read.
+        // Node can fail before it reads the file. A file that was read keeps its fingerprint from before the read.
         if (!files.has(path)) record(path);
         throw error;
       } finally {

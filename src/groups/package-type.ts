@@ -1,6 +1,6 @@
-// Explains syntax errors that have their cause in package.json. For a `.ts` or `.js` file, the field `type` of the nearest
-// package.json above it says whether Node loads the file as CommonJS or as an ES module. `npm init` writes "commonjs".
-// In a CommonJS file, `import` and `export` are syntax errors, and such an error does not name the cause.
+// Explains syntax errors that have their cause in package.json. For a `.ts` or `.js` file, the field `type` of the
+// nearest package.json above it says whether Node loads the file as CommonJS or as an ES module. `npm init` writes
+// "commonjs". In a CommonJS file, `import` and `export` are syntax errors, and such an error does not name the cause.
 import { dirname, join } from 'node:path';
 import { nearestManifest } from '../base/manifest.ts';
 

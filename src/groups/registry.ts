@@ -91,7 +91,7 @@ export interface GroupsOptions {
   readonly onService?: ((state: ServiceState) => void) | undefined;
   /** Reports results that differ from their types. When it is undefined, results are not checked. */
   readonly onMismatch?: ReportMismatch | undefined;
-  /** What this process has read of a large folder before. Without it, the load uses no caches of earlier processes. */
+  /** The result of `prepareLoad`. Without it, the load uses no caches of earlier processes. */
   readonly prepared?: PreparedLoad | undefined;
   /** Whether `GroupLoad.operationNames` is set. Default: no. */
   readonly reportsOperations?: boolean;

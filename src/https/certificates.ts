@@ -1,6 +1,6 @@
 // The supervisor's half of HTTPS. Gets the certificate from TLS_CERT and TLS_KEY, or by ACME for DOMAINS. Replaces the
-// key of session tickets. Gives the certificate and the ticket keys to the workers as one `SecureState`. Logs a warning
-// before a certificate expires. The workers' half is in serve/, and the orders by ACME are in acme/.
+// key of session tickets twice a day. Gives the certificate and the ticket keys to the workers as one `SecureState`.
+// Logs a warning before a certificate expires. The workers' half is in serve/, and the orders by ACME are in acme/.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -23,6 +23,7 @@ export interface CertificateStatus {
   readonly issuer: string;
   /** The time at which the certificate expires, in Unix milliseconds. */
   readonly notAfter: number;
+  /** How many times changed files were loaded since the start. */
   readonly reloads: number;
   /** Failed reloads and failed orders since the start. */
   readonly failures: number;
@@ -32,8 +33,8 @@ export interface CertificateStatus {
 
 export interface Certificates {
   /**
-   * Resolves when there is a certificate. The first order can take any time. Its challenge can need PORT, so nothing
-   * else may listen on PORT before this promise has resolved.
+   * Resolves when there is a certificate. The first order can take any time. The challenge of this order can need PORT,
+   * so nothing else may listen on PORT before `start` has resolved.
    *
    * @throws Error of one line, when the files of TLS_CERT and TLS_KEY cannot be used, or HTTP_PORT is taken
    */
@@ -42,6 +43,7 @@ export interface Certificates {
   handOverPort(port: number, listener: () => void): void;
   /** Returns the certificate, its key and the ticket keys, for a worker. @throws Error before `start` has resolved */
   state(): SecureState;
+  /** Returns undefined while there is no certificate. */
   status(): CertificateStatus | undefined;
   /** Repeats a failed order now, without waiting for the end of its pause. */
   retryNow(): void;
@@ -71,14 +73,8 @@ const DAY = 86_400_000;
  */
 const TICKET_KEY_LIFETIME = DAY / 2;
 
-export function createCertificates({
-  settings,
-  version,
-  log,
-  tryLock,
-  ca,
-  now = Date.now,
-}: CertificatesOptions): Certificates {
+export function createCertificates(options: CertificatesOptions): Certificates {
+  const { settings, version, log, tryLock, ca, now = Date.now } = options;
   const { tlsCert, tlsKey, domains, dataDir, host } = settings;
   const usesAcme = domains.length > 0;
   const folder = createTlsFolder(dataDir);
@@ -88,11 +84,14 @@ export function createCertificates({
   let ticketKeys: readonly string[] = [newTicketKey()];
   /** The answer to the challenge that the directory, the ACME server, checks at the moment. */
   let challenge: SecureChallenge | undefined;
+  /** The listener of `handOverPort`; undefined while this process can still listen on PORT. */
   let onChange: (() => void) | undefined;
+  /** Resolves the promise of `start`; undefined when nobody waits for the first certificate. */
   let resolveFirstPair: (() => void) | undefined;
   let httpsPort = settings.port;
+  /** The time of the last warning about the current certificate, in Unix milliseconds; 0 before the first. */
   let warnedAt = 0;
-  const isServed = (host: string) => (usesAcme ? domains.includes(host) : livePair?.current()?.isFor(host) === true);
+  const isServed = (name: string) => (usesAcme ? domains.includes(name) : livePair?.current()?.isFor(name) === true);
   const httpPort =
     settings.httpPort === undefined
       ? undefined
@@ -110,16 +109,10 @@ export function createCertificates({
       if (usesAcme) renewals = startRenewals();
       timers.push(setInterval(checkDue, CHECK_INTERVAL), setInterval(renewTicketKey, TICKET_KEY_LIFETIME));
       if (livePair.current() === undefined) {
-        const challengeAndPort =
-          settings.httpPort === undefined
-            ? `tls-alpn-01 on port ${settings.port}`
-            : `http-01 on port ${settings.httpPort}`;
-        log.warn('certificate-awaited', {
-          domains,
-          directory: settings.acmeDirectory,
-          challenge: challengeAndPort,
-          effect: 'no request is served until there is a certificate',
-        });
+        const { port, acmeDirectory: directory } = settings;
+        const method = httpPort === undefined ? `tls-alpn-01 on port ${port}` : `http-01 on port ${settings.httpPort}`;
+        const effect = 'no request is served until there is a certificate';
+        log.warn('certificate-awaited', { domains, directory, challenge: method, effect });
       }
       const firstPair =
         livePair.current() === undefined ? new Promise<void>((resolve) => (resolveFirstPair = resolve)) : undefined;
@@ -159,24 +152,10 @@ export function createCertificates({
       challenge = next;
       onChange?.();
     };
-    const challenges = createChallenges({
-      httpPort,
-      port: settings.port,
-      host,
-      isServing: () => onChange !== undefined,
-      publish,
-    });
-    return createRenewals({
-      domains,
-      directory,
-      folder,
-      client,
-      challenges,
-      tryLock,
-      onStored: () => void livePair?.look(),
-      log,
-      now,
-    });
+    const isServing = () => onChange !== undefined;
+    const challenges = createChallenges({ httpPort, port: settings.port, host, isServing, publish });
+    const onStored = () => void livePair?.look();
+    return createRenewals({ domains, directory, folder, client, challenges, tryLock, onStored, log, now });
   }
 
   function onPair(pair: CertificatePair): void {
@@ -193,22 +172,19 @@ export function createCertificates({
     renewals?.checkDue();
   }
 
-  /** Logs, once a day, that a certificate expires soon, has expired, or is not valid yet by this machine's clock. */
+  /** Logs, at most once a day, that a certificate expires soon, has expired, or is not valid yet by this clock. */
   function warnOfExpiry({ names, notBefore, notAfter }: CertificateFacts): void {
-    const remaining = notAfter - now();
+    const timeLeft = notAfter - now();
     if (now() - warnedAt < DAY) return;
     if (now() < notBefore) {
-      log.error('clock-wrong', {
-        names,
-        valid_from: new Date(notBefore).toISOString(),
-        to_do: 'set the clock of this machine: the certificate is not valid yet',
-      });
-    } else if (remaining <= warningPeriod({ notBefore, notAfter })) {
-      const facts = { names, expires: new Date(notAfter).toISOString(), days_left: Math.floor(remaining / DAY) };
+      const to_do = 'set the clock of this machine: the certificate is not valid yet';
+      log.error('clock-wrong', { names, valid_from: new Date(notBefore).toISOString(), to_do });
+    } else if (timeLeft <= warningPeriod({ notBefore, notAfter })) {
+      const facts = { names, expires: new Date(notAfter).toISOString(), days_left: Math.floor(timeLeft / DAY) };
       const to_do = usesAcme
         ? 'see certificate-order-failed, and docs/OPERATING.md'
         : 'put a renewed certificate into TLS_CERT and TLS_KEY';
-      if (remaining <= 0) log.error('certificate-expired', { ...facts, to_do });
+      if (timeLeft <= 0) log.error('certificate-expired', { ...facts, to_do });
       else log.warn('certificate-expires-soon', { ...facts, to_do });
     } else return;
     warnedAt = now();

@@ -7,7 +7,7 @@ import { type Element, readElements } from './acme/der.ts';
 
 export interface CertificateFacts {
   readonly subject: string;
-  /** Host names and addresses, in lower case. */
+  /** The host names and IP addresses of the extension subjectAltName, in lower case. */
   readonly names: readonly string[];
   readonly issuer: string;
   /** The time from which the certificate is valid, in Unix milliseconds. */
@@ -119,8 +119,9 @@ const AUTHORITY_KEY_IDENTIFIER = Buffer.from([0x55, 0x1d, 0x23]);
 function readRenewalId(leaf: X509Certificate): string | undefined {
   try {
     const [certificate] = readElements(leaf.raw);
-    const [content] = elementsIn(certificate);
-    const fields = elementsIn(content);
+    const [tbsCertificate] = elementsIn(certificate);
+    const fields = elementsIn(tbsCertificate);
+    // 0x02 is an integer, 0xa3 is `[3]` (the extensions), and 0x80 is `[0]` (the key id; RFC 5280, section 4).
     const serial = fields.find(({ tag }) => tag === 0x02)?.content;
     const [extensions] = elementsIn(fields.find(({ tag }) => tag === 0xa3));
     for (const extension of elementsIn(extensions)) {
@@ -132,8 +133,8 @@ function readRenewalId(leaf: X509Certificate): string | undefined {
         return `${keyId.toString('base64url')}.${serial.toString('base64url')}`;
     }
   } catch {
-    // Node can read this certificate, but `readElements` cannot. Without the id, only the certificate's age decides
-    // when to renew the certificate.
+    // Node can read this certificate, but `readElements` cannot. Without the id, the certificate's age alone decides
+    // when it is renewed.
   }
   return undefined;
 }

@@ -1,11 +1,13 @@
-// Turns the arguments of a tool, `{ path, query, body }`, into a request, or lists the mistakes in them. The types of
-// the values are checked later, by the operation's own check.
+// Turns the arguments of a tool, `{ path, query, body }`, into a request, or lists the mistakes in the arguments. The
+// types of the values are checked later, by the check that each request to the operation passes. A value such as `..`
+// in a path is safe: the router does not resolve it, and http/tool-calls.ts checks where the path leads.
 import type { ErrorDetail } from '../base/errors.ts';
 import type { Segment } from '../base/route-name.ts';
 import { type Fields, isObject } from '../base/values.ts';
 import { stepOf } from '../contract/check/run.ts';
 import type { Tool } from './tool-list.ts';
 
+/** `target` is the path with its query. `body` is JSON. */
 export type CallRequest =
   | { readonly target: string; readonly body: string | undefined }
   | { readonly problems: readonly ErrorDetail[] };
@@ -40,7 +42,7 @@ interface Part {
   readonly additionalProperties?: unknown;
 }
 
-/** Returns advice about an argument other than `path`, `query` and `body`: the part that has such a field, if any. */
+/** Returns advice about an unknown argument. If a part has a field of this name, the advice names that part. */
 function adviseOn(name: string, parts: Readonly<Record<string, Part>>): string {
   const names = Object.keys(parts);
   const [rightPart] = names.filter((part) => Object.hasOwn(parts[part]?.properties ?? {}, name));
@@ -50,7 +52,7 @@ function adviseOn(name: string, parts: Readonly<Record<string, Part>>): string {
     : `is unknown: the arguments are ${names.join(', ')}`;
 }
 
-/** Reports each unknown field of a part, such as a misspelt filter, which the operation would ignore in silence. */
+/** Reports each unknown field of a part. The operation would ignore such a field in silence: a misspelt filter. */
 function reportUnknown(
   part: string,
   { properties = {}, additionalProperties }: Part,
@@ -86,12 +88,8 @@ function pathPartOf(segment: Segment, fields: Fields, report: Report): string {
     report(pointer, value === undefined ? 'is missing' : 'must be a text or a number');
     return '';
   }
-  return segment.isRest
-    ? text
-        .split('/')
-        .map((part) => encode(part, pointer, report))
-        .join('/')
-    : encode(text, pointer, report);
+  const parts = segment.isRest ? text.split('/') : [text];
+  return parts.map((part) => encode(part, pointer, report)).join('/');
 }
 
 /** Returns the query string. A list becomes a repeated name. A field with the value null is left out. */
@@ -109,12 +107,11 @@ function queryOf(fields: Fields, report: Report): string {
   return pairs.join('&');
 }
 
-/** @returns undefined for a value that a URL cannot have: an object, a list or null */
+/** @returns undefined for a value that has no form in a URL: an object, a list or null */
 function scalarText(value: unknown): string | undefined {
   return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
 }
 
-/** Encodes a text for a URL. */
 function encode(text: string, pointer: string, report: Report): string {
   try {
     return encodeURIComponent(text);
@@ -128,6 +125,7 @@ function bodyOf(value: unknown, report: Report): string | undefined {
   try {
     return JSON.stringify(value);
   } catch {
+    // Parsed JSON has no cycle, so the stack was too small.
     report('/body', 'is nested too deeply');
     return undefined;
   }

@@ -1,6 +1,6 @@
 // Answers the messages of the Model Context Protocol (MCP) over streamable HTTP. Each request has one message, and
 // there are no sessions. Two revisions of the protocol are supported:
-// - 2026-07-28: each request names its revision in `_meta`.
+// - 2026-07-28 (stateless): each request names its revision in `_meta`.
 // - 2025-11-25: a client begins with the message `initialize`.
 // The files in http/ do the routing, check the rights of the caller, and call the operation.
 import type { HttpError } from '../base/errors.ts';
@@ -10,7 +10,7 @@ import type { Conversation, MessageAnswer, ToolServer } from '../http/tool-calls
 import { rulesOf } from '../service/access.ts';
 import { createCallRequest } from './call-request.ts';
 import { createError, createResult, describeDetail, describeRefusal, type ToolResult } from './results.ts';
-import { META_PREFIX, RpcError, type RpcMessage, readMessage, SUPPORTED } from './rpc.ts';
+import { HANDSHAKE_REVISION, META_PREFIX, RpcError, type RpcMessage, readMessage, SUPPORTED_REVISIONS } from './rpc.ts';
 import { describeTools, type Tool } from './tool-list.ts';
 
 export interface ToolServerParts {
@@ -20,7 +20,7 @@ export interface ToolServerParts {
   readonly basePath: string;
 }
 
-/** A client may cache an answer for a minute. `private` means that no other client may get that answer. */
+/** A client may cache an answer for a minute. `private`: the cached answer is for this client alone. */
 const CACHING = { ttlMs: 60_000, cacheScope: 'private' };
 const CAPABILITIES = { tools: {} };
 
@@ -28,7 +28,7 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
   const allTools = async (): Promise<readonly Tool[]> => (await groups()).flatMap(describeTools);
 
   async function listTools({ params }: RpcMessage, conversation: Conversation): Promise<object> {
-    // Each list is sent as a whole, so the server has never issued a cursor.
+    // Each list is sent as a whole, so no cursor comes from this server.
     if (params.cursor !== undefined) throw new RpcError('INVALID_PARAMS', 'The cursor is unknown: ask without one');
     const tools = await allTools();
     const rules = new Set(tools.flatMap(({ access }) => rulesOf(access)));
@@ -47,7 +47,7 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
     return createResult(await conversation.call({ name, group, operation, verb, ...request }));
   }
 
-  /** Returns the result of a message. For the revision 2026-07-28, `answer` adds the fields that every result has. */
+  /** Returns the result of a message. For a stateless message, `answer` adds the fields that every result has. */
   async function perform(message: RpcMessage, conversation: Conversation): Promise<object> {
     const { method, isStateless, params } = message;
     const { title: name, version, description: instructions } = info();
@@ -57,21 +57,21 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
     }
     if (method === 'tools/call') return callTool(message, conversation);
     if (method === 'server/discover' && isStateless)
-      return { supportedVersions: SUPPORTED, capabilities: CAPABILITIES, instructions, ...CACHING };
+      return { supportedVersions: SUPPORTED_REVISIONS, capabilities: CAPABILITIES, instructions, ...CACHING };
     if (method === 'initialize' && !isStateless) {
       if (typeof params.protocolVersion !== 'string')
         throw new RpcError('INVALID_PARAMS', 'params.protocolVersion is missing');
       const serverInfo = { name, version };
-      return { protocolVersion: SUPPORTED[1], capabilities: CAPABILITIES, serverInfo, instructions };
+      return { protocolVersion: HANDSHAKE_REVISION, capabilities: CAPABILITIES, serverInfo, instructions };
     }
     if (method === 'ping' && !isStateless) return {};
     throw new RpcError('METHOD_NOT_FOUND', 'There is no such method: the server has tools alone');
   }
 
-  async function answer(sent: unknown, conversation: Conversation): Promise<MessageAnswer> {
+  async function answer(value: unknown, conversation: Conversation): Promise<MessageAnswer> {
     let message: RpcMessage | undefined;
     try {
-      message = readMessage(sent, conversation.headers);
+      message = readMessage(value, conversation.headers);
       if (message.id === undefined) return { status: 202, body: undefined };
       const result = await perform(message, conversation);
       const { title: name, version } = info();
@@ -88,16 +88,16 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
 }
 
 /**
- * Returns the answer to a message that is refused. The status is 400 when the message cannot be read. For an unknown
- * method, the status is 404 in the revision 2026-07-28. In all other cases, the status is 200.
+ * Returns the answer to a message that is refused. When the message cannot be read (`rpcMessage` is undefined), the
+ * status is 400. For an unknown method of a stateless message, the status is 404. In all other cases, it is 200.
  */
-function refuse({ kind, code, message, data, id }: RpcError, parsed: RpcMessage | undefined): MessageAnswer {
-  const status = parsed === undefined ? 400 : parsed.isStateless && kind === 'METHOD_NOT_FOUND' ? 404 : 200;
+function refuse({ kind, code, message, data, id }: RpcError, rpcMessage: RpcMessage | undefined): MessageAnswer {
+  const status = rpcMessage === undefined ? 400 : rpcMessage.isStateless && kind === 'METHOD_NOT_FOUND' ? 404 : 200;
   const error = { code, message, ...(data !== undefined && { data }) };
-  return { status, body: { jsonrpc: '2.0', id: parsed?.id ?? id ?? null, error } };
+  return { status, body: { jsonrpc: '2.0', id: rpcMessage?.id ?? id ?? null, error } };
 }
 
-/** Returns the body of the refusal of a message that has not been read. The id of the message is unknown. */
+/** Returns the body of the answer to a message that was refused before it was read, so its id is unknown. */
 function refuseMessage({ status, code, message, details }: HttpError, requestId: string): string {
   const rpcCode = code === 'MALFORMED_JSON' ? -32_700 : status >= 500 ? -32_603 : -32_600;
   const data = { error_code: code, request_id: requestId, ...(details !== undefined && { errors: details }) };

@@ -1,5 +1,5 @@
-// Turns the answer of an operation into the result of a tool. Turns a refusal into a text that says how to correct the
-// call. A language model reads both, so the texts name the arguments as the tool has them.
+// Turns the answer of an operation into the result of a tool, and a refusal into a text that says how to correct the
+// call. A language model reads both, so the texts name the arguments as the tool does: `/query/limit`.
 import type { ErrorDetail, HttpError } from '../base/errors.ts';
 import { isObject } from '../base/values.ts';
 import { MAX_TOOL_BYTES } from '../http/answer/collector.ts';
@@ -38,10 +38,10 @@ function createJsonResult(text: string): ToolResult {
   } catch {
     return createError('The result says that it is JSON, and is not.');
   }
-  const structured = Array.isArray(value) ? { items: value } : isObject(value) ? value : { data: value };
+  const structuredContent = Array.isArray(value) ? { items: value } : isObject(value) ? value : { data: value };
   return {
-    content: [{ type: 'text', text: structured === value ? text : JSON.stringify(structured) }],
-    structuredContent: structured,
+    content: [{ type: 'text', text: structuredContent === value ? text : JSON.stringify(structuredContent) }],
+    structuredContent,
   };
 }
 
@@ -61,7 +61,7 @@ export function describeRefusal(
 ): string {
   const lines = [`${code} (${status}): ${message}${/[.!?]$/.test(message) ? '' : '.'}`];
   // A mistake that the type check found has the part of the request in `in`. A mistake that the operation reports has
-  // no `in`, because its pointer leads into the data of the operation.
+  // no `in`: its pointer leads into the data of the operation, which is `dataPart`.
   if (Array.isArray(details)) lines.push(...details.map((detail) => describeDetail({ in: dataPart, ...detail })));
   if (code === 'PRECONDITION_REQUIRED') lines.push('A tool sends no such header, so this operation cannot be called.');
   const wait = headers === undefined ? undefined : headerOf('retry-after', Object.entries(headers).flat());

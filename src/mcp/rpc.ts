@@ -1,18 +1,20 @@
 // Reads a message of JSON-RPC 2.0 as the Model Context Protocol (MCP) defines it, and finds out which revision of MCP
-// the message has. Each field is checked before it is used.
+// the message has. The fields of the protocol call a revision `protocolVersion`.
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Fields, isObject } from '../base/values.ts';
 
-/** The supported revisions of the protocol, the newest first. */
-export const SUPPORTED = ['2026-07-28', '2025-11-25'] as const;
-const [STATELESS, WITH_HANDSHAKE] = SUPPORTED;
+const STATELESS_REVISION = '2026-07-28';
+/** In this revision, a client begins with a handshake: the message `initialize`. */
+export const HANDSHAKE_REVISION = '2025-11-25';
+/** The newest revision comes first. */
+export const SUPPORTED_REVISIONS = [STATELESS_REVISION, HANDSHAKE_REVISION];
 
 export interface RpcMessage {
   /** The id of the message; undefined for a notification, which gets no result. */
   readonly id: string | number | undefined;
   readonly method: string;
-  readonly params: Readonly<Record<string, unknown>>;
-  /** Whether the message has the revision 2026-07-28, which needs no handshake. */
+  readonly params: Fields;
+  /** Whether the message has the stateless revision, in which a client sends no `initialize`. */
   readonly isStateless: boolean;
 }
 
@@ -24,7 +26,7 @@ const CODES = {
   UNSUPPORTED_VERSION: -32_022,
 } as const;
 
-/** An error of JSON-RPC, which is sent instead of a result. */
+/** An error of JSON-RPC, which the server sends instead of a result. */
 export class RpcError extends Error {
   readonly kind: keyof typeof CODES;
   readonly code: number;
@@ -39,28 +41,28 @@ export class RpcError extends Error {
   }
 }
 
-/** Maximum characters of the id of a message, and of an unsupported version that an error repeats. */
+/** Maximum characters of the id of a message, and of an unsupported revision that an error repeats. */
 const MAX_ID_LENGTH = 256;
 /** The names of the protocol's own fields in `_meta` begin with this text. */
 export const META_PREFIX = 'io.modelcontextprotocol/';
 
 /** Reads a message and checks its fields. @throws RpcError when a field or a header is wrong */
-export function readMessage(sent: unknown, headers: IncomingHttpHeaders): RpcMessage {
-  if (Array.isArray(sent))
+export function readMessage(value: unknown, headers: IncomingHttpHeaders): RpcMessage {
+  if (Array.isArray(value))
     throw new RpcError('INVALID_REQUEST', 'The body is a batch: send one message in each request');
-  if (!isObject(sent)) throw new RpcError('INVALID_REQUEST', 'The body must be an object of JSON-RPC 2.0');
-  const id = readId(sent);
+  if (!isObject(value)) throw new RpcError('INVALID_REQUEST', 'The body must be an object of JSON-RPC 2.0');
+  const id = readId(value);
   try {
-    return { id, ...readRequest(sent, id, headers) };
+    return { id, ...readRequest(value, id, headers) };
   } catch (error) {
     if (error instanceof RpcError) error.id = id;
     throw error;
   }
 }
 
-function readId(sent: Fields): string | number | undefined {
-  if (!Object.hasOwn(sent, 'id')) return undefined;
-  const { id } = sent;
+function readId(message: Fields): string | number | undefined {
+  if (!Object.hasOwn(message, 'id')) return undefined;
+  const { id } = message;
   if (Number.isSafeInteger(id) || (typeof id === 'string' && id.length <= MAX_ID_LENGTH)) return id as string | number;
   throw new RpcError('INVALID_REQUEST', `id must be a whole number, or a text of at most ${MAX_ID_LENGTH} characters`);
 }
@@ -76,28 +78,29 @@ function readRequest(
   if (id === undefined && !method.startsWith('notifications/'))
     throw new RpcError('INVALID_REQUEST', 'id is missing: only notifications have none');
   if (!isObject(params)) throw new RpcError('INVALID_PARAMS', 'params must be an object');
-  const isStateless = needsNoHandshake(method, params, headers);
+  const isStateless = isStatelessMessage(method, params, headers);
   if (isStateless && id !== undefined) checkStateless(method, params, headers);
   return { method, params, isStateless };
 }
 
-/** Returns whether the message has the revision without a handshake (2026-07-28). */
-function needsNoHandshake(method: string, params: Fields, headers: IncomingHttpHeaders): boolean {
+/** @throws RpcError when the header with the revision is missing, differs from `_meta`, or names an unsupported one */
+function isStatelessMessage(method: string, params: Fields, headers: IncomingHttpHeaders): boolean {
   const header = headers['mcp-protocol-version'];
   const meta = metaOf(params)[`${META_PREFIX}protocolVersion`];
-  if (method === 'initialize' && meta === undefined && header !== STATELESS) return false;
+  if (method === 'initialize' && meta === undefined && header !== STATELESS_REVISION) return false;
   if (header === undefined) throw new RpcError('HEADER_MISMATCH', 'The header MCP-Protocol-Version is missing');
   if (meta !== undefined && meta !== header)
     throw new RpcError('HEADER_MISMATCH', 'The header MCP-Protocol-Version and protocolVersion in _meta differ');
-  if (header === STATELESS) return true;
-  if (header === WITH_HANDSHAKE && meta === undefined) return false;
-  const data = { supported: SUPPORTED, requested: String(header).slice(0, MAX_ID_LENGTH) };
-  throw new RpcError('UNSUPPORTED_VERSION', `Unsupported protocol version: send ${SUPPORTED.join(' or ')}`, data);
+  if (header === STATELESS_REVISION) return true;
+  if (header === HANDSHAKE_REVISION && meta === undefined) return false;
+  const data = { supported: SUPPORTED_REVISIONS, requested: String(header).slice(0, MAX_ID_LENGTH) };
+  const advice = `send ${SUPPORTED_REVISIONS.join(' or ')}`;
+  throw new RpcError('UNSUPPORTED_VERSION', `Unsupported protocol version: ${advice}`, data);
 }
 
 /**
- * Checks that the headers and the body agree. A proxy can decide by the headers whether a call may pass, and the
- * service reads the call from the body.
+ * Checks that the headers and the body of a message agree. A proxy can read the headers to decide whether a call may
+ * pass, but the service reads the call from the body.
  */
 function checkStateless(method: string, params: Fields, headers: IncomingHttpHeaders): void {
   const meta = metaOf(params);
@@ -113,8 +116,8 @@ function metaOf({ _meta: meta }: Fields): Fields {
   return isObject(meta) ? meta : {};
 }
 
-/** Decodes the value of a header. A value that is not ASCII is sent as `=?base64?…?=`. */
-function decodeHeader(header: string | string[] | undefined): string | undefined {
+/** Decodes the value of a header; '' when there is none. A client sends a value that is not ASCII as `=?base64?…?=`. */
+function decodeHeader(header: string | string[] = ''): string {
   const text = String(header);
   const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(text) ?? [];
   return encoded === undefined ? text : Buffer.from(encoded, 'base64').toString();

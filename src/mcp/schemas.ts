@@ -1,6 +1,6 @@
-// The JSON Schemas of a tool, made from the contract of its operation. One schema describes the arguments `{ path,
-// query, body }`. The other schema describes the result, which is always an object. Each schema contains the named
-// schemas that it uses.
+// The JSON Schemas of a tool, made from the contract of its operation (the types in the source). One schema describes
+// the arguments `{ path, query, body }`. The other schema describes the result, which is always an object. Each schema
+// contains the named schemas that it uses.
 import { namesOf, type Segment } from '../base/route-name.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from '../contract/contract.ts';
@@ -21,12 +21,12 @@ interface ObjectSchema {
 }
 
 /** The methods of tools whose requests have no body. */
-const BODILESS: ReadonlySet<string> = new Set(['GET', 'DELETE']);
+const BODILESS_METHODS: ReadonlySet<string> = new Set(['GET', 'DELETE']);
 /** Keywords by which an object can have more fields than its `properties`. */
 const OPENING_KEYWORDS = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 'oneOf'];
 
 export function inputSchema({ operation, contract, endpoint, defs }: InputParts): ObjectSchema {
-  const dataIsQuery = BODILESS.has(endpoint.verb);
+  const dataIsQuery = BODILESS_METHODS.has(endpoint.verb);
   const data = dataSchema(operation, contract, dataIsQuery);
   const queries = [dataIsQuery ? data : undefined, contract?.query].filter((part) => part !== undefined);
   const path = pathSchema(contract?.path, namesOf(endpoint.segments), defs);
@@ -44,12 +44,7 @@ export function inputSchema({ operation, contract, endpoint, defs }: InputParts)
     ...(query && hasRequiredField(query) && !(dataIsQuery && contract?.dataIsOptional) ? ['query'] : []),
     ...(isBodyRequired ? ['body'] : []),
   ];
-  const schema = {
-    type: 'object',
-    properties,
-    ...(required.length > 0 && { required }),
-    additionalProperties: false,
-  };
+  const schema = { type: 'object', properties, ...(required.length > 0 && { required }), additionalProperties: false };
   return withDefs(schema, defs);
 }
 
@@ -60,16 +55,16 @@ function pathSchema(schema: Schema | undefined, names: readonly string[], defs: 
   return { type: 'object', properties, required: names, additionalProperties: false };
 }
 
-/** Joins the schemas of the query into one: the types of `data` and of `params.query` may both declare fields of it. */
+/** Joins the schemas of the query, because the types of `data` and of `params.query` may both declare its fields. */
 function joinSchemas(parts: readonly Schema[], defs: Defs): Schema {
-  const [only = {}] = parts;
-  if (parts.length < 2) return only;
-  const resolved = parts.map((part) => resolveReference(part, defs));
-  if (resolved.some(({ properties }) => properties === undefined)) return { allOf: parts };
-  const required = [...new Set(resolved.flatMap(requiredOf))];
+  const [firstPart = {}] = parts;
+  if (parts.length < 2) return firstPart;
+  const objects = parts.map((part) => resolveReference(part, defs));
+  if (objects.some(({ properties }) => properties === undefined)) return { allOf: parts };
+  const required = [...new Set(objects.flatMap(requiredOf))];
   return {
     type: 'object',
-    properties: Object.assign({}, ...resolved.map(({ properties }) => properties)),
+    properties: Object.assign({}, ...objects.map(({ properties }) => properties)),
     ...(required.length > 0 && { required }),
   };
 }
@@ -79,8 +74,8 @@ function requiredOf(schema: Schema): readonly string[] {
 }
 
 /**
- * Returns the schema of the data of an operation. If the data has no type, the schema accepts any data. If the data is
- * a query of the type `unknown`, returns undefined, because a model could not choose any parameter.
+ * Returns the schema of the data of an operation; undefined when the operation takes no data. If the data has no type,
+ * the schema accepts any data. Returns undefined also for a query of the type `unknown`: a model could only guess.
  */
 function dataSchema(
   { method }: InputParts['operation'],
@@ -94,8 +89,8 @@ function dataSchema(
 }
 
 /**
- * Forbids fields that an object does not declare. The operation would ignore such a field in silence, and a model that
- * has misspelt a filter would take the whole list for the filtered one.
+ * Returns a schema that forbids the fields which an object does not declare. The operation would ignore such a field in
+ * silence, and a model that has misspelt a filter would take the whole list for the filtered one.
  */
 function closeSchema(schema: Schema, defs: Defs): Schema {
   const target = resolveReference(schema, defs);
@@ -104,8 +99,8 @@ function closeSchema(schema: Schema, defs: Defs): Schema {
 }
 
 /**
- * Returns the schema of the results. Clients refuse a result that does not match its schema. So there is no schema
- * (undefined) when an answer can have another body, such as the success message of the service.
+ * Returns the schema of the results. Clients refuse a result that does not match its schema. So the schema is undefined
+ * when a result has no type, is not JSON, or may be empty: the body of an empty result is made by the service.
  */
 export function outputSchema(contract: OperationContract | undefined, defs: Defs): object | undefined {
   const results = contract?.results ?? [];
@@ -118,8 +113,8 @@ export function outputSchema(contract: OperationContract | undefined, defs: Defs
 }
 
 /**
- * Returns the schema of a result for a tool. Its root must have the type `object`, so a list becomes `{ items }`.
- * Returns undefined when the result is neither an object nor a list.
+ * Returns the schema of a result for a tool. The root of such a schema must have the type `object`, so a list becomes
+ * `{ items }`. Returns undefined when the result is neither an object nor a list.
  */
 function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   const target = resolveReference(schema, defs);
@@ -132,23 +127,23 @@ function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
 
 /** Adds all named schemas that a schema uses, also indirectly. Adds `type: 'string'` to each `enum` of texts. */
 function withDefs<S extends Schema>(schema: S, defs: Defs): S {
-  const used = new Map<string, Schema>();
+  const usedSchemas = new Map<string, Schema>();
   const pending: Schema[] = [schema];
   for (let current = pending.pop(); current !== undefined; current = pending.pop()) {
     for (const [, name = ''] of JSON.stringify(current).matchAll(/"\$ref":"#\/\$defs\/([\w.-]+)"/g)) {
       const target = defs[name];
-      if (used.has(name) || target === undefined) continue;
-      used.set(name, target);
+      if (usedSchemas.has(name) || target === undefined) continue;
+      usedSchemas.set(name, target);
       pending.push(target);
     }
   }
-  const complete = used.size === 0 ? schema : { ...schema, $defs: Object.fromEntries(used) };
-  return JSON.parse(JSON.stringify(complete), (_, value) =>
+  const fullSchema = usedSchemas.size === 0 ? schema : { ...schema, $defs: Object.fromEntries(usedSchemas) };
+  return JSON.parse(JSON.stringify(fullSchema), (_, value) =>
     isEnumOfTexts(value) ? { type: 'string', ...value } : value,
   );
 }
 
-/** Recognises a schema whose `enum` has only texts. Some providers of models refuse such a schema without a type. */
+/** Returns whether the `enum` of a schema has only texts. Some model providers refuse such a schema without a type. */
 function isEnumOfTexts(value: unknown): boolean {
   const { enum: literals } = Object(value) as { readonly enum?: unknown };
   return Array.isArray(literals) && literals.every((literal) => typeof literal === 'string');

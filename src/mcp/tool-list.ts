@@ -25,13 +25,13 @@ export interface ToolDefinition {
   readonly annotations: object;
 }
 
-/** The cache of the tools, by group. A changed group is a new object, so its tools are described again. */
+/** A cache of the tools, by group. A changed group is a new object, which is not in the cache yet. */
 const toolsByGroup = new WeakMap<Group, readonly Tool[]>();
 
 /** Returns the tools of a group, in the order of its source. */
 export function describeTools(group: Group): readonly Tool[] {
-  const cached = toolsByGroup.get(group);
-  if (cached !== undefined) return cached;
+  const cachedTools = toolsByGroup.get(group);
+  if (cachedTools !== undefined) return cachedTools;
   const order = [...group.contract.operations.keys()];
   const tools = Array.from(toolsOf(group), ([name, operation]) => describeTool(name, operation, group)).sort(
     (a, b) => order.indexOf(a.operation) - order.indexOf(b.operation),
@@ -45,6 +45,7 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
   const urlName = urlNameOf(group.name);
   const endpoint = endpointOf(operation.name, group);
   const { access = 'anyone', summary = contract?.summary } = operation.settings;
+  const path = [urlName, ...endpoint.segments.map(segmentText)].join('/');
   return {
     name,
     group: group.name,
@@ -55,11 +56,7 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
     definition: {
       name,
       title: summary?.replace(/\.$/, ''),
-      description: descriptionOf(
-        summary,
-        contract,
-        [`${endpoint.verb} /${urlName}`, ...endpoint.segments.map(segmentText)].join('/'),
-      ),
+      description: descriptionOf(summary, contract, `${endpoint.verb} /${path}`),
       inputSchema: inputSchema({ operation, contract, endpoint, defs: group.contract.defs }),
       outputSchema: outputSchema(contract, group.contract.defs),
       annotations: hintsOf(operation.name, endpoint.verb),
@@ -70,7 +67,7 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
 /**
  * Returns the method and the path segments that call an operation. An operation such as `publish`, which is neither a
  * route (`GET {id}`) nor in the verb table (`created`), is called by POST and its name. For `updated`, a credential
- * needs the permission for PUT. So in a group that is not strict, `updated` is called by PUT.
+ * needs the permission for PUT. So `updated` is called by PUT, except in a strict group, which takes only POST for it.
  */
 function endpointOf(name: string, { routes, strictRoutes }: Group): Pick<Tool, 'verb' | 'segments'> {
   const route = routes.find((candidate) => candidate.name === name);

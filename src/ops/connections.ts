@@ -15,7 +15,7 @@ export function limitConnections(server: Server, { maxConnections, answerTimeout
   const socketsInUse = new WeakSet<object>();
   server.on('connection', connections.add);
   server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    // Probes and scrapers wait for an answer before they send the next request.
+    // Probes and scrapers send a request only after the answer to the one before. Another client is cut off.
     if (socketsInUse.has(socket)) return void socket.destroy();
     connections.add(socket);
     socketsInUse.add(socket);

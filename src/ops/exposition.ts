@@ -1,11 +1,11 @@
 // Writes metrics in the Prometheus text format, version 0.0.4. A family is a metric with its samples: a sample is a
 // value with its labels.
-import { type HistogramPiece, totalCount } from './histogram.ts';
+import { type Histogram, totalCount } from './histogram.ts';
 
 export interface Sample {
   /** The labels, in the order in which they are written. */
   readonly labels?: Readonly<Record<string, string | number>>;
-  readonly value: number | (HistogramPiece & { readonly bounds: readonly number[] });
+  readonly value: number | Histogram;
 }
 
 export interface Family {
@@ -29,8 +29,9 @@ export function renderFamilies(families: Iterable<Family>): string {
   return text;
 }
 
-function renderHistogram(name: string, labels: readonly string[], value: Exclude<Sample['value'], number>): string {
+function renderHistogram(name: string, labels: readonly string[], value: Histogram): string {
   let text = '';
+  // The count of a bucket includes those of all buckets before.
   let cumulative = 0;
   for (const [i, count] of value.buckets.entries()) {
     cumulative += count;
@@ -44,7 +45,7 @@ function renderLine(name: string, labels: readonly string[], value: number): str
   return `${name}${labels.length === 0 ? '' : `{${labels.join(',')}}`} ${formatNumber(value)}\n`;
 }
 
-/** Writes infinity in the form of Go, because Prometheus is written in Go. */
+/** Writes infinity as the format needs it. */
 function formatNumber(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return '+Inf';
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);

@@ -1,19 +1,17 @@
-// A Prometheus histogram: the number of values in each bucket, and the sum of the values. A worker counts values, and
-// sends them to the supervisor in pieces: each piece has the values since the piece before. The supervisor adds the
-// pieces up.
+// A Prometheus histogram: the number of values in each bucket, and the sum of the values. A worker counts values. In
+// each report to the supervisor, it sends the delta: what was counted since the last report. The supervisor adds the
+// deltas up.
 
 export interface Histogram {
-  /** The upper bounds of the buckets, ascending. One more bucket contains the values above the last bound. */
+  /** The upper bounds of the buckets (inclusive), ascending. One more bucket has the values above the last bound. */
   readonly bounds: readonly number[];
   /** The number of values in each bucket (not cumulative). */
   readonly buckets: number[];
   sum: number;
 }
 
-export interface HistogramPiece {
-  readonly buckets: readonly number[];
-  readonly sum: number;
-}
+/** The counts of a histogram since the last delta was taken. */
+export type HistogramDelta = Readonly<Pick<Histogram, 'buckets' | 'sum'>>;
 
 export function createHistogram(bounds: readonly number[]): Histogram {
   return { bounds, buckets: new Array<number>(bounds.length + 1).fill(0), sum: 0 };
@@ -29,19 +27,19 @@ export function observe(histogram: Histogram, value: number): void {
   histogram.sum += value;
 }
 
-export function totalCount({ buckets }: HistogramPiece): number {
+export function totalCount({ buckets }: HistogramDelta): number {
   return buckets.reduce((total, count) => total + count, 0);
 }
 
-/** Returns the counts since the last call, and sets them to 0. */
-export function takePiece(histogram: Histogram): HistogramPiece {
-  const piece = { buckets: [...histogram.buckets], sum: histogram.sum };
+/** Returns the counts since the last call, and sets the histogram to 0. */
+export function takeDelta(histogram: Histogram): HistogramDelta {
+  const delta = { buckets: [...histogram.buckets], sum: histogram.sum };
   histogram.buckets.fill(0);
   histogram.sum = 0;
-  return piece;
+  return delta;
 }
 
-export function addPiece(histogram: Histogram, piece: HistogramPiece): void {
-  for (const [i, count] of piece.buckets.entries()) histogram.buckets[i] = (histogram.buckets[i] ?? 0) + count;
-  histogram.sum += piece.sum;
+export function addDelta(histogram: Histogram, delta: HistogramDelta): void {
+  for (const [i, count] of delta.buckets.entries()) histogram.buckets[i] = (histogram.buckets[i] ?? 0) + count;
+  histogram.sum += delta.sum;
 }

@@ -1,12 +1,12 @@
 // Measures the event loop delay: a timer is due ten times a second, and the delay is how late the timer fires. Node's
-// own monitorEventLoopDelay costs six times as much. Each report would also reset that function, which then loses a
-// delay that lasts beyond the reset.
-import { createHistogram, type HistogramPiece, observe, takePiece } from './histogram.ts';
+// own monitorEventLoopDelay costs six times as much. It would also be reset for each report, and a delay that lasts
+// beyond the reset would be lost.
+import { createHistogram, type HistogramDelta, observe, takeDelta } from './histogram.ts';
 import { DELAY_BOUNDS } from './report.ts';
 
 export interface LoopDelay {
-  /** Returns the delays since the last call, in seconds. */
-  take(): { readonly delays: HistogramPiece; readonly longestDelay: number };
+  /** Returns the delays since the last call, in seconds. Without any delay yet, `longestDelay` is 0. */
+  take(): { readonly delays: HistogramDelta; readonly longestDelay: number };
   close(): void;
 }
 
@@ -26,9 +26,9 @@ export function createLoopDelay(now: () => number = () => performance.now()): Lo
   timer.unref();
   return {
     take() {
-      const piece = { delays: takePiece(delays), longestDelay };
+      const taken = { delays: takeDelta(delays), longestDelay };
       longestDelay = 0;
-      return piece;
+      return taken;
     },
     close: () => clearInterval(timer),
   };

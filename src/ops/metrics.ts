@@ -1,5 +1,6 @@
-// The table of metrics: name, type, help and samples of each (a sample is a value with its labels). docs/OPERATING.md
-// documents each row, and a test compares the two. exposition.ts writes the metrics in the format of Prometheus.
+// The table of metrics: the name, type, help text and samples of each (a sample is a value with its labels).
+// docs/OPERATING.md documents each metric, and a test compares the document with this table. exposition.ts writes the
+// metrics in the format of Prometheus.
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { WorkerStatus } from '../supervisor/status.ts';
@@ -24,7 +25,7 @@ export interface SupervisorFacts {
   readonly logLinesDropped: () => number;
 }
 
-/** Each state always has a sample, even 0, because an alert needs a series that does not disappear. */
+/** Each state always has a sample, even when the sample is 0, because an alert needs a series that never disappears. */
 const WORKER_STATES: readonly WorkerStatus['state'][] = [
   'booting',
   'standby',
@@ -34,6 +35,22 @@ const WORKER_STATES: readonly WorkerStatus['state'][] = [
   'faulty',
   'draining',
 ];
+
+/** Returns the samples, or the value of the only sample. A value that no process has reported yet is undefined. */
+type Measure = (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample> | number | undefined;
+
+/** Returns a function that creates a row of this type. The row shows an undefined value as 0. */
+function rowsOf(type: Family['type']) {
+  return (name: string, help: string, measure: Measure): MetricRow => {
+    const toSamples = (measured: ReturnType<Measure> = 0) =>
+      typeof measured === 'number' ? [{ value: measured }] : measured;
+    return { name, type, help, samples: (service, facts) => toSamples(measure(service, facts)) };
+  };
+}
+
+const counter = rowsOf('counter');
+const gauge = rowsOf('gauge');
+const histogram = rowsOf('histogram');
 
 export const METRICS: readonly MetricRow[] = [
   gauge('gatefold_build_info', 'Always 1; version of gatefold and of Node', (_, { version, node }) => [
@@ -51,7 +68,7 @@ export const METRICS: readonly MetricRow[] = [
     'gatefold_request_duration_seconds',
     'Seconds from the complete request head to the last byte of the answer',
     ({ totals }) =>
-      eachOperation(totals, ({ page, operation, seconds }) => [{ labels: { page, operation }, value: seconds }]),
+      eachOperation(totals, ({ page, operation, durations }) => [{ labels: { page, operation }, value: durations }]),
   ),
   counter('gatefold_response_bytes_total', 'Bytes of response bodies', ({ totals }) =>
     eachOperation(totals, ({ page, operation, bytes }) => [{ labels: { page, operation }, value: bytes }]),
@@ -76,12 +93,12 @@ export const METRICS: readonly MetricRow[] = [
   counter(
     'gatefold_worker_deaths_total',
     'Workers that exited without having been asked to',
-    ({ supervisor }) => supervisor?.died,
+    ({ supervisor }) => supervisor?.workersDied,
   ),
   counter(
     'gatefold_worker_replacements_total',
     'Workers that replaced one that died or became faulty',
-    ({ supervisor }) => supervisor?.replaced,
+    ({ supervisor }) => supervisor?.workersReplaced,
   ),
   gauge('gatefold_worker_report_age_seconds', "Seconds since the worker's last report", (service) =>
     eachWorker(service, ({ reportAge }) => reportAge),
@@ -137,12 +154,12 @@ export const METRICS: readonly MetricRow[] = [
   gauge(
     'gatefold_credentials_rows',
     'Rows of the live credentials table',
-    ({ latestReport: latest }) => latest?.credentialRows,
+    ({ latestReport }) => latestReport?.credentialRows,
   ),
   gauge(
     'gatefold_credentials_quarantined_rows',
     'Invalid rows of the credentials table, which are not live',
-    ({ latestReport: latest }) => latest?.quarantinedRows,
+    ({ latestReport }) => latestReport?.quarantinedRows,
   ),
   gauge(
     'gatefold_credentials_stale_workers',
@@ -159,28 +176,28 @@ export const METRICS: readonly MetricRow[] = [
     'Failed credentials table reloads; each worker counts its own',
     ({ totals }) => totals.credentialReloadFailures,
   ),
-  gauge('gatefold_identity_providers', 'Identity providers in use', ({ latestReport: latest }) => latest?.providers),
+  gauge('gatefold_identity_providers', 'Identity providers in use', ({ latestReport }) => latestReport?.providers),
   gauge(
     'gatefold_identity_providers_refused',
     'Invalid rows of the identity providers',
-    ({ latestReport: latest }) => latest?.refusedProviders,
+    ({ latestReport }) => latestReport?.refusedProviderRows,
   ),
   counter(
     'gatefold_identity_fetches_total',
     'Requests for key sets and discovery documents',
-    ({ totals }) => totals.keyFetches,
+    ({ totals }) => totals.identityKeyFetches,
   ),
   counter(
     'gatefold_identity_fetch_failures_total',
     "Failed attempts to get a provider's keys",
-    ({ totals }) => totals.keyFailures,
+    ({ totals }) => totals.identityKeyFailures,
   ),
 
   counter('gatefold_rate_limited_total', 'Requests refused with 429 RATE_LIMITED', ({ totals }) =>
     Object.entries(totals.rateLimited).map(([by, value]) => ({ labels: { by }, value })),
   ),
   gauge('gatefold_rate_limit_callers', 'Callers whose requests are counted against a limit', (service) =>
-    eachWorker(service, ({ report }) => report.limitedCallers),
+    eachWorker(service, ({ report }) => report.rateLimitCallers),
   ),
 
   counter(
@@ -228,27 +245,6 @@ export const METRICS: readonly MetricRow[] = [
 
 export function collectFamilies(service: ServiceStatus, facts: SupervisorFacts): Family[] {
   return METRICS.map(({ name, type, help, samples }) => ({ name, type, help, samples: samples(service, facts) }));
-}
-
-/** Returns the samples, or the value of the only sample. A value that no process has reported yet is undefined. */
-type Measure = (service: ServiceStatus, facts: SupervisorFacts) => Iterable<Sample> | number | undefined;
-
-function row(type: Family['type'], name: string, help: string, measure: Measure): MetricRow {
-  const toSamples = (measured: ReturnType<Measure> = 0) =>
-    typeof measured === 'number' ? [{ value: measured }] : measured;
-  return { name, type, help, samples: (service, facts) => toSamples(measure(service, facts)) };
-}
-
-function counter(name: string, help: string, measure: Measure): MetricRow {
-  return row('counter', name, help, measure);
-}
-
-function gauge(name: string, help: string, measure: Measure): MetricRow {
-  return row('gauge', name, help, measure);
-}
-
-function histogram(name: string, help: string, measure: Measure): MetricRow {
-  return row('histogram', name, help, measure);
 }
 
 /** Returns no sample without HTTPS. The value 0 would mean that the certificate expired in 1970. */

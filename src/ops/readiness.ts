@@ -1,6 +1,5 @@
-// Decides whether the service is ready for requests, and describes its state for /readyz. /livez is not decided here:
-// the supervisor is alive when it answers at all.
-
+// Decides whether the service is ready for requests, and describes its state for /readyz. /livez needs no decision: a
+// supervisor that answers is alive.
 import { SERVICE } from '../base/page-name.ts';
 import { unixTime } from '../base/time.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
@@ -10,6 +9,7 @@ import type { ServiceStatus } from './service-status.ts';
 
 /**
  * - `starting`: no worker has loaded the controllers yet.
+ * - `no-worker`: all workers have ended, and new ones start.
  * - `service-not-loadable`: every request gets 500, because no version of the service file has loaded.
  * - `store-too-old`: credentials are refused, because the copy of the shared table is older than STORE_MAX_AGE.
  */
@@ -26,7 +26,7 @@ export function readinessOf({ supervisor, isStopping }: ServiceStatus): Readines
   return supervisor.workers.some(({ state }) => SERVING_STATES.has(state)) ? 'ready' : 'no-worker';
 }
 
-/** Builds the body of /readyz. A field without a value is `null`. Only `store` is left out, when STORE is not set. */
+/** Builds the body of /readyz. A field without a value is `null`, except `store`, which is left out without STORE. */
 export function describeReadiness(service: ServiceStatus, now: Date = new Date()): object {
   const { supervisor, workers: reportingWorkers, latestReport } = service;
   const slots = new Map(reportingWorkers.map(({ pid, slot }) => [pid, slot]));
@@ -45,8 +45,7 @@ export function describeReadiness(service: ServiceStatus, now: Date = new Date()
     not_loadable: (supervisor?.notLoadable ?? []).map(describeFailure),
     ...(supervisor?.store === undefined ? {} : { store: describeStore(supervisor.store) }),
     credentials: latestReport === undefined ? null : describeCredentials(latestReport),
-    identity:
-      latestReport === undefined ? null : { providers: latestReport.providers, refused: latestReport.refusedProviders },
+    identity: latestReport ? { providers: latestReport.providers, refused: latestReport.refusedProviderRows } : null,
   };
 }
 
@@ -65,6 +64,6 @@ function describeFailure({ group, file, error, at }: GroupLoad): object {
 }
 
 function describeCredentials(report: WorkerReport) {
-  const { credentialRows: rows, quarantinedRows: quarantined_rows, quarantined, credentialsFailure } = report;
-  return { rows, quarantined_rows, quarantined, failure: credentialsFailure === '' ? null : credentialsFailure };
+  const { credentialRows: rows, quarantinedRows: quarantined_rows, quarantineReasons: quarantined } = report;
+  return { rows, quarantined_rows, quarantined, failure: report.credentialsFailure || null };
 }

@@ -1,46 +1,48 @@
-// The report that a worker sends to the supervisor once a second: counts since the report before, and the worker's
-// state now. The supervisor adds the counts up, so its totals stay correct when a worker ends.
+// The report that a worker sends to the supervisor once a second: its counts since the last report, and its state now.
+// The supervisor adds the counts up, so the totals stay correct when a worker ends.
 import type { QuarantinedRow } from '../credentials/table/table.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
-import type { HistogramPiece } from './histogram.ts';
-import type { CredentialPiece, OperationPiece } from './request-counts.ts';
+import type { HistogramDelta } from './histogram.ts';
+import type { CredentialCount, OperationDelta } from './request-counts.ts';
 
-/** The upper bounds of the buckets for the event loop delay, which is how long a new request waits, in seconds. */
+/** The upper bounds of the buckets for the event loop delay, in seconds. A new request waits as long as this delay. */
 export const DELAY_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** The counts that are plain numbers. */
+/** The fields that are plain numbers and cover the time since the last report: counts, and the CPU time. */
 export const COUNTERS = [
   'cpuSeconds',
   'credentialReloads',
   'credentialReloadFailures',
-  'keyFetches',
-  'keyFailures',
+  'identityKeyFetches',
+  'identityKeyFailures',
   'logLinesDropped',
   'spansExported',
   'spansDropped',
 ] as const;
 
 export interface WorkerReport extends Readonly<Record<(typeof COUNTERS)[number], number>> {
-  // Counts since the last report, in addition to COUNTERS:
-  readonly requests: readonly OperationPiece[];
-  readonly credentials: readonly CredentialPiece[];
-  readonly delays: HistogramPiece;
-  readonly rateLimited: Readonly<Record<LimitKind, number>>;
-  // The current state:
-  readonly inFlight: number;
-  /** The number of callers whose requests are counted against a rate limit. */
-  readonly limitedCallers: number;
-  readonly memoryBytes: number;
+  // The next fields also cover the time since the last report:
+  readonly requestsByOperation: readonly OperationDelta[];
+  readonly requestsByCredential: readonly CredentialCount[];
+  readonly delays: HistogramDelta;
   /** The longest of `delays`, in seconds. */
   readonly longestDelay: number;
+  /** The number of requests that a rate limit refused. */
+  readonly rateLimited: Readonly<Record<LimitKind, number>>;
+  // The fields below are the state now:
+  readonly inFlight: number;
+  /** The number of callers whose requests are counted against a rate limit. */
+  readonly rateLimitCallers: number;
+  readonly memoryBytes: number;
   readonly credentialRows: number;
+  /** The number of quarantined rows: the invalid rows of the credentials table. */
   readonly quarantinedRows: number;
-  /** The first of the quarantined (invalid) rows of the credentials table. */
-  readonly quarantined: readonly Pick<QuarantinedRow, 'name' | 'reason'>[];
-  /** The reason why the worker still uses an older credentials table; '' when it does not. */
+  /** The names of the first 20 quarantined rows at most, and why these rows are invalid. */
+  readonly quarantineReasons: readonly Pick<QuarantinedRow, 'name' | 'reason'>[];
+  /** The reason why the worker still uses an older credentials table; '' when its table is the latest. */
   readonly credentialsFailure: string;
   /** The number of identity providers in use. */
   readonly providers: number;
   /** The number of invalid rows in the file of the identity providers. */
-  readonly refusedProviders: number;
+  readonly refusedProviderRows: number;
 }

@@ -1,30 +1,30 @@
 // Counts requests in two ways: by page, operation, verb and status (with durations and bytes), and by credential. The
 // page is the group that served the request, as URLs name it: `order`. Each worker counts, and sends its counts in
-// pieces: each piece has the counts since the piece before. The supervisor adds the pieces of all workers up.
+// deltas: each delta has the counts since the last one. The supervisor adds the deltas of all workers up.
 import {
-  addPiece,
+  addDelta,
   createHistogram,
   type Histogram,
-  type HistogramPiece,
+  type HistogramDelta,
   observe,
-  takePiece,
+  takeDelta,
   totalCount,
 } from './histogram.ts';
 
 /** The upper bounds of the buckets for durations, in seconds. The last one is the default of OPERATION_TIMEOUT. */
 export const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** The label for everything beyond the maximum numbers below. No real name has parentheses. */
+/** The label value for everything beyond the maximum numbers below. No real name has parentheses. */
 export const OTHER = '(other)';
 const VERBS: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', OTHER];
 const VERB_NUMBERS: ReadonlyMap<string, number> = new Map(VERBS.map((verb, i) => [verb, i]));
 const OTHER_VERB = VERBS.length - 1;
-/** Stands for every status, in the cell that counts what is beyond MAX_CELLS. Each operation has one such cell. */
+/** Stands for every status, in the cell that counts the requests beyond MAX_CELLS. Each operation has one such cell. */
 const ANY_STATUS = 0;
 
 /** Maximum pairs of page and operation. All further operations are counted as one. */
 export const MAX_OPERATIONS = 500;
-/** Maximum combinations of page, operation, verb and status. The limit is needed: a controller can send any status. */
+/** Maximum number of cells (see `OperationCounts`) of all operations. Each new status of a controller adds a cell. */
 export const MAX_CELLS = 5000;
 /** Maximum application credentials. All further credentials are counted as one. */
 export const MAX_CREDENTIALS = 1000;
@@ -32,29 +32,35 @@ export const MAX_CREDENTIALS = 1000;
 export interface OperationCounts {
   readonly page: string;
   readonly operation: string;
+  /** The bytes of all response bodies. */
   bytes: number;
-  readonly seconds: Histogram;
-  /** Cell → number of requests. A cell is a combination of verb, status and fault, as one number (see `cellOf`). */
+  /** The durations of the requests, in seconds. */
+  readonly durations: Histogram;
+  /** Key: a cell, which is a combination of verb, status and fault, as one number (`cellOf`). Value: its requests. */
   readonly cells: Map<number, number>;
 }
 
-export interface OperationPiece {
+/** The counts of an operation since the last delta was taken. */
+export interface OperationDelta {
   readonly page: string;
   readonly operation: string;
   readonly bytes: number;
-  readonly seconds: HistogramPiece;
+  readonly durations: HistogramDelta;
   readonly cells: readonly (readonly [cell: number, requests: number])[];
 }
 
-export type CredentialPiece = readonly [id: string, requests: number];
+export type CredentialCount = readonly [id: string, requests: number];
 
 export interface RequestCounts {
   /**
-   * Returns the counts of an operation. All operations beyond MAX_OPERATIONS share the same counts. The names must
-   * exist, and not come from a client.
+   * Returns the counts of an operation. All operations beyond MAX_OPERATIONS share the same counts. The names must be
+   * those of an existing operation, or '' for a request that no operation served, but never any text of a client.
    */
   countsFor(page: string, operation: string): OperationCounts;
-  /** @param duration milliseconds */
+  /**
+   * @param duration milliseconds
+   * @param isClientFault whether the status is a 500 because the request named something unknown
+   */
   count(
     counts: OperationCounts,
     verb: string,
@@ -63,14 +69,15 @@ export interface RequestCounts {
     duration: number,
     isClientFault?: boolean,
   ): void;
-  /** Counts a request by credential. @param id the id of a row, never a text of the client */
+  /** Counts requests (default: one) by credential. @param id the id of a row, never a text of the client */
   countCredential(id: string, requests?: number): void;
   operations(): Iterable<OperationCounts>;
-  credentials(): Iterable<CredentialPiece>;
+  credentials(): Iterable<CredentialCount>;
   /** Returns the operations that had a request since the last call. */
-  takeOperations(): OperationPiece[];
-  takeCredentials(): CredentialPiece[];
-  add(piece: OperationPiece): void;
+  takeOperations(): OperationDelta[];
+  /** Returns the credentials that had a request since the last call. */
+  takeCredentials(): CredentialCount[];
+  add(delta: OperationDelta): void;
 }
 
 export function createRequestCounts(): RequestCounts {
@@ -86,17 +93,15 @@ export function createRequestCounts(): RequestCounts {
   function addCounts(page: string, operation: string): OperationCounts {
     if (operationCount >= MAX_OPERATIONS && page !== OTHER) return countsFor(OTHER, OTHER);
     operationCount++;
-    const counts = { page, operation, bytes: 0, seconds: createHistogram(DURATION_BOUNDS), cells: new Map() };
-    const operationsOfPage = pages.get(page);
-    if (operationsOfPage === undefined) pages.set(page, new Map([[operation, counts]]));
-    else operationsOfPage.set(operation, counts);
+    const counts = { page, operation, bytes: 0, durations: createHistogram(DURATION_BOUNDS), cells: new Map() };
+    pages.set(page, (pages.get(page) ?? new Map()).set(operation, counts));
     return counts;
   }
 
   function addToCell(counts: OperationCounts, cell: number, requests: number): void {
-    const previous = counts.cells.get(cell);
+    const previousRequests = counts.cells.get(cell);
     const otherCell = cellOf(OTHER_VERB, ANY_STATUS);
-    if (previous !== undefined) counts.cells.set(cell, previous + requests);
+    if (previousRequests !== undefined) counts.cells.set(cell, previousRequests + requests);
     else if (cellCount < MAX_CELLS || cell === otherCell) {
       cellCount++;
       counts.cells.set(cell, requests);
@@ -112,7 +117,7 @@ export function createRequestCounts(): RequestCounts {
     count(counts, verb, status, bytes, duration, isClientFault = false) {
       addToCell(counts, cellOf(VERB_NUMBERS.get(verb) ?? OTHER_VERB, status, isClientFault), 1);
       counts.bytes += bytes;
-      observe(counts.seconds, duration / 1000);
+      observe(counts.durations, duration / 1000);
     },
     countCredential(id, requests = 1) {
       const key = credentials.has(id) || credentials.size < MAX_CREDENTIALS ? id : OTHER;
@@ -121,33 +126,33 @@ export function createRequestCounts(): RequestCounts {
     operations,
     credentials: () => credentials,
     takeOperations: () =>
-      Array.from(operations()).flatMap((counts) => (totalCount(counts.seconds) === 0 ? [] : [takeOperation(counts)])),
+      Array.from(operations()).flatMap((counts) => (totalCount(counts.durations) === 0 ? [] : [takeOperation(counts)])),
     takeCredentials() {
-      const pieces = Array.from(credentials).filter(([, requests]) => requests > 0);
-      for (const [id] of pieces) credentials.set(id, 0);
-      return pieces;
+      const counts = Array.from(credentials).filter(([, requests]) => requests > 0);
+      for (const [id] of counts) credentials.set(id, 0);
+      return counts;
     },
-    add(piece) {
-      const counts = countsFor(piece.page, piece.operation);
-      counts.bytes += piece.bytes;
-      addPiece(counts.seconds, piece.seconds);
-      for (const [cell, requests] of piece.cells) addToCell(counts, cell, requests);
+    add(delta) {
+      const counts = countsFor(delta.page, delta.operation);
+      counts.bytes += delta.bytes;
+      addDelta(counts.durations, delta.durations);
+      for (const [cell, requests] of delta.cells) addToCell(counts, cell, requests);
     },
   };
 }
 
-function takeOperation(counts: OperationCounts): OperationPiece {
+function takeOperation(counts: OperationCounts): OperationDelta {
   const { page, operation, bytes } = counts;
   const cells = Array.from(counts.cells).filter(([, requests]) => requests > 0);
   // The cells stay in the map, so that the next requests do not add them to `cellCount` again.
   for (const [cell] of cells) counts.cells.set(cell, 0);
   counts.bytes = 0;
-  return { page, operation, bytes, seconds: takePiece(counts.seconds), cells };
+  return { page, operation, bytes, durations: takeDelta(counts.durations), cells };
 }
 
 /**
- * Encodes verb, status and fault as one number: HEAD (verb 1), 422 and a fault of the client become 1 * 2000 + 1000 +
- * 422 = 3422. A text would be a new string for each request.
+ * Encodes verb, status and fault as one number: HEAD (verb 1), 500 and a fault of the client become 1 * 2000 + 1000 +
+ * 500 = 3500. A text would need a new string for each request.
  */
 function cellOf(verb: number, status: number, isClientFault = false): number {
   return verb * VERB_STEP + (isClientFault ? CLIENT_FAULT_STEP : 0) + status;

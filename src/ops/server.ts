@@ -21,7 +21,7 @@ export interface OperationsServer {
   /**
    * Opens the port. Called before the first worker is started.
    *
-   * @param supervisor returns the status of the supervisor; undefined until the supervisor is created
+   * @param supervisor returns the status of the supervisor, or undefined until the supervisor is created
    * @throws the system's error when the port cannot be opened
    */
   open(supervisor: () => SupervisorStatus | undefined): Promise<void>;
@@ -60,15 +60,17 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
   let supervisor: () => SupervisorStatus | undefined = () => undefined;
   const watch = createServiceWatch(() => supervisor());
   const facts = supervisorFacts(workers, droppedLines);
-  let requests = 0;
+  const renderMetrics = () => renderFamilies(collectFamilies(watch.status(), facts));
+  let requestCount = 0;
 
   const answersByPath = new Map<string, () => Answer>([
     ['/livez', () => asJson(200, { status: 'alive', timestamp: unixTime() })],
     ['/readyz', () => answerReady(watch.status())],
-    ['/metrics', () => asText(renderFamilies(collectFamilies(watch.status(), facts)))],
+    ['/metrics', () => ({ status: 200, type: CONTENT_TYPE, body: renderMetrics() })],
   ]);
 
   function handle(request: IncomingMessage, response: ServerResponse): void {
+    // limitConnections has cut this client off.
     if (request.socket.destroyed) return;
     const requestId = newRequestId();
     try {
@@ -101,7 +103,7 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
   }
 
   function newRequestId(): string {
-    return `ops-${process.pid}-${(++requests).toString(36)}`;
+    return `ops-${process.pid}-${(++requestCount).toString(36)}`;
   }
 
   return {
@@ -111,7 +113,7 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
         headersTimeout: REQUEST_TIMEOUT,
         requestTimeout: REQUEST_TIMEOUT,
         connectionsCheckingInterval: 1000,
-        // `renderPage` checks the Host header, because a refusal by Node itself would have no envelope.
+        // `answer` checks the Host header, because a refusal by Node itself would have no envelope.
         requireHostHeader: false,
       });
       const maxConnections = maxSupervisorConnections(MAX_CONNECTIONS);
@@ -139,7 +141,7 @@ function send(request: IncomingMessage, response: ServerResponse, answer: Answer
     'Content-Length': Buffer.byteLength(body),
     'Cache-Control': 'no-store',
     'X-Request-Id': requestId,
-    // The body of a request is not read here. On an open connection, Node would parse the body as the next request.
+    // Node would read the whole body of a request before the next request. The end of the connection prevents that.
     ...((length !== undefined || encoding !== undefined) && { Connection: 'close' }),
     ...headers,
   });
@@ -148,10 +150,6 @@ function send(request: IncomingMessage, response: ServerResponse, answer: Answer
 
 function answerReady(service: ServiceStatus): Answer {
   return asJson(readinessOf(service) === 'ready' ? 200 : 503, describeReadiness(service));
-}
-
-function asText(body: string): Answer {
-  return { status: 200, type: CONTENT_TYPE, body };
 }
 
 function asJson(status: number, body: object): Answer {

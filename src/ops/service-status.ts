@@ -1,11 +1,10 @@
 // Collects the state of the service for the operations port: the supervisor's status, and the sums of the reports that
 // the workers send.
-
 import type { CertificateStatus } from '../https/certificates.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { SupervisorStatus as WorkersStatus } from '../supervisor/status.ts';
-import { addPiece, createHistogram, type Histogram } from './histogram.ts';
+import { addDelta, createHistogram, type Histogram } from './histogram.ts';
 import { COUNTERS, DELAY_BOUNDS, type WorkerReport } from './report.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
@@ -19,7 +18,7 @@ export type SupervisorStatus = WorkersStatus & {
 /** A worker that has reported and is alive. */
 export interface ReportingWorker {
   readonly pid: number;
-  /** The worker's number in the metrics. After its end, a new worker gets the number, so Prometheus has few series. */
+  /** The number of the worker in the metrics. A new worker gets the number of an ended one, so there are few series. */
   readonly slot: number;
   readonly report: WorkerReport;
   /** Seconds since `report`. */
@@ -54,14 +53,14 @@ export interface ServiceWatch {
   setStopping(): void;
 }
 
-/** The number of delays that are stored for each worker, one from each report. Sixty reports cover one minute. */
+/** Maximum number of delays that are stored for each worker, one from each report. Sixty reports cover one minute. */
 const MAX_DELAYS = 60;
 
 export function createServiceWatch(
   supervisor: () => SupervisorStatus | undefined,
   now: () => number = () => performance.now(),
 ): ServiceWatch {
-  const workers = new Map<number, { slot: number; report: WorkerReport; reportedAt: number; delays: number[] }>();
+  const workers = new Map<number, { slot: number; report: WorkerReport; reportedAt: number; maxDelays: number[] }>();
   const totals: Totals = {
     requests: createRequestCounts(),
     delays: createHistogram(DELAY_BOUNDS),
@@ -79,8 +78,8 @@ export function createServiceWatch(
   function status(): ServiceStatus {
     const supervisorStatus = supervisor();
     removeEnded(supervisorStatus);
-    const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, delays }]) => {
-      return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...delays) };
+    const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, maxDelays }]) => {
+      return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...maxDelays) };
     });
     reportingWorkers.sort((a, b) => a.slot - b.slot);
     return { supervisor: supervisorStatus, isStopping, totals, workers: reportingWorkers, latestReport };
@@ -92,29 +91,29 @@ export function createServiceWatch(
     addToTotals(report);
     latestReport = report;
     if (!workers.has(pid)) removeEnded(supervisor());
-    const { slot, delays } = workers.get(pid) ?? { slot: freeSlot(), delays: [] as number[] };
-    delays.push(report.longestDelay);
-    if (delays.length > MAX_DELAYS) delays.shift();
-    workers.set(pid, { slot, report, reportedAt: now(), delays });
+    const { slot, maxDelays } = workers.get(pid) ?? { slot: freeSlot(), maxDelays: [] as number[] };
+    maxDelays.push(report.longestDelay);
+    if (maxDelays.length > MAX_DELAYS) maxDelays.shift();
+    workers.set(pid, { slot, report, reportedAt: now(), maxDelays });
   }
 
   function addToTotals(report: WorkerReport): void {
-    for (const piece of report.requests) totals.requests.add(piece);
-    for (const [id, requests] of report.credentials) totals.requests.countCredential(id, requests);
-    addPiece(totals.delays, report.delays);
+    for (const delta of report.requestsByOperation) totals.requests.add(delta);
+    for (const [id, requests] of report.requestsByCredential) totals.requests.countCredential(id, requests);
+    addDelta(totals.delays, report.delays);
     for (const name of COUNTERS) totals[name] += report[name];
     for (const [kind, refusals] of Object.entries(report.rateLimited))
       totals.rateLimited[kind as LimitKind] += refusals;
   }
 
   function freeSlot(): number {
-    const taken = new Set(Array.from(workers.values(), ({ slot }) => slot));
-    for (let slot = 0; ; slot++) if (!taken.has(slot)) return slot;
+    const slotsInUse = new Set(Array.from(workers.values(), ({ slot }) => slot));
+    for (let slot = 0; ; slot++) if (!slotsInUse.has(slot)) return slot;
   }
 
   /** Removes workers that have ended. Their counts stay in `totals`. */
   function removeEnded(supervisorStatus: SupervisorStatus | undefined): void {
-    const alive = new Set(supervisorStatus?.workers.map(({ pid }) => pid));
-    for (const pid of workers.keys()) if (!alive.has(pid)) workers.delete(pid);
+    const livePids = new Set(supervisorStatus?.workers.map(({ pid }) => pid));
+    for (const pid of workers.keys()) if (!livePids.has(pid)) workers.delete(pid);
   }
 }

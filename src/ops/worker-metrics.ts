@@ -1,5 +1,5 @@
-// The worker's half of the metrics: counts each answer, and builds the reports for the supervisor. This file is loaded
-// only when OPS_PORT is set. Counting a request allocates no memory, and no label value comes from a client.
+// The worker's half of the metrics: counts each answered request, and builds the reports for the supervisor. This file
+// is loaded only when OPS_PORT is set. Counting a request allocates no memory, and no label value comes from a client.
 import { servingPage } from '../base/page-name.ts';
 import type { Credentials } from '../credentials/credentials.ts';
 import type { App } from '../http/app.ts';
@@ -30,8 +30,9 @@ export interface ReportedParts {
 }
 
 export interface WorkerMetrics {
+  /** Counts an answer. The unit of `duration` is milliseconds. */
   readonly observer: { answered(exchange: AnsweredExchange, status: number, bytes: number, duration: number): void };
-  /** Builds a report. Its counts are of the time since the report before. */
+  /** Builds a report. Its counts cover the time since the last report. */
   takeReport(parts: ReportedParts): WorkerReport;
   close(): void;
 }
@@ -62,14 +63,14 @@ export function createWorkerMetrics(): WorkerMetrics {
       const { user, system } = process.cpuUsage();
       const spans = tracing?.status() ?? { exported: 0, dropped: 0 };
       return {
-        requests: requests.takeOperations(),
-        credentials: requests.takeCredentials(),
+        requestsByOperation: requests.takeOperations(),
+        requestsByCredential: requests.takeCredentials(),
         ...loopDelay.take(),
         cpuSeconds: growthOf('cpu', user + system) / 1e6,
         credentialReloads: growthOf('reloads', table.reloads),
         credentialReloadFailures: growthOf('reload failures', table.reloadFailures),
-        keyFetches: growthOf('key fetches', providers.keyFetches),
-        keyFailures: growthOf('key failures', providers.keyFailures),
+        identityKeyFetches: growthOf('key fetches', providers.keyFetches),
+        identityKeyFailures: growthOf('key failures', providers.keyFailures),
         rateLimited: {
           credential: growthOf('limited by credential', refused.credential),
           address: growthOf('limited by address', refused.address),
@@ -79,21 +80,21 @@ export function createWorkerMetrics(): WorkerMetrics {
         spansExported: growthOf('spans exported', spans.exported),
         spansDropped: growthOf('spans dropped', spans.dropped),
         inFlight: app.inFlight(),
-        limitedCallers: callers,
+        rateLimitCallers: callers,
         memoryBytes: memoryBytes(),
         credentialRows: table.rows,
         quarantinedRows: table.quarantined.length,
-        quarantined: table.quarantined.slice(0, MAX_NAMED_ROWS).map(({ name, reason }) => ({ name, reason })),
+        quarantineReasons: table.quarantined.slice(0, MAX_NAMED_ROWS).map(({ name, reason }) => ({ name, reason })),
         credentialsFailure: table.lastFailure ?? '',
         providers: providers.providers.length,
-        refusedProviders: providers.refusedRows,
+        refusedProviderRows: providers.refusedRows,
       };
     },
     close: () => loopDelay?.close(),
   };
 }
 
-/** @returns a function that returns how much the named count has grown since the last call */
+/** @returns a function that returns how much the named count has grown since the last call with this name */
 function createGrowthCounter(): (name: string, value: number) => number {
   const lastValues = new Map<string, number>();
   return (name, value) => {

@@ -1,6 +1,6 @@
 // The agenda decides which step the supervisor runs next, and when. A generation is one load of the whole folder by a
 // new set of workers. A probe is one worker that loads the folder and serves nothing. Between two steps, only the
-// agenda remembers which generation is wanted, which generation was rejected, and when to retry.
+// agenda remembers which generation is due, which generation was rejected, and when to retry.
 import { type GroupLoad, loadFailureFacts } from '../groups/group-load.ts';
 import { hasMoreGroups } from './group-table.ts';
 import { createRetries } from './retries.ts';
@@ -9,7 +9,7 @@ import type { Rejection, Tally } from './status.ts';
 
 export type Step =
   /**
-   * New workers load the whole folder and replace the workers that serve. If a probe led to this step, `expected` are
+   * New workers load the whole folder and replace the workers that serve. If a probe led to this step, `expected` has
    * the groups that the probe has loaded.
    */
   | { readonly kind: 'generation'; readonly cause: string; readonly expected?: readonly GroupLoad[] }
@@ -28,37 +28,38 @@ export interface Wait {
 type GenerationStep = Extract<Step, { kind: 'generation' }>;
 
 export interface Agenda {
-  /** The newest generation, if it was rejected. */
+  /** Why the newest generation was rejected; undefined when it serves. */
   readonly rejection: Rejection | undefined;
   readonly tally: Readonly<Tally>;
   /** Makes a generation the next step. */
   requestGeneration(cause: string): void;
-  /** Plans the replacement of a serving worker that died or is faulty, after a pause if many were lost. */
+  /** Plans to replace a worker that died or is faulty (something was thrown in it), after a pause if many were lost. */
   planReplacement(): void;
   countDeath(): void;
   /** Returns the step that is due, and removes it from the agenda. */
   takeNext(): Step | Wait;
-  /** Decides from the result of a step which step is due next. @param took milliseconds that the step took */
-  applyResult(step: Step, result: StepResult, took: number): void;
+  /** Decides from the result of a step which step is due next. @param duration milliseconds that the step took */
+  applyResult(step: Step, result: StepResult, duration: number): void;
 }
 
 export type AgendaOptions = Pick<Service, 'workers' | 'log' | 'pool' | 'table' | 'quarantine' | 'watch' | 'now'>;
 
+/** Milliseconds until a step that only an event can make due. */
 const NEVER = Number.POSITIVE_INFINITY;
 /** The cause of a generation that is tried again although nothing has changed. */
 const RETRY = 'retry';
 
 export function createAgenda({ workers, log, pool, table, quarantine, watch, now }: AgendaOptions): Agenda {
   const retries = createRetries(workers, now);
-  const tally: Tally = { generationsServed: 0, generationsRejected: 0, died: 0, replaced: 0 };
+  const tally: Tally = { generationsServed: 0, generationsRejected: 0, workersDied: 0, workersReplaced: 0 };
   /** The generation that is due next, before every other step. */
-  let wanted: GenerationStep | undefined;
+  let nextGeneration: GenerationStep | undefined;
   let rejection: Rejection | undefined;
-  /** Is true after `replacement-rejected` was logged. Retries of the replacement then do not log the event again. */
+  /** Whether `replacement-rejected` was logged. Retries of that replacement do not log the event again. */
   let isReplacementRejectionLogged = false;
   /**
-   * The files that did not load when a probe was last planned. When this list changes, the pauses between probes become
-   * short again.
+   * The names of the files that did not load when a probe was last planned, a line each. When this list changes, the
+   * pauses between probes become short again.
    */
   let brokenFiles = '';
 
@@ -68,16 +69,16 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     },
     tally,
     requestGeneration(cause) {
-      wanted = generationFor(cause);
+      nextGeneration = generationFor(cause);
     },
     planReplacement: () => retries.recordFailure('lostWorker'),
     countDeath() {
-      tally.died++;
+      tally.workersDied++;
     },
     takeNext() {
-      const step = wanted ?? chooseStep();
+      const step = nextGeneration ?? chooseStep();
       if (step.kind === 'generation') {
-        wanted = undefined;
+        nextGeneration = undefined;
         retries.recordStart('generation');
         retries.recordStart('workerStart');
       }
@@ -86,28 +87,29 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     applyResult,
   };
 
+  /** Chooses the step while no generation is due: a retry, a new worker for each lost one, a probe, or a wait. */
   function chooseStep(): Step | Wait {
     const timeUntilRetry =
       rejection === undefined ? NEVER : retries.remaining(rejection.error === undefined ? 'generation' : 'workerStart');
     if (timeUntilRetry === 0) return generationFor(RETRY);
-    const serving = pool.serving();
-    const count = workers - serving.filter(({ isFaulty }) => !isFaulty).length;
+    const servingWorkers = pool.serving();
+    const count = workers - servingWorkers.filter(({ isFaulty }) => !isFaulty).length;
     if (count <= 0) {
       const duration = rejection === undefined ? timeUntilProbe() : timeUntilRetry;
       return duration === 0 ? { kind: 'probe' } : { kind: 'wait', duration };
     }
-    const isNoneLeft = serving.length === 0;
+    const isNoWorkerLeft = servingWorkers.length === 0;
     // While the newest generation is rejected, the folder differs from the code that serves. A replacement would load
-    // that other code, so it has to wait.
+    // the code in the folder, so the replacement has to wait.
     const timeUntilReplacement = rejection === undefined ? retries.remaining('replacement') : NEVER;
-    const duration = Math.max(retries.remaining('lostWorker'), isNoneLeft ? 0 : timeUntilReplacement);
+    const duration = Math.max(retries.remaining('lostWorker'), isNoWorkerLeft ? 0 : timeUntilReplacement);
     if (duration > 0) return { kind: 'wait', duration: Math.min(duration, timeUntilRetry) };
-    return isNoneLeft ? generationFor('no worker is left') : { kind: 'replacement', count };
+    return isNoWorkerLeft ? generationFor('no worker is left') : { kind: 'replacement', count };
   }
 
   /**
    * Returns the milliseconds until a probe is due, or infinity when every group loads. A probe is due at once when a
-   * file of the quarantine is worth another try.
+   * file of the quarantine (the files that ended or hung a worker) is worth another try.
    */
   function timeUntilProbe(): number {
     const files = Array.from(table.current.groups.values()).flatMap(({ ok, file }) => (ok ? [] : [file]));
@@ -122,8 +124,8 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     return names === '' ? NEVER : retries.remaining('probe');
   }
 
-  function applyResult(step: Step, result: StepResult, took: number): void {
-    if (step.kind === 'probe' && result.kind !== 'interrupted') retries.recordFailure('probe', took);
+  function applyResult(step: Step, result: StepResult, duration: number): void {
+    if (step.kind === 'probe' && result.kind !== 'interrupted') retries.recordFailure('probe', duration);
     switch (result.kind) {
       case 'serving':
         tally.generationsServed++;
@@ -132,28 +134,28 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
         for (const attempt of ['generation', 'workerStart', 'replacement'] as const) retries.forget(attempt);
         break;
       case 'replaced':
-        tally.replaced += result.count;
+        tally.workersReplaced += result.count;
         isReplacementRejectionLogged = false;
         retries.forget('replacement');
-        if (result.hasNewQuarantine) wanted ??= generationFor('a controller that ends its process');
+        if (result.hasNewQuarantine) nextGeneration ??= generationFor('a controller that ends its process');
         break;
       case 'groups-lost':
-        retries.recordFailure('generation', took);
+        retries.recordFailure('generation', duration);
         reject(step, result.failures);
         break;
       case 'failed':
         retries.recordFailure('lostWorker');
-        retries.recordFailure('workerStart', took);
+        retries.recordFailure('workerStart', duration);
         reject(step, [], result.error);
         break;
       case 'differs':
-        holdReplacement(result, took);
+        postponeReplacement(result, duration);
         break;
       case 'outdated':
-        if (step.kind === 'generation') wanted ??= step;
+        if (step.kind === 'generation') nextGeneration ??= step;
         break;
       case 'more-groups':
-        wanted ??= { ...generationFor(RETRY), expected: result.groups };
+        nextGeneration ??= { ...generationFor(RETRY), expected: result.groups };
         return;
     }
     if (step.kind !== 'generation' || step.expected === undefined || result.kind === 'outdated') return;
@@ -179,22 +181,19 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
     tally.generationsRejected++;
   }
 
-  function holdReplacement({ difference, groups }: Extract<StepResult, { kind: 'differs' }>, took: number): void {
+  function postponeReplacement(result: Extract<StepResult, { kind: 'differs' }>, duration: number): void {
+    const { difference, groups } = result;
     // After an added or a removed group, the pause is short. The next replacement also loads an added group. A removed
-    // group is a change of the folder, which makes a new generation due.
+    // group is a change of the folder, which makes a new generation due. For any other difference, the pauses grow: the
+    // cause may be a database that is down, and no event reports that the database is back.
     if (difference === 'group-added' || difference === 'group-removed') retries.recordFailure('lostWorker');
-    // The cause may be a database that is down. No event reports that the database is back, so the pauses between
-    // retries grow.
-    else retries.recordFailure('replacement', took);
-    if (difference === 'other-code') wanted ??= generationFor('the folder has changed');
+    else retries.recordFailure('replacement', duration);
+    if (difference === 'other-code') nextGeneration ??= generationFor('the folder has changed');
     if (isReplacementRejectionLogged || difference === 'group-added') return;
     isReplacementRejectionLogged = true;
     const effect = 'fewer workers serve until the folder loads again';
-    log.warn('replacement-rejected', {
-      generation: table.current.generation,
-      groups: groups.map(loadFailureFacts),
-      effect,
-    });
+    const { generation } = table.current;
+    log.warn('replacement-rejected', { generation, groups: groups.map(loadFailureFacts), effect });
   }
 }
 

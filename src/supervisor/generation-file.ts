@@ -12,11 +12,11 @@ import type { SupervisorStatus } from './status.ts';
 /** The content of the file. Folders are real paths, except for `folder`. */
 export interface GenerationRecord {
   readonly pid: number;
-  /** The package that runs. */
+  /** The folder of the Gatefold package that runs. */
   readonly runtime: string;
-  /** The controllers folder as it was configured, which may contain a symbolic link. */
+  /** The controllers folder as it was configured, which may be a path through a symbolic link. */
   readonly folder: string;
-  /** The controllers folder that was loaded last, successfully or not. A deployment has a folder for each release. */
+  /** The controllers folder that was loaded last, successfully or not. Each deployment makes a new folder. */
   readonly release: string;
   readonly state: 'serving' | 'rejected' | 'stopped';
   /** The number of the generation that serves, or 0 when none serves. */
@@ -47,25 +47,26 @@ export interface GenerationFile {
 
 export interface GenerationFileOptions {
   readonly dataDir: string;
+  /** The controllers folder as it was configured. */
   readonly folder: string;
-  /** The folder of the package that runs. */
-  readonly runtime: string;
+  /** The folder of the Gatefold package that runs. */
+  readonly packageFolder: string;
   readonly log: Log;
 }
 
-/** Milliseconds until the next attempt after the file could not be written. The disk may have space by then. */
+/** Milliseconds until the next attempt after the file could not be written. The disk may then have space again. */
 const RETRY_DELAY = 1000;
-/** System errors that are not logged. With these errors, the data folder is missing or cannot be written to. */
+/** The errors of a data folder that is missing or read-only. The service then writes no file and logs nothing. */
 const SILENT_ERRORS: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EROFS', 'EACCES', 'EPERM']);
 
-export function createGenerationFile({ dataDir, folder, runtime, log }: GenerationFileOptions): GenerationFile {
+export function createGenerationFile({ dataDir, folder, packageFolder, log }: GenerationFileOptions): GenerationFile {
   const path = join(dataDir, 'generation.json');
   /** Number of a generation → the controllers folder that the generation has loaded. */
   const releases = new Map<number, string>();
   let attemptedRelease = folder;
   let writtenText = '';
   let loggedReason = '';
-  let timer: NodeJS.Timeout | undefined;
+  let retryTimer: NodeJS.Timeout | undefined;
 
   return {
     addResult(result, status) {
@@ -83,14 +84,15 @@ export function createGenerationFile({ dataDir, folder, runtime, log }: Generati
         errors: error === undefined ? [] : [{ error }],
         draining: [],
       });
-      clearTimeout(timer);
+      clearTimeout(retryTimer);
     },
   };
 
   function update({ generation, workers, rejected, notLoadable }: SupervisorStatus): void {
     if (generation === 0) return;
-    const inUse = new Set(workers.map((worker) => worker.generation));
-    for (const other of releases.keys()) if (other !== generation && !inUse.has(other)) releases.delete(other);
+    const usedGenerations = new Set(workers.map((worker) => worker.generation));
+    for (const other of releases.keys())
+      if (other !== generation && !usedGenerations.has(other)) releases.delete(other);
     const serving = releases.get(generation);
     const failures = rejected === undefined ? notLoadable : rejected.failures;
     const errors = failures.map(({ file, at, error }) => ({ file, at, error }));
@@ -105,9 +107,9 @@ export function createGenerationFile({ dataDir, folder, runtime, log }: Generati
   }
 
   function write(state: Omit<GenerationRecord, 'pid' | 'runtime' | 'folder'>): void {
-    const record: GenerationRecord = { pid: process.pid, runtime, folder, ...state };
+    const record: GenerationRecord = { pid: process.pid, runtime: packageFolder, folder, ...state };
     const text = `${JSON.stringify(record, null, 2)}\n`;
-    clearTimeout(timer);
+    clearTimeout(retryTimer);
     if (text === writtenText) return;
     const draft = join(dataDir, `.generation.json.${process.pid}.tmp`);
     try {
@@ -121,7 +123,7 @@ export function createGenerationFile({ dataDir, folder, runtime, log }: Generati
       const reason = describeFailure(error);
       if (reason !== loggedReason) log.warn('generation-file-not-written', { file: path, reason });
       loggedReason = reason;
-      timer = setTimeout(write, RETRY_DELAY, state).unref();
+      retryTimer = setTimeout(write, RETRY_DELAY, state).unref();
     }
   }
 }

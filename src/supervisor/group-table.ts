@@ -6,20 +6,22 @@ import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import { hasFolders, listControllers } from '../groups/naming.ts';
 
-/** Groups by name, including those that did not load. */
+/** The outcome of loading each group, by the name of the group. Groups that did not load are included. */
 export type Groups = ReadonlyMap<string, GroupLoad>;
 
-export interface Serving {
+export interface ServingGeneration {
   /** The number of the generation, or 0 when no generation serves yet. */
   readonly generation: number;
   readonly groups: Groups;
+  /** The time at which the generation began to serve. */
   readonly since: Date | undefined;
 }
 
 export interface GroupTable {
-  readonly current: Serving;
+  readonly current: ServingGeneration;
   /** The number of the newest generation whose load has begun. */
   readonly newest: number;
+  /** Returns the number of the generation that begins to load. */
   beginGeneration(): number;
   /**
    * Adds a new group that a worker imported while it served. `generation` is the worker's generation, which is not
@@ -36,10 +38,11 @@ export interface GroupTable {
 
 /** @param isPending whether the requests for a new group still wait until all workers have imported it */
 export function createGroupTable(isPending: (group: string) => boolean): GroupTable {
-  let serving = new Map<string, GroupLoad>();
-  let current: Serving = { generation: 0, groups: serving, since: undefined };
+  let servingGroups = new Map<string, GroupLoad>();
+  let current: ServingGeneration = { generation: 0, groups: servingGroups, since: undefined };
   let newest = 0;
-  let announced: Map<string, GroupLoad> | undefined;
+  /** The groups of the next generation; undefined unless its workers are about to listen. */
+  let announcedGroups: Map<string, GroupLoad> | undefined;
   let hasMissedGroup = false;
 
   return {
@@ -55,24 +58,27 @@ export function createGroupTable(isPending: (group: string) => boolean): GroupTa
     },
     addGroup(generation, load) {
       // A failed import in a worker of the next generation says nothing about the workers that serve.
-      if (load.ok || generation === current.generation) add(serving, load);
-      if (announced !== undefined) add(announced, load);
+      if (load.ok || generation === current.generation) add(servingGroups, load);
+      if (announcedGroups !== undefined) add(announcedGroups, load);
       else if (generation > current.generation) hasMissedGroup = true;
     },
     hasMissedGroup: () => hasMissedGroup,
     announce(groups) {
-      announced = new Map(groups.map((load) => [load.group, load]));
+      announcedGroups = new Map(groups.map((load) => [load.group, load]));
     },
     conclude(isServing) {
-      if (isServing && announced !== undefined) {
-        serving = announced;
-        current = { generation: newest, groups: serving, since: new Date() };
+      if (isServing && announcedGroups !== undefined) {
+        servingGroups = announcedGroups;
+        current = { generation: newest, groups: servingGroups, since: new Date() };
       }
-      announced = undefined;
+      announcedGroups = undefined;
     },
   };
 
-  /** Adds a load. A group that has answered requests stays as it is, even if its import fails in one more worker. */
+  /**
+   * Adds the outcome of an import. A group that has answered requests keeps its good outcome, even if its import fails
+   * in one more worker.
+   */
   function add(groups: Map<string, GroupLoad>, load: GroupLoad): void {
     const hasAnswered = !isPending(load.group);
     if (groups.get(load.group)?.ok === true && (load.ok || hasAnswered)) return;
@@ -92,16 +98,16 @@ export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boo
   );
 }
 
-/** Returns the groups that serve but that the folder did not list when these loads were made. */
+/** Returns the groups that serve and are not in `loads`, because the folder did not have them at that load. */
 export function findUnseenGroups(serving: Groups, loads: readonly GroupLoad[]): GroupLoad[] {
-  const seen = new Set(loads.map(({ group }) => group));
-  return Array.from(serving.values()).filter(({ group, ok }) => ok && !seen.has(group));
+  const loadedNames = new Set(loads.map(({ group }) => group));
+  return Array.from(serving.values()).filter(({ group, ok }) => ok && !loadedNames.has(group));
 }
 
 /**
  * Whether the folder has one of these groups now.
  *
- * @param loads the loads of one worker; the load of the service file says whether subfolders hold groups
+ * @param loads what one worker has loaded; its service file says whether subfolders hold groups
  */
 export function isAnyInFolder(groups: readonly GroupLoad[], dir: string, loads: readonly GroupLoad[]): boolean {
   if (groups.length === 0) return false;
@@ -113,7 +119,7 @@ export function isAnyInFolder(groups: readonly GroupLoad[], dir: string, loads: 
 export type Difference =
   /** A group that serves did not load. */
   | 'group-lost'
-  /** A file has changed between its import by the workers that serve and its import by the replacement. */
+  /** A file has changed since the workers that serve imported it, so the replacement has imported other code. */
   | 'other-code'
   /** The workers that serve imported a new group while the replacement loaded. */
   | 'group-added'
@@ -121,10 +127,10 @@ export type Difference =
   | 'group-removed';
 
 /**
- * Compares the load of a replacement with the groups and files that serve. `difference` is undefined when both are
- * equal. `groups` are the groups that the replacement lacks.
+ * Compares the groups and files that a replacement has loaded with those that serve. `difference` is undefined when
+ * they are equal. `groups` has the groups that the replacement lacks.
  *
- * @param hasSameFiles whether the files that the replacement read equal the files that serve
+ * @param hasSameFiles returns whether the files that the replacement read equal the files that serve
  */
 export function compareWithServing(
   serving: Groups,
@@ -132,12 +138,13 @@ export function compareWithServing(
   hasSameFiles: (files: readonly LoadedFile[]) => boolean,
   dir: string,
 ): { readonly difference: Difference | undefined; readonly groups: readonly GroupLoad[] } {
-  const lost = findLostGroups(serving, groups);
-  if (lost.length > 0) return { difference: 'group-lost', groups: lost };
+  const lostGroups = findLostGroups(serving, groups);
+  if (lostGroups.length > 0) return { difference: 'group-lost', groups: lostGroups };
   if (!hasSameFiles(files)) return { difference: 'other-code', groups: [] };
-  const unseen = findUnseenGroups(serving, groups);
-  if (unseen.length === 0) return { difference: undefined, groups: [] };
-  return { difference: isAnyInFolder(unseen, dir, groups) ? 'group-added' : 'group-removed', groups: unseen };
+  const unseenGroups = findUnseenGroups(serving, groups);
+  if (unseenGroups.length === 0) return { difference: undefined, groups: [] };
+  const difference = isAnyInFolder(unseenGroups, dir, groups) ? 'group-added' : 'group-removed';
+  return { difference, groups: unseenGroups };
 }
 
 export function isReadable(dir: string): boolean {
@@ -149,7 +156,7 @@ export function isReadable(dir: string): boolean {
   }
 }
 
-/** Returns a map of group name → file name. The map is empty while the folder cannot be read. */
+/** Returns a map of group name → file name, like `listControllers`, or an empty map if the folder cannot be read. */
 export function listGroups(dir: string, folders?: readonly string[]): ReadonlyMap<string, string> {
   try {
     return listControllers(dir, folders);

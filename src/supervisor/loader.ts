@@ -82,10 +82,10 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
     },
     async probe(generation) {
       const snapshot = takeSnapshot();
-      // Quarantined files that the probe has loaded without harm.
-      const recovered = new Set(quarantine.releaseChanged().keys());
+      // The quarantined files that have not ended or hung the worker of this probe.
+      const harmlessFiles = new Set(quarantine.releaseChanged().keys());
       const onHarm = (file: string, reason: string) => {
-        recovered.delete(file);
+        harmlessFiles.delete(file);
         quarantine.add(file, reason, snapshot);
       };
       const outcome = await runLoad({
@@ -98,7 +98,7 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
       });
       if (outcome.kind !== 'loaded') return outcome;
       for (const worker of outcome.workers) worker.quit();
-      for (const file of recovered) quarantine.release(file);
+      for (const file of harmlessFiles) quarantine.release(file);
       return outcome;
     },
     isLoading: () => running !== undefined,
@@ -240,11 +240,11 @@ async function loadTogether(
     }
   });
   if (isComplete) return { kind: 'loaded', reports };
-  // `quit` can end a worker while the worker imports a harmless file, which is then added to `harmful`. So `harmful` is
+  // `quit` can end a worker while it imports a harmless file, which would then be added to `harmful`. So `harmful` is
   // copied before.
-  const blamed = new Map(harmful);
+  const blamedFiles = new Map(harmful);
   for (const worker of workers) worker.quit();
-  return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason: reason ?? '', harmful: blamed };
+  return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason: reason ?? '', harmful: blamedFiles };
 }
 
 /**

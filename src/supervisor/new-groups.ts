@@ -13,19 +13,19 @@ export interface NewGroups {
 
 /** @param workers returns all workers that can hold requests */
 export function createNewGroups(workers: () => readonly WorkerHandle[]): NewGroups {
-  const pending = new Set<string>();
+  const pendingGroups = new Set<string>();
   return {
     imported(first, group) {
-      if (pending.has(group)) return;
-      pending.add(group);
-      const others = workers().filter(
+      if (pendingGroups.has(group)) return;
+      pendingGroups.add(group);
+      const otherWorkers = workers().filter(
         (worker) => worker !== first && (worker.state === 'loaded' || worker.state === 'serving'),
       );
-      void Promise.all(others.map((worker) => worker.importGroup(group))).then(() => {
-        pending.delete(group);
+      void Promise.all(otherWorkers.map((worker) => worker.importGroup(group))).then(() => {
+        pendingGroups.delete(group);
         for (const worker of workers()) worker.send({ kind: 'shared', group });
       });
     },
-    isPending: (group) => pending.has(group),
+    isPending: (group) => pendingGroups.has(group),
   };
 }

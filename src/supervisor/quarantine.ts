@@ -1,6 +1,6 @@
 // The quarantine has the controller files that ended or hung the process which imported them. The next load skips these
-// files, so that one such file cannot take the service down. A file leaves the quarantine when its fingerprint changes,
-// or when the supervisor releases it.
+// files, so that one such file cannot take the service down. A file leaves the quarantine when it changes, or when the
+// supervisor releases it.
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';
 import { firstDifference, type Snapshot } from './folder/snapshot.ts';
@@ -16,9 +16,9 @@ export interface Quarantine {
   /** @param snapshot the folder as it was before the file was imported */
   add(file: string, reason: string, snapshot: Snapshot | undefined): void;
   release(file: string): void;
-  /** Releases the files that have changed. Returns the files that remain: file name → reason. */
+  /** Releases the files that have changed. @returns the files that remain: file name → reason */
   releaseChanged(): Map<string, string>;
-  /** Whether a file is worth another try, because something else in the folder has changed since its import. */
+  /** Whether a file is worth another try, because something in the folder has changed since the file was added. */
   hasRetryable(snapshot: Snapshot): boolean;
 }
 

@@ -1,14 +1,15 @@
-// One step of the supervisor: new workers replace workers that died or are faulty. The new workers serve only if they
-// loaded the same code and the same groups as the workers that serve.
+// One step of the supervisor: new workers replace workers that died, or that are faulty because something was thrown in
+// them. The new workers serve only if they loaded the same code and the same groups as the workers that serve.
 import { compareWithServing } from './group-table.ts';
 import { listen, quitAll, type Service, type StepResult } from './service.ts';
 
 export async function replace(service: Service, count: number): Promise<StepResult> {
   const { dir, log, pool, loader, table, quarantine, watch, stopping } = service;
-  const quarantinedBefore = quarantine.releaseChanged().size;
+  // The quarantine has the files that ended or hung a worker, and that no load imports.
+  const quarantineSize = quarantine.releaseChanged().size;
   const { generation, groups } = table.current;
-  // A replacement loads only the groups that its generation has. Any other group is imported by all workers together,
-  // when its first request comes.
+  // A replacement loads only the groups of the generation that serves. Any other group in the folder is new, and all
+  // workers import it together when its first request comes.
   const filesOfGeneration = () => Array.from(groups.values(), ({ file }) => file);
   const outcome = await loader.load(generation, count, watch.takeSnapshot(), filesOfGeneration);
   if (stopping.aborted || outcome.kind === 'aborted') return { kind: 'interrupted' };
@@ -16,10 +17,10 @@ export async function replace(service: Service, count: number): Promise<StepResu
   const { workers } = outcome;
   const serving = pool.serving();
   if (serving.length > 0) {
-    const { difference, groups } = compareWithServing(table.current.groups, outcome, watch.hasSameFiles, dir);
+    const { difference, groups: lacked } = compareWithServing(table.current.groups, outcome, watch.hasSameFiles, dir);
     if (difference !== undefined) {
       quitAll(workers);
-      return { kind: 'differs', difference, groups };
+      return { kind: 'differs', difference, groups: lacked };
     }
   }
   const error = await listen(service, workers);
@@ -27,6 +28,6 @@ export async function replace(service: Service, count: number): Promise<StepResu
   if (error !== undefined) return { kind: 'failed', error };
   for (const worker of serving.filter(({ isFaulty }) => isFaulty).slice(0, count)) worker.drain(service.drainTimeout);
   log.info('worker-replaced', { generation, workers: workers.map(({ pid }) => pid) });
-  const hasNewQuarantine = quarantine.releaseChanged().size > quarantinedBefore;
+  const hasNewQuarantine = quarantine.releaseChanged().size > quarantineSize;
   return { kind: 'replaced', count: workers.length, hasNewQuarantine };
 }

@@ -1,4 +1,4 @@
-// Decides when a failed attempt is tried again although the folder has not changed. A retry makes sense because the
+// Decides when a failed attempt is made again although the folder has not changed. A retry makes sense because the
 // cause may be gone: a database may be back. The pauses grow with each failure and with the duration of the attempt, so
 // that attempts never cost much.
 
@@ -6,9 +6,9 @@ export type RetryKind = keyof typeof RULES;
 
 interface Rule {
   /** Milliseconds of the first pause. Each further failure doubles the pause. */
-  readonly first: number;
-  /** Maximum of the pause, in milliseconds. */
-  readonly longest: number;
+  readonly firstPause: number;
+  /** Maximum milliseconds of a pause that grows by doubling. */
+  readonly maxPause: number;
   /** The pause is at least this many times as long as the attempt, because code that hangs keeps a core busy. */
   readonly pausePerAttempt: number;
   /** Milliseconds without a failure after which earlier failures no longer count. */
@@ -18,33 +18,34 @@ interface Rule {
 const FOREVER = Number.POSITIVE_INFINITY;
 
 const RULES = {
-  /** The retry of a generation (a load of the whole folder by new workers) that failed or lost a group. */
-  generation: { first: 5000, longest: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
+  /** The retry of a generation (a load of the whole folder by new workers) in which groups that serve did not load. */
+  generation: { firstPause: 5000, maxPause: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
   /** The retry of a generation for which no worker could start. The machine may soon have enough resources again. */
-  workerStart: { first: 1000, longest: 30_000, pausePerAttempt: 0, forgetAfter: FOREVER },
-  /** The retry of a replacement worker that loaded other groups than the workers which serve. */
-  replacement: { first: 5000, longest: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
-  /** The next probe of the groups that did not load. */
-  probe: { first: 5000, longest: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
+  workerStart: { firstPause: 1000, maxPause: 30_000, pausePerAttempt: 0, forgetAfter: FOREVER },
+  /** The retry of a replacement that lost a group, or loaded other code than the workers that serve. */
+  replacement: { firstPause: 5000, maxPause: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
+  /** The next probe: one worker that serves nothing tries to load the groups that did not load. */
+  probe: { firstPause: 5000, maxPause: 60_000, pausePerAttempt: 30, forgetAfter: FOREVER },
   /** The replacement of a worker that died or became faulty. */
-  lostWorker: { first: 100, longest: 5000, pausePerAttempt: 0, forgetAfter: 15_000 },
+  lostWorker: { firstPause: 100, maxPause: 5000, pausePerAttempt: 0, forgetAfter: 15_000 },
 } satisfies Record<string, Rule>;
 
 /**
- * Factor by which the longest pause grows when an attempt succeeded but its result failed in use. Example: a probe
- * loads a group that the next generation cannot load.
+ * Factor by which `maxPause` grows when an attempt succeeded but its result failed in use. Example: a probe loads a
+ * group that the next generation cannot load.
  */
 const FAILED_IN_USE_FACTOR = 4;
-/** Maximum to which the longest pause can grow, in milliseconds. */
-const MAX_PAUSE = 3_600_000;
+/** Maximum to which `maxPause` can grow, in milliseconds. */
+const LONGEST_PAUSE = 3_600_000;
 
 export interface Retries {
-  /** Records that an attempt begins. Until it fails, no further attempt is due: `remaining` returns Infinity. */
+  /** Records that an attempt begins. `remaining` then returns Infinity until a failure is recorded. */
   recordStart(kind: RetryKind): void;
-  /** Records that an attempt failed. The next attempt is due after a pause. @param took milliseconds of the attempt */
-  recordFailure(kind: RetryKind, took?: number): void;
+  /** Records that an attempt failed. The next one is due after a pause. @param duration milliseconds of the attempt */
+  recordFailure(kind: RetryKind, duration?: number): void;
   /** Records that an attempt succeeded but its result failed in use. The pauses then become much longer. */
   recordFailureInUse(kind: RetryKind): void;
+  /** Forgets all failures, so that an attempt is due at once and the next pause is short. */
   forget(kind: RetryKind): void;
   /**
    * Returns the milliseconds until the next attempt is due. Returns 0 when the attempt is due or nothing was recorded,
@@ -53,11 +54,12 @@ export interface Retries {
   remaining(kind: RetryKind): number;
 }
 
+/** Times are those of `now`. */
 interface State {
   failures: number;
-  lastFailure: number;
-  due: number;
-  longest: number;
+  lastFailureAt: number;
+  dueAt: number;
+  maxPause: number;
 }
 
 /**
@@ -69,32 +71,33 @@ export function createRetries(freeDeaths: number, now: () => number = () => perf
 
   return {
     recordStart: (kind) => {
-      stateOf(kind).due = FOREVER;
+      stateOf(kind).dueAt = FOREVER;
     },
     recordFailure,
     recordFailureInUse(kind) {
       const state = stateOf(kind);
-      state.longest = Math.min(MAX_PAUSE, state.longest * FAILED_IN_USE_FACTOR);
-      state.due = now() + state.longest;
+      state.maxPause = Math.min(LONGEST_PAUSE, state.maxPause * FAILED_IN_USE_FACTOR);
+      state.dueAt = now() + state.maxPause;
     },
     forget: (kind) => states.delete(kind),
-    remaining: (kind) => Math.max(0, (states.get(kind)?.due ?? 0) - now()),
+    remaining: (kind) => Math.max(0, (states.get(kind)?.dueAt ?? 0) - now()),
   };
 
-  function recordFailure(kind: RetryKind, took = 0): void {
-    const { first, longest, pausePerAttempt, forgetAfter } = RULES[kind];
+  function recordFailure(kind: RetryKind, duration = 0): void {
+    const { firstPause, maxPause, pausePerAttempt, forgetAfter } = RULES[kind];
     const state = stateOf(kind);
-    if (now() - state.lastFailure > forgetAfter) state.failures = 0;
-    state.lastFailure = now();
+    if (now() - state.lastFailureAt > forgetAfter) state.failures = 0;
+    state.lastFailureAt = now();
+    // For the first `freeDeaths` lost workers, this number is negative, and there is no pause.
     const doublings = state.failures++ - (kind === 'lostWorker' ? freeDeaths : 0);
-    const hasFailedInUse = state.longest > longest;
-    const grown = doublings < 0 ? 0 : Math.min(state.longest, first * 2 ** doublings);
-    state.due = now() + Math.max(hasFailedInUse ? state.longest : grown, took * pausePerAttempt);
+    const hasFailedInUse = state.maxPause > maxPause;
+    const grownPause = doublings < 0 ? 0 : Math.min(state.maxPause, firstPause * 2 ** doublings);
+    state.dueAt = now() + Math.max(hasFailedInUse ? state.maxPause : grownPause, duration * pausePerAttempt);
   }
 
   function stateOf(kind: RetryKind): State {
-    const { longest } = RULES[kind];
-    const state = states.get(kind) ?? { failures: 0, lastFailure: Number.NEGATIVE_INFINITY, due: 0, longest };
+    const { maxPause } = RULES[kind];
+    const state = states.get(kind) ?? { failures: 0, lastFailureAt: Number.NEGATIVE_INFINITY, dueAt: 0, maxPause };
     states.set(kind, state);
     return state;
   }

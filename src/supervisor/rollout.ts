@@ -13,13 +13,13 @@ type Loaded = Extract<LoaderResult, { kind: 'loaded' }>;
 export async function rollOut(service: Service, cause: string): Promise<StepResult> {
   const { dir, workers: count, pool, watch, loader, table, stopping, now } = service;
   const isServing = () => pool.serving().length > 0;
-  const begun = now();
-  // The wall clock, to compare with the times of files.
+  // `startedAt` measures how long the generation takes. The watch compares `begunAt` with the times of files.
+  const startedAt = now();
   const begunAt = Date.now();
   const snapshot = watch.takeSnapshot() ?? new Map<string, string>();
   const release = snapshot.get('folder') ?? dir;
-  // The folder is missing, so there is nothing to load. When the folder returns, the watch reports a change, and the
-  // change starts the next generation.
+  // An empty snapshot means that the folder cannot be read, so there is nothing to load. When the folder returns, the
+  // watch reports a change, which starts the next generation.
   if (snapshot.size === 0 && isServing()) return { kind: 'no-change' };
   if (isServing()) releaseServing(service);
   watch.beginAttempt(snapshot);
@@ -29,8 +29,8 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
   const { workers, groups, files } = outcome;
   if (isServing() && !isReadable(dir)) {
-    // The folder was removed during the load. With this empty snapshot, the watch reports a change as soon as the
-    // folder is back, because every folder differs from it.
+    // The folder was removed during the load. Every folder differs from an empty snapshot, so the watch reports a
+    // change as soon as the folder is back.
     quitAll(workers);
     watch.beginAttempt(new Map());
     return { kind: 'no-change' };
@@ -42,21 +42,21 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
     pool.keepReserve(count);
     return { kind: 'groups-lost', failures, release };
   }
-  // The old workers imported a new group after the new workers had listed the folder. The new workers lack that group,
-  // so the generation must be loaded again.
-  const unseen = findUnseenGroups(table.current.groups, groups);
-  if (isServing() && (table.hasMissedGroup() || isAnyInFolder(unseen, dir, groups))) {
+  // If the old workers imported a new group after the new workers had listed the folder, the new workers lack that
+  // group. The generation must then be loaded again.
+  const unseenGroups = findUnseenGroups(table.current.groups, groups);
+  if (isServing() && (table.hasMissedGroup() || isAnyInFolder(unseenGroups, dir, groups))) {
     quitAll(workers);
     return { kind: 'outdated' };
   }
-  return takeOver(service, outcome, { cause, begun, release });
+  return takeOver(service, outcome, { cause, startedAt, release });
 }
 
 /** Lets the new workers accept connections, and drains the old ones after that. */
 async function takeOver(
   service: Service,
   { workers, groups }: Loaded,
-  { cause, begun, release }: { readonly cause: string; readonly begun: number; readonly release: string },
+  { cause, startedAt, release }: { readonly cause: string; readonly startedAt: number; readonly release: string },
 ): Promise<StepResult> {
   const { log, pool, table, stopping } = service;
   const oldWorkers = pool.serving();
@@ -68,16 +68,14 @@ async function takeOver(
   if (error !== undefined) return { kind: 'failed', error, release };
   for (const worker of oldWorkers) worker.drain(service.drainTimeout);
   const generation = table.current.generation;
-  for (const load of groups) {
-    if (load.ok || oldGroups.get(load.group)?.error === load.error) continue;
-    logNotLoadable(log, load);
-  }
-  const lost = findLostGroups(oldGroups, groups).map(({ group }) => group);
-  if (lost.length > 0) log.error('generation-degraded', { generation, groups: lost });
+  // The same error was already logged for the old generation.
+  for (const load of groups) if (!load.ok && oldGroups.get(load.group)?.error !== load.error) logNotLoadable(log, load);
+  const lostGroups = findLostGroups(oldGroups, groups).map(({ group }) => group);
+  if (lostGroups.length > 0) log.error('generation-degraded', { generation, groups: lostGroups });
   const hasServiceFile = groups.some(({ group }) => group === SERVICE);
   if (oldGroups.has(SERVICE) && !hasServiceFile)
     log.warn('service-file-removed', { generation, effect: 'its access, authenticate, strict and cors hold no more' });
-  const took_ms = Math.round(service.now() - begun);
+  const took_ms = Math.round(service.now() - startedAt);
   const count = groups.length - Number(hasServiceFile);
   log.info('generation-serving', { generation, cause, groups: count, took_ms });
   service.onGroups?.(table.current.groups.values());
@@ -85,7 +83,7 @@ async function takeOver(
   return { kind: 'serving', release };
 }
 
-/** Finds out whether broken groups would load now: a database may be back, or an imported file may be corrected. */
+/** Finds out whether more groups load now: a database may be back, or an imported file may have been corrected. */
 export async function probe(service: Service): Promise<StepResult> {
   const { loader, table, stopping } = service;
   const outcome = await loader.probe(table.current.generation).finally(() => releaseServing(service));

@@ -1,11 +1,13 @@
-// Runs the supervisor's process: checks the folder, starts the supervisor, prints the line with the address, handles
-// signals, and sets the exit code. supervisor.ts manages the generations and the workers.
-import { accessSync, constants, readdirSync, realpathSync, statSync } from 'node:fs';
+// Runs the supervisor's process: checks the controllers folder, starts the supervisor, prints the line with the
+// address, handles signals, and sets the exit code. supervisor.ts manages the workers and their generations. A
+// generation is one load of the folder by a new set of workers.
+import { accessSync, constants, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isatty } from 'node:tty';
+import { statOf } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
-import { modeOf } from '../base/system.ts';
+import { trustedMode } from '../base/system.ts';
 import type { Announcer } from '../cli/announce.ts';
 import { createHints } from '../groups/hints.ts';
 import { listControllers, WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
@@ -29,15 +31,15 @@ import type { WorkerOutput } from './workers/worker-output.ts';
 export interface ServeOptions {
   readonly settings: Settings;
   /** The first workers, whose processes are already booting. */
-  readonly early: readonly EarlyWorker[];
+  readonly earlyWorkers: readonly EarlyWorker[];
   readonly log: Log;
   /** Writes every buffered log line. Called just before the process ends. */
   readonly flush: () => void;
   /** Relays the output of the workers. `output` is undefined when they write to the same streams as this process. */
   readonly output?: WorkerOutput | undefined;
-  /** The operations port. `operations` is undefined when OPS_PORT is off. */
-  readonly operations?: OperationsServer | undefined;
-  /** The certificate that is in use. `certificates` is undefined for HTTP without TLS. */
+  /** The server of the operations port. `opsServer` is undefined when OPS_PORT is off. */
+  readonly opsServer?: OperationsServer | undefined;
+  /** Gets and renews the certificate. `certificates` is undefined for HTTP without TLS. */
   readonly certificates?: Certificates | undefined;
   /** The store that several machines share. `store` is undefined when the files of the data folder are used. */
   readonly store?: SharedStore | undefined;
@@ -47,11 +49,14 @@ export interface ServeOptions {
   readonly onServing?: (supervisor: Supervisor) => void;
 }
 
-/** Serves until a signal ends the process. */
+/**
+ * Starts the service, which then runs until a signal ends the process. Resolves when the service is announced, or when
+ * the start has failed or was interrupted by a signal, so that the process is about to end.
+ */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { settings, early, log, flush, output, operations, certificates, store, announcer, onServing } = options;
-  const { controllersDir, dataDir } = settings;
-  const generationFile = createGenerationFile({ dataDir, folder: controllersDir, runtime: packagePath(), log });
+  const { settings, earlyWorkers, log, flush, output, opsServer, certificates, store, announcer, onServing } = options;
+  const { workers, host, drainTimeout, controllersDir, dataDir } = settings;
+  const generationFile = createGenerationFile({ dataDir, folder: controllersDir, packageFolder: packagePath(), log });
   let supervisor: Supervisor | undefined;
   let isServing = false;
   /** The time of the first signal to stop. `stoppingSince` is undefined until that signal comes. */
@@ -63,6 +68,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   process.on('SIGHUP', (signal) => {
     // The terminal was closed. A service that continued would hold the port, and nobody would see it.
     if (isOnTerminal && !isatty(2)) return stop(signal);
+    // Otherwise an operator has sent SIGHUP, to repeat a failed order of a certificate and to load everything again.
     certificates?.retryNow();
     supervisor?.renew();
   });
@@ -76,37 +82,36 @@ export async function serve(options: ServeOptions): Promise<void> {
   process.stdout.on('error', () => {});
 
   try {
-    checkFolder(settings.controllersDir, log);
-    await openOperations();
-    // When this machine has no replica of the store's credentials table, this waits for the table. A worker with an
+    checkFolder(controllersDir, log);
+    await openOpsPort();
+    // Without a copy of the store's credentials table on this machine, the start waits for the table. A worker with an
     // empty table would refuse all keys.
     await store?.start().catch(failStart);
-    // The port of the service is bound after the certificate has come. The order of a first certificate can need its
-    // own listener on that port.
+    // The port of the service is bound only when there is a certificate. Before the first one is issued, the ACME
+    // server may have to check this machine on the same port, where acme/challenges.ts then listens.
     await certificates?.start().catch(failStart);
-    if (isStopping()) return;
-    const port = await openPort(settings.port, settings.host);
-    if (isStopping()) return;
-    const { workers, host, drainTimeout, controllersDir: dir } = settings;
-    const acceptFor = operations === undefined ? SOCKET_CLOSE_TIME : BALANCER_TIME;
-    const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
-      operations?.addReport(worker.pid ?? 0, metrics);
     const ledger = await openLedger();
-    const hints = createHints(dir, log, settings.mcp !== 'off');
+    if (isStopping()) return;
+    const port = await openPort(settings.port, host);
+    if (isStopping()) return;
+    const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
+    const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
+      opsServer?.addReport(worker.pid ?? 0, metrics);
+    const hints = createHints(controllersDir, log, settings.mcp !== 'off');
     const onSpent = (worker: WorkerHandle, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = createSupervisor({
-      ...{ workers, dir, port, drainTimeout, acceptFor, log, onMetrics, onSpent },
+      ...{ workers, dir: controllersDir, port, drainTimeout, acceptFor, log, onMetrics, onSpent },
       secureState: certificates?.state,
-      onGroups(loads) {
-        const groups = [...loads];
+      onGroups(servingGroups) {
+        const groups = [...servingGroups];
         announcer?.updateGroups(groups);
         hints.report(groups);
       },
       onResult: (result) => supervisor && generationFile.addResult(result, supervisor.status()),
       onWorkers: () => !isStopping() && supervisor && generationFile.update(supervisor.status()),
-      createPool: (events) => createPool({ early, drainTimeout, events }),
-      createWatch: (onChange) => createFolderWatch({ dir, log, onChange }),
+      createPool: (events) => createPool({ earlyWorkers, drainTimeout, events }),
+      createWatch: (onChange) => createFolderWatch({ dir: controllersDir, log, onChange }),
     });
     certificates?.handOverPort(port.number, supervisor.sendSecureState);
     await supervisor.start();
@@ -116,15 +121,15 @@ export async function serve(options: ServeOptions): Promise<void> {
     const url = `${scheme}://${hostAndPort(settings.domains[0] ?? host, port.number)}`;
     process.stdout.write(`gatefold listening on ${url}\n`);
     announcer?.announceService(url);
-    announceDocs(settings, log);
+    logDocs(settings, log);
     onServing?.(supervisor);
   } catch (error) {
-    // The workers serve, so this error does not end the service.
-    if (isServing) return log.error('supervisor-exception', describeError(error));
+    // This error does not end the process: either the workers serve, or `stop` is about to end the process.
+    if (isServing || isStopping()) return log.error('supervisor-exception', describeError(error));
     store?.close();
     supervisor?.kill();
-    // The early workers are killed first. A worker that outlives this process would log that its supervisor is gone,
-    // after the one line of the error.
+    // This process must outlive the early workers. Otherwise a worker would log that its supervisor is gone, after the
+    // line with the error, which must be the last one.
     await killEarlyWorkers();
     await output?.drained();
     const isStartError = error instanceof StartError;
@@ -141,14 +146,14 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 
   async function killEarlyWorkers(): Promise<void> {
-    await Promise.all(early.map((worker) => worker.kill()));
+    await Promise.all(earlyWorkers.map((worker) => worker.kill()));
   }
 
-  /** Opens the operations port before any worker starts, so that health checks see a start that is slow or fails. */
-  async function openOperations(): Promise<void> {
+  /** Opens the operations port before any worker loads, so that health checks see a start that is slow or fails. */
+  async function openOpsPort(): Promise<void> {
     const { opsPort, opsHost } = settings;
     if (opsPort === undefined) return;
-    await operations
+    await opsServer
       ?.open(() => {
         const status = supervisor?.status();
         return status && { ...status, certificate: certificates?.status(), store: store?.status() };
@@ -162,7 +167,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     throw new StartError(message);
   }
 
-  /** Opens the ledger, which counts the calls of each caller with a rate limit, over all workers. */
+  /** Opens the ledger, which counts the requests of each caller with a rate limit, over all workers. */
   async function openLedger(): Promise<Pick<Ledger, 'spend'>> {
     if (store === undefined) return createLedger();
     const { createSharedLedger } = await import('../limits/shared-rates.ts');
@@ -172,28 +177,37 @@ export async function serve(options: ServeOptions): Promise<void> {
   function stop(signal: NodeJS.Signals): void {
     if (stoppingSince !== undefined) {
       // `timeout`, npm and terminals may deliver one signal twice: to the process, and to its process group.
-      if (performance.now() - stoppingSince < SAME_SIGNAL_TIME) return;
+      if (performance.now() - stoppingSince < REDELIVERY_TIME) return;
       supervisor?.kill();
       log.warn('stop-forced', { signal });
       flush();
       process.exit(1);
     }
     stoppingSince = performance.now();
-    operations?.setStopping();
+    opsServer?.setStopping();
     log.info('stopping', { signal });
-    void (supervisor?.stop() ?? killEarlyWorkers()).then(async () => {
-      store?.close();
-      generationFile.stop();
-      await output?.drained();
-      log.info('stopped', {});
-      flush();
-      process.exit(0);
-    });
+    void stopParts()
+      .catch((error: unknown) => {
+        log.error('supervisor-exception', describeError(error));
+        process.exitCode = 1;
+      })
+      .finally(() => {
+        flush();
+        process.exit();
+      });
+  }
+
+  async function stopParts(): Promise<void> {
+    await (supervisor?.stop() ?? killEarlyWorkers());
+    store?.close();
+    generationFile.stop();
+    await output?.drained();
+    log.info('stopped', {});
   }
 }
 
-/** Logs that the documentation is served, with the setting that turns it off: nobody wrote a controller for it. */
-function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
+/** Logs where the documentation is served, and the setting that turns it off. No controller shows these routes. */
+function logDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
   if (docs === 'off') return;
   const access = docs === 'on' ? 'anyone' : 'application';
   log.info('docs-served', { document: `${basePath}/openapi.json`, page: `${basePath}/docs`, access, setting: 'DOCS' });
@@ -205,35 +219,41 @@ function announceDocs({ docs, controllersDir, basePath }: Settings, log: Log): v
   });
 }
 
-/** Maximum milliseconds between two deliveries of the same signal. A later signal is a new one, and forces the stop. */
-const SAME_SIGNAL_TIME = 25;
 /**
- * Milliseconds for which the workers still accept connections after a signal to stop. Meanwhile, every process that
- * does not accept connections closes its copy of the listening socket.
+ * Milliseconds after a signal to stop in which any further signal counts as a second delivery of the first. A later
+ * signal forces the stop.
  */
-const SOCKET_CLOSE_TIME = 100;
+const REDELIVERY_TIME = 25;
 /**
- * The same time when there is an operations port. Meanwhile, a load balancer sees that /readyz answers 503, and uses
- * other servers. HAProxy with deploy/haproxy.cfg needs 700 ms.
+ * Milliseconds for which the workers still accept connections after a signal to stop. In this time, the supervisor
+ * closes its copy of the listening socket. If that copy were the last one, the kernel would complete connections that
+ * nobody accepts.
  */
-const BALANCER_TIME = 1000;
+const ACCEPT_TIME = 100;
+/**
+ * Replaces ACCEPT_TIME when there is an operations port. In this longer time, a load balancer sees that /readyz answers
+ * 503, and uses other servers. HAProxy with deploy/haproxy.cfg needs 700 ms.
+ */
+const ACCEPT_TIME_WITH_OPS_PORT = 1000;
 
-/** @throws StartError when the folder does not exist or cannot be read */
-function checkFolder(dir: string, log: Log): void {
+/** Logs a warning for each path that every user can change. @throws StartError when the folder cannot be read */
+function checkFolder(controllersDir: string, log: Log): void {
+  let paths: Set<string>;
   try {
-    readdirSync(dir);
-    accessSync(dir, constants.X_OK);
+    const folder = realpathSync(controllersDir);
+    const files = Array.from(listControllers(folder).values(), (file) => join(folder, file));
+    paths = new Set([folder, ...files.map((file) => dirname(file)), ...files]);
+    accessSync(folder, constants.X_OK);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
     throw new StartError(
-      `Cannot read the controllers folder ${dir}: ${FOLDER_REASONS[code] ?? 'the system refuses'} (${code})`,
+      `Cannot read the controllers folder ${controllersDir}: ${FOLDER_REASONS[code] ?? 'the system refuses'} (${code})`,
     );
   }
   // A user who can write to these paths can run code as the user of the service.
-  const folder = realpathSync(dir);
-  const files = Array.from(listControllers(folder).values(), (file) => join(folder, file));
-  for (const path of new Set([folder, ...files.map((file) => dirname(file)), ...files])) {
-    if ((modeOf(statSync(path)) & WRITABLE_BY_EVERYONE) !== 0) {
+  for (const path of paths) {
+    // A dead link has no stat, nor has a file that was removed after it was listed.
+    if ((trustedMode(statOf(path) ?? { mode: 0 }) & WRITABLE_BY_EVERYONE) !== 0) {
       log.warn('writable-by-everyone', { path, effect: 'every user of this machine can change what the service runs' });
     }
   }

@@ -1,5 +1,6 @@
-// `Service` has the parts that every step of the supervisor uses. `StepResult` says how a step ended. A step records
-// nothing else, so agenda.ts decides from this result alone what is done next.
+// `Service` has the parts that every step of the supervisor uses. The steps are a generation (a load of the whole
+// folder by new workers), a replacement of lost workers, and a probe (a load by one worker that does not serve).
+// `StepResult` says how a step ended, and agenda.ts decides from this result alone what is done next.
 import type { Log } from '../base/log.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { SecureState } from '../https/serve/secure-state.ts';
@@ -22,7 +23,7 @@ export interface Service {
   readonly port: Port;
   /** Returns the certificates and keys that a worker needs for HTTPS; undefined for HTTP without TLS. */
   readonly secureState: (() => SecureState) | undefined;
-  /** Called with all groups that serve, when a generation begins to serve, and after an import of a new group. */
+  /** Called with all groups, when a generation begins to serve, and when a group is added while workers serve. */
   readonly onGroups: ((groups: Iterable<GroupLoad>) => void) | undefined;
   readonly log: Log;
   readonly pool: Pool;
@@ -40,7 +41,7 @@ export interface Service {
 export type StepResult =
   /** A new generation serves. */
   | { readonly kind: 'serving'; readonly release: string }
-  /** Replacements serve. `hasNewQuarantine`: a file that the other workers still serve has ended a replacement. */
+  /** Replacements serve. `hasNewQuarantine` is true when a file that the other workers serve has ended one of them. */
   | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }
   /** The new generation would lose groups that serve, so the old one stays. */
   | { readonly kind: 'groups-lost'; readonly failures: readonly GroupLoad[]; readonly release: string }
@@ -56,7 +57,7 @@ export type StepResult =
   /** A probe loaded these groups. At least one of them failed to load in the generation that serves. */
   | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
   | { readonly kind: 'no-change' }
-  /** The service stops, or another step is due first. */
+  /** The step was given up because the service stops, or because another step is due first. */
   | { readonly kind: 'interrupted' };
 
 /** Sends certificates and keys to workers: before the workers listen, and after each change. */
@@ -85,8 +86,8 @@ export function quitAll(workers: readonly WorkerHandle[]): void {
 }
 
 /**
- * Removes the files that serve from the quarantine. A generation or replacement without these files would be rejected
- * anyway. So it must try to load them, even if they have ended another process.
+ * Removes the files that serve from the quarantine (the files that a load skips, because they ended or hung a worker).
+ * A generation or a replacement without these files would be rejected, so it must try to load them.
  */
 export function releaseServing({ table, quarantine }: Service): void {
   for (const { file, ok } of table.current.groups.values()) if (ok) quarantine.release(file);

@@ -10,9 +10,9 @@ export interface SupervisorStatus extends Readonly<Tally> {
   readonly generation: number;
   readonly servingSince: Date | undefined;
   readonly workers: readonly WorkerStatus[];
-  /** Groups of the folder that do not serve, because no version of them has loaded. */
+  /** The groups of the folder that did not load, so that no version of them serves. */
   readonly notLoadable: readonly GroupLoad[];
-  /** The newest generation, if it was rejected. */
+  /** The newest generation (a load of the whole folder by a new set of workers), if it was rejected. */
   readonly rejected: Rejection | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface WorkerStatus {
   readonly pid: number | undefined;
   /** The number of the worker's generation, or 0 before the worker got the order to load. */
   readonly generation: number;
-  /** The state of the worker. A `faulty` worker serves until its replacement serves. */
+  /** The state of the worker. A `faulty` worker, in which something was thrown, serves until its replacement does. */
   readonly state: WorkerState | 'faulty';
 }
 
@@ -43,9 +43,9 @@ export interface Tally {
   generationsServed: number;
   generationsRejected: number;
   /** Workers that ended unexpectedly. */
-  died: number;
+  workersDied: number;
   /** Workers that replaced other workers. */
-  replaced: number;
+  workersReplaced: number;
 }
 
 export function describeService(

@@ -19,16 +19,16 @@ import type { Pool } from './workers/pool.ts';
 import { StartError } from './workers/port.ts';
 import type { Death, WorkerEvents, WorkerHandle } from './workers/worker-handle.ts';
 
-type Shared = Pick<Service, 'dir' | 'workers' | 'port' | 'drainTimeout' | 'log'>;
-
-export interface SupervisorOptions extends Shared, Partial<Pick<Service, 'secureState' | 'onGroups'>> {
+export interface SupervisorOptions
+  extends Pick<Service, 'dir' | 'workers' | 'port' | 'drainTimeout' | 'log'>,
+    Partial<Pick<Service, 'secureState' | 'onGroups'>> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
   /** Called when a step has ended. */
   readonly onResult?: ((result: StepResult) => void) | undefined;
-  /** Called when a worker is gone, or has imported a new group. */
+  /** Called when a worker has ended, or has imported a new group (one that was added while workers serve). */
   readonly onWorkers?: (() => void) | undefined;
-  /** Called when callers with a rate limit have sent requests to a worker, with what each has used of its limit. */
+  /** Called when callers with a rate limit have sent requests to a worker, with the tokens that each has spent. */
   readonly onSpent?: (worker: WorkerHandle, spendings: readonly Spending[]) => void;
   /** Called when a worker reports its counters. */
   readonly onMetrics?: (worker: WorkerHandle, metrics: unknown) => void;
@@ -46,7 +46,7 @@ export interface Supervisor {
   renew(): void;
   /** Sends `secureState` to every worker. Called when the certificates or keys have changed. */
   sendSecureState(): void;
-  /** Drains every worker. Resolves when the last worker has ended. */
+  /** Drains every worker. Resolves when all workers have ended, or 8 s after `drainTimeout` at the latest. */
   stop(): Promise<void>;
   /** Ends every worker at once. */
   kill(): void;
@@ -85,7 +85,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     secureState: options.secureState,
     onGroups: options.onGroups,
   };
-  /** The step that is running. */
   let runningStep: Step | undefined;
   /** Starts the next step when that step is due. */
   let nextStepTimer: NodeJS.Timeout | undefined;
@@ -124,14 +123,15 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       if (worker.state === 'serving') worker.drain(drainTimeout, options.acceptFor);
       else worker.quit();
     }
-    const remaining = await pool.close();
-    if (remaining.length > 0) log.error('workers-still-running', { workers: remaining.map(({ pid }) => pid) });
+    const survivors = await pool.close();
+    if (survivors.length > 0) log.error('workers-still-running', { workers: survivors.map(({ pid }) => pid) });
   }
 
   // Events. If an event makes a step due and no step is running, the step begins at once.
 
   function onChange(cause: string): void {
-    // A change that comes during a load is not lost, because the watch reports the change again at each poll.
+    // A load that hangs is aborted, because the change may correct the file that hangs. Any other load continues. The
+    // change is not lost, because the watch reports it again at each poll.
     if (loader.isLoading() && runningStep?.kind !== 'probe') loader.abortIfStuck();
     else requestGeneration(cause);
   }
@@ -158,8 +158,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       reason,
       file: worker.loadingFile ?? importing[0],
     };
-    // A probe also loads quarantined files, which may end its worker. That worker serves no request. So its end is
-    // neither logged as an error nor counted.
+    // A probe also loads quarantined files (files that have ended or hung a worker before), so they may end its worker.
+    // That worker serves no request. So its end is neither logged as an error nor counted.
     if (runningStep?.kind === 'probe' && lastState === 'loading') return log.info('probe-worker-exited', facts);
     agenda.countDeath();
     log.error('worker-died', facts);
@@ -178,6 +178,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     logNotLoadable(log, load);
   }
 
+  /** Called when something was thrown in the worker outside any request, so that its state may be wrong. */
   function onFaulty(worker: WorkerHandle): void {
     agenda.planReplacement();
     if (worker.state === 'serving') {
@@ -225,14 +226,14 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   async function run(step: Step): Promise<void> {
     runningStep = step;
-    const begun = now();
+    const startedAt = now();
     try {
       const result = await perform(step);
-      agenda.applyResult(step, result, now() - begun);
+      agenda.applyResult(step, result, now() - startedAt);
       options.onResult?.(result);
     } catch (error) {
-      // Because of this result, a generation that threw is due again.
-      agenda.applyResult(step, { kind: 'outdated' }, now() - begun);
+      // The result `outdated` makes a generation due again.
+      agenda.applyResult(step, { kind: 'outdated' }, now() - startedAt);
       return logAndRetry(error);
     } finally {
       runningStep = undefined;

@@ -5,8 +5,8 @@ export interface Answer {
   /** The header fields, by their names in lower case. Several fields of one name are joined by commas. */
   readonly headers: ReadonlyMap<string, string>;
   /**
-   * The body. When the connection was closed early, or MAX_ANSWER_BYTES have come, it is the part that has arrived,
-   * still with the lengths of its chunks if it is chunked.
+   * The body. If the connection was closed early, or MAX_ANSWER_BYTES have come, `text` is only the part that has come.
+   * Such a part of a chunked body still contains the lengths of its chunks.
    */
   readonly text: string;
   /** Whether the connection can carry another request. */
@@ -15,7 +15,9 @@ export interface Answer {
 
 /** When this many bytes of an answer have come, no more are awaited. */
 const MAX_ANSWER_BYTES = 64 * 1024;
+/** Matches a status line, such as `HTTP/1.1 200 OK`. The groups are the minor version and the status. */
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: |$)/;
+/** Matches a header field. The groups are its name and its value, without the blanks around the value. */
 const FIELD = /^([!#$%&'*+.^_`|~\w-]+):[\t ]*(.*?)[\t ]*$/s;
 
 /**
@@ -25,10 +27,12 @@ const FIELD = /^([!#$%&'*+.^_`|~\w-]+):[\t ]*(.*?)[\t ]*$/s;
  * @throws Error when the bytes are not an answer, or when the connection was closed before the end of the head
  */
 export function parseAnswer(bytes: Buffer, isClosed: boolean): Answer | undefined {
-  const isCut = bytes.length >= MAX_ANSWER_BYTES;
+  const isLimitReached = bytes.length >= MAX_ANSWER_BYTES;
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd === -1) {
-    if (isCut || !'HTTP/1.'.startsWith(bytes.toString('latin1', 0, 7))) throw notHttp();
+    // A server of another protocol may wait for more from this client, so its first bytes must be enough to refuse it.
+    if (!'HTTP/1.'.startsWith(bytes.toString('latin1', 0, 7))) throw notHttp();
+    if (isLimitReached) throw new Error(`the head of the answer has more than ${MAX_ANSWER_BYTES} bytes`);
     if (isClosed) throw new Error('the collector closed the connection');
     return undefined;
   }
@@ -36,42 +40,43 @@ export function parseAnswer(bytes: Buffer, isClosed: boolean): Answer | undefine
   const [, minorVersion, statusText] = STATUS_LINE.exec(statusLine) ?? [];
   if (statusText === undefined) throw notHttp();
   const status = Number(statusText);
-  const rest = bytes.subarray(headEnd + 4);
-  // An interim answer, such as 100 (Continue), comes before the final one.
-  if (status < 200) return parseAnswer(rest, isClosed);
+  const bytesAfterHead = bytes.subarray(headEnd + 4);
+  // An interim answer, such as 100 (Continue), comes before the answer to the request.
+  if (status < 200) return parseAnswer(bytesAfterHead, isClosed);
   const headers = new Map<string, string>();
   for (const line of lines) {
     const [, name, value] = FIELD.exec(line) ?? [];
     if (name === undefined || value === undefined) throw notHttp();
-    const known = headers.get(name.toLowerCase());
-    headers.set(name.toLowerCase(), known === undefined ? value : `${known}, ${value}`);
+    const earlierValue = headers.get(name.toLowerCase());
+    headers.set(name.toLowerCase(), earlierValue === undefined ? value : `${earlierValue}, ${value}`);
   }
-  const body = readBody(rest, status, headers);
-  if (body === undefined && !isClosed && !isCut) return undefined;
-  const { content, length } = body ?? { content: rest, length: Number.NaN };
-  const isKept = minorVersion === '1' && !/\bclose\b/i.test(headers.get('connection') ?? '');
+  const body = readBody(bytesAfterHead, status, headers);
+  if (body === undefined && !isClosed && !isLimitReached) return undefined;
+  const canStayOpen = minorVersion === '1' && !/\bclose\b/i.test(headers.get('connection') ?? '');
   return {
-    ...{ status, headers, text: content.toString('utf8', 0, MAX_ANSWER_BYTES) },
-    keepsConnection: isKept && length === rest.length,
+    ...{ status, headers, text: (body?.content ?? bytesAfterHead).toString('utf8', 0, MAX_ANSWER_BYTES) },
+    // Bytes after the body could be taken for the answer to the next request.
+    keepsConnection: canStayOpen && body?.sentLength === bytesAfterHead.length,
   };
 }
 
 interface Body {
   readonly content: Buffer;
-  /** The number of bytes that the body takes in the connection. */
-  readonly length: number;
+  /** The number of bytes that were sent for the body: its content and, if it is chunked, what encloses the chunks. */
+  readonly sentLength: number;
 }
 
 /** @returns undefined while bytes are missing, and for a body that ends when the collector closes the connection */
 function readBody(bytes: Buffer, status: number, headers: Answer['headers']): Body | undefined {
-  if (status === 204 || status === 304) return { content: bytes.subarray(0, 0), length: 0 };
+  if (status === 204 || status === 304) return { content: bytes.subarray(0, 0), sentLength: 0 };
   const coding = headers.get('transfer-encoding');
+  // If `chunked` is not the last coding, only the end of the connection ends the body (RFC 9112, 6.3).
   if (coding !== undefined) return /\bchunked$/i.test(coding) ? readChunks(bytes) : undefined;
-  const text = headers.get('content-length');
-  if (text === undefined) return undefined;
-  if (!/^\d{1,15}$/.test(text)) throw notHttp();
-  const length = Number(text);
-  return bytes.length < length ? undefined : { content: bytes.subarray(0, length), length };
+  const contentLength = headers.get('content-length');
+  if (contentLength === undefined) return undefined;
+  if (!/^\d{1,15}$/.test(contentLength)) throw notHttp();
+  const length = Number(contentLength);
+  return bytes.length < length ? undefined : { content: bytes.subarray(0, length), sentLength: length };
 }
 
 /** Reads the chunks of a body, such as `2\r\n{}\r\n0\r\n\r\n`. @returns undefined while bytes are missing */
@@ -80,15 +85,17 @@ function readChunks(bytes: Buffer): Body | undefined {
   for (let offset = 0; ; ) {
     const lineEnd = bytes.indexOf('\r\n', offset);
     if (lineEnd === -1) return undefined;
+    // The line has the length of the chunk in hexadecimal digits. An extension can follow it: `2;name=value`.
     const [, digits] = /^([\da-f]{1,8})[\t ]*(?:;|$)/i.exec(bytes.toString('latin1', offset, lineEnd)) ?? [];
     if (digits === undefined) throw notHttp();
     const begin = lineEnd + 2;
     const size = Number.parseInt(digits, 16);
-    // The last chunk is empty. Trailer fields can follow it.
+    // A chunk of length 0 ends the body, after trailer fields and an empty line. While the empty line is missing,
+    // `indexOf` returns -1, and `end` is less than `begin`.
     const end = size > 0 ? begin + size : bytes.indexOf('\r\n\r\n', lineEnd) + 2;
     if (end < begin || bytes.length < end + 2) return undefined;
     offset = end + 2;
-    if (size === 0) return { content: Buffer.concat(chunks), length: offset };
+    if (size === 0) return { content: Buffer.concat(chunks), sentLength: offset };
     if (bytes.toString('latin1', end, offset) !== '\r\n') throw notHttp();
     chunks.push(bytes.subarray(begin, end));
   }

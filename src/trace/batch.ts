@@ -26,6 +26,7 @@ export function createBatchWriter([head, tail]: readonly [head: string, tail: st
   spans: readonly EndedSpan[],
 ) => Buffer {
   let bytes = Buffer.allocUnsafeSlow(0);
+  /** How many of `bytes` are written. */
   let length = 0;
 
   function write(text: string): void {

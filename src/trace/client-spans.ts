@@ -2,7 +2,7 @@
 // trace in the called service. Node publishes both kinds of requests on diagnostics channels, to which this file
 // subscribes. A request to an allowed host gets the headers if a controller sends it while an incoming request is
 // handled. A request to any host gets a span if that incoming request is also sampled. The exporter uses neither
-// `fetch` nor node:http, so its requests get none.
+// `fetch` nor node:http, so its requests get neither headers nor spans.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { booleanAttribute, intAttribute, textAttribute } from './otlp.ts';
@@ -18,12 +18,11 @@ export interface ClientSpanOptions {
   readonly capturesQuery: boolean;
 }
 
-/** A request of undici, which `fetch` uses, as its channels publish it. */
+/** A request as the channels of undici, which `fetch` uses, publish it. */
 interface UndiciRequest {
   readonly origin: string | URL;
   readonly path: string;
   readonly method: string;
-  /** A flat list, in which each name is followed by its value. */
   readonly headers: unknown;
   addHeader(name: string, value: string): unknown;
 }
@@ -48,7 +47,7 @@ export function traceClients({ tracer, knownMethods, allowsHost, capturesQuery }
   const { storage } = tracer;
   /** The spans of the requests that have no answer yet, with the attributes that were known when the request began. */
   const spans = new WeakMap<object, { readonly span: Span; readonly attributes: string[] }>();
-  /** The requests that have begun. Some versions of Node publish the beginning twice. The second message is ignored. */
+  /** The requests that have begun. From 22.12 on, Node publishes the beginning of a request of node:http twice. */
   const begunRequests = new WeakSet<object>();
 
   /**
@@ -62,6 +61,7 @@ export function traceClients({ tracer, knownMethods, allowsHost, capturesQuery }
     const parent = storage.getStore();
     if (parent === undefined || begunRequests.has(request)) return;
     begunRequests.add(request);
+    // Without a span of its own, the request continues the trace by the ids of its parent.
     const span = parent.isSampled ? parent.child() : parent;
     const attributes: string[] = [];
     if (!hasTraceparent && allowsHost(host)) {
@@ -134,11 +134,12 @@ function withoutThrow(listener: (message: never) => void): (message: unknown) =>
     try {
       listener(message as never);
     } catch {
-      // The request gets no span. No client of Node sends such a request, for example with an origin that is no URL.
+      // The request gets no span. Only a program that publishes messages of another form on these channels causes this.
     }
   };
 }
 
+/** @param headers the flat list of an UndiciRequest, in which each name is followed by its value */
 function hasHeader(headers: unknown, name: string): boolean {
   return Array.isArray(headers) && headers.some((text, i) => i % 2 === 0 && String(text).toLowerCase() === name);
 }

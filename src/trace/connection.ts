@@ -22,7 +22,10 @@ export interface ConnectionTarget {
  */
 export type SendPost = (body: Buffer, timeLimit: number) => Promise<Answer>;
 
-/** The milliseconds after which an unused connection is closed. Collectors close theirs after some seconds. */
+/**
+ * Milliseconds after an answer until the connection is closed, unless it is used again. Collectors close their side
+ * after some seconds, and a request that is sent just then would fail.
+ */
 const MAX_IDLE = 1000;
 
 interface PendingAnswer {
@@ -36,10 +39,11 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
   const isSecure = endpoint.protocol === 'https:';
   const port = Number(endpoint.port) || (isSecure ? 443 : 80);
   const fields = Object.entries({ host: endpoint.host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
-  const head = `POST ${endpoint.pathname}${endpoint.search} HTTP/1.1\r\n${fields.join('')}`;
+  const requestHead = `POST ${endpoint.pathname}${endpoint.search} HTTP/1.1\r\n${fields.join('')}`;
   /** The open connection; undefined while there is none. */
   let connection: Socket | undefined;
-  let pending: PendingAnswer | undefined;
+  /** The listeners of the request that waits for its answer; undefined while no request waits. */
+  let pendingAnswer: PendingAnswer | undefined;
   let idleTimer: NodeJS.Timeout | undefined;
 
   function open(): Socket {
@@ -53,11 +57,12 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
       failure = error;
     });
     // Nothing is expected while no answer is pending. Bytes that come then could be taken for the next answer.
-    socket.on('data', (bytes: Buffer) => (pending === undefined ? close() : pending.onBytes(bytes)));
+    socket.on('data', (bytes: Buffer) => (pendingAnswer === undefined ? close() : pendingAnswer.onBytes(bytes)));
     socket.on('close', () => {
+      // `close` has already dropped this socket, and another one may be in use.
       if (socket !== connection) return;
       connection = undefined;
-      pending?.onClose(failure);
+      pendingAnswer?.onClose(failure);
     });
     return socket;
   }
@@ -81,9 +86,8 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
 
       function finishRequest(settle: () => void, staysOpen: boolean): void {
         clearTimeout(timer);
-        pending = undefined;
-        // A collector can answer before the whole body is sent. The connection is then closed, and the rest is not
-        // sent.
+        pendingAnswer = undefined;
+        // A collector can answer before the whole body is sent. Closing the connection then drops the unsent bytes.
         if (staysOpen && socket.writableLength === 0) idleTimer = setTimeout(close, MAX_IDLE);
         else close();
         settle();
@@ -96,15 +100,16 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
           finishRequest(() => reject(error), false);
         }
       }
-      pending = {
+      pendingAnswer = {
         onBytes(bytes) {
           received = Buffer.concat([received, bytes]);
           readAnswer(false);
         },
         onClose: (error) => (error === undefined ? readAnswer(true) : finishRequest(() => reject(error), false)),
       };
+      // The values of header fields are bytes and not UTF-8 (environment.ts allows only characters of one byte).
       socket.cork();
-      socket.write(`${head}content-length: ${body.length}\r\n\r\n`, 'latin1');
+      socket.write(`${requestHead}content-length: ${body.length}\r\n\r\n`, 'latin1');
       socket.write(body);
       socket.uncork();
     });

@@ -11,11 +11,11 @@ export interface TraceSettings {
   /** The time limit for the export of a batch in milliseconds, including retries. */
   readonly timeout: number;
   /** The path of a PEM file with the certificate of the authority that signed the collector's certificate. */
-  readonly certificate: string | undefined;
+  readonly caFile: string | undefined;
   /** The path of a PEM file with the certificate that this service shows to the collector. */
-  readonly clientCertificate: string | undefined;
-  /** The path of a PEM file with the key of that certificate. */
-  readonly clientKey: string | undefined;
+  readonly clientCertificateFile: string | undefined;
+  /** The path of a PEM file with the private key of the client certificate. */
+  readonly clientKeyFile: string | undefined;
   /** Whether the body of each request to the collector is compressed with gzip. */
   readonly compress: boolean;
   readonly samplerName: string;
@@ -43,6 +43,7 @@ export type TraceReading =
   /** `isDeliberate` is true when a variable turns tracing off, and false for any other reason, such as a mistake. */
   | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
 
+/** The default of `knownMethods`. */
 const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
 
 /** Headers that control how a request is sent. The service alone decides this, so a variable may not set them. */
@@ -54,14 +55,15 @@ class UnusableValue extends Error {}
 export function readTraceSettings(env: Environment): TraceReading {
   const ignored: IgnoredValue[] = [];
   const readVariable = (name: string): string => (env[name] ?? '').trim();
-  /** Returns the name of the variable for traces, or if this one is not set, of that for all kinds of telemetry. */
+  /** Returns the name of the variable for traces if it is set, and else of the variable for all kinds of telemetry. */
   const variableFor = (suffix: string): string =>
     readVariable(`OTEL_EXPORTER_OTLP_TRACES_${suffix}`) === ''
       ? `OTEL_EXPORTER_OTLP_${suffix}`
       : `OTEL_EXPORTER_OTLP_TRACES_${suffix}`;
   const ignore = (variable: string, reason: string): void => void ignored.push({ variable, reason });
 
-  function numberOf(name: string, fallback: number, min: number, max = 2 ** 31 - 1): number {
+  /** Reads a whole number from `min` to `max`, both included. By default, `max` is the longest delay of a timer. */
+  function readNumber(name: string, fallback: number, min: number, max = 2 ** 31 - 1): number {
     const text = readVariable(name);
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (value >= min && value <= max) return value;
@@ -77,6 +79,7 @@ export function readTraceSettings(env: Environment): TraceReading {
     return { samplerName, sampler: createSampler(samplerName, readRatio(samplerName)) };
   }
 
+  /** Reads the part of traces to record. @returns 1 when the variable has no valid value */
   function readRatio(samplerName: string): number {
     const text = readVariable('OTEL_TRACES_SAMPLER_ARG');
     const ratio = /^(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
@@ -109,20 +112,20 @@ export function readTraceSettings(env: Environment): TraceReading {
       );
     const compression = readVariable(variableFor('COMPRESSION')).toLowerCase();
     if (!['', 'none', 'gzip'].includes(compression)) ignore(variableFor('COMPRESSION'), 'it is neither gzip nor none');
-    const queueSize = numberOf('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 100_000);
+    const queueSize = readNumber('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 100_000);
     const settings: TraceSettings = {
       endpoint,
       headers: readHeaders(variableFor('HEADERS'), readVariable(variableFor('HEADERS'))),
-      timeout: numberOf(variableFor('TIMEOUT'), 10_000, 1),
-      certificate: readVariable(variableFor('CERTIFICATE')) || undefined,
-      clientCertificate: readVariable(variableFor('CLIENT_CERTIFICATE')) || undefined,
-      clientKey: readVariable(variableFor('CLIENT_KEY')) || undefined,
+      timeout: readNumber(variableFor('TIMEOUT'), 10_000, 1),
+      caFile: readVariable(variableFor('CERTIFICATE')) || undefined,
+      clientCertificateFile: readVariable(variableFor('CLIENT_CERTIFICATE')) || undefined,
+      clientKeyFile: readVariable(variableFor('CLIENT_KEY')) || undefined,
       compress: compression === 'gzip',
       ...readSampler(),
       resource: readResource(),
-      delay: numberOf('OTEL_BSP_SCHEDULE_DELAY', 5000, 1),
+      delay: readNumber('OTEL_BSP_SCHEDULE_DELAY', 5000, 1),
       queueSize,
-      batchSize: Math.min(queueSize, numberOf('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 10_000)),
+      batchSize: Math.min(queueSize, readNumber('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 10_000)),
       knownMethods: new Set(listOf(readVariable('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS') || METHODS.join())),
     };
     if (hasOtherTracer()) return off('another tracer of OpenTelemetry is registered in this process');
@@ -144,18 +147,19 @@ function listOf(text: string): string[] {
     .filter((item) => item !== '');
 }
 
+/** @throws UnusableValue */
 function readEndpoint(name: string, text: string): URL {
   const endpoint = URL.canParse(text) ? new URL(text) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol))
     throw new UnusableValue(`${name} is not a URL that begins with http:// or https://`);
-  if (!canBeDecoded(endpoint.username + endpoint.password))
+  if (!canBeDecoded(endpoint.username) || !canBeDecoded(endpoint.password))
     throw new UnusableValue(`${name} has a user name or a password with a % that begins no code such as %20`);
-  // An address for all kinds of telemetry still needs the path for traces. One for traces alone is used as it is.
+  // An address for all kinds of telemetry still needs the path for traces. An address for traces is used as it is.
   if (!name.includes('TRACES')) endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/v1/traces`;
   return endpoint;
 }
 
-/** Reads headers. The error message contains no value of a header, because a header is often a secret. */
+/** Reads headers. The message of an error has no value of a header, which is often secret. @throws UnusableValue */
 function readHeaders(name: string, text: string): Readonly<Record<string, string>> {
   const pairs = readPairs(text);
   const isHeader = ([key, value]: readonly [string, string]): boolean =>
@@ -195,10 +199,8 @@ function readPairs(text: string): Map<string, string> | undefined {
   }
 }
 
-/**
- * Returns whether a tracer of OpenTelemetry is registered. Every copy of its API registers in the same global variable.
- */
+/** Returns whether a tracer of OpenTelemetry is registered. All copies of its API use this global variable. */
 function hasOtherTracer(): boolean {
-  const registered = (globalThis as Record<symbol, unknown>)[Symbol.for('opentelemetry.js.api.1')];
-  return typeof registered === 'object' && registered !== null && 'trace' in registered;
+  const api = (globalThis as Record<symbol, unknown>)[Symbol.for('opentelemetry.js.api.1')];
+  return typeof api === 'object' && api !== null && 'trace' in api;
 }

@@ -1,6 +1,6 @@
-// Sends spans to a collector by OTLP over HTTP. One request carries many spans, and only one request is sent at a time.
-// The number and the size of waiting spans are limited. Spans beyond a limit are dropped and counted, for example while
-// the collector does not answer. No client of this service ever waits for the collector.
+// Sends spans to a collector by OTLP over HTTP. One request carries a batch of spans, and only one request is sent at a
+// time. The number and the size of waiting spans are limited. Spans beyond a limit are dropped and counted, for example
+// while the collector does not answer. No client of this service ever waits for the collector.
 import { AsyncResource } from 'node:async_hooks';
 import type { Log } from '../base/log.ts';
 import { createBatchWriter, type EndedSpan } from './batch.ts';
@@ -15,6 +15,7 @@ export interface ExporterOptions {
   readonly delay: number;
   /** The time limit of a batch in milliseconds, including retries. */
   readonly timeout: number;
+  /** Maximum number of spans that wait, and in one batch. */
   readonly queueSize: number;
   readonly batchSize: number;
   readonly log: Log;
@@ -35,8 +36,8 @@ export interface Exporter {
 /** All waiting spans together have at most this many characters. */
 const MAX_QUEUED_CHARACTERS = 8 * 1024 * 1024;
 /**
- * Milliseconds of the pause before the first retry. Each further pause is twice as long, up to MAX_PAUSE. The real
- * pause is shorter by a random part, or longer when the collector asks for it.
+ * Milliseconds of the pause before the first retry of a batch. Each further pause is twice as long, up to MAX_PAUSE.
+ * The real pause is shorter by a random part, or longer when the collector asks for it.
  */
 const FIRST_PAUSE = 500;
 const MAX_PAUSE = 5000;
@@ -48,9 +49,11 @@ export function createExporter(options: ExporterOptions): Exporter {
   let queuedCharacters = 0;
   let exported = 0;
   let dropped = 0;
-  let timer: NodeJS.Timeout | undefined;
+  /** Starts the batch that is not full yet; undefined while nothing waits for the end of `delay`. */
+  let delayTimer: NodeJS.Timeout | undefined;
+  /** Resolves when no more batches are sent; undefined while none is sent. */
   let sending: Promise<void> | undefined;
-  /** The time at which `close` stops sending; undefined before `close` is called. */
+  /** The time of `performance.now()` at which `close` stops sending; undefined before `close` is called. */
   let closeDeadline: number | undefined;
   /** Ends the pause before a retry; undefined while there is none. */
   let endPause: (() => void) | undefined;
@@ -70,23 +73,23 @@ export function createExporter(options: ExporterOptions): Exporter {
     queue.push(span);
     if (queue.length >= batchSize) {
       if (sending === undefined) outsideRequest.runInAsyncScope(start);
-    } else if (timer === undefined) outsideRequest.runInAsyncScope(startTimer);
+    } else if (delayTimer === undefined) outsideRequest.runInAsyncScope(startTimer);
   }
 
   function startTimer(): void {
-    timer ??= setTimeout(start, delay).unref();
+    delayTimer ??= setTimeout(start, delay).unref();
   }
 
   function start(): void {
-    clearTimeout(timer);
-    timer = undefined;
+    clearTimeout(delayTimer);
+    delayTimer = undefined;
     sending ??= sendAll();
   }
 
+  /** Sends batches one after the other, while a batch is full. After the call of `close`, sends all spans. */
   async function sendAll(): Promise<void> {
+    // The request whose span has filled the batch continues before the batch is written.
     await Promise.resolve();
-    // After a batch, the next full batch is sent at once. Spans that do not fill a batch wait for more, but not after
-    // `close` was called.
     do await sendBatch();
     while (queue.length >= batchSize || (closeDeadline !== undefined && queue.length > 0));
     sending = undefined;
@@ -104,17 +107,15 @@ export function createExporter(options: ExporterOptions): Exporter {
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, MAX_PAUSE)) {
       const timeLeft = Math.min(batchDeadline, closeDeadline ?? batchDeadline) - performance.now();
       const outcome = timeLeft <= 0 ? OUT_OF_TIME : await send(body, timeLeft);
-      // `close` ran out of time while this batch was being sent, and has counted the spans of the batch as dropped.
+      // `close` has run out of time while this batch was being sent, and has counted its spans as dropped.
       if (spansInFlight === 0) return;
       if (outcome.kind === 'sent') return succeed(batch.length, outcome.rejected, outcome.reason);
       // A random part of up to half of the pause is left out, so that not all instances retry at the same time.
-      const wait = Math.max(outcome.retryAfter ?? 0, pause * (0.5 + random() / 2));
-      const isLast =
-        outcome.kind === 'refused' ||
-        performance.now() + wait > Math.min(batchDeadline, closeDeadline ?? batchDeadline);
-      if (isLast) return drop(batch.length, outcome.reason);
+      const realPause = Math.max(outcome.retryAfter ?? 0, pause * (0.5 + random() / 2));
+      const isRetryTooLate = performance.now() + realPause > Math.min(batchDeadline, closeDeadline ?? batchDeadline);
+      if (outcome.kind === 'lost' || isRetryTooLate) return drop(batch.length, outcome.reason);
       report(outcome.reason);
-      await sleep(wait);
+      await sleep(realPause);
     }
   }
 
@@ -139,6 +140,7 @@ export function createExporter(options: ExporterOptions): Exporter {
     isFailing = true;
   }
 
+  /** Resolves after the time, or when `close` is called. */
   function sleep(milliseconds: number): Promise<void> {
     return new Promise((resolve) => {
       endPause = () => {
@@ -177,4 +179,4 @@ export function createExporter(options: ExporterOptions): Exporter {
   return { add, exported: () => exported, dropped: () => dropped, close };
 }
 
-const OUT_OF_TIME = { kind: 'refused', reason: 'no time was left', retryAfter: undefined } as const;
+const OUT_OF_TIME = { kind: 'lost', reason: 'no time was left', retryAfter: undefined } as const;

@@ -1,11 +1,9 @@
 // Makes the ids of traces and spans. The digits are slices of a long text of random hexadecimal digits, except for the
 // last 13 digits of a trace id, which the caller determines. When the text is used up, a new one is made. A call of the
-// random generator for each id would cost more than the rest of a span.
+// random generator for each id would cost more than all other work for a span.
 import { crypto } from '../base/builtins.ts';
 
-/** The number of digits in a trace id. */
 const TRACE_DIGITS = 32;
-/** The number of digits in a span id. */
 const SPAN_DIGITS = 16;
 /** The number of random bytes in one text. */
 const POOL_BYTES = 8192;
@@ -30,9 +28,9 @@ function takeDigits(length: number): string {
 
 /** The number of digits at the end of a trace id by which samplers decide. */
 const RANDOM_DIGITS = 13;
-/** The number of values of these 13 digits. */
+/** How many values these 13 digits can have. */
 const RANGE = 2 ** 52;
-/** The number of values of the first seven of these digits. */
+/** How many values the first seven of these digits can have. */
 const HIGH_RANGE = 2 ** 28;
 /** All texts of three hexadecimal digits. Without them, `toString(16)` would be the most expensive part of a span. */
 const TRIPLES = Array.from({ length: 4096 }, (_, i) => i.toString(16).padStart(3, '0'));

@@ -3,10 +3,11 @@
 import { quote, quoteName } from '../base/json-text.ts';
 import type { SpanAttribute } from '../controller/trace.ts';
 
-export const KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const;
+/** The kinds of spans, and their numbers in OTLP. */
+const KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const;
 export type Kind = keyof typeof KINDS;
 
-/** The names of spans, and the names and texts of attributes, are cut to this many characters, but not `url.path`. */
+/** The names of spans, and the names and texts of attributes except `url.path`, are cut to this many characters. */
 const MAX_TEXT_LENGTH = 4096;
 /** A list is cut to this many items. */
 const MAX_ITEMS = 100;
@@ -20,20 +21,17 @@ export function textAttribute(name: string, value: string): string {
   return `{"key":${quoteName(name)},"value":{"stringValue":${quote(toValidText(value))}}}`;
 }
 
-/**
- * Encodes a whole number. JSON carries it as text, because protobuf's whole numbers have 64 bits.
- *
- * @param name a constant, as for `textAttribute`
- */
+/** Encodes a whole number as text, because protobuf's whole numbers have 64 bits. @param name a constant, as above */
 export function intAttribute(name: string, value: number): string {
   return `{"key":${quoteName(name)},"value":{"intValue":"${value}"}}`;
 }
 
-/** @param name a constant, as for `textAttribute` */
+/** @param name a constant, as above */
 export function booleanAttribute(name: string, value: boolean): string {
   return `{"key":${quoteName(name)},"value":{"boolValue":${value}}}`;
 }
 
+/** @param name any text, also from a request or a controller, because it is not kept in memory */
 export function listAttribute(name: string, values: readonly unknown[]): string {
   const items = values.slice(0, MAX_ITEMS).map(encodeValue).join(',');
   return `{"key":${quote(toValidText(name))},"value":{"arrayValue":{"values":[${items}]}}}`;
@@ -70,6 +68,7 @@ function textOf(value: unknown): string {
   }
 }
 
+/** With the flag `u`, a pair of surrogates is one character, so only lone surrogates match. */
 const LONE_SURROGATE = /\p{Surrogate}/gu;
 
 /**
@@ -127,19 +126,18 @@ export interface SpanParts {
   readonly isRemoteParent: boolean;
   readonly flags: number;
   readonly tracestate: string;
-  /** The start of the span, as a time of `performance.now()`. */
+  /** A time of `performance.now()`, like `endedAt`. */
   readonly startedAt: number;
-  /** The end of the span, as a time of `performance.now()`. */
   readonly endedAt: number;
   readonly hasFailed: boolean;
-  /** JSON: the name, the kind, and the first attributes. For requests, it is a text that many spans share. */
+  /** JSON: the name, the kind, and the first attributes. For requests, many spans share this text. */
   readonly beginning: string;
   /**
    * The path of the URL. `beginning` then stops just before the value of `url.path`, and `encodeSpan` puts the path
    * there. Undefined for a span without this attribute.
    */
   readonly path: string | undefined;
-  /** JSON: after a path the end of its attribute (`}}`), and then the further attributes. */
+  /** JSON: the other attributes. If there is a path, the text begins with the end of its attribute: `}}`. */
   readonly rest: string;
 }
 
@@ -152,7 +150,10 @@ export function encodeSpan(span: SpanParts): string {
   return `{"traceId":"${traceId}","spanId":"${spanId}"${parent}${state},"flags":${bits},"startTimeUnixNano":"${formatNanoseconds(startedAt)}","endTimeUnixNano":"${formatNanoseconds(endedAt)}"${hasFailed ? ERROR_STATUS : ''}${span.beginning}${span.path === undefined ? '' : quote(span.path)}${span.rest}]}`;
 }
 
-/** Returns the name and the kind as JSON that ends where the first attribute begins. */
+/**
+ * Returns the name and the kind as JSON that ends where the first attribute begins. A controller without types can pass
+ * any value as the kind. A value that is not in KINDS is sent as `internal`.
+ */
 export function encodeNameAndKind(name: string, kind: Kind): string {
   return `,"name":${quote(toValidText(name))},"kind":${KINDS[kind in KINDS ? kind : 'internal']},"attributes":[`;
 }

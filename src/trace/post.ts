@@ -7,11 +7,12 @@ import { createConnection } from './connection.ts';
 import type { TraceSettings } from './environment.ts';
 
 export type Outcome =
+  /** The collector has the batch, but has rejected `rejected` of its spans. `reason` is the collector's message. */
   | { readonly kind: 'sent'; readonly rejected: number; readonly reason: string | undefined }
-  /** The request may be retried. `retryAfter` is how many milliseconds the collector asks the sender to wait. */
-  | { readonly kind: 'failed'; readonly reason: string; readonly retryAfter: number | undefined }
-  /** The batch must not be sent again: the collector would refuse a retry, too, or no time was left. */
-  | { readonly kind: 'refused'; readonly reason: string; readonly retryAfter: undefined };
+  /** The batch can be sent again. `retryAfter` is how many milliseconds the collector asks the sender to wait. */
+  | { readonly kind: 'retryable'; readonly reason: string; readonly retryAfter: number | undefined }
+  /** The batch must not be sent again. The collector would refuse it again, or no time is left (exporter.ts). */
+  | { readonly kind: 'lost'; readonly reason: string; readonly retryAfter: undefined };
 
 /**
  * Sends one batch and never rejects. After the result, nothing reads the body, so its memory can be used again.
@@ -22,17 +23,19 @@ export type SendBatch = (body: Buffer, timeLimit: number) => Promise<Outcome>;
 
 type PostSettings = Pick<
   TraceSettings,
-  'endpoint' | 'headers' | 'certificate' | 'clientCertificate' | 'clientKey' | 'compress'
+  'endpoint' | 'headers' | 'caFile' | 'clientCertificateFile' | 'clientKeyFile' | 'compress'
 >;
 
 /** The statuses after which the protocol allows a retry. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** @throws Error when the file of a certificate cannot be read */
+/**
+ * @param settings the user name and password in `endpoint` must be valid percent-encoding (environment.ts checks them)
+ * @throws Error when a file of the settings cannot be read
+ */
 export function createBatchSender(settings: PostSettings, userAgent: string): SendBatch {
-  const { endpoint, headers, certificate, clientCertificate, clientKey, compress } = settings;
-  const files = { ca: certificate, cert: clientCertificate, key: clientKey };
-  const contents = Object.entries(files).flatMap(([name, file]) => (file ? [[name, readFileSync(file)]] : []));
+  const { endpoint, headers, caFile, clientCertificateFile, clientKeyFile, compress } = settings;
+  const tlsFiles = Object.entries({ ca: caFile, cert: clientCertificateFile, key: clientKeyFile });
   const sendPost = createConnection({
     endpoint,
     headers: {
@@ -42,7 +45,7 @@ export function createBatchSender(settings: PostSettings, userAgent: string): Se
       'user-agent': userAgent,
       ...(compress && { 'content-encoding': 'gzip' }),
     },
-    tlsOptions: Object.fromEntries(contents),
+    tlsOptions: Object.fromEntries(tlsFiles.flatMap(([name, path]) => (path ? [[name, readFileSync(path)]] : []))),
   });
   return async (body, timeLimit) => {
     try {
@@ -50,7 +53,7 @@ export function createBatchSender(settings: PostSettings, userAgent: string): Se
       return interpret(await sendPost(bytes, timeLimit));
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
-      return { kind: 'failed', reason: code ?? message, retryAfter: undefined };
+      return { kind: 'retryable', reason: code ?? message, retryAfter: undefined };
     }
   };
 }
@@ -63,31 +66,34 @@ function credentialsOf({ username, password }: URL): { authorization?: string } 
 }
 
 function interpret({ status, headers, text }: Answer): Outcome {
-  if (status < 300) return readPartialSuccess(text);
+  if (status < 300) return readSuccess(text);
   const reason = `the collector answered ${status}`;
-  if (!RETRYABLE.has(status)) return { kind: 'refused', reason, retryAfter: undefined };
-  return { kind: 'failed', reason, retryAfter: readRetryAfter(headers.get('retry-after')) };
+  if (!RETRYABLE.has(status)) return { kind: 'lost', reason, retryAfter: undefined };
+  return { kind: 'retryable', reason, retryAfter: readRetryAfter(headers.get('retry-after')) };
 }
 
-/** Reads the answer to a batch that the collector has accepted, at least in part. Such a batch is not sent again. */
-function readPartialSuccess(text: string): Outcome {
-  const { rejectedSpans, errorMessage } = partialSuccessOf(text);
+/** Reads the answer to a batch that the collector has taken. If it has rejected spans, `partialSuccess` counts them. */
+function readSuccess(text: string): Outcome {
+  const { rejectedSpans, errorMessage } = parsePartialSuccess(text);
   const count = Number(rejectedSpans);
   const rejected = Number.isSafeInteger(count) && count > 0 ? count : 0;
   const reason = typeof errorMessage === 'string' && errorMessage !== '' ? errorMessage.slice(0, 200) : undefined;
   return { kind: 'sent', rejected, reason };
 }
 
-function partialSuccessOf(text: string): { readonly rejectedSpans?: unknown; readonly errorMessage?: unknown } {
+function parsePartialSuccess(text: string): { readonly rejectedSpans?: unknown; readonly errorMessage?: unknown } {
   try {
     return JSON.parse(text)?.partialSuccess ?? {};
   } catch {
-    // The body of an answer can be anything. The status has shown that the collector has the spans.
+    // The body of an answer can be anything. The status alone shows that the collector has the spans.
     return {};
   }
 }
 
-/** Reads the header Retry-After: seconds or a date (RFC 9110, 10.2.3). Returns milliseconds from now. */
+/**
+ * Reads the header Retry-After: seconds or a date (RFC 9110, 10.2.3). Returns milliseconds from now, or undefined when
+ * the header is absent or in another form.
+ */
 function readRetryAfter(header: string | undefined): number | undefined {
   if (header === undefined) return undefined;
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;

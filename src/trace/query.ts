@@ -11,7 +11,7 @@ export function redactQuery(query: string): string {
   return query.replace(SECRET_PARAMETERS, '$1$2=REDACTED');
 }
 
-/** @param target a path with its query @param keepsQuery whether the query stays in the result */
+/** Returns the path, and with `keepsQuery` its query without secrets. @param target a path, perhaps with a query */
 export function visibleTarget(target: string, keepsQuery: boolean): string {
   const queryStart = target.indexOf('?');
   if (queryStart < 0) return target;

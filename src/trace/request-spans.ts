@@ -18,17 +18,20 @@ export interface RequestSpanOptions {
   readonly capture: readonly string[];
 }
 
-/** For each known method, the texts of at most this many pairs of route and tool are cached. */
+/**
+ * For each known method, the texts of at most this many pairs of route and tool are cached. A tool is an operation that
+ * an agent calls by the Model Context Protocol.
+ */
 const MAX_ROUTES = 1000;
 
 /** Attributes of the last answer on a connection. They are cached because the next answer usually has the same. */
 interface ConnectionTexts {
   /** JSON: the attributes that stay the same as long as the connection is open. */
-  readonly fixed: string;
+  readonly connectionAttributes: string;
   readonly address: string;
   readonly version: string;
   readonly status: number;
-  /** JSON: the part of `rest` (see `SpanParts`) that follows from the fields above. */
+  /** JSON: the attributes of `SpanParts.rest` that the fields above determine. */
   readonly rest: string;
 }
 
@@ -63,33 +66,37 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
     return text;
   }
 
-  /** Returns the attributes after the path. @param status the status that the client has received, or else 0 */
+  /**
+   * Returns the attributes after the path, without those of errors and of TRACE_CAPTURE.
+   *
+   * @param status the status that the client has received, or 0 if it has received none
+   */
   function restOf({ request, address }: RequestEvent, status: number): string {
     const { socket, httpVersion: version } = request;
-    const cached = connections.get(socket);
-    if (cached?.status === status && cached.address === address && cached.version === version) return cached.rest;
-    const fixed = cached?.fixed ?? connectionAttributesOf(socket);
+    const texts = connections.get(socket);
+    if (texts?.status === status && texts.address === address && texts.version === version) return texts.rest;
+    const connectionAttributes = texts?.connectionAttributes ?? connectionAttributesOf(socket);
     const attributes = [
-      fixed,
+      connectionAttributes,
       textAttribute('client.address', address),
       textAttribute('network.protocol.version', version),
       ...(status === 0 ? [] : [intAttribute('http.response.status_code', status)]),
     ];
     const rest = `}},${attributes.join(',')}`;
-    connections.set(socket, { fixed, address, version, status, rest });
+    connections.set(socket, { connectionAttributes, address, version, status, rest });
     return rest;
   }
 
   function endSpan(event: RequestEvent, span: Span): void {
     const { status, bytes, response } = event;
-    // 499 means that the client left before the last byte. If a part of the body was sent, so was the status.
-    const sentStatus = status !== 499 ? status : bytes > 0 ? response.statusCode : 0;
-    let rest = restOf(event, sentStatus);
+    // 499 means that the client left before the last byte. It has received a status only if body bytes were sent.
+    const receivedStatus = status !== 499 ? status : bytes > 0 ? response.statusCode : 0;
+    let rest = restOf(event, receivedStatus);
     if (status >= 499) {
       span.hasFailed = true;
-      rest += `,${textAttribute('error.type', failureOf(event))}`;
+      rest += `,${textAttribute('error.type', errorTypeOf(event))}`;
     }
-    if (capture.length > 0) rest += capturedOf(event, capture);
+    if (capture.length > 0) rest += capturedAttributesOf(event, capture);
     span.endWithJson(beginningOf(event), event.path, rest);
   }
 
@@ -131,16 +138,12 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
     const { trace } = message as RequestEvent;
     return trace instanceof Span ? trace : undefined;
   };
-  requests.start.subscribe(onRequest.start);
-  requests.asyncEnd.subscribe(onRequest.asyncEnd);
-  backgrounds.start.subscribe(onBackground.start);
-  backgrounds.asyncEnd.subscribe(onBackground.asyncEnd);
+  requests.subscribe(onRequest);
+  backgrounds.subscribe(onBackground);
   operations.bindStore(storage, spanOf);
   return () => {
-    requests.start.unsubscribe(onRequest.start);
-    requests.asyncEnd.unsubscribe(onRequest.asyncEnd);
-    backgrounds.start.unsubscribe(onBackground.start);
-    backgrounds.asyncEnd.unsubscribe(onBackground.asyncEnd);
+    requests.unsubscribe(onRequest);
+    backgrounds.unsubscribe(onBackground);
     operations.unbindStore(storage);
   };
 }
@@ -155,13 +158,14 @@ function connectionAttributesOf(socket: Socket): string {
   ].join(',');
 }
 
-/** Returns the value of `error.type`. 499 means that the client has left, and a 5xx that the service has failed. */
-function failureOf({ status, error }: RequestEvent): string {
+/** Returns the value of `error.type`, for a client that has left (499) or a service that has failed (5xx). */
+function errorTypeOf({ status, error }: RequestEvent): string {
   if (status === 499) return 'client_disconnected';
   const type = error === undefined ? '_OTHER' : errorType(error);
   return type === '_OTHER' ? String(status) : type;
 }
 
+/** @param rawHeaders a flat list, in which each name is followed by its value */
 function tracestateOf(rawHeaders: readonly string[]): string {
   const lines: string[] = [];
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -172,7 +176,7 @@ function tracestateOf(rawHeaders: readonly string[]): string {
 }
 
 /** Returns the attributes that TRACE_CAPTURE asks for, with a comma before each. */
-function capturedOf({ request }: RequestEvent, capture: readonly string[]): string {
+function capturedAttributesOf({ request }: RequestEvent, capture: readonly string[]): string {
   const attributes = capture.flatMap((name) => {
     if (name === 'query') {
       const [, query] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
@@ -183,6 +187,7 @@ function capturedOf({ request }: RequestEvent, capture: readonly string[]): stri
     if (values === undefined || value === undefined) return [];
     if (name === 'user-agent') return [textAttribute('user_agent.original', value)];
     if (name !== 'host') return [listAttribute(`http.request.header.${name}`, values)];
+    // The value of the header Host is a host and perhaps a port.
     const [, host = value, port] = /^(.*?)(?::(\d+))?$/.exec(value) ?? [];
     return [textAttribute('server.address', host), ...(port ? [intAttribute('server.port', Number(port))] : [])];
   });

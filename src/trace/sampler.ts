@@ -2,14 +2,16 @@
 import { SAMPLED, type TraceContext } from '../base/traceparent.ts';
 
 /**
- * @param randomness the number from 0 to less than 1 in the last digits of the trace id, by which all services decide
- *   alike
+ * @param randomness the number from 0 to less than 1 that the last digits of the trace id stand for. All services of a
+ *   trace decide by this number, so they decide alike
  * @param parent the span of the caller; undefined when the request begins a trace
+ * @returns whether the trace is recorded
  */
 export type Sampler = (randomness: number, parent: TraceContext | undefined) => boolean;
 
 export const DEFAULT_SAMPLER = 'parentbased_always_on';
 
+/** Decides about a trace without asking the caller's span. */
 type RootSampler = (randomness: number) => boolean;
 
 const always: RootSampler = () => true;
@@ -36,7 +38,7 @@ const SAMPLERS: ReadonlyMap<string, (ratio: number) => Sampler> = new Map([
 
 export const SAMPLER_NAMES: readonly string[] = [...SAMPLERS.keys()];
 
-/** @param name one of SAMPLER_NAMES @param ratio from 0 to 1 */
+/** @param name one of SAMPLER_NAMES @param ratio the part of traces to record, from 0 to 1 */
 export function createSampler(name: string, ratio: number): Sampler {
   return (SAMPLERS.get(name) ?? (() => followParent(always)))(ratio);
 }

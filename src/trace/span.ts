@@ -16,7 +16,7 @@ export interface Tracer {
   readonly add: (span: EndedSpan) => void;
 }
 
-/** The form of a code or class of an error. Only texts of this form are sent, so an error message never is. */
+/** Matches a code or a class name of an error. No other text of an error is sent, because it may contain data. */
 const ERROR_NAME = /^[\w.$-]{1,100}$/;
 
 /** About how many characters the JSON of a span has without `beginning`, `path` and `rest`. */
@@ -27,7 +27,7 @@ export class Span implements Trace, SpanParts, EndedSpan {
   readonly isRemoteParent: boolean;
   readonly flags: number;
   readonly tracestate: string;
-  /** The time of `performance.now()`; 0 for a span that is not sampled. */
+  /** A time of `performance.now()`; 0 for a span that is not sampled. */
   readonly startedAt: number;
   endedAt = 0;
   hasFailed = false;
@@ -85,10 +85,10 @@ export class Span implements Trace, SpanParts, EndedSpan {
   span<T>(name: string, work: (trace: Trace) => T, { kind = 'internal', attributes }: SpanOptions = {}): T {
     if (!this.isSampled) return work(this);
     const child = this.child();
-    const encoded = attributesOf(attributes);
-    const end = (): void => child.end(name, kind, encoded);
+    const encodedAttributes = attributesOf(attributes);
+    const end = (): void => child.end(name, kind, encodedAttributes);
     const fail = (error: unknown): void => {
-      encoded.push(child.fail(error));
+      encodedAttributes.push(child.fail(error));
       end();
     };
     return this.tracer.storage.run(child, () => {
@@ -128,6 +128,7 @@ export class Span implements Trace, SpanParts, EndedSpan {
     return textAttribute('error.type', errorType(error));
   }
 
+  /** Ends the span, and adds it to the exporter if it is sampled. */
   end(name: string, kind: Kind, attributes: readonly string[]): void {
     if (!this.isSampled) return;
     this.endWithJson(encodeNameAndKind(String(name), kind), undefined, attributes.join(','));

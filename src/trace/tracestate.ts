@@ -11,9 +11,9 @@ const MAX_LIST_LENGTH = 512;
 /** Members with more characters than this are removed first (3.3.1.5). */
 const LONG_MEMBER = 128;
 
-/** The form of a key: a name, or a tenant and its system, such as `rojo` or `fw529a3039@dt` (3.3.1.3.1). */
+/** Matches a key: a name, or a tenant and its system, such as `rojo` or `fw529a3039@dt` (3.3.1.3.1). */
 const KEY = /^(?:[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})$/;
-/** The form of a value: printable ASCII without comma and equals sign, not ending in a space (3.3.1.3.2). */
+/** Matches a value: printable ASCII without comma and equals sign, not ending in a space (3.3.1.3.2). */
 const VALUE = /^[ -+\--<>-~]{0,255}[!-+\--<>-~]$/;
 
 /**
@@ -37,7 +37,7 @@ export function parseTracestate(lines: readonly string[]): string {
   return shorten(members).join(',');
 }
 
-/** Removes the long members first, and then members from the end, because the first members are the newest. */
+/** Removes long members first, and then others, each time from the end, because the first members are the newest. */
 function shorten(members: string[]): string[] {
   const lengthOf = (list: readonly string[]) => list.join(',').length;
   for (let i = members.length - 1; i >= 0 && lengthOf(members) > MAX_LIST_LENGTH; i--)

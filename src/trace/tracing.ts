@@ -1,12 +1,12 @@
-// The entry point of this folder: turns tracing on in a worker. No other part of the service imports any other file of
-// this folder. Events reach this folder only through public diagnostics channels.
+// The entry point of this folder: turns tracing on in a worker. Other parts of the service import only this file of the
+// folder. Events reach this folder only through public diagnostics channels.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hostname } from 'node:os';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import { traceClients } from './client-spans.ts';
-import { type Environment, type IgnoredValue, readTraceSettings, type TraceSettings } from './environment.ts';
+import { type Environment, readTraceSettings, type TraceReading, type TraceSettings } from './environment.ts';
 import { createExporter } from './exporter.ts';
 import { createEnvelope } from './otlp.ts';
 import { createBatchSender, type SendBatch } from './post.ts';
@@ -25,7 +25,7 @@ export interface TracingOptions {
 export interface Tracing {
   /** The number of spans that the collector has accepted, and the number of spans that were lost, since the start. */
   status(): { readonly exported: number; readonly dropped: number };
-  /** Ends all subscriptions, and sends the spans that still wait, for at most CLOSE_TIMEOUT. */
+  /** Ends all subscriptions, and sends the spans that still wait, for at most CLOSE_TIMEOUT. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -35,14 +35,10 @@ export interface Tracing {
  */
 const CLOSE_TIMEOUT = 3000;
 
+/** Like `TraceReading`, with the function that sends spans. */
 export type TracingState =
-  | {
-      readonly kind: 'on';
-      readonly settings: TraceSettings;
-      readonly send: SendBatch;
-      readonly ignored: readonly IgnoredValue[];
-    }
-  | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
+  | (Extract<TraceReading, { readonly kind: 'on' }> & { readonly send: SendBatch })
+  | Extract<TraceReading, { readonly kind: 'off' }>;
 
 /** Reads the variables, and the files that the variables name. */
 export function readTracingState(env: Environment, gatefoldVersion: string): TracingState {
@@ -55,7 +51,7 @@ export function readTracingState(env: Environment, gatefoldVersion: string): Tra
   }
 }
 
-/** Logs whether requests are traced, and every value that is ignored. Called once for the whole service. */
+/** Logs whether requests are traced, and every variable that is ignored. The supervisor calls it once. */
 export function announceTracing(env: Environment, gatefoldVersion: string, log: Log): void {
   const state = readTracingState(env, gatefoldVersion);
   if (state.kind === 'off') {

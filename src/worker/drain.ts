@@ -39,6 +39,7 @@ export function drain(
   { timeout, acceptFor, onDrained }: DrainOptions,
 ): void {
   const startedAt = performance.now();
+  /** The time at which accepting ended. */
   let stoppedAt: number | undefined;
   // The port is closed first. A client that got `Connection: close` before that would reconnect to this worker.
   const stopAccepting = () => {
@@ -51,16 +52,16 @@ export function drain(
   else setTimeout(() => whenQuiet(server, stopAccepting), Math.min(acceptFor, timeout / 2));
   const sweep = setInterval(() => {
     const now = performance.now();
-    const isLate = now - startedAt >= timeout;
+    const isTimeoutOver = now - startedAt >= timeout;
     // A socket in a TLS handshake is not cut by closeAllConnections(). The end of the process closes it.
-    const isOver = now - startedAt >= timeout + CUT_GRACE;
-    if (isLate) server.closeAllConnections();
+    const isGraceOver = now - startedAt >= timeout + CUT_GRACE;
+    if (isTimeoutOver) server.closeAllConnections();
     if (stoppedAt === undefined) return;
     // Each answer since `stoppedAt` has ended its connection. So a connection that is idle now has been idle since
     // `stoppedAt`.
     if (now - stoppedAt >= IDLE_GRACE) server.closeIdleConnections();
     server.getConnections((_error, count) => {
-      if ((count > 0 && !isOver) || (pendingWork() > 0 && !isLate)) return;
+      if ((count > 0 && !isGraceOver) || (pendingWork() > 0 && !isTimeoutOver)) return;
       clearInterval(sweep);
       giveUpWork();
       onDrained();

@@ -30,9 +30,9 @@ export interface RunningParts {
 }
 
 export interface WorkerOptions {
-  /** Creates the parts. Called at `load`, because a standby worker must not read the folder before. */
+  /** Creates the parts. Called at `load`, and not before, because the folder can change while a worker waits for it. */
   readonly createParts: (events: WorkerPartsEvents) => RunningParts | Promise<RunningParts>;
-  /** Does the work that does not need the folder, such as registering the TypeScript loader. */
+  /** Does work that can be done before `load`, such as registering the TypeScript loader, to make the load faster. */
   readonly prepare?: () => void | Promise<void>;
   /** Called with the certificate and the keys for HTTPS, before the worker listens and whenever they change. */
   readonly onSecure?: (state: SecureState) => void;
@@ -78,7 +78,7 @@ export async function runWorker({
 
   // Ctrl-C in a terminal signals the whole process group. The workers ignore signals and wait for the supervisor.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
-  // An unhandled rejection arrives here, too.
+  // Node also calls this listener for a rejection that nobody handles.
   process.on('uncaughtException', (error, origin) => {
     if (++faultCount <= MAX_FAULTS_LOGGED) {
       const described = describeError(error);

@@ -37,9 +37,9 @@ export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
   readonly observer?: RequestObserver | undefined;
   /** The transport of the app. The default is HTTP without TLS. */
   readonly transport?: Transport | undefined;
-  /** The store that this machine shares with others. */
+  /** The connection to the store, the database that this machine shares with others; undefined without a store. */
   readonly shared?: SharedTable | undefined;
-  /** What this process has read of a large folder before it loads the folder. */
+  /** The result of `prepareLoad`, which has read a large folder before the order to load it. */
   readonly prepared?: PreparedLoad | undefined;
   /** Adds callers to those of the credentials table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;
@@ -58,32 +58,16 @@ export interface WorkerParts {
 }
 
 /** @throws Error with a message of one line, when a table exists and cannot be read */
-export async function createWorkerParts({
-  settings,
-  log,
-  sink,
-  observer,
-  transport,
-  onImporting,
-  onImported,
-  onFile,
-  onSpent,
-  shared,
-  prepared,
-  withCallers = (table) => table,
-  withUsers = (loaded) => loaded,
-}: WorkerPartsOptions): Promise<WorkerParts> {
-  const { dataDir, sessionKey, logLevel } = settings;
+export async function createWorkerParts(options: WorkerPartsOptions): Promise<WorkerParts> {
+  const { settings, log, sink, observer, transport, shared, prepared } = options;
+  const { onImporting, onImported, onFile, onSpent } = options;
+  const { withCallers = (table) => table, withUsers = (loadedService) => loadedService } = options;
+  const { controllersDir, dataDir, basePath, sessionKey, logLevel, development } = settings;
   let service: LoadedService | undefined;
   const groups: Groups = createGroups({
-    dir: settings.controllersDir,
-    log,
-    onImporting,
-    onFile,
-    prepared,
-    reportsOperations: settings.development,
-    ...(settings.development ? { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) } : {}),
-    onImported,
+    ...{ dir: controllersDir, log, onImporting, onImported, onFile, prepared },
+    reportsOperations: development,
+    ...(development ? { onMismatch: (mismatch) => log.warn('result-type-mismatched', mismatch) } : {}),
     onService(state) {
       service = state.kind === 'loaded' ? withUsers(state.service) : undefined;
       app.useService(service === undefined ? state : { kind: 'loaded', service });
@@ -91,44 +75,25 @@ export async function createWorkerParts({
   });
   const credentials = await createCredentials({ dataDir, sessionKey, log, shared });
   const identity = createIdentity({ dataDir, log, accounts: credentials });
+  const allGroups = () => groups.all();
+  const info = () => readServiceInfo(controllersDir);
   const docs = createDocs({
-    access: settings.docs,
-    groups: () => groups.all(),
-    basePath: settings.basePath,
+    ...{ access: settings.docs, groups: allGroups, info, basePath, readPage: readDocsPage },
     service: () => service,
-    info: () => readServiceInfo(settings.controllersDir),
-    readPage: readDocsPage,
   });
   // Only a service with the setting MCP loads files of mcp/.
-  const toolServer =
+  const tools =
     settings.mcp === 'off'
       ? undefined
-      : (await import('../mcp/messages.ts')).createToolServer({
-          groups: () => groups.all(),
-          info: () => readServiceInfo(settings.controllersDir),
-          basePath: settings.basePath,
-        });
+      : (await import('../mcp/messages.ts')).createToolServer({ groups: allGroups, info, basePath });
   const limiter = createRateLimiter({ report: onSpent, workers: settings.workers });
   const requestLog = logLevel === 'debug' || logLevel === 'info' ? sink : undefined;
   const app = createApp({
-    settings,
-    log,
-    requestLog,
-    groups,
+    ...{ settings, log, requestLog, groups, identity, docs, tools, observer, limiter, transport },
     credentials: withCallers(credentials),
-    identity,
-    docs,
-    tools: toolServer,
-    observer,
-    limiter,
-    transport,
   });
   return {
-    app,
-    groups,
-    credentials,
-    identity,
-    limiter,
+    ...{ app, groups, credentials, identity, limiter },
     close() {
       credentials.close();
       identity.close();

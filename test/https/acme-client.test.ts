@@ -9,7 +9,6 @@ import {
   createCertificateRequest,
   createChallengeCertificate,
   createKeyPair,
-  type KeyPair,
 } from '../../src/https/acme/certificate-writer.ts';
 import {
   type AcmeClient,
@@ -91,7 +90,7 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     present: PresentChallenge,
     contact?: string[],
   ): Promise<string> {
-    const keys: KeyPair = createKeyPair();
+    const keys = createKeyPair();
     const chain = await client(contact).order({
       domains,
       challengeType,

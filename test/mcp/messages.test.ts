@@ -56,6 +56,12 @@ describe('2026-07-28', () => {
       assert.deepEqual(brief(await post(api, call, { ...headers, ...change })), [400, code, 1], JSON.stringify(change));
     const { 'mcp-protocol-version': _, ...unversioned } = headers;
     assert.deepEqual(brief(await post(api, call, unversioned)), [400, -32_020, 1]);
+    const { 'mcp-name': __, ...unnamed } = headers;
+    for (const name of ['find_order', 'undefined', undefined])
+      assert.deepEqual(
+        brief(await post(api, request('tools/call', { name, _meta: META }), unnamed)),
+        [400, -32_020, 1],
+      );
     const bare = request('tools/call', { name: 'find_order' });
     assert.deepEqual(brief(await post(api, bare, headers)), [400, -32_602, 1]);
     const { 'io.modelcontextprotocol/clientCapabilities': capabilities, ...incomplete } = META;

@@ -1,4 +1,4 @@
-// Counting without sockets: labels that no client can make up, caps, pieces that add up, reports that are checked, and
+// Counting without sockets: labels that no client can make up, caps, deltas that add up, reports that are checked, and
 // counters that never go down.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -32,30 +32,30 @@ function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, nu
 }
 
 describe('createRequestCounts', () => {
-  test('what is taken out in pieces adds up to what was counted', () => {
+  test('what is taken out in deltas adds up to what was counted', () => {
     const worker = createRequestCounts();
     const sum = createRequestCounts();
     for (let round = 1; round <= 3; round++) {
       for (let i = 0; i < round; i++) worker.count(worker.countsFor('test', 'index'), 'GET', 200, 5, 1);
       worker.count(worker.countsFor('test', 'created'), 'POST', 413, 1, 2000);
-      for (const piece of JSON.parse(JSON.stringify(worker.takeOperations()))) sum.add(piece);
+      for (const delta of JSON.parse(JSON.stringify(worker.takeOperations()))) sum.add(delta);
     }
     assert.deepEqual(worker.takeOperations(), []);
     assert.deepEqual(flat(sum), { 'test index GET 200': 6, 'test created POST 413': 3 });
     const [index] = sum.operations();
     assert.equal(index?.bytes, 30);
-    assert.ok(Math.abs(Number(index?.seconds.sum) - 0.006) < 1e-9);
+    assert.ok(Math.abs(Number(index?.durations.sum) - 0.006) < 1e-9);
   });
 
-  test('an operation beyond the cap shares the counts of all others, here and where pieces are added', () => {
+  test('an operation beyond the cap shares the counts of all others, here and where deltas are added', () => {
     const counts = createRequestCounts();
     for (let i = 0; i < MAX_OPERATIONS + 50; i++) counts.count(counts.countsFor(`page${i}`, 'index'), 'GET', 200, 0, 1);
-    const pieces = counts.takeOperations();
-    assert.equal(pieces.length, MAX_OPERATIONS + 1);
-    assert.deepEqual(pieces.find(({ page }) => page === OTHER)?.cells, [[200, 50]]);
+    const deltas = counts.takeOperations();
+    assert.equal(deltas.length, MAX_OPERATIONS + 1);
+    assert.deepEqual(deltas.find(({ page }) => page === OTHER)?.cells, [[200, 50]]);
     const other = createRequestCounts();
     other.countsFor('another', 'index');
-    for (const piece of pieces) other.add(piece);
+    for (const delta of deltas) other.add(delta);
     assert.equal(Array.from(other.operations()).length, MAX_OPERATIONS + 1);
   });
 
@@ -111,7 +111,7 @@ describe('createWorkerMetrics', () => {
       const request = { group, groupInUrl: page, operation, verb, caller: undefined, credentialId: '' };
       metrics.observer.answered(request, 200, 1, 1);
       const counts = createRequestCounts();
-      for (const piece of metrics.takeReport(parts()).requests) counts.add(piece);
+      for (const delta of metrics.takeReport(parts()).requestsByOperation) counts.add(delta);
       assert.deepEqual(Object.keys(flat(counts)), [label]);
     });
   }
@@ -123,10 +123,10 @@ describe('createWorkerMetrics', () => {
     const report = metrics.takeReport(parts({ reloads: 3, quarantined: 30 }));
     assert.deepEqual(JSON.parse(JSON.stringify(report)), report);
     assert.deepEqual(
-      [report.credentialReloads, report.keyFetches, report.keyFailures, report.logLinesDropped],
+      [report.credentialReloads, report.identityKeyFetches, report.identityKeyFailures, report.logLinesDropped],
       [2, 4, 2, 6],
     );
-    assert.deepEqual([report.quarantinedRows, report.quarantined.length, report.inFlight], [30, 20, 3]);
+    assert.deepEqual([report.quarantinedRows, report.quarantineReasons.length, report.inFlight], [30, 20, 3]);
     assert.ok(!JSON.stringify(report).includes('never sent'));
   });
 });
@@ -140,7 +140,7 @@ test('credentials are counted by the id of their row, a refused one never, and b
     metrics.observer.answered({ ...asked, caller, credentialId: `id ${i}` }, 200, 1, 1);
   metrics.observer.answered({ ...asked, caller, credentialId: 'id 0' }, 200, 1, 1);
   metrics.observer.answered({ ...asked, caller: undefined, credentialId: 'refused' }, 401, 1, 1);
-  const { credentials } = metrics.takeReport(parts());
+  const { requestsByCredential: credentials } = metrics.takeReport(parts());
   assert.equal(credentials.length, MAX_CREDENTIALS + 1);
   assert.deepEqual(
     [credentials[0], credentials.at(-1)],
@@ -149,7 +149,7 @@ test('credentials are counted by the id of their row, a refused one never, and b
       [OTHER, 5],
     ],
   );
-  assert.deepEqual(metrics.takeReport(parts()).credentials, []);
+  assert.deepEqual(metrics.takeReport(parts()).requestsByCredential, []);
 });
 
 test('createMemoryReader tells the last value again while it cannot be read', () => {
@@ -181,25 +181,25 @@ function report(change: Partial<Record<keyof WorkerReport, unknown>> = {}): Work
   const counts = createRequestCounts();
   counts.count(counts.countsFor('test', 'index'), 'GET', 200, 10, 1);
   return {
-    requests: counts.takeOperations(),
+    requestsByOperation: counts.takeOperations(),
     delays: { buckets: createHistogram(DELAY_BOUNDS).buckets, sum: 0 },
     longestDelay: 0,
     cpuSeconds: 1,
     credentialReloads: 1,
     credentialReloadFailures: 1,
-    keyFetches: 1,
-    keyFailures: 1,
+    identityKeyFetches: 1,
+    identityKeyFailures: 1,
     rateLimited: { credential: 0, address: 1, operation: 0 },
     logLinesDropped: 1,
     inFlight: 1,
     memoryBytes: 1,
     credentialRows: 1,
     quarantinedRows: 1,
-    quarantined: [{ name: 'a', reason: 'b' }],
+    quarantineReasons: [{ name: 'a', reason: 'b' }],
     credentialsFailure: '',
-    credentials: [],
+    requestsByCredential: [],
     providers: 0,
-    refusedProviders: 0,
+    refusedProviderRows: 0,
     ...change,
   } as WorkerReport;
 }
@@ -213,8 +213,8 @@ function supervisor(pids: readonly number[], change: Partial<SupervisorStatus> =
     rejected: undefined,
     generationsServed: 1,
     generationsRejected: 0,
-    died: 0,
-    replaced: 0,
+    workersDied: 0,
+    workersReplaced: 0,
     ...change,
   };
 }
@@ -240,7 +240,7 @@ describe('createServiceWatch', () => {
       [
         totals.cpuSeconds,
         totals.credentialReloads,
-        totals.keyFailures,
+        totals.identityKeyFailures,
         totals.logLinesDropped,
         totals.rateLimited.address,
       ],

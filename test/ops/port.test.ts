@@ -22,8 +22,8 @@ const STATUS: SupervisorStatus = {
   rejected: { generation: 4, at: new Date(0), error: 'no worker starts', failures: [] },
   generationsServed: 2,
   generationsRejected: 5,
-  died: 6,
-  replaced: 7,
+  workersDied: 6,
+  workersReplaced: 7,
 };
 
 async function open(status: () => SupervisorStatus | undefined) {

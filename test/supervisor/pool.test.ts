@@ -17,12 +17,12 @@ const EVENTS = {
 function createWorker() {
   const process = { pid: 1, exitCode: 0, signalCode: null, kill() {} };
   const worker = Object.assign(new EventEmitter(), { id: 1, process, isConnected: () => true, send() {} });
-  const early: EarlyWorker = {
+  const earlyWorker: EarlyWorker = {
     isAlive: () => true,
     adopt: (takeOver) => takeOver(worker as never),
     kill: async () => {},
   };
-  return { worker, early };
+  return { worker, earlyWorker };
 }
 
 const countTimers = () => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
@@ -30,8 +30,8 @@ const countTimers = () => process.getActiveResourcesInfo().filter((type) => type
 describe('createPool', () => {
   it('close leaves no timer behind when all workers have ended, so the process can end', async () => {
     const before = countTimers();
-    const { worker, early } = createWorker();
-    const pool = createPool({ early: [early], events: EVENTS, drainTimeout: 30_000 });
+    const { worker, earlyWorker } = createWorker();
+    const pool = createPool({ earlyWorkers: [earlyWorker], events: EVENTS, drainTimeout: 30_000 });
     const closed = pool.close();
     worker.emit('disconnect');
     worker.emit('exit');

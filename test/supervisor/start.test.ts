@@ -2,7 +2,7 @@
 // listens.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -129,6 +129,13 @@ describe('a start', () => {
     assert.deepEqual(await service.exited, { code: 0, signal: null });
     await service.closed;
     assert.equal(service.output(), '');
+  });
+
+  it('refuses all requests, and does not fail, when the service file is a dead link', async (test) => {
+    const dir = createFolder(test, { 'TestController.js': controller(1) });
+    symlinkSync('nowhere.ts', join(dir, 'service.ts'));
+    const service = await startService(test, { dir, env: { WORKERS: '1' } });
+    assert.equal((await ask(service.port, '/api/test')).status, 500);
   });
 
   it('serves on although its folder goes the moment it has begun', async (test) => {

@@ -196,7 +196,7 @@ describe('a replacement', () => {
       service.serving().map(({ pid }) => pid),
       [3, 4],
     );
-    assert.equal(service.supervisor.status().replaced, 2);
+    assert.equal(service.supervisor.status().workersReplaced, 2);
   });
 
   it('that loaded other code is not let in: a generation is made', async (test) => {

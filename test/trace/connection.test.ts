@@ -100,10 +100,14 @@ describe('parseAnswer', () => {
     'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nx\r\n',
     'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n',
     'x'.repeat(70_000),
-    `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(70_000)}`,
   ])
     it(`refuses ${JSON.stringify(text.slice(0, 60))}`, () =>
       assert.throws(() => parseAnswer(Buffer.from(text), false), /did not answer in HTTP\/1\.1/));
+
+  it('refuses a head of more than 64 KiB', () => {
+    const text = `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(70_000)}`;
+    assert.throws(() => parseAnswer(Buffer.from(text), false), /the head of the answer has more than 65536 bytes/);
+  });
 
   it('says that the connection was closed before the answer had come', () => {
     for (const text of ['', 'HTTP/1.1 200 OK\r\ncontent-'])
@@ -238,14 +242,14 @@ describe('createConnection', () => {
 
 describe('createBatchSender', () => {
   const settings = {
-    ...{ headers: {}, compress: false, certificate: undefined, clientCertificate: undefined, clientKey: undefined },
+    ...{ headers: {}, compress: false, caFile: undefined, clientCertificateFile: undefined, clientKeyFile: undefined },
   };
 
   it('reports a batch that cannot be compressed, and does not reject', async (test) => {
     test.mock.method(zlib(), 'gzip', (_body: Buffer, done: (error: Error) => void) => done(new Error('no memory')));
     const endpoint = new URL('http://127.0.0.1:9');
     const outcome = await createBatchSender({ ...settings, endpoint, compress: true }, 'test')(Buffer.from('{}'), LONG);
-    assert.deepEqual(outcome, { kind: 'failed', reason: 'no memory', retryAfter: undefined });
+    assert.deepEqual(outcome, { kind: 'retryable', reason: 'no memory', retryAfter: undefined });
   });
 
   it('sends the user and the password of the URL, unless a header has others', async (test) => {
@@ -288,18 +292,21 @@ describe('createBatchSender', () => {
     const endpoint = await started(test, server, 'https', () => sockets);
     endpoint.hostname = 'localhost';
     const own = {
-      ...{ clientCertificate: save('own.crt', client?.cert ?? ''), clientKey: save('own.key', client?.key ?? '') },
-      ...{ certificate: save('ca.crt', collector?.cert ?? ''), endpoint },
+      ...{
+        clientCertificateFile: save('own.crt', client?.cert ?? ''),
+        clientKeyFile: save('own.key', client?.key ?? ''),
+      },
+      ...{ caFile: save('ca.crt', collector?.cert ?? ''), endpoint },
     };
     const other = save('other.crt', stranger?.cert ?? '');
     const address = new URL(endpoint);
     address.hostname = '127.0.0.1';
     for (const [changed, expected] of [
       [{}, 'sent'],
-      [{ certificate: other }, /SELF_SIGNED|UNABLE_TO_VERIFY|SIGNATURE/],
-      [{ certificate: undefined }, /SELF_SIGNED/],
+      [{ caFile: other }, /SELF_SIGNED|UNABLE_TO_VERIFY|SIGNATURE/],
+      [{ caFile: undefined }, /SELF_SIGNED/],
       [{ endpoint: address }, 'ERR_TLS_CERT_ALTNAME_INVALID'],
-      [{ clientCertificate: undefined, clientKey: undefined }, /CERTIFICATE_REQUIRED|ECONNRESET|closed/],
+      [{ clientCertificateFile: undefined, clientKeyFile: undefined }, /CERTIFICATE_REQUIRED|ECONNRESET|closed/],
     ] as const) {
       const outcome = await createBatchSender({ ...settings, ...own, ...changed }, 'test')(Buffer.from('{}'), LONG);
       assert.match(outcome.reason ?? outcome.kind, new RegExp(expected));

@@ -51,6 +51,7 @@ describe('readTraceSettings', () => {
     [{ OTEL_EXPORTER_OTLP_HEADERS: 'a=1,Content-Length=7' }, /has the header content-length/, false],
     [{ OTEL_EXPORTER_OTLP_HEADERS: 'transfer-encoding=chunked' }, /has the header transfer-encoding/, false],
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:%zz@c.test' }, /has a user name or a password/, false],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user%:20@c.test' }, /has a user name or a password/, false],
   ];
   for (const [env, reason, isDeliberate] of off)
     it(`${JSON.stringify(env)} is off`, () => {

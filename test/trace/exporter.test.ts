@@ -23,7 +23,7 @@ function createBench(collector: Collector | undefined, { compress = false, url, 
   const send = createBatchSender(
     {
       ...{ endpoint: new URL(url ?? `${collector?.url}/v1/traces`), headers, compress },
-      ...{ certificate: undefined, clientCertificate: undefined, clientKey: undefined },
+      ...{ caFile: undefined, clientCertificateFile: undefined, clientKeyFile: undefined },
     },
     'test',
   );

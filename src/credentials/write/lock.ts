@@ -12,7 +12,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../../base/builtins.ts';
 import { errorCode } from '../../base/failure.ts';
-import { BUSY_CODES, FOLDER_EXISTS_CODES, isAlive } from '../../base/system.ts';
+import { BUSY_CODES, FOLDER_NOT_EMPTY_CODES, isAlive } from '../../base/system.ts';
 import { sha256 } from '../token.ts';
 
 export interface LockOptions {
@@ -58,7 +58,7 @@ export async function acquireLock(
       await ignore(['ENOENT'], unlink(join(path, holder)));
       // If another process has acquired the lock meanwhile, the folder contains the file of that process. Then rmdir
       // fails, and the lock stays.
-      await ignore(['ENOENT', ...FOLDER_EXISTS_CODES], rmdir(path));
+      await ignore(['ENOENT', ...FOLDER_NOT_EMPTY_CODES], rmdir(path));
     },
   };
 }
@@ -76,7 +76,7 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
       holderSeenAt = now;
     }
     // A holder that ended between the two steps of its release has left an empty folder.
-    if (holder === undefined) await ignore([...FOLDER_EXISTS_CODES, 'ENOENT'], rmdir(path));
+    if (holder === undefined) await ignore([...FOLDER_NOT_EMPTY_CODES, 'ENOENT'], rmdir(path));
     if (holder !== undefined && isDead(holder, now - holderSeenAt > unseenHolderMs)) {
       await ignore(['ENOENT'], unlink(join(path, holder)));
       continue;
@@ -95,7 +95,7 @@ async function tryRename(draft: string, path: string): Promise<boolean> {
     await rename(draft, path);
     return true;
   } catch (error) {
-    if (FOLDER_EXISTS_CODES.has(errorCode(error) ?? '')) return false;
+    if (FOLDER_NOT_EMPTY_CODES.has(errorCode(error) ?? '')) return false;
     throw error;
   }
 }

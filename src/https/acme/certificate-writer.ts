@@ -21,7 +21,9 @@ import {
   utf8String,
 } from './der.ts';
 
-const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2';
+/** The algorithm of all signatures here: ECDSA with SHA-256. */
+const SIGNATURE_ALGORITHM = sequence(oid('1.2.840.10045.4.3.2'));
+// Object identifiers of attributes and extensions.
 const COMMON_NAME = '2.5.4.3';
 const EXTENSION_REQUEST = '1.2.840.113549.1.9.14';
 const SUBJECT_ALT_NAME = '2.5.29.17';
@@ -29,12 +31,9 @@ const SUBJECT_ALT_NAME = '2.5.29.17';
 const ACME_IDENTIFIER = '1.3.6.1.5.5.7.1.31';
 const DAY = 86_400_000;
 
-export interface KeyPair {
-  readonly privateKey: KeyObject;
-  readonly publicKey: KeyObject;
-}
+type KeyPair = ReturnType<typeof createKeyPair>;
 
-export function createKeyPair(): KeyPair {
+export function createKeyPair() {
   return crypto().generateKeyPairSync('ec', { namedCurve: 'P-256' });
 }
 
@@ -42,10 +41,12 @@ export function createKeyPair(): KeyPair {
  * Creates a certificate request, in DER form. The subject is empty, because a directory (an ACME server) reads only the
  * names in the extension.
  */
-export function createCertificateRequest(domains: readonly string[], { privateKey, publicKey }: KeyPair): Buffer {
-  const extensions = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));
+export function createCertificateRequest(domains: readonly string[], keys: KeyPair): Buffer {
   const [version, subject] = [integer(Buffer.of(0)), sequence()];
-  return sign(sequence(version, subject, publicKeyInfo(publicKey), explicit(0, extensions)), privateKey);
+  const attribute = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));
+  // The attributes are `[0] IMPLICIT SET`. A set with one attribute has the same bytes as `[0] EXPLICIT` around it.
+  const attributes = explicit(0, attribute);
+  return appendSignature(sequence(version, subject, publicKeyInfo(keys.publicKey), attributes), keys.privateKey);
 }
 
 /**
@@ -54,12 +55,13 @@ export function createCertificateRequest(domains: readonly string[], { privateKe
  */
 export function createChallengeCertificate(domain: string, keyAuthorization: string): SecureChallenge {
   const digest = crypto().createHash('sha256').update(keyAuthorization).digest();
+  // The extension is critical (`true`). The value of every extension is an octet string, and here it contains another.
   const extensions = [sequence(oid(ACME_IDENTIFIER), boolean(true), octetString(octetString(digest)))];
   const keys = createKeyPair();
   return { domain, ...createSelfSigned({ domains: [domain], extensions, keys, now: Date.now(), days: 7 }) };
 }
 
-export interface SelfSigned {
+export interface SelfSignedOptions {
   readonly domains: readonly string[];
   /** Further extensions in DER form, besides the extension with the names. */
   readonly extensions?: readonly Uint8Array[];
@@ -69,18 +71,19 @@ export interface SelfSigned {
   readonly days: number;
 }
 
-export function createSelfSigned({ domains, extensions = [], keys, now, days }: SelfSigned): PemPair {
+export function createSelfSigned({ domains, extensions = [], keys, now, days }: SelfSignedOptions): PemPair {
   const serial = crypto().randomBytes(16);
   // Each certificate gets a name of its own, because a program that trusts two of them distinguishes them by name.
   const name = sequence(set(sequence(oid(COMMON_NAME), utf8String(`gatefold ${serial.toString('hex', 0, 4)}`))));
-  const certificate = sign(
+  const version3 = integer(Buffer.of(2));
+  const certificate = appendSignature(
     sequence(
-      explicit(0, integer(Buffer.of(2))),
+      explicit(0, version3),
       integer(serial),
-      algorithm(),
-      name,
+      SIGNATURE_ALGORITHM,
+      name, // of the issuer
       sequence(time(new Date(now - DAY)), time(new Date(now + days * DAY))),
-      name,
+      name, // of the subject
       publicKeyInfo(keys.publicKey),
       explicit(3, sequence(subjectAltName(domains), ...extensions)),
     ),
@@ -92,13 +95,9 @@ export function createSelfSigned({ domains, extensions = [], keys, now, days }: 
   };
 }
 
-/** Returns the content with its signature. */
-function sign(content: Buffer, privateKey: KeyObject): Buffer {
-  return sequence(content, algorithm(), bitString(crypto().sign('sha256', content, privateKey)));
-}
-
-function algorithm(): Buffer {
-  return sequence(oid(ECDSA_WITH_SHA256));
+/** Returns the sequence of the content, the algorithm and the signature. */
+function appendSignature(content: Buffer, privateKey: KeyObject): Buffer {
+  return sequence(content, SIGNATURE_ALGORITHM, bitString(crypto().sign('sha256', content, privateKey)));
 }
 
 /** Encodes the public key as SubjectPublicKeyInfo (RFC 5280, section 4.1). */
@@ -106,7 +105,10 @@ function publicKeyInfo(publicKey: KeyObject): Buffer {
   return publicKey.export({ type: 'spki', format: 'der' });
 }
 
-/** Encodes the extension with the host names. A host name (dNSName) is `[2] IA5String` (RFC 5280, section 4.2.1.6). */
+/**
+ * Encodes the extension with the host names. A host name (dNSName) is `[2] IA5String` (RFC 5280, section 4.2.1.6). The
+ * setting DOMAINS refuses IP addresses, which would need another tag.
+ */
 function subjectAltName(domains: readonly string[]): Buffer {
   return sequence(
     oid(SUBJECT_ALT_NAME),

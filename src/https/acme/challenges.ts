@@ -28,9 +28,12 @@ export interface ChallengesOptions {
   readonly publish: (challenge: SecureChallenge | undefined) => void;
 }
 
-/** Milliseconds in which even a busy worker receives the published answer. */
+/** Milliseconds to wait after `publish`, so that even a busy worker has the answer when the directory checks it. */
 const PUBLISH_MS = 500;
-/** Maximum connections on PORT before the first certificate. A directory checks from only a few machines. */
+/**
+ * Maximum connections on PORT before the first certificate. One more destroys the oldest one. A directory checks from
+ * only a few machines.
+ */
 const MAX_CONNECTIONS = 100;
 
 export function createChallenges({ httpPort, port, host, isServing, publish }: ChallengesOptions): Challenges {
@@ -51,11 +54,7 @@ export function createChallenges({ httpPort, port, host, isServing, publish }: C
  * Listens on PORT until the returned function is called. A connection ends after its handshake, because the handshake
  * is the whole answer.
  */
-async function serveAnswer(
-  { cert, key }: SecureChallenge,
-  port: number,
-  host: string | undefined,
-): Promise<() => void> {
+async function serveAnswer({ cert, key }: SecureChallenge, port: number, host?: string): Promise<() => void> {
   const server = tls().createServer(
     { cert, key, minVersion: 'TLSv1.2', ALPNProtocols: [ACME_TLS], handshakeTimeout: 5000 },
     (socket) => {
@@ -66,6 +65,7 @@ async function serveAnswer(
   server.on('connection', createRecentConnections(maxSupervisorConnections(MAX_CONNECTIONS)).add);
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   await listen(server, { port, host });
+  // An error after this, such as too many open files, must not end the supervisor.
   server.on('error', () => {});
   return () => void server.close();
 }

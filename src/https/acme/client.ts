@@ -73,13 +73,13 @@ export interface AcmeClientOptions {
 const NONCE_ATTEMPTS = 40;
 /** The default of `pollInterval`. */
 const POLL_INTERVAL = 1000;
-/** Maximum milliseconds to wait for a validation, or for the certificate to be issued. */
+/** Maximum milliseconds to wait until a challenge is checked, or until the certificate is issued. */
 const MAX_WAIT = 180_000;
 
 interface Account {
   readonly key: KeyObject;
-  /** The URL of the account, by which the server finds the key of a message. */
-  readonly kid: string;
+  /** The URL of the account, by which the server finds the key of a message; undefined until the account exists. */
+  readonly kid: string | undefined;
 }
 
 export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
@@ -96,7 +96,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       try {
         account = await openAccount(false);
       } catch (error) {
-        if (!isOfClosedAccount(error)) throw error;
+        if (!meansClosedAccount(error)) throw error;
         account = await openAccount(true);
       }
       return completeOrder(order);
@@ -118,45 +118,38 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     clockSkew: () => skew,
   };
 
-  async function completeOrder({
-    domains,
-    challengeType,
-    present,
-    request,
-    replaces,
-  }: CertificateOrder): Promise<string> {
-    const identifiers = domains.map((value) => ({ type: 'dns', value }));
-    const created = await post(
-      await findAddress('newOrder'),
-      replaces !== undefined && typeof directory?.renewalInfo === 'string'
-        ? { identifiers, replaces }
-        : { identifiers },
-    ).catch((error: unknown) => {
+  async function completeOrder(certificateOrder: CertificateOrder): Promise<string> {
+    const identifiers = certificateOrder.domains.map((value) => ({ type: 'dns', value }));
+    const newOrderUrl = await findAddress('newOrder');
+    const replaces = typeof directory?.renewalInfo === 'string' ? certificateOrder.replaces : undefined;
+    const fields = replaces === undefined ? { identifiers } : { identifiers, replaces };
+    const response = await post(newOrderUrl, fields).catch((error: unknown) => {
       // The server refuses `replaces` when it did not issue the old certificate, or when the old one has been replaced
       // already. In both cases the order is sent again without `replaces`.
       if (replaces === undefined || !(error instanceof AcmeError) || !REPLACES_REFUSED.has(error.type ?? ''))
         throw error;
-      return findAddress('newOrder').then((url) => post(url, { identifiers }));
+      return post(newOrderUrl, { identifiers });
     });
-    const orderUrl = readLocation(created);
-    let order = parseFields(created);
-    for (const url of selectStrings(order.authorizations)) await authorize(url, challengeType, present);
+    const orderUrl = readLocation(response);
+    let order = parseFields(response);
+    for (const url of selectStrings(order.authorizations)) await authorize(url, certificateOrder);
     // An order stays `pending` for a moment after its last authorization, before it is `ready`.
     order = await waitWhile(['pending'], orderUrl);
     if (order.status === 'ready') {
-      parseFields(await post(readAddress(order, 'finalize'), { csr: request.toString('base64url') }));
+      parseFields(await post(readAddress(order, 'finalize'), { csr: certificateOrder.request.toString('base64url') }));
       order = await waitWhile(['pending', 'ready', 'processing'], orderUrl);
     }
     if (order.status !== 'valid') throw readRefusal(order, `the order is ${String(order.status)}`);
     return (await post(readAddress(order, 'certificate'), '', 'application/pem-certificate-chain')).text;
   }
 
-  async function authorize(url: string, type: ChallengeType, present: PresentChallenge): Promise<void> {
+  /** Answers the challenge for one domain of an order. @param url the address of the domain's authorization */
+  async function authorize(url: string, { challengeType: type, present }: CertificateOrder): Promise<void> {
     const authorization = parseFields(await post(url, ''));
     if (authorization.status === 'valid') return;
     const domain = String((authorization.identifier as Fields | undefined)?.value);
     const challenge = challengesOf(authorization).find((candidate) => candidate.type === type);
-    // The token becomes part of a path, so only these characters are accepted (RFC 8555, section 8.1).
+    // The token becomes part of a path, so any character but those of RFC 8555, section 8.1, is refused.
     if (challenge === undefined || !/^[A-Za-z0-9_-]{1,256}$/.test(String(challenge.token))) {
       throw new AcmeError(`the directory offers no ${type} challenge for ${domain}`, { type: 'noChallenge' });
     }
@@ -167,8 +160,8 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       await post(readAddress(challenge, 'url'), {});
       const outcome = await waitWhile(['pending'], url);
       if (outcome.status === 'valid') return;
-      const failed = challengesOf(outcome).find(({ error }) => error !== undefined) ?? outcome;
-      throw readRefusal(failed, `the authorization is ${String(outcome.status)}`, domain);
+      const failedObject = challengesOf(outcome).find(({ error }) => error !== undefined) ?? outcome;
+      throw readRefusal(failedObject, `the authorization is ${String(outcome.status)}`, domain);
     } finally {
       withdraw();
     }
@@ -180,12 +173,12 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
    * @returns the order or the authorization, when it has another state
    */
   async function waitWhile(states: readonly string[], url: string): Promise<Fields> {
-    const begun = performance.now();
+    const startedAt = performance.now();
     for (;;) {
       const response = await post(url, '');
       const object = parseFields(response);
       if (!states.includes(String(object.status))) return object;
-      if (performance.now() - begun > MAX_WAIT)
+      if (performance.now() - startedAt > MAX_WAIT)
         throw new AcmeError(`the directory still reports ${String(object.status)} after ${MAX_WAIT / 1000} s`);
       const interval = parseRetryAfter(response.headers['retry-after'], now()) ?? pollInterval;
       await sleep(Math.min(interval, 10 * pollInterval));
@@ -196,29 +189,20 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
   async function openAccount(mustRenew: boolean): Promise<Account> {
     const key = await accountKey(mustRenew);
     const { contact } = options;
-    const terms = { termsOfServiceAgreed: true, ...(contact.length > 0 ? { contact } : {}) };
-    const response = await postAs(key, undefined, await findAddress('newAccount'), terms);
+    const fields = { termsOfServiceAgreed: true, ...(contact.length > 0 ? { contact } : {}) };
+    const response = await post(await findAddress('newAccount'), fields, undefined, { key, kid: undefined });
     const { status, contact: currentContact } = parseFields(response);
     if (status !== 'valid') throw new AcmeError(`the account is ${String(status)}`, { type: 'unauthorized' });
     const kid = readLocation(response);
     // An account that already existed keeps its old contacts until they are updated (RFC 8555, section 7.3.2).
     if (response.status === 200 && selectStrings(currentContact).join() !== contact.join())
-      await postAs(key, kid, kid, { contact });
+      await post(kid, { contact }, undefined, { key, kid });
     return { key, kid };
   }
 
-  function post(url: string, payload: object | '', accept?: string): Promise<AcmeResponse> {
-    const { key, kid } = account as Account;
-    return postAs(key, kid, url, payload, accept);
-  }
-
-  async function postAs(
-    key: KeyObject,
-    kid: string | undefined,
-    url: string,
-    payload: object | '',
-    accept?: string,
-  ): Promise<AcmeResponse> {
+  /** Sends a message. @param payload '' for a request that only reads @param accept the type of the answer */
+  async function post(url: string, payload: object | '', accept?: string, signer = account): Promise<AcmeResponse> {
+    const { key, kid } = signer as Account;
     for (let attempt = 1; ; attempt++) {
       const body = signMessage(payload, { url, kid, nonce: await takeNonce() }, key);
       const response = await send({ method: 'POST', url, body, ...(accept === undefined ? {} : { accept }) });
@@ -237,10 +221,10 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
       if (response.status >= 400) throw readError(response, url);
       recordHeaders(response);
     }
-    const taken = nonce;
+    const unusedNonce = nonce;
     nonce = undefined;
-    if (taken === undefined) throw new AcmeError('the directory sent no nonce');
-    return taken;
+    if (unusedNonce === undefined) throw new AcmeError('the directory sent no nonce');
+    return unusedNonce;
   }
 
   function recordHeaders({ headers }: AcmeResponse): void {
@@ -264,6 +248,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
   }
 }
 
+/** The types of errors with which a server can refuse the field `replaces` of an order. */
 const REPLACES_REFUSED: ReadonlySet<string> = new Set([
   'alreadyReplaced',
   'malformed',
@@ -273,11 +258,11 @@ const REPLACES_REFUSED: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether the error means that the server no longer accepts the account or its key, so that a new account is due. */
-function isOfClosedAccount(error: unknown): boolean {
+function meansClosedAccount(error: unknown): boolean {
   return error instanceof AcmeError && (error.type === 'unauthorized' || error.type === 'accountDoesNotExist');
 }
 
-/** Returns the error in an order, an authorization or a challenge that failed. */
+/** Returns the error of an order, an authorization or a challenge that failed. `domain` is put before its message. */
 function readRefusal(object: Fields, fallbackMessage: string, domain?: string): AcmeError {
   const error = readProblem(object.error as Fields | undefined) ?? new AcmeError(fallbackMessage);
   return domain === undefined ? error : new AcmeError(`${domain}: ${error.message}`, error);

@@ -32,6 +32,8 @@ export function integer(bytes: Uint8Array): Buffer {
 /** Encodes an object identifier. @param dotted for example 2.5.29.17 */
 export function oid(dotted: string): Buffer {
   const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
+  // The first byte has the first two numbers. Every other number has seven bits in each byte, and the bit 0x80 marks
+  // all of its bytes but the last.
   const bytes = [first * 40 + second];
   for (const arc of rest) {
     const digits = [arc % 128];
@@ -54,18 +56,20 @@ export interface Element {
   readonly content: Buffer;
 }
 
-/** Reads a sequence of elements. @throws Error when the last element is incomplete */
+/** Reads elements that follow each other. @throws Error when the last element is incomplete */
 export function readElements(bytes: Buffer): Element[] {
   const elements: Element[] = [];
   for (let offset = 0; offset < bytes.length; ) {
     const tag = bytes[offset++] as number;
     let length = bytes[offset++] ?? Number.NaN;
+    // From 0x80 on, the byte says how many bytes the length has.
     if (length >= 0x80) {
       const digits = length & 0x7f;
       if (digits === 0 || digits > 4 || offset + digits > bytes.length) throw new Error('the bytes are not DER');
       length = bytes.readUIntBE(offset, digits);
       offset += digits;
     }
+    // The comparison with NaN, a missing length, is false.
     if (!(offset + length <= bytes.length)) throw new Error('the bytes are not DER');
     elements.push({ tag, content: bytes.subarray(offset, offset + length) });
     offset += length;

@@ -17,12 +17,13 @@ export function signMessage(payload: object | '', { url, nonce, kid }: JwsHeader
   const body = payload === '' ? '' : encode(JSON.stringify(payload));
   const signature = crypto().sign('sha256', Buffer.from(`${header}.${body}`), {
     key: accountKey,
+    // ES256 joins the two numbers of the signature (RFC 7518, section 3.4). Node's default is DER.
     dsaEncoding: 'ieee-p1363',
   });
   return JSON.stringify({ protected: header, payload: body, signature: signature.toString('base64url') });
 }
 
-/** Returns the text that answers a challenge (RFC 8555, section 8.1). */
+/** Returns the text that answers a challenge: its token, and the thumbprint of the key (RFC 8555, section 8.1). */
 export function createKeyAuthorization(token: string, accountKey: KeyObject): string {
   const { crv, kty, x, y } = publicJwk(accountKey);
   // RFC 7638, section 3.2, requires these members in this order.

@@ -12,7 +12,7 @@ export type AcquireLock = (
   options: { readonly waitMs: number; readonly unseenHolderMs: number },
 ) => Promise<{ release(): Promise<void> }>;
 
-/** Resolves to a function that releases the lock, or to undefined when another process holds it. */
+/** Resolves to a function that releases the lock, or to undefined when another process holds the lock. */
 export type TryLock = (path: string) => Promise<(() => Promise<void>) | undefined>;
 
 /**
@@ -20,11 +20,13 @@ export type TryLock = (path: string) => Promise<(() => Promise<void>) | undefine
  * was killed during an order finds its own old lock after its restart, and also waits for this time.
  */
 const MAX_ORDER_TIME = 5 * 60_000;
-/** Milliseconds to wait when the holder is treated as dead. The wait is longer than `UNSEEN_HOLDER_MS`. */
+/** Milliseconds to wait for the lock when the holder is treated as dead. */
 const OVERDUE_WAIT_MS = 5000;
+/** Milliseconds of such a wait after which the lock of an unseen holder is broken. */
 const UNSEEN_HOLDER_MS = 1000;
 
 export function createTryLock(acquire: AcquireLock, clock: () => number = () => performance.now()): TryLock {
+  /** The time of `clock` since which every attempt has been refused; undefined after a success. */
   let refusedSince: number | undefined;
   let lastAttempt = Number.NEGATIVE_INFINITY;
 
@@ -35,7 +37,7 @@ export function createTryLock(acquire: AcquireLock, clock: () => number = () => 
     lastAttempt = now;
     const isOverdue = refusedSince !== undefined && now - refusedSince > MAX_ORDER_TIME;
     try {
-      // Without a wait, the lock of an unseen holder is never broken.
+      // An attempt that does not wait never breaks the lock of an unseen holder.
       const waitMs = isOverdue ? OVERDUE_WAIT_MS : 0;
       const lock = await acquire(path, { waitMs, unseenHolderMs: UNSEEN_HOLDER_MS });
       refusedSince = undefined;

@@ -1,6 +1,6 @@
 // Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new certificate is due, and
 // orders it. After a failed order the last certificate stays in use. The directory is the ACME server of the
-// certificate authority. The directory's "advice" is the renewal information of RFC 9773, which suggests when to renew.
+// certificate authority. The directory's "advice" is the renewal information of RFC 9773: when to renew.
 import type { Log } from '../../base/log.ts';
 import { type CertificateFacts, readPair } from '../pair.ts';
 import { adviceFor } from './advice.ts';
@@ -13,10 +13,11 @@ import { AcmeError } from './request.ts';
 import type { TlsFolder } from './tls-folder.ts';
 
 export interface Renewals {
-  /** Orders a certificate if one is due. The caller calls it at intervals. */
+  /** Orders a certificate if one is due. Called at intervals. */
   checkDue(): void;
   /** Repeats a failed order now, without waiting for the end of its pause. */
   retryNow(): void;
+  /** The number of failed orders since the start. */
   readonly failures: number;
   /** Returns one line that says why the last order failed, or undefined after a success. */
   lastFailure(): string | undefined;
@@ -68,11 +69,14 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   let failures = 0;
   let failuresInARow = 0;
   let lastFailure: string | undefined;
+  /** The time of `clock` before which no order begins. */
   let nextAttempt = 0;
+  /** The kinds of challenges. The next order uses the first one. */
   let challengeTypes = challenges.types;
   /**
    * The directory's advice for the certificate with this fingerprint. The directory advises a period of time, and
-   * `share` is the chosen point in this period, from 0 (its start) to 1 (its end).
+   * `share` is the chosen point in this period, from 0 (its start) to 1 (its end). `renewAt` is that point in Unix
+   * milliseconds, and `askAgainAt` is a time of `clock`.
    */
   let advice: { fingerprint: string; share: number; renewAt: number | undefined; askAgainAt: number } | undefined;
 
@@ -99,7 +103,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   }
 
   async function orderIfDue(): Promise<void> {
-    const reason = await reasonToOrder(readStored());
+    const reason = await findReason(readStored());
     if (reason === undefined) return;
     folder.checkWritable();
     const release = await tryLock(`${folder.path}/order.lock`);
@@ -110,7 +114,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     try {
       // Another process may have stored a new certificate before this one got the lock.
       const stored = readStored();
-      if ((await reasonToOrder(stored)) === undefined) return onStored();
+      if ((await findReason(stored)) === undefined) return onStored();
       await order(reason, stored);
     } finally {
       await release();
@@ -123,11 +127,8 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     const keys = createKeyPair();
     const replaces = stored?.directory === directory ? stored.facts.renewalId : undefined;
     const chain = await client.order({
-      domains,
-      challengeType,
-      present: challenges.present,
+      ...{ domains, challengeType, replaces, present: challenges.present },
       request: createCertificateRequest(domains, keys),
-      replaces,
     });
     checkClock();
     const key = keys.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
@@ -140,19 +141,20 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     onStored();
   }
 
+  /** Reads the certificate of the folder. Returns undefined when there is none, or when it is damaged. */
   function readStored(): StoredFacts | undefined {
     const stored = folder.readCertificate();
     if (stored === undefined) return undefined;
     try {
       return { directory: stored.directory, facts: readPair(stored.text, stored.text).facts };
     } catch {
-      // A damaged file is treated like a missing file, and a new certificate replaces it.
+      // A new certificate then replaces the file.
       return undefined;
     }
   }
 
   /** Returns why a new certificate is due, or undefined when none is due. */
-  async function reasonToOrder(stored: StoredFacts | undefined): Promise<string | undefined> {
+  async function findReason(stored: StoredFacts | undefined): Promise<string | undefined> {
     if (stored === undefined) return 'there is no certificate yet';
     const { facts } = stored;
     if (facts.names.length !== domains.length || !domains.every((domain) => facts.names.includes(domain)))
@@ -177,7 +179,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
         advice.renewAt = information === undefined ? undefined : adviceTime(information, advice.share);
         advice.askAgainAt = clock() + adviceInterval(information?.retryAfter);
       } catch (error) {
-        // The last advice stays valid. When there has never been advice, the certificate's age decides.
+        // The last advice stays valid. Without any advice, the certificate's age decides (`renewalTime`).
         advice.askAgainAt = clock() + adviceInterval(error instanceof AcmeError ? error.retryAfter : undefined);
         log.debug('renewal-information-failed', { error: (error as Error).message });
       }
@@ -196,10 +198,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     if (type !== undefined && CHALLENGE_FAILED.has(type))
       challengeTypes = [...challengeTypes.slice(1), ...challengeTypes.slice(0, 1)];
     log.error('certificate-order-failed', {
-      domains,
-      directory,
-      challenge,
-      error: lastFailure,
+      ...{ domains, directory, challenge, error: lastFailure },
       ...(type === undefined ? {} : { type }),
       to_do: adviceFor(error),
       next_attempt: new Date(now() + pause).toISOString(),
@@ -212,10 +211,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     const skew = client.clockSkew();
     if (Math.abs(skew) < MAX_SKEW) return;
     const seconds = Math.round(skew / 1000);
-    log.error('clock-wrong', {
-      seconds,
-      by: directory,
-      to_do: `set the clock of this machine: it is ${seconds > 0 ? 'slow' : 'fast'}`,
-    });
+    const to_do = `set the clock of this machine: it is ${seconds > 0 ? 'slow' : 'fast'}`;
+    log.error('clock-wrong', { seconds, by: directory, to_do });
   }
 }

@@ -29,15 +29,16 @@ export interface SendOptions {
   readonly timeoutMs?: number;
 }
 
+/** The default of `timeoutMs`: milliseconds in which the whole answer must arrive. */
 const TIMEOUT_MS = 30_000;
 /** Maximum bytes of an answer. A long certificate chain has 20 KiB. */
 const MAX_BYTES = 512 * 1024;
 
 /** An ACME server gave no answer, refused a request (RFC 8555, section 6.7), or gave an answer of another form. */
 export class AcmeError extends Error {
-  /** `rateLimited` of `urn:ietf:params:acme:error:rateLimited`, or undefined when the server gave no type. */
+  /** Such as `rateLimited`, short for `urn:ietf:params:acme:error:rateLimited`. Undefined when there is no type. */
   readonly type: string | undefined;
-  /** Milliseconds that the server asks to wait. */
+  /** Milliseconds that the server asks to wait, or undefined when it asks for no time. */
   readonly retryAfter: number | undefined;
 
   constructor(
@@ -116,11 +117,12 @@ export function readProblem(
   // The most precise description is often in a subproblem (RFC 8555, section 6.7.1).
   const subproblems = Array.isArray(problem.subproblems) ? (problem.subproblems as Record<string, unknown>[]) : [];
   const details = [problem, ...subproblems].map(({ detail }) => detail).filter((detail) => typeof detail === 'string');
-  // A third party may have written parts of the text, so the message is cut to one short line.
+  // A third party may have written parts of the text, so the message becomes one short line without control characters.
   const message = details
     .join('; ')
     .replaceAll(/[\s\p{C}]+/gu, ' ')
     .slice(0, 600);
+  // The type `compound` only says that the subproblems have the types.
   const firstSubtype = subproblems.find(({ type }) => typeof type === 'string')?.type as string | undefined;
   return new AcmeError(message === '' ? `the directory reports ${type}` : message, {
     type: type === 'compound' ? firstSubtype?.split(':').at(-1) : type,
@@ -130,7 +132,7 @@ export function readProblem(
 
 /**
  * Returns the milliseconds to wait. The header has a number of seconds or a date (RFC 9110, section 10.2.3). Returns
- * undefined for any other header.
+ * undefined for a header of another form, or no header.
  */
 export function parseRetryAfter(header: string | undefined, now: number = Date.now()): number | undefined {
   if (header === undefined) return undefined;

@@ -11,7 +11,7 @@ import { replaceFile, syncFolder } from '../../base/system.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
 export interface StoredCertificate {
-  /** The ACME directory that issued the certificate. */
+  /** The URL of the ACME directory that issued the certificate; undefined when the file does not say it. */
   readonly directory: string | undefined;
   /** The whole file: key, certificate and chain. */
   readonly text: string;
@@ -24,7 +24,7 @@ export interface TlsFolder {
   accountKey(mustRenew: boolean): KeyObject;
   /** Reads the certificate. Returns undefined when there is none. @throws Error of one line */
   readCertificate(): StoredCertificate | undefined;
-  /** @param chain PEM; @param key PEM. @throws Error of one line */
+  /** Writes a certificate with its chain, and its key, both in PEM form. @throws Error of one line */
   writeCertificate(directory: string, chain: string, key: string): void;
   /** Tests, before an order begins, that files can be written and that the disk has room. @throws Error of one line */
   checkWritable(): void;
@@ -40,7 +40,7 @@ export function createTlsFolder(dataDir: string): TlsFolder {
     certificatePath,
     accountKey(mustRenew) {
       if (!mustRenew) {
-        const text = readOrAbsent(accountPath);
+        const text = readIfExists(accountPath);
         if (text !== undefined) return parseKey(accountPath, text);
       }
       const { privateKey } = createKeyPair();
@@ -48,7 +48,7 @@ export function createTlsFolder(dataDir: string): TlsFolder {
       return privateKey;
     },
     readCertificate() {
-      const text = readOrAbsent(certificatePath);
+      const text = readIfExists(certificatePath);
       if (text === undefined) return undefined;
       // A line `Directory: https://…` comes before the PEM blocks. PEM allows text around them (RFC 7468, section 2).
       return { text, directory: /^Directory: (\S+)$/m.exec(text)?.[1] };
@@ -82,7 +82,8 @@ export function createTlsFolder(dataDir: string): TlsFolder {
   }
 }
 
-function readOrAbsent(file: string): string | undefined {
+/** @returns undefined when there is no such file */
+function readIfExists(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {

@@ -29,12 +29,14 @@ export interface HttpPortOptions {
   readonly maxConnections?: number;
 }
 
+/** Matches the path of a challenge. The group is its token. */
 const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
 /**
  * Matches a Host header: a name, an IPv4 address or an IPv6 address in brackets, and perhaps a port. The redirect
  * leaves out the port.
  */
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
+/** The default of `timeoutMs`. */
 const TIMEOUT_MS = 5000;
 /**
  * Maximum connections. One more connection destroys the oldest one. A connection ends with its answer, so the oldest
@@ -42,14 +44,9 @@ const TIMEOUT_MS = 5000;
  */
 const MAX_CONNECTIONS = 1000;
 
-export function createHttpPort({
-  port,
-  host,
-  httpsPort,
-  isServed,
-  timeoutMs = TIMEOUT_MS,
-  maxConnections = maxSupervisorConnections(MAX_CONNECTIONS),
-}: HttpPortOptions): HttpPort {
+export function createHttpPort(options: HttpPortOptions): HttpPort {
+  const { port, host, httpsPort, isServed, timeoutMs = TIMEOUT_MS } = options;
+  const { maxConnections = maxSupervisorConnections(MAX_CONNECTIONS) } = options;
   /** Token of a challenge → its key authorization, which is the answer. */
   const challengeAnswers = new Map<string, string>();
   const server = createServer(
@@ -85,14 +82,15 @@ export function createHttpPort({
   };
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
+    // A client can send the whole URL instead of the path (RFC 9112, section 3.2.2).
     const target = (request.url ?? '').replace(/^https?:\/\/[^/?#]*/i, '') || '/';
     const token = CHALLENGE.exec(target)?.[1];
     const keyAuthorization = challengeAnswers.get(token ?? '');
     if (keyAuthorization !== undefined && (request.method === 'GET' || request.method === 'HEAD'))
       return send(response, 200, { 'Content-Type': 'application/octet-stream' }, keyAuthorization);
     if (token !== undefined) return send(response, 404, {});
-    const [host = '', another] = request.headersDistinct.host ?? [];
-    const name = another === undefined ? HOST.exec(host)?.[1]?.toLowerCase() : undefined;
+    const [host = '', secondHost] = request.headersDistinct.host ?? [];
+    const name = secondHost === undefined ? HOST.exec(host)?.[1]?.toLowerCase() : undefined;
     if (name === undefined || !target.startsWith('/')) return send(response, 400, {});
     // Without this check, a forged Host header would redirect to any site.
     if (!isServed(name)) return send(response, 404, {});
@@ -111,12 +109,8 @@ function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
 
 /** Sends the answer. With `Connection: close`, Node then closes the connection and drops unread request bytes. */
 function send(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body = ''): void {
-  const length = String(Buffer.byteLength(body));
-  response.writeHead(status, {
-    ...headers,
-    'X-Content-Type-Options': 'nosniff',
-    'Content-Length': length,
-    Connection: 'close',
-  });
+  const length = Buffer.byteLength(body);
+  const common = { 'X-Content-Type-Options': 'nosniff', 'Content-Length': length, Connection: 'close' };
+  response.writeHead(status, { ...headers, ...common });
   response.end(body);
 }

@@ -6,6 +6,7 @@ import type { Log } from '../../base/log.ts';
 import { type CertificatePair, readPair } from '../pair.ts';
 
 export interface LivePair extends LiveFile {
+  /** Returns the pair that is in use; undefined until the files contain a valid pair. */
   current(): CertificatePair | undefined;
 }
 
@@ -16,28 +17,24 @@ export interface LivePairOptions {
   /** Whether to start without a pair when the files contain none yet. */
   readonly mayComeLater: boolean;
   readonly log: Log;
+  /** Called with each new pair, the first one included. */
   readonly onPair: (pair: CertificatePair) => void;
   readonly pollMs?: number;
 }
 
+/** The default of `pollMs`: milliseconds between two looks at the files. */
 const POLL_MS = 500;
 /**
  * Polls that must read the same invalid pair before it is logged. Two files are seldom replaced at the same time, so an
  * invalid pair may become valid soon.
  */
 const CONFIRMATIONS = 3;
-/** Maximum size of each file. */
+/** Maximum bytes of each file. */
 const MAX_BYTES = 1024 * 1024;
 
 /** @throws Error of one line, when the files contain no valid pair at the start and `mayComeLater` is false */
-export function createLivePair({
-  certPath,
-  keyPath,
-  mayComeLater,
-  log,
-  onPair,
-  pollMs = POLL_MS,
-}: LivePairOptions): LivePair {
+export function createLivePair(options: LivePairOptions): LivePair {
+  const { certPath, keyPath, mayComeLater, log, onPair, pollMs = POLL_MS } = options;
   let pair: CertificatePair | undefined;
   const paths = [...new Set([certPath, keyPath])];
   const firstContent = readContent(paths, MAX_BYTES);

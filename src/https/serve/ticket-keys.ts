@@ -16,13 +16,14 @@ export const TICKET_KEY_BYTES = 3 * PART_BYTES;
  * after each `setSecureContext`.
  */
 export function setTicketKeys(server: Server, keys: readonly Buffer[]): void {
-  const [newest] = keys;
-  if (newest === undefined) return;
+  const [newKey] = keys;
+  if (newKey === undefined) return;
   setTicketCallback(server, (name, _iv, isNew) => {
-    if (isNew) return [1, ...secretParts(newest), newest.subarray(0, PART_BYTES), crypto().randomBytes(PART_BYTES)];
+    // 1: encrypt a new ticket with these keys, under this name, with this initialization vector.
+    if (isNew) return [1, ...secretParts(newKey), newKey.subarray(0, PART_BYTES), crypto().randomBytes(PART_BYTES)];
     const key = keys.find((candidate) => candidate.subarray(0, PART_BYTES).equals(name));
     // 2: decrypt, and send a new ticket. 0: full handshake; Node ignores the keys but checks their length.
-    return key === undefined ? [0, ...secretParts(newest)] : [2, ...secretParts(key)];
+    return key === undefined ? [0, ...secretParts(newKey)] : [2, ...secretParts(key)];
   });
 }
 

@@ -27,7 +27,7 @@ export interface TlsServerOptions {
 
 /** Maximum handshakes under way in one worker. Each takes 30 KB of memory before its client has sent a request. */
 const MAX_HANDSHAKES = 1000;
-/** The only protocol that clients can choose by ALPN (RFC 7301), except during a challenge. */
+/** The only protocol that clients can choose by ALPN (RFC 7301), except while a challenge is checked. */
 const HTTP = 'http/1.1';
 /** Seconds in which a client may resume its session. Ticket keys live longer (certificates.ts). */
 const SESSION_TIMEOUT = 3600;
@@ -46,6 +46,7 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
       );
       setTicketKeys(server, decodeTicketKeys(state));
       limitHandshakes(server, Math.min(maxConnections, MAX_HANDSHAKES));
+      // Node's own listener would turn this error into a `clientError`, which is answered in HTTP.
       server.removeAllListeners('tlsClientError');
       server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket, plainRefusal));
       offerChallenge(server, state?.challenge);
@@ -93,15 +94,16 @@ function offerChallenge(server: SecureServer, challenge: SecureChallenge | undef
   if (challenge === undefined) return setProtocol(server, HTTP);
   const { domain, cert, key } = challenge;
   const context = tls().createSecureContext({ cert, key, minVersion: 'TLSv1.2', ca: [] });
-  setProtocol(server, function choose({ servername, protocols: offered }) {
-    if (offered.includes(ACME_TLS) && servername.toLowerCase() === domain && this.setKeyCert !== undefined) {
+  setProtocol(server, function choose({ servername, protocols }) {
+    if (protocols.includes(ACME_TLS) && servername.toLowerCase() === domain && this.setKeyCert !== undefined) {
       this.setKeyCert(context);
       return ACME_TLS;
     }
-    return offered.includes(HTTP) ? HTTP : undefined;
+    return protocols.includes(HTTP) ? HTTP : undefined;
   });
 }
 
+/** One more handshake than `max` destroys the connection whose handshake began first. */
 function limitHandshakes(server: SecureServer, max: number): void {
   const handshakes = createRecentConnections(max);
   // A handshake may fail at once in Node's own listener. The listener here runs first, so that the `close` of such a

@@ -1,5 +1,5 @@
 // The baseline is the state of the folder at the last attempt to load it, with every file that workers have imported
-// since. A folder that differs from the baseline has changed.
+// since. A folder that differs from the baseline has changed. snapshot.ts describes the keys of the entries.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { SERVICE } from '../../base/page-name.ts';
@@ -16,7 +16,7 @@ export interface Attempt {
   readonly groups: readonly GroupLoad[];
   /** The files that each worker read. A file that is listed with two fingerprints changed during the attempt. */
   readonly files: readonly LoadedFile[];
-  /** Whether a group did not load. Any change of the tree can then correct the group, so every change counts. */
+  /** Whether a group did not load. Any change in the folder can then correct the group, so every change counts. */
   readonly broken: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Attempt {
  * can leave the same file time.
  */
 const TIME_RESOLUTION = 12;
-/** Replaces the fingerprint of a file that was read in two states. No real fingerprint equals `mixed`. */
+/** Replaces the fingerprint of a file that was read in two states. Equals no fingerprint, so the file has changed. */
 const MIXED = 'mixed';
 
 export function createBaseline(dir: string) {

@@ -35,7 +35,7 @@ const LOCAL_FILE_SYSTEMS = new Set([
 /** Maximum number of folders to watch. By default, Linux allows each user at least 8,192 watches. */
 const MAX_FOLDERS = 1000;
 
-interface Followed {
+interface WatchedFolder {
   readonly identity: string;
   /** The watcher of the folder, or undefined when the folder cannot be watched. */
   readonly watcher: FSWatcher | undefined;
@@ -43,21 +43,23 @@ interface Followed {
 
 /** @param onEvent called when a code file, or a file that the event does not name, may have changed */
 export function createFolderEvents(onEvent: () => void): FolderEvents {
-  const followed = new Map<string, Followed>();
+  /** By the path of the folder. */
+  const watchedFolders = new Map<string, WatchedFolder>();
 
   function follow(folders: ReadonlyMap<string, string>): boolean {
-    for (const [path, { identity, watcher }] of followed) {
+    for (const [path, { identity, watcher }] of watchedFolders) {
       if (folders.get(path) === identity) continue;
       watcher?.close();
-      followed.delete(path);
+      watchedFolders.delete(path);
     }
-    const added = [...folders].filter(([path]) => !followed.has(path));
+    const added = [...folders].filter(([path]) => !watchedFolders.has(path));
     for (const [path, identity] of added) {
-      followed.set(path, { identity, watcher: followed.size < MAX_FOLDERS ? open(path) : undefined });
+      watchedFolders.set(path, { identity, watcher: watchedFolders.size < MAX_FOLDERS ? open(path) : undefined });
     }
     return added.length > 0;
   }
 
+  /** Returns undefined when the folder cannot be watched, or when its file system does not report every change. */
   function open(path: string): FSWatcher | undefined {
     try {
       if (!LOCAL_FILE_SYSTEMS.has(statfsSync(path).type)) return undefined;
@@ -66,8 +68,8 @@ export function createFolderEvents(onEvent: () => void): FolderEvents {
       });
       watcher.on('error', () => {
         watcher.close();
-        const entry = followed.get(path);
-        if (entry?.watcher === watcher) followed.set(path, { ...entry, watcher: undefined });
+        const entry = watchedFolders.get(path);
+        if (entry?.watcher === watcher) watchedFolders.set(path, { ...entry, watcher: undefined });
       });
       return watcher;
     } catch {
@@ -78,10 +80,11 @@ export function createFolderEvents(onEvent: () => void): FolderEvents {
 
   return {
     follow,
-    isTrusted: () => followed.size > 0 && Array.from(followed.values()).every(({ watcher }) => watcher !== undefined),
+    isTrusted: () =>
+      watchedFolders.size > 0 && [...watchedFolders.values()].every(({ watcher }) => watcher !== undefined),
     close() {
-      for (const { watcher } of followed.values()) watcher?.close();
-      followed.clear();
+      for (const { watcher } of watchedFolders.values()) watcher?.close();
+      watchedFolders.clear();
     },
   };
 }

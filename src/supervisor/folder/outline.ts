@@ -28,6 +28,7 @@ export function outlinePathsOf(snapshot: Snapshot): OutlinePaths {
   const links: string[] = [];
   const missing: string[] = [];
   for (const [key, value] of snapshot) {
+    // `link:`, `tree:` and `file:` have five characters.
     if (key === 'folder') folders.add(value);
     else if (key.startsWith('link:')) links.push(key.slice(5));
     else if (key.startsWith('tree:')) folders.add(key.slice(5));

@@ -28,19 +28,19 @@ export interface SnapshotOptions {
   readonly wholeTree: boolean;
 }
 
-/** Returns undefined while the folder is missing or cannot be read. */
+/** @returns undefined while the folder is missing or cannot be read */
 export function takeSnapshot({ dir, paths, wholeTree }: SnapshotOptions): Snapshot | undefined {
   const snapshot = new Map<string, string>();
   try {
     // When a link to the folder is swapped, no loaded file changes. Only the real path of the folder shows the swap.
-    const real = realpathSync.native(dir);
-    snapshot.set('folder', real);
-    for (const [group, file] of listControllers(real)) {
-      const path = join(real, file);
+    const realDir = realpathSync.native(dir);
+    snapshot.set('folder', realDir);
+    for (const [group, file] of listControllers(realDir)) {
+      const path = join(realDir, file);
       snapshot.set(`group:${group}`, file);
       addFile(path, snapshot);
     }
-    addTree(real, wholeTree, snapshot, 0);
+    addTree(realDir, wholeTree, snapshot, 0);
   } catch {
     return undefined;
   }

@@ -1,14 +1,15 @@
 // The pool has all worker processes that are alive. The pool forks and pings them. While somebody edits the folder, the
-// pool keeps a reserve: workers that boot or have booted, and have loaded nothing, so that the next generation starts
-// faster. At the start, the reserve is the early workers (prefork.ts), which the first generation takes. The supervisor
-// decides what the workers load, and when they serve and drain.
+// pool keeps a reserve: workers that boot or have booted, and have loaded nothing. So the next generation, which loads
+// the folder in new workers, starts faster. At the start, the reserve is the early workers (prefork.ts), which the
+// first generation takes. The supervisor decides what the workers load, and when they serve and drain.
 import cluster, { type Worker } from 'node:cluster';
 import type { EarlyWorker } from './prefork.ts';
 import { createWorkerHandle, type WorkerEvents, type WorkerHandle } from './worker-handle.ts';
 
 export interface Pool {
   /**
-   * Returns a worker that has loaded nothing, and may still boot: one of the reserve, or else a new process.
+   * Returns a worker that has loaded nothing. It is one of the reserve, if possible one that has booted (`standby`), or
+   * else a new process.
    *
    * @throws Error of the system
    */
@@ -32,9 +33,9 @@ export interface Pool {
 
 export interface PoolOptions {
   /** The first workers, whose processes are already booting. */
-  readonly early: readonly EarlyWorker[];
+  readonly earlyWorkers: readonly EarlyWorker[];
   readonly events: WorkerEvents;
-  /** Milliseconds that a worker may take to drain. */
+  /** Milliseconds in which a worker that drains must answer its open requests. */
   readonly drainTimeout: number;
 }
 
@@ -45,34 +46,36 @@ const PING_INTERVAL = 1000;
  * to workers that have just begun to serve.
  */
 const RESERVE_DELAY = 250;
-/** Maximum number of workers in the reserve. Each worker takes memory, and only makes the next reload faster. */
+/** Maximum number of workers in the reserve. Each one takes memory, only to make the next generation faster. */
 const MAX_RESERVE = 8;
 /**
- * Milliseconds that the pool waits for workers after their time to drain. A worker is killed 7 s after that time, so
- * only a process that hangs in the kernel survives.
+ * Milliseconds that the pool waits for workers after `drainTimeout`. A worker is killed 7 s after `drainTimeout`
+ * (worker-limits.ts), so only a process that hangs in the kernel is still there.
  */
 const KILL_GRACE = 8000;
 /** Milliseconds for which the reserve is kept, because a file that was edited is likely to be edited again soon. */
 const RESERVE_LIFETIME = 5 * 60_000;
 
-export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
+export function createPool({ earlyWorkers, events, drainTimeout }: PoolOptions): Pool {
   const workers = new Set<WorkerHandle>();
   const reserve = new Set<WorkerHandle>();
   let fillTimer: NodeJS.Timeout | undefined;
+  /** Ends the reserve after RESERVE_LIFETIME. */
   let quitTimer: NodeJS.Timeout | undefined;
+  /** Called when the last process is gone; undefined before `close` is called. */
   let onEmpty: (() => void) | undefined;
 
-  for (const worker of early) if (worker.isAlive()) reserve.add(worker.adopt(addWorker));
+  for (const worker of earlyWorkers) if (worker.isAlive()) reserve.add(worker.adopt(addWorker));
   const pingTimer = setInterval(() => {
     for (const worker of workers) worker.ping();
   }, PING_INTERVAL);
 
   return {
     take() {
-      const reserved = [...reserve].find(({ state }) => state === 'standby') ?? [...reserve][0];
-      if (reserved === undefined) return fork();
-      reserve.delete(reserved);
-      return reserved;
+      const worker = [...reserve].find(({ state }) => state === 'standby') ?? [...reserve][0];
+      if (worker === undefined) return fork();
+      reserve.delete(worker);
+      return worker;
     },
     fork,
     all: () => [...workers],
@@ -105,11 +108,12 @@ export function createPool({ early, events, drainTimeout }: PoolOptions): Pool {
     quitTimer = setTimeout(quitReserve, RESERVE_LIFETIME);
   }
 
-  /** Fills the reserve. If the system refuses another process, the next generation boots its own workers. */
   function fillReserve(count: number): void {
     try {
       while (reserve.size < count) reserve.add(fork());
-    } catch {}
+    } catch {
+      // The system refuses another process. The reserve stays smaller, and the next generation forks the other workers.
+    }
   }
 
   function quitReserve(): void {

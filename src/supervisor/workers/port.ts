@@ -1,11 +1,11 @@
 // The port of the service. The supervisor binds the port once and shares the socket with every worker, but never
-// accepts connections itself. While no worker lives, the kernel still completes connections, and holds as many as the
-// workers' backlog allows.
+// accepts connections itself. While no worker lives, the kernel still completes connections and holds them for the next
+// worker, as many as the backlog of the socket allows.
 import { lookup } from 'node:dns/promises';
 import { getSystemErrorName } from 'node:util';
 import { type BoundSocket, bindSocket } from '../../base/node-internals.ts';
 
-/** Error when the service cannot start. The message is one line for the person who started the service. */
+/** The reason why the service cannot start, in one line for the person who started it. */
 export class StartError extends Error {}
 
 export interface Port {
@@ -40,14 +40,14 @@ export async function openPort(port: number, host: string | undefined): Promise<
   return {
     number: boundPort,
     socket,
-    // The port was free when it was bound. So EADDRINUSE means that another program has begun to listen on it since
-    // then.
+    // The port was free when it was bound, so EADDRINUSE means that somebody has begun to listen on it since then.
     describeError: (code) =>
       describeListenError(boundPort, host, code).replace(REASONS.EADDRINUSE ?? '', PORT_TAKEN_LATER),
     close: () => socket.close(),
   };
 }
 
+/** Without a host, the socket is bound to all IPv6 and IPv4 interfaces. */
 async function addressOf(host: string | undefined): Promise<{ address: string | null; family: number }> {
   return host === undefined ? { address: null, family: 6 } : lookup(host);
 }

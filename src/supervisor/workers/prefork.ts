@@ -2,11 +2,11 @@
 // that import takes, so both run at the same time.
 import cluster, { type Worker } from 'node:cluster';
 
-/** A worker that boots before the pool exists. */
+/** A worker that boots before the pool, which owns all other workers, exists. */
 export interface EarlyWorker {
   /** Returns false when the process was never started, has ended, or has closed its channel to this process. */
   isAlive(): boolean;
-  /** Calls `takeOver`, which adds listeners for messages. These listeners then receive earlier messages, too. */
+  /** Returns the result of `takeOver`, which adds listeners for messages. They receive all earlier messages, too. */
   adopt<T>(takeOver: (worker: Worker) => T): T;
   /**
    * Kills the process, and resolves when it has ended. A worker that outlives the supervisor would log that the
@@ -37,7 +37,7 @@ function holdMessages(worker: Worker): EarlyWorker {
   const messages: unknown[] = [];
   const hold = (message: unknown) => messages.push(message);
   worker.on('message', hold);
-  // The error needs no handling here, because `isAlive` returns false for a process that cannot start.
+  // Without a listener, the error of a process that cannot start would be thrown. `isAlive` returns false for it.
   worker.on('error', () => {});
   const ended = new Promise<void>((resolve) => worker.on('exit', () => resolve()));
   const isAlive = () => worker.process.pid !== undefined && worker.isConnected() && !worker.isDead();

@@ -209,6 +209,7 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
       endOrder = 'quit';
       send({ kind: 'quit' });
       clearTimeout(limitTimer);
+      // `kill` would report this end, which is expected, as a death.
       limitTimer = setTimeout(() => worker.process.kill('SIGKILL'), limit);
     },
     kill,
@@ -231,13 +232,13 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
   }
 
   function killAfter(limit: number, failure: string): void {
+    stepBegan = performance.now();
     clearTimeout(limitTimer);
     limitTimer = setTimeout(kill, limit, `${failure} within ${limit / 1000} s`);
   }
 
   function startLoading({ files, skip, namesFiles }: FileSelection): void {
     self.state = 'loading';
-    stepBegan = performance.now();
     killAfter(LIMITS.step, 'it did not begin to load');
     send({ kind: 'load', files, skip: [...skip], namesFiles });
   }
@@ -256,10 +257,8 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
       case 'loading':
         if (self.state !== 'loading') return void importing.add(message.file);
         self.loadingFile = message.file;
-        stepBegan = performance.now();
         return killAfter(LIMITS.step, `it did not finish with ${message.file}`);
       case 'still-loading':
-        stepBegan = performance.now();
         return killAfter(LIMITS.step, 'it did not load the next files');
       case 'load-failed':
         pendingLoad?.resolve({ kind: 'ended', file: undefined, reason: message.reason });

@@ -144,6 +144,8 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "%U%const key = () => 'created';\nexport default class A { created(data: unknown) { return data; } [key()](data: User) { return data; } }",
       'a name out of a package, over an inherited method':
         'import { name } from \'shop\';\nclass Base { created(data: unknown) { return data; } }\nexport default class A extends Base { [name](data: { a: string }) { return data; } }\n// node_modules/shop/index.js\nexport const name = \'created\';\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
+      'a name out of a package, behind a method':
+        'import { name } from \'shop\';\nexport default class A { created(data: unknown) { return data; } [name](data: { a: string }) { return data; } }\n// node_modules/shop/index.js\nexport const name = \'created\';\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
       'a base class made by a call':
         '%U%const Creates = (Base: new () => object) => class extends Base { created(data: User) { return data; } };\nexport default class A extends Creates(Object) {}',
       'a prototype of its own':

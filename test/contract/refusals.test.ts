@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { createTypeFiles } from '../../src/contract/source/files.ts';
@@ -23,8 +23,10 @@ async function load(
   files: Readonly<Record<string, string>>,
 ): Promise<{ load: GroupLoad; groups: ReturnType<typeof createGroups> }> {
   const path = join(dir, String(count++));
-  mkdirSync(path);
-  for (const [name, source] of Object.entries(files)) writeFileSync(join(path, name), source);
+  for (const [name, source] of Object.entries(files)) {
+    mkdirSync(dirname(join(path, name)), { recursive: true });
+    writeFileSync(join(path, name), source);
+  }
   const groups = createGroups({ dir: path, log: silent });
   const [load] = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
   return { load: load as GroupLoad, groups };
@@ -242,6 +244,75 @@ describe('a request type that is not understood refuses the file', () => {
         'c.ts': "export * from './types.ts';",
       },
     ],
+    [
+      'a type that the result of another operation contains',
+      "import type { Money } from 'shop';\ninterface Line { price: Money; order: Order }\ninterface Order { id: string; lines: Line[] }\nexport default class XController { index(): Order[] { return []; } created(data: Order) { return data; } }",
+      /^XController\.ts:2: created\(data: Order\): Money comes from a package/,
+    ],
+    [
+      'a part of a type that the result of another operation contains',
+      "import type { Money } from 'shop';\ninterface Line { order: Order }\ninterface Order { line: Line; total: Money }\nexport default class XController { index(): Order[] { return []; } created(data: Line) { return data; } }",
+      /^XController\.ts:3: created\(data: Line\): Money comes from a package/,
+    ],
+    [
+      'a name of a global type, from all exports of a package',
+      operation('File', "import type { File } from './types.ts';"),
+      /File comes from a package/,
+      { 'types.ts': "export type * from 'shop';" },
+    ],
+    [
+      'a name of a global type, from all exports of a missing file',
+      operation('Date', "import type { Date } from './types.ts';"),
+      /Date is imported from \.\/gone\.ts, which is not found/,
+      { 'types.ts': "export type * from './gone.ts';" },
+    ],
+    [
+      'a name of a global type that the imported file does not export',
+      operation('Partial<{ a: string }>', "import type { Partial } from './types.ts';"),
+      /there is no type Partial here/,
+      { 'types.ts': 'export interface Order { a: string }' },
+    ],
+    [
+      'the default export of a file whose exports are all exported again',
+      operation('Order', "import type Order from './types.ts';"),
+      /there is no type Order here/,
+      { 'types.ts': "export type * from './order.ts';", 'order.ts': 'export default interface Order { a: string }' },
+    ],
+    [
+      'a key out of a package',
+      operation('A', "import type { KEY } from 'shop';\ninterface A { [KEY]: string }"),
+      /a computed member or a signature without a name has no JSON form/,
+      { 'node_modules/shop/package.json': '{"exports":"./index.js"}', 'node_modules/shop/index.js': '' },
+    ],
+    [
+      'a key out of a namespace',
+      operation('A', "declare namespace Keys { const id: 'id' }\ninterface A { [Keys.id]: string }"),
+      /a computed member or a signature without a name has no JSON form/,
+    ],
+    [
+      'a field __proto__ of a Record',
+      operation("Record<'__proto__' | 'a', string>"),
+      /a field named __proto__ is not supported/,
+    ],
+    [
+      'parents with an index by number and one by string',
+      operation(
+        'A',
+        "interface N { [n: number]: 'a' }\ninterface S { [key: string]: string }\ninterface A extends N, S {}",
+      ),
+      /index signatures by string and by number together are not understood/,
+    ],
+    [
+      'a mapped type over a template',
+      operation(['{ [K in `x-$', '{string}`]: number }'].join('')),
+      /this kind of key is not understood/,
+    ],
+    [
+      'a literal beside a constrained type',
+      operation("Long & 'abc'", '/** @minLength 5 */\ntype Long = string;'),
+      /a literal beside a constrained type is not understood/,
+    ],
+    ['Pick of a name without a field', operation("Pick<Record<string, number>, 'a'>"), /there is no such field/],
     [
       'a tag on a constructor',
       operation('A', 'class A {\n  /** @minLength 1 */\n  constructor() {}\n  a!: string }'),

@@ -169,7 +169,27 @@ describe('of JSON', () => {
     ['/** @minLength 2 */ /** @maxLength 3 */\ntype T = string;', 'x', ['must have at least 2 characters']],
     ['/** @minLength 2 */ /** @maxLength 3 */\ntype T = string;', 'xxxx', ['must have at most 3 characters']],
     ['interface T { next?: T }', { next: { next: {} } }, []],
+    ['interface N { next?: N; a: 1 }\ntype T = N & N;', { a: 1, next: {} }, ['/next/a is missing']],
+    [
+      'interface N { [key: string]: N }\ninterface M { [key: string]: N }\ninterface T extends N, M {}',
+      { a: { b: 1 } },
+      ['/a/b must be an object'],
+    ],
     ['interface N { next?: N }\ntype T = N[];', Array.from({ length: 300 }, () => ({ next: {} })), []],
+    [
+      "namespace Shop { export const KEY = 'id'; export interface Order { [KEY]: string } }\ntype T = Shop.Order;",
+      {},
+      ['/id is missing'],
+    ],
+    ['(string | null) & {}', null, ['must be a string']],
+    ["(string | null) & { readonly __brand: 'Id' }", null, ['must be a string']],
+    [
+      'type Each<U> = { [K in keyof U]: U[K] };\ntype T = Each<{ a: number; [key: string]: unknown }>;',
+      { a: 'x', b: 1 },
+      ['/a must be a number'],
+    ],
+    ['type Start = [string?];\ntype T = [...Start, number];', ['x'], ['must have at least 2 entries']],
+    ["interface T extends Omit<Record<string, string>, 'x'> { [key: string]: string }", { a: 'b' }, []],
     ['{ a: string } & { a?: string }', {}, ['/a is missing']],
     ['{ a?: string } & { a: string }', {}, ['/a is missing']],
     ['{ a?: string } & { a?: string }', {}, []],
@@ -375,6 +395,13 @@ test('a record by number keeps the names that are numbers', () => {
   const sent = { 1: { a: 'x' }, b: 1 };
   assert.equal(check(sent).made, sent);
   assert.deepEqual(checkOf('Record<number, unknown>', false)({ 1: 'x', a: 1 }).made, { 1: 'x' });
+});
+
+test('a field __proto__ stays a field when two parts of a union fit', () => {
+  const check = checkOf('{ at: Date; [key: string]: unknown } | { at: string; [key: string]: unknown }', false);
+  const { made } = check(JSON.parse('{"at":"2026-01-01T00:00:00Z","__proto__":{"admin":true}}')) as { made: object };
+  assert.ok(Object.hasOwn(made, '__proto__'));
+  assert.equal(Object.getPrototypeOf(made), Object.prototype);
 });
 
 test('a field __proto__ of a record stays a field', () => {

@@ -18,8 +18,8 @@ import { compileLiterals, compileNumber, compileString } from './values.ts';
 const DOCUMENT_KEYWORDS = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
 const CHECKED_KEYWORDS = new Set(
   `type enum const minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf items
-  prefixItems minItems maxItems uniqueItems properties required additionalProperties
-  patternProperties anyOf not $ref`.split(/\s+/),
+  prefixItems minItems maxItems uniqueItems properties required additionalProperties patternProperties anyOf not
+  $ref`.split(/\s+/),
 );
 
 /**

@@ -89,9 +89,9 @@ export function needsNoDataType(name: string, settings: ContractSettings): boole
 export type Validated = { readonly value: unknown } | { readonly problems: readonly Problem[] };
 
 /**
- * Validates a value by a library's schema.
+ * Validates a value by a library's schema. The promise rejects for the same reasons.
  *
- * @throws what the library throws, and TypeError when it returns neither a value nor a list of issues
+ * @throws the error of the library, and TypeError when the library returns no object or issues that are no list
  */
 export function validate(schema: StandardSchema, value: unknown, part: Problem['in']): Validated | Promise<Validated> {
   const result = schema['~standard'].validate(value);
@@ -104,10 +104,12 @@ function readResult(result: unknown, part: Problem['in']): Validated {
   const { issues, value } = result as { issues?: unknown; value?: unknown };
   if (issues === undefined || issues === null) return { value };
   if (!Array.isArray(issues)) throw new TypeError('The issues that the schema of a library returns must be an array');
-  const problems = issues.slice(0, LIMITS.mistakes).map((issue) => problemOf(issue, part));
-  return { problems: problems.length > 0 ? problems : [problemOf({}, part)] };
+  // An empty list of issues refuses the value, too.
+  const shownIssues = issues.length > 0 ? issues.slice(0, LIMITS.mistakes) : [{}];
+  return { problems: shownIssues.map((issue) => problemOf(issue, part)) };
 }
 
+/** Reads an issue. Each step of its path is a key, or an object with the key. */
 function problemOf(issue: unknown, part: Problem['in']): Problem {
   const { message, path } = (issue ?? {}) as { message?: unknown; path?: unknown };
   const steps = Array.isArray(path)
@@ -125,7 +127,7 @@ function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output'): Schema 
     const { $schema: _, ...plain } = JSON.parse(JSON.stringify(jsonSchema)) as Record<string, unknown>;
     return plain;
   } catch {
-    // zod throws for a type without a JSON Schema, such as z.date().
+    // zod throws for a type that JSON Schema does not have, such as z.date(). The document then allows any value.
     return {};
   }
 }

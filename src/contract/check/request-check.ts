@@ -85,14 +85,11 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
   };
 }
 
-/** Creates the check of the parts that have types in the source. Called without `dataSource`, it skips `data`. */
-function createTypeCheck({
-  data,
-  dataIsOptional,
-  query,
-  path,
-  compilers,
-}: RequestSchemas): ((parts: RequestParts, dataSource?: DataSource) => Problems) | undefined {
+/** Checks the parts that have types in the source. @param dataSource undefined when `data` is not checked */
+type TypeCheck = (parts: RequestParts, dataSource: DataSource | undefined) => Problems;
+
+function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
+  const { data, dataIsOptional, query, path, compilers } = schemas;
   if (data === undefined && query === undefined && path === undefined) return undefined;
   const checkDataAsValues = data && compilers.values.compile(data);
   const checkDataAsTexts = data && compilers.texts.compile(data);
@@ -109,7 +106,7 @@ function createTypeCheck({
     else if (checkDataAsTexts !== undefined && dataSource !== undefined) {
       const problemsBefore = problems;
       problems = checkPart(parts, 'data', dataSource === 'query' ? 'query' : 'body', checkDataAsTexts, problems);
-      // With `data?: { a: number }`, a request without a query is valid: it has no data, instead of data without `a`.
+      // For `data?: { a: number }`, a request without a query is valid: its data is undefined, and `a` is not missing.
       if (dataIsOptional && problems !== problemsBefore && dataSource === 'query' && isEmpty(parts.data))
         [parts.data, problems] = [undefined, problemsBefore];
     }
@@ -119,7 +116,7 @@ function createTypeCheck({
 
 const isEmpty = (query: unknown): boolean => Object.keys(query as object).length === 0;
 
-/** Checks one part. @returns `problems`, the same object, when the part has no mistakes; otherwise a longer list */
+/** Checks one part. @returns `problems`, the same list, when the part has no mistakes; otherwise a new, longer list */
 function checkPart(
   parts: RequestParts,
   part: keyof RequestParts,

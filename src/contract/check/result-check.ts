@@ -3,15 +3,10 @@
 import { isReply } from '../../controller/reply.ts';
 import type { OperationContract, Schema } from '../contract.ts';
 import { createCompiler } from './compile.ts';
-import { type Check, CheckRun } from './run.ts';
-
-export interface ResultMistake {
-  readonly pointer: string;
-  readonly message: string;
-}
+import { type Check, CheckRun, type Mistake } from './run.ts';
 
 /** Returns the first mistake of a result, or undefined when the result has no mistake or cannot be checked. */
-export type ResultCheck = (result: unknown) => ResultMistake | undefined;
+export type ResultCheck = (result: unknown) => Mistake | undefined;
 
 /** Creates the check of an operation's results. Returns undefined when no result has a schema. */
 export function createResultCheck(

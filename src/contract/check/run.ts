@@ -12,8 +12,8 @@ export type Check = (value: unknown, run: CheckRun) => unknown;
 
 export interface Mistake {
   /**
-   * The path to the mistake, such as `/items/0/price`. It is built after the mistake is found, from its end: each outer
-   * check puts its own key in front. So the check of a value without mistakes builds no pointers.
+   * The path to the mistake, such as `/items/0/price`. The path grows from its end, after the mistake is found: each
+   * outer check puts its own key in front. So the check of a value without mistakes builds no paths.
    */
   pointer: string;
   readonly message: string;
@@ -34,6 +34,7 @@ export class CheckRun {
   /** The estimated steps of all regular expressions. */
   patternSteps = 0;
 
+  /** Reports a mistake of the whole checked value. Returns undefined as the meaningless result of the check. */
   report(message: string): undefined {
     this.mistakes.push({ pointer: '', message });
     return undefined;

@@ -1,5 +1,5 @@
-// Compiles the schemas of objects and lists to checks. A check copies a value only when it changes something in the
-// value: it drops a field, or converts a text to a `Date`. A field is undeclared when the type does not name it.
+// Compiles the schemas of objects and lists to checks. A check copies a value only when the result differs from it: a
+// field is dropped, or a text becomes a `Date`. A field is undeclared when the type does not name the field.
 
 import type { Fields } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
@@ -52,7 +52,7 @@ function reportDuplicates(list: readonly unknown[], run: CheckRun): void {
   else if (new Set(keys).size < list.length) run.report(MESSAGES.duplicate);
 }
 
-/** Writes a value as JSON with sorted fields, so equal values have equal texts. Returns undefined beyond the depth. */
+/** Writes a value as JSON with sorted fields, so equal values have equal texts. Undefined for too deep a value. */
 function canonicalText(value: unknown, depth: number): string | undefined {
   if (typeof value !== 'object' || value === null || value instanceof Date) return String(JSON.stringify(value));
   if (depth > LIMITS.depth) return undefined;
@@ -65,6 +65,9 @@ function canonicalText(value: unknown, depth: number): string | undefined {
   return Array.isArray(value) ? `[${parts.join()}]` : `{${parts.join()}}`;
 }
 
+/** The converted fields that differ from the sent fields, by the index of their name in `names`. */
+type Conversions = readonly unknown[] | undefined;
+
 export function compileObject(schema: Schema, { compile, readsText }: Compiler): Check {
   const { properties, additionalProperties, patternProperties } = schema;
   // schema.ts writes `patternProperties` only for an index signature by number, `{ [id: number]: T }`.
@@ -74,8 +77,8 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
   const checks = Object.values(properties ?? {}).map(compile);
   const required = new Set(schema.required);
   const isRequired = names.map((name) => required.has(name));
-  // A declared field can have the name of a property that every object inherits, such as `toString`. Then only an own
-  // property is a field that the client has sent.
+  // A declared field can have the name of a property that every object inherits, such as `toString`. For such a field,
+  // only an own property of the object has been sent by the client.
   const isInherited = names.map((name) => name in Object.prototype);
   const declared = new Set(names);
   const undeclaredCheck = typeof undeclaredSchema === 'object' ? compile(undeclaredSchema) : undefined;
@@ -86,11 +89,10 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
   return (fields, run) => {
     if (!hasFields(fields)) return run.report(MESSAGES.notObject);
     const mistakesAtStart = run.mistakes.length;
-    // Nearly every field of a query or a form is converted, so the object is copied from the start. Its fields are not
+    // Nearly every field of a query or a form is converted, so the object is copied from the start. The fields are not
     // counted here, because the parser of the query or the form has already limited their number.
     const copy: Record<string, unknown> | undefined = alwaysCopies ? Object.create(null) : undefined;
-    // The converted fields that differ from the sent fields, by their index in `names`.
-    let changed: unknown[] | undefined;
+    let conversions: unknown[] | undefined;
     let presentCount = 0;
     for (let i = 0; i < names.length; i++) {
       const name = names[i] as string;
@@ -105,47 +107,38 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
       if (run.mistakes.length > mistakesBefore) run.prefixPointers(name, mistakesBefore);
       else if (copy !== undefined) copy[name] = converted;
       else if (converted !== field) {
-        changed ??= [];
-        changed[i] = converted;
+        conversions ??= [];
+        conversions[i] = converted;
       }
     }
     if (copy !== undefined) return copy;
     let sentCount = 0;
     for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(MESSAGES.tooManyFields);
-    if (sentCount === presentCount && changed === undefined) return fields;
+    if (sentCount === presentCount && conversions === undefined) return fields;
     if (sentCount > presentCount && undeclaredCheck !== undefined)
-      return checkUndeclared(fields, changed, run, mistakesAtStart);
-    if (sentCount > presentCount && keepsUndeclared && changed === undefined) return fields;
-    return run.mistakes.length > mistakesAtStart ? undefined : copyFields(fields, changed, keepsUndeclared);
+      return checkUndeclared(fields, conversions, run, mistakesAtStart);
+    if (sentCount > presentCount && keepsUndeclared && conversions === undefined) return fields;
+    return run.mistakes.length > mistakesAtStart ? undefined : copyFields(fields, conversions, keepsUndeclared);
   };
 
-  /** Copies the declared fields, and with `includesUndeclared` the other ones as they were sent. */
-  function copyFields(
-    fields: Fields,
-    changed: readonly unknown[] | undefined,
-    includesUndeclared: boolean,
-  ): Record<string, unknown> {
+  /** Copies the declared fields. With `includesUndeclared`, copies also the undeclared fields as they were sent. */
+  function copyFields(fields: Fields, conversions: Conversions, includesUndeclared: boolean): Record<string, unknown> {
     const copy = emptyLike(fields);
     if (includesUndeclared)
       for (const name of Object.keys(fields)) if (!declared.has(name)) setField(copy, name, fields[name]);
     for (let i = 0; i < names.length; i++) {
       const name = names[i] as string;
       if (isInherited[i] && !Object.hasOwn(fields, name)) continue;
-      const field = changed?.[i] ?? fields[name];
+      const field = conversions?.[i] ?? fields[name];
       if (field !== undefined) copy[name] = field;
     }
     return copy;
   }
 
   /** Checks the undeclared fields by the index signature. Returns the object with all converted fields. */
-  function checkUndeclared(
-    fields: Fields,
-    changed: readonly unknown[] | undefined,
-    run: CheckRun,
-    mistakesAtStart: number,
-  ): unknown {
-    const copy = copyFields(fields, changed, false);
-    let differs = changed !== undefined;
+  function checkUndeclared(fields: Fields, conversions: Conversions, run: CheckRun, mistakesAtStart: number): unknown {
+    const copy = copyFields(fields, conversions, false);
+    let differs = conversions !== undefined;
     for (const name of Object.keys(fields)) {
       if (declared.has(name)) continue;
       if (numberIndexSchema !== undefined && !isNumberName(name)) {
@@ -164,13 +157,13 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
   }
 }
 
-/** Creates the object for a copy. A query or a form is an object without prototype, and so is its copy. */
+/** Creates an empty object for a copy. A query or a form has no prototype, and then its copy has none either. */
 export function emptyLike(fields: Fields): Record<string, unknown> {
   return Object.getPrototypeOf(fields) === null ? Object.setPrototypeOf({}, null) : {};
 }
 
 /** Sets a field of any name. A plain assignment to `__proto__` would replace the object's prototype instead. */
-function setField(target: Record<string, unknown>, name: string, value: unknown): void {
+export function setField(target: Record<string, unknown>, name: string, value: unknown): void {
   if (name === '__proto__')
     Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
   else target[name] = value;

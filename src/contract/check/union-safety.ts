@@ -24,9 +24,8 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
     const parts = flattenParts(union.anyOf ?? [], resolver);
     const objects = parts.filter((part) => kindsOf(part, resolver).has('object'));
     const lists = parts.filter((part) => kindsOf(part, resolver).has('array'));
-    if (objects.length > 1 && findTag(objects, resolver) === undefined && reachableFrom(objects).has(union)) {
+    if (objects.length > 1 && findTag(objects, resolver) === undefined && reachableFrom(objects).has(union))
       return "give them a field of different literals, like kind: 'a' and kind: 'b'";
-    }
     return lists.length > 1 && reachableFrom(lists).has(union)
       ? 'write one list of all entries instead of several lists'
       : undefined;

@@ -1,6 +1,6 @@
 // Compiles unions, whose parts are the types between the `|`. The check finds the part for a value in up to three
 // steps:
-// 1. The kind of the value (string, list, object) selects the parts that accept this kind.
+// 1. The kind of the value (such as string, list or object) selects the parts that accept this kind.
 // 2. Among objects, the tag selects the part. A tag is a field that every part requires, with a different literal in
 //    each part: `{ kind: 'a'; … } | { kind: 'b'; … }`.
 // 3. When several parts remain, the check tries each of them.
@@ -11,7 +11,7 @@ import { IS_DATE, IS_FILE } from '../schema/schema.ts';
 import { LIMITS } from '../types/limits.ts';
 import { FORMAT_DESCRIPTIONS, joinAlternatives, KIND_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
 import type { Check, CheckRun, Compiler, Mistake } from './run.ts';
-import { emptyLike } from './structures.ts';
+import { emptyLike, setField } from './structures.ts';
 
 interface Part {
   readonly schema: Schema;
@@ -56,7 +56,7 @@ function kindOf(value: unknown): Kind {
   return value instanceof Blob ? 'file' : 'object';
 }
 
-/** The kinds of values that a schema accepts. */
+/** Returns the kinds of values that a schema accepts. */
 export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>): ReadonlySet<Kind> {
   const target = compiler.resolve(schema);
   const { type } = target;
@@ -120,7 +120,10 @@ function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resol
   return 'const' in field ? [field.const] : field.enum;
 }
 
-/** Compiles a check that tries every part. For a single part, returns that part's check, which reports its mistakes. */
+/**
+ * Compiles a check that tries every part. When no part accepts a value, the check reports only `message`. For a single
+ * part, returns the check of this part, which reports the mistakes themselves.
+ */
 function compileTrial(parts: readonly Part[], message: string): Check {
   const [only] = parts;
   if (only !== undefined && parts.length === 1) return only.check;
@@ -132,8 +135,8 @@ function compileTrial(parts: readonly Part[], message: string): Check {
       if (++run.tries > LIMITS.tries) return run.report(MESSAGES.tooAmbiguous);
       const converted = tryPart(check, value, run);
       if (converted === FAILED) continue;
-      // As the number 7, the text `007` would lose its zeros. So the number is used only if no later part accepts the
-      // text unchanged, as a string does.
+      // The text `007` would lose its zeros as the number 7. So the number is used only when no later part, such as
+      // `string`, accepts the text unchanged.
       if (typeof converted === 'number' && typeof value === 'string' && String(converted) !== value) {
         inexactNumber ??= converted;
         continue;
@@ -161,12 +164,13 @@ function tryPart(check: Check, value: unknown, run: CheckRun): unknown {
   return hasFailed ? FAILED : converted;
 }
 
-/** Merges the results of two parts for one value. The merged object has every field of both results. */
+/** Merges the results of two parts for one value. A merged object has every field of both results. */
 function merge(a: unknown, b: unknown): unknown {
   if (a === b || !isStructure(a) || !isStructure(b)) return a;
   if (Array.isArray(a)) return Array.isArray(b) ? a.map((item, i) => merge(item, b[i])) : a;
-  const merged = Object.assign(emptyLike(a), b);
-  for (const key of Object.keys(a)) merged[key] = key in b ? merge(a[key], b[key]) : a[key];
+  const merged = emptyLike(a);
+  for (const key of Object.keys(b)) setField(merged, key, b[key]);
+  for (const key of Object.keys(a)) setField(merged, key, Object.hasOwn(b, key) ? merge(a[key], b[key]) : a[key]);
   return merged;
 }
 

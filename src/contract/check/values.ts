@@ -8,8 +8,10 @@ import { type Retries, retriesOf, stepsOf } from '../types/pattern.ts';
 import { FORMAT_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
 import type { Check } from './run.ts';
 
+/** A decimal number with a digit at least on one side of the point: `1`, `1.5`, `1.`, `.5`, `-1e3`. */
 const DECIMAL = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
+/** @param readsText whether the checked values are strings, as in a query. The check then returns the literal itself */
 export function compileLiterals(literals: readonly unknown[], readsText: boolean): Check {
   const allowed = new Set(literals);
   const byText = readsText
@@ -36,8 +38,8 @@ export function compileString(schema: Schema): Check {
   const notString = becomesDate ? MESSAGES.mustBe(FORMAT_DESCRIPTIONS['date-time'] as string) : MESSAGES.notString;
   return (value, run) => {
     if (typeof value !== 'string') return run.report(notString);
-    // Counting characters takes time, so `length` is compared first. It counts UTF-16 units, and is never less than the
-    // number of characters: `'😀'.length` is 2.
+    // Counting characters takes time, so `length` is compared first. `length` is the number of UTF-16 units, which is
+    // never less than the number of characters: `'😀'.length` is 2.
     if (maxLength !== undefined && value.length > maxLength && countCharacters(value) > maxLength)
       return run.report(MESSAGES.tooLong(maxLength));
     if (minLength !== undefined && (value.length < minLength || (minLength > 1 && countCharacters(value) < minLength)))
@@ -50,9 +52,9 @@ export function compileString(schema: Schema): Check {
 }
 
 /**
- * Compiles a pattern. Its time can grow with a power of the text's length, because V8 tries each way to divide the text
- * among the pattern's repetitions. The steps are therefore estimated before the pattern runs. A part of a request (the
- * body, the query or the path) is refused when all its patterns together need too many steps.
+ * Compiles a pattern. The time of a match can grow with a power of the text's length, because V8 tries each way to
+ * divide the text among the pattern's repetitions. So the steps are estimated before the pattern runs. A part of a
+ * request (the body, the query or the path) is refused when all its matches together would need too many steps.
  */
 function compilePattern(source: string): Check {
   const regExp = new RegExp(source, 'u');
@@ -76,9 +78,8 @@ export function compileNumber(schema: Schema, readsText: boolean): Check {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
   const isInteger = schema.type === 'integer';
   const notNumber = isInteger ? MESSAGES.notInteger : MESSAGES.notNumber;
-  const isBounded = [minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf].some(
-    (bound) => bound !== undefined,
-  );
+  const bounds = [minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf];
+  const isBounded = bounds.some((bound) => bound !== undefined);
   return (sent, run) => {
     const value = readsText && typeof sent === 'string' ? parseNumber(sent) : sent;
     if (typeof value !== 'number' || !Number.isFinite(value)) return run.report(notNumber);
@@ -97,7 +98,7 @@ export function compileNumber(schema: Schema, readsText: boolean): Check {
 
 /** Parses a JSON number, and also the forms `.5`, `5.` and `07`. Returns undefined when the text is not a number. */
 function parseNumber(text: string): number | undefined {
-  // This loop is faster than `Number`, and nearly all numbers in a query have only digits, nine at most.
+  // Nearly all numbers in a query are at most nine digits. This loop reads these numbers faster than `Number`.
   let value = 0;
   let i = 0;
   for (; i < text.length && i < 9; i++) {
@@ -114,8 +115,8 @@ function isMultiple(value: number, step: number): boolean {
   if (Number.isSafeInteger(value) && Number.isSafeInteger(step)) return value % step === 0;
   const [digits, exponent] = decimalOf(value);
   const [stepDigits, stepExponent] = decimalOf(step);
-  // Both numbers have at most 21 digits. The power of ten has a factor 2 and a factor 5 for each digit of the shift,
-  // and 80 of both are more than a number of 21 digits can have. So a shift by more digits changes no result.
+  // Both numbers have at most 21 digits. The power of ten has one factor 2 and one factor 5 for each digit of a shift.
+  // A number of 21 digits has fewer than 80 of each, so a shift by more than 80 digits changes no result.
   const shift = Math.max(-80, Math.min(exponent - stepExponent, 80));
   if (shift >= 0) return (digits * 10n ** BigInt(shift)) % stepDigits === 0n;
   return digits % (stepDigits * 10n ** BigInt(-shift)) === 0n;

@@ -25,14 +25,15 @@ const DATA_KEYWORDS = new Set(['const', 'enum', 'default', 'example', 'examples'
  *   still checks the requests.
  */
 const DROPPED = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$defs', 'definitions']);
+/** Finds the pointers of all `$ref` in a text of JSON. */
 const REF = /"\$ref":("(?:[^"\\]|\\.)*")/g;
 
 export function createDefinitionMover({ reserve, define }: Pick<SchemaWriter, 'reserve' | 'define'>): MoveDefinitions {
   const namesByFullText = new Map<string, string>();
 
   return (root, label) => {
-    /** The new name of the definition that each pointer leads to; undefined when it leads nowhere. */
-    const namesByPointer = new Map<string, string | undefined>();
+    /** The new name of the definition that each pointer leads to. */
+    const namesByPointer = new Map<string, string>();
 
     function rewrite(value: unknown): unknown {
       if (Array.isArray(value)) return value.map(rewrite);
@@ -51,21 +52,23 @@ export function createDefinitionMover({ reserve, define }: Pick<SchemaWriter, 'r
       return name === undefined ? [] : [[key, `#/$defs/${name}`]];
     }
 
+    /** Moves the definition that a pointer leads to, and returns its new name; undefined when there is none. */
     function moveTarget(pointer: string): string | undefined {
-      if (namesByPointer.has(pointer)) return namesByPointer.get(pointer);
+      const movedName = namesByPointer.get(pointer);
+      if (movedName !== undefined) return movedName;
       const target = follow(root, pointer);
-      const fullText = target === undefined ? '' : fullTextOf(root, pointer);
-      const name =
-        target === undefined ? undefined : (namesByFullText.get(fullText) ?? reserve(definitionName(pointer) ?? label));
+      if (target === undefined) return undefined;
+      const fullText = fullTextOf(root, pointer);
+      const name = namesByFullText.get(fullText) ?? reserve(definitionName(pointer) ?? label);
       namesByPointer.set(pointer, name);
-      if (name === undefined || namesByFullText.has(fullText)) return name;
+      if (namesByFullText.has(fullText)) return name;
       namesByFullText.set(fullText, name);
       define(name, rewrite(target) as Schema);
       return name;
     }
 
     const rewritten = rewrite(root) as Schema;
-    // A schema that refers to itself by `#` becomes a definition, too.
+    // A schema that refers to itself by `#` has become a definition, too.
     const rootName = namesByPointer.get('#');
     return rootName === undefined ? rewritten : { $ref: `#/$defs/${rootName}` };
   };

@@ -1,5 +1,5 @@
-// Writes a shape (a type whose names have been looked up, types/shape.ts) as JSON Schema 2020-12. A named type becomes
-// an entry of `$defs`, so a recursive type has a finite schema.
+// Writes a shape (the meaning of a type, types/shape.ts) as JSON Schema 2020-12. A named type becomes an entry of
+// `$defs`, so a recursive type has a finite schema.
 
 import type { Schema } from '../contract.ts';
 import { Unsupported } from '../source/source-error.ts';
@@ -19,13 +19,13 @@ export const IS_DATE = Symbol('date');
 export const IS_FILE = Symbol('file');
 
 export interface SchemaWriter {
-  /** @throws Unsupported */
+  /** @throws Unsupported when a type has no JSON form. The writer can then still be used for other types */
   write(shape: Shape): Schema;
   /** Reserves a name in `defs` and returns it. When the name is in use, reserves it with a number: `User2`. */
   reserve(name: string): string;
   /** Sets the schema of a reserved name. */
   define(name: string, schema: Schema): void;
-  /** The named types that the written schemas refer to. */
+  /** The schemas of the named types, to which `$ref` refers. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
@@ -72,17 +72,16 @@ export function createSchemaWriter(): SchemaWriter {
       case 'any':
         return {};
       default:
-        throw new Unsupported(`${RESULT_KINDS[shape.kind]} has no JSON form`, '', 0);
+        return fail(`${RESULT_KINDS[shape.kind]} has no JSON form`);
     }
   }
 
   function writeTuple({ items, rest }: Extract<Shape, { kind: 'tuple' }>): Schema {
-    const required = items.filter(({ isOptional }) => !isOptional).length;
+    const required = items.findLastIndex(({ isOptional }) => !isOptional) + 1;
+    const prefixItems = items.map(({ shape, isOptional }) => write(isOptional ? withoutUndefined(shape) : shape));
     return {
       type: 'array',
-      ...(items.length === 0
-        ? {}
-        : { prefixItems: items.map(({ shape, isOptional }) => write(isOptional ? withoutUndefined(shape) : shape)) }),
+      ...(items.length === 0 ? {} : { prefixItems }),
       items: rest === undefined ? false : write(rest),
       ...(required === 0 ? {} : { minItems: required }),
     };
@@ -92,12 +91,9 @@ export function createSchemaWriter(): SchemaWriter {
     const required: string[] = [];
     const properties: Record<string, Schema> = {};
     for (const [name, prop] of props) {
+      if (name === '__proto__') fail('a field named __proto__ is not supported: give it another name');
       if (!prop.isOptional && resolve(prop.shape).kind === 'never')
-        throw new Unsupported(
-          `the field ${name} is never, which no value fits; write ${name}?: never for one that must be left out`,
-          '',
-          0,
-        );
+        fail(`the field ${name} is never, which no value fits; write ${name}?: never for one that must be left out`);
       if (!prop.isOptional && !mayBeAbsent(prop.shape)) required.push(name);
       properties[name] = addNotes(write(withoutUndefined(prop.shape)), prop.notes);
     }
@@ -127,10 +123,10 @@ export function createSchemaWriter(): SchemaWriter {
       literals.splice(0, literals.length, ...literals.filter((literal) => typeof literal !== 'boolean'));
     }
     const isNullOnly = literals.length === 1 && literals[0] === null;
-    const [only] = schemas;
-    // `string | null` is `type: ['string', 'null']`.
-    if (isNullOnly && schemas.length === 1 && typeof only?.type === 'string')
-      return { ...only, type: [only.type, 'null'] };
+    const [first] = schemas;
+    // `string | null` is written as `type: ['string', 'null']`.
+    if (isNullOnly && schemas.length === 1 && typeof first?.type === 'string')
+      return { ...first, type: [first.type, 'null'] };
     if (isNullOnly) schemas.push({ type: 'null' });
     else if (literals.length === 1) schemas.push({ const: literals[0] });
     else if (literals.length > 1) schemas.unshift({ enum: literals });
@@ -141,35 +137,48 @@ export function createSchemaWriter(): SchemaWriter {
   function defineNamed(shape: NamedShape): string {
     const definedName = namesById.get(shape.id);
     if (definedName !== undefined) return definedName;
+    const { size } = namesById;
     const name = reserve(shape.name);
     namesById.set(shape.id, name);
-    if (++depth > MAX_NESTING) throw new Unsupported('this type grows without end', '', 0);
-    const target = shape.target();
-    // A schema cannot express undefined. Instead, a property of this type is not in `required`.
-    defs[name] = addNotes(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
-    depth--;
-    return name;
+    try {
+      if (++depth > MAX_NESTING) fail('this type grows without end');
+      const target = shape.target();
+      // A schema cannot express undefined. Instead, a property of this type is not in `required`.
+      defs[name] = addNotes(write(mayBeAbsent(target) ? withoutUndefined(target) : target), shape.notes);
+      return name;
+    } catch (error) {
+      // A result type that fails is only left out of the document, and the writer is used again. A request with the
+      // same type must fail, too. So this type, and all types that were begun after it, are not kept as definitions.
+      for (const [id, incompleteName] of [...namesById].slice(size)) {
+        namesById.delete(id);
+        delete defs[incompleteName];
+      }
+      throw error;
+    } finally {
+      depth--;
+    }
   }
 
-  function reserve(wanted: string): string {
-    const plain = wanted.replace(/[^\w.-]+/g, '_').slice(0, 100);
-    let name = plain;
-    for (let i = 2; name in defs; i++) name = `${plain}${i}`;
+  function reserve(requestedName: string): string {
+    const baseName = requestedName.replace(/[^\w.-]+/g, '_').slice(0, 100);
+    let name = baseName;
+    for (let i = 2; name in defs; i++) name = `${baseName}${i}`;
     defs[name] = {};
     return name;
   }
 
-  return {
-    write,
-    defs,
-    reserve,
-    define(name, schema) {
-      defs[name] = schema;
-    },
-  };
+  function define(name: string, schema: Schema): void {
+    defs[name] = schema;
+  }
+
+  return { write, defs, reserve, define };
 }
 
-/** Descriptions of the kinds of shapes that only a result can have, for the error of a request type. */
+function fail(message: string): never {
+  throw new Unsupported(message, '', 0);
+}
+
+/** Descriptions of the kinds of shapes that only a result can have. A request type of such a kind is an error. */
 const RESULT_KINDS = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', reply: 'a Reply' };
 
 function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {
@@ -183,7 +192,7 @@ function addNotes(schema: Schema, notes: Notes): Schema {
   return Object.keys(notes).length === 0 ? schema : { ...schema, ...notes };
 }
 
-/** Removes undefined from a type. A named type without undefined is returned as it is, with its name. */
+/** Removes undefined from a type. A type without undefined is returned unchanged, so a named type keeps its name. */
 function withoutUndefined(shape: Shape): Shape {
   return mayBeAbsent(shape) ? excludeKinds(resolve(shape), 'undefined') : shape;
 }

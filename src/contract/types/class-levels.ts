@@ -1,5 +1,5 @@
-// Finds the class or object that a controller file exports, and its ancestors, in all own files (files outside
-// `node_modules`). Each of these classes and objects is a level: level 0 is the exported one, level 1 is its parent.
+// Finds the class or object that a controller file exports, and the ancestors of the class, in all own files (files
+// outside `node_modules`). Each of them is a level: level 0 is the exported one, and level 1 is its parent.
 
 import { Unsupported } from '../source/source-error.ts';
 import type { Declaration, Member, TypeNode } from '../source/syntax.ts';
@@ -25,14 +25,14 @@ export interface Level {
   /** The scope of the level's types. For `extends Base<User>`, the scope of `Base<T>` has `User` as its `T`. */
   readonly scope: Scope;
   readonly doc: string | undefined;
-  /** The exported class, object or module, or the ancestor. */
+  /** The class or the object. It can also be all exports of a file (`export * as default`). */
   readonly value: FollowedValue;
 }
 
 export interface Levels {
-  /** The levels, from level 0 on. The list is empty when code computes the export. */
+  /** The levels, from level 0 on. The list is empty when the export is a function, or is not found in an own file. */
   readonly levels: readonly Level[];
-  /** Whether the ancestor after the last level comes from a package, whose source is not read. */
+  /** Whether the value after the last level comes from a package or from JavaScript itself, and has no source here. */
   readonly hasPackageAncestor: boolean;
 }
 
@@ -64,7 +64,7 @@ export function findLevels(exportName: string, scope: Scope, evaluator: Evaluato
   return { levels: [{ className: undefined, members, scope: value.scope, doc, value }], hasPackageAncestor: false };
 }
 
-/** Evaluates type arguments. An unsupported argument is an error only for an operation that uses it. */
+/** Evaluates type arguments. An unsupported argument is an error only for an operation that uses the argument. */
 function evaluateTypeArgs({ args, scope }: Instantiation, evaluator: Evaluator): Shape[] {
   return args.map((arg) => {
     try {
@@ -80,8 +80,8 @@ function evaluateTypeArgs({ args, scope }: Instantiation, evaluator: Evaluator):
  * Evaluates the type arguments of `new X<Args>(…)`. TypeScript infers missing arguments from values, which are not read
  * here. An operation that needs a missing argument is refused, because a default could be the wrong type.
  */
-function evaluateNewTypeArgs({ typeParams, name }: Declaration, written: Instantiation, evaluator: Evaluator): Shape[] {
-  if (written.args.length > 0) return evaluateTypeArgs(written, evaluator);
+function evaluateNewTypeArgs({ typeParams, name }: Declaration, call: Instantiation, evaluator: Evaluator): Shape[] {
+  if (call.args.length > 0) return evaluateTypeArgs(call, evaluator);
   const cure = `write new ${name}<…>(…)`;
   return typeParams.map((param) =>
     failingShape(new Unsupported(`the type argument ${param.name} is inferred`, '', 0, cure)),
@@ -91,11 +91,11 @@ function evaluateNewTypeArgs({ typeParams, name }: Declaration, written: Instant
 export interface FoundMember {
   /** Whether the source marks the member `private` or `protected`. */
   readonly isHidden: boolean;
-  /** The member's function; undefined when the member is no function, or code computes it. */
+  /** The function of the member; undefined when the member is no function, or when code computes the function. */
   readonly method: FollowedFunction | undefined;
 }
 
-/** Finds a member of a level by name. Returns undefined when it does not exist, or when code adds it to an object. */
+/** Finds a member of a level by name. Returns undefined when no member of this name is read from the source. */
 export function findMember({ value, members, scope }: Level, name: string): FoundMember | undefined {
   if (value.kind !== 'class') {
     const method = followFunction(value, name);
@@ -105,7 +105,7 @@ export function findMember({ value, members, scope }: Level, name: string): Foun
   return sameName && { isHidden: sameName.some(isMarkedHidden), method: readMethod(sameName, scope) };
 }
 
-/** Whether a level can have members whose names are not read: `...others`, `[name()]() {}`. */
+/** Whether a level has a member whose name is not read, such as `...others` or `[name()]() {}`. */
 export function hasUnreadName({ members, scope }: Level): boolean {
   return members.some((member) => member.kind === 'spread' || readMemberKey(member, scope) === undefined);
 }

@@ -1,11 +1,11 @@
-// Evaluates a type of the syntax tree to a shape, which is the meaning of the type (shape.ts). An unsupported type is
-// an error with its place. look-up.ts finds the types that names mean, members.ts evaluates the fields of objects, and
-// utility-types.ts computes `Partial`, `Pick` and their like.
+// Evaluates a type of the syntax tree to a shape, which is the meaning of the type (shape.ts). The error of an
+// unsupported type has its place. look-up.ts finds the types that names mean, members.ts evaluates the fields of
+// objects, and utility-types.ts computes `Partial`, `Pick` and their like.
 import { CircularType, SCHEMA_CURE } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
-import { findType, findValue, pickConstant, readConstant, readEnum, type Scope } from './look-up.ts';
+import { findType, findValue, readConstant, readEnum, type Scope, shapeAt } from './look-up.ts';
 import { evaluateMembers, failAt, type MemberTools, readConstraintsOrFail, refuseStrayConstraint } from './members.ts';
-import { constrain, intersect, isStructure } from './narrow.ts';
+import { constrain, intersect, intersectIndexes, isStructure } from './narrow.ts';
 import {
   createLazy,
   excludeKinds,
@@ -17,7 +17,6 @@ import {
   nameOf,
   type Prop,
   type RecordShape,
-  recordOf,
   refuseEndless,
   resolve,
   type Shape,
@@ -31,12 +30,17 @@ export interface Evaluator {
   /** @throws Unsupported */
   evaluate(node: TypeNode, scope: Scope): Shape;
   /**
-   * Gives each type parameter a shape: its argument, else its default, else its constraint, else `any`.
+   * Adds type parameters to those of a scope. The shape of each one is its argument, else its default, else its
+   * constraint, else `any`.
    *
-   * @param ownScope the scope of the declaration that has the type parameters
+   * @param scope the scope of the declaration that has the type parameters
    */
-  bind(typeParams: readonly TypeParam[], args: readonly Shape[], ownScope: Scope): ReadonlyMap<string, Shape>;
+  bind(typeParams: readonly TypeParam[], args: readonly Shape[], scope: Scope): ReadonlyMap<string, Shape>;
 }
+
+const withParam = (scope: Scope, name: string, shape: Shape): Scope => {
+  return { ...scope, typeParams: new Map(scope.typeParams).set(name, shape) };
+};
 
 /** Maximum number of named shapes. The limit ends a generic type that contains itself with ever longer arguments. */
 const MAX_NAMED_SHAPES = 2000;
@@ -70,9 +74,7 @@ export function createEvaluator(): Evaluator {
       case 'indexed':
         return propertyOf(evaluate(node.object, scope), evaluate(node.key, scope), fail);
       case 'typeof':
-        return (
-          evaluateTypeOf(node.name, scope) ?? fail(`the value ${node.name} is not a constant that can be read here`)
-        );
+        return evaluateTypeOf(node.name, scope, fail);
       case 'template':
         return templateShape(node.texts, evaluateAll(node.types, scope), fail);
       case 'mapped':
@@ -122,60 +124,61 @@ export function createEvaluator(): Evaluator {
     if (target !== undefined && 'missingFile' in target)
       return fail(`${name} is imported from ${target.missingFile}, which is not found`);
     const args = evaluateAll(node.args, scope);
-    if (target === undefined)
-      return utilityType(name, args, fail) ?? GLOBAL_TYPES[name] ?? fail(`there is no type ${name} here`);
+    if (target === undefined) {
+      // An imported name that no file exports is an error, even when a global type has the same name.
+      const isGlobal = node.from === undefined && !scope.module.imports.has(name);
+      const shape = isGlobal ? (utilityType(name, args, fail) ?? GLOBAL_TYPES[name]) : undefined;
+      return shape ?? fail(`there is no type ${name} here`);
+    }
     if ('gatefoldName' in target)
       return gatefoldType(target.gatefoldName, args, fail) ?? fail(`${name} of gatefold has no JSON form`);
     if ('enumValue' in target) return { kind: 'const', value: target.enumValue };
-    const { declarations, scope: ownScope } = target;
+    const { declarations, scope: targetScope } = target;
     const [first] = declarations as [Declaration];
-    const id = `${ownScope.path}#${first.namespace}${first.name}${args.length === 0 ? '' : `<${args.map(idOf).join()}>`}`;
+    const fullName = first.namespace + first.name;
+    const id = `${targetScope.path}#${fullName}${args.length === 0 ? '' : `<${args.map(idOf).join()}>`}`;
     const cached = namedShapes.get(id);
     if (cached !== undefined) return cached;
     if (namedShapes.size >= MAX_NAMED_SHAPES) fail('this type grows without end');
-    const typeName = first.name === 'default' ? name : (first.namespace + first.name).replaceAll('.', '_');
-    const shape: NamedShape = {
-      kind: 'named',
-      name: args.length === 0 ? typeName : `${typeName}_${args.map(nameOf).join('_')}`,
-      id,
-      notes: readNotes(declarations, ownScope),
-      target: createLazy(
-        () => evaluateDeclarations(declarations, ownScope, args),
-        new CircularType(`${typeName} depends on itself`, scope.path, node.at),
-      ),
-    };
+    // A default export without a name gets the name under which it is imported.
+    const typeName = first.name === 'default' ? name : fullName.replaceAll('.', '_');
+    const nameWithArgs = args.length === 0 ? typeName : `${typeName}_${args.map(nameOf).join('_')}`;
+    const circularError = new CircularType(`${typeName} depends on itself`, scope.path, node.at);
+    const evaluateOnce = createLazy(() => evaluateDeclarations(declarations, targetScope, args), circularError);
+    const notes = readNotes(declarations, targetScope);
+    const shape: NamedShape = { kind: 'named', name: nameWithArgs, id, notes, target: evaluateOnce };
     namedShapes.set(id, shape);
     return shape;
   }
 
-  function readNotes(declarations: readonly Declaration[], ownScope: Scope): NamedShape['notes'] {
-    const { doc, at } =
-      declarations.find((declaration) => declaration.doc !== undefined) ?? (declarations[0] as Declaration);
-    return doc === undefined ? NO_NOTES : readConstraintsOrFail(doc, failAt(ownScope, at)).notes;
+  function readNotes(declarations: readonly Declaration[], scope: Scope): NamedShape['notes'] {
+    const withDoc = declarations.find(({ doc }) => doc !== undefined);
+    return withDoc === undefined ? NO_NOTES : readConstraintsOrFail(withDoc.doc, failAt(scope, withDoc.at)).notes;
   }
 
-  function evaluateDeclarations(declarations: readonly Declaration[], ownScope: Scope, args: readonly Shape[]): Shape {
+  /** Evaluates the declarations of one name. An interface, for example, can have several. */
+  function evaluateDeclarations(declarations: readonly Declaration[], outer: Scope, args: readonly Shape[]): Shape {
     const [first] = declarations as [Declaration];
-    const fail = failAt(ownScope, first.at);
+    const fail = failAt(outer, first.at);
     if (first.typeParams.slice(args.length).some(({ fallback }) => fallback === undefined))
       fail(`${first.name} needs more type arguments`);
-    const scope: Scope = { ...ownScope, typeParams: bind(first.typeParams, args, ownScope) };
+    const scope: Scope = { ...outer, typeParams: bind(first.typeParams, args, outer) };
     const { keywords } = readConstraintsOrFail(first.doc, fail);
     if (first.kind === 'alias')
       return constrain(refuseEndless(evaluate(first.type as TypeNode, scope)), keywords, fail);
-    for (const { doc, at } of declarations) refuseStrayConstraint(doc, failAt(ownScope, at));
+    for (const { doc, at } of declarations) refuseStrayConstraint(doc, failAt(outer, at));
     if (first.kind === 'enum')
-      return readEnum(declarations, ownScope.module) ?? fail(`a value of the enum ${first.name} is not a literal`);
+      return readEnum(declarations, outer.module) ?? fail(`a value of the enum ${first.name} is not a literal`);
     if (first.kind !== 'interface' && first.kind !== 'class') return fail(`${first.name} is a value and not a type`);
     let base: RecordShape | undefined;
-    for (const declaration of declarations) {
-      for (const node of declaration.parents) {
+    for (const { parents, members } of declarations) {
+      for (const node of parents) {
         const parent = resolve(evaluate(node, scope));
-        const isOnlyParent =
-          declarations.length === 1 && declaration.parents.length === 1 && declaration.members.length === 0;
+        // `interface Tags extends Array<string> {}` is a list.
+        const isOnlyParent = declarations.length === 1 && parents.length === 1 && members.length === 0;
         if (isOnlyParent && (parent.kind === 'array' || parent.kind === 'tuple')) return parent;
         if (parent.kind !== 'record') return fail(`${first.name} extends something that is not an object`);
-        const { index, isNumberIndex } = parent.index === undefined && base !== undefined ? base : parent;
+        const { index, isNumberIndex } = base === undefined ? parent : intersectIndexes(base, parent, fail);
         base = { kind: 'record', props: new Map([...(base?.props ?? []), ...parent.props]), index, isNumberIndex };
       }
     }
@@ -183,15 +186,15 @@ export function createEvaluator(): Evaluator {
     return base as RecordShape;
   }
 
-  function bind(typeParams: readonly TypeParam[], args: readonly Shape[], ownScope: Scope): ReadonlyMap<string, Shape> {
-    const shapes = new Map(ownScope.typeParams);
+  function bind(typeParams: readonly TypeParam[], args: readonly Shape[], scope: Scope): ReadonlyMap<string, Shape> {
+    const shapes = new Map(scope.typeParams);
     typeParams.forEach(({ name, constraint, fallback }, i) => {
       const type = fallback ?? constraint;
       const createDefault = (): Shape => {
         if (type === undefined) return { kind: 'any' };
-        const circularError = new CircularType(`${name} depends on itself`, ownScope.path, type.at);
+        const circularError = new CircularType(`${name} depends on itself`, scope.path, type.at);
         // In `T extends Node<T>`, the constraint needs the shape of `T`, so the constraint is evaluated later.
-        return defer(name, () => evaluate(type, { ...ownScope, typeParams: shapes }), circularError);
+        return defer(name, () => evaluate(type, { ...scope, typeParams: shapes }), circularError);
       };
       shapes.set(name, args[i] ?? createDefault());
     });
@@ -200,27 +203,23 @@ export function createEvaluator(): Evaluator {
 
   function evaluateMapped(node: Extract<TypeNode, { kind: 'mapped' }>, scope: Scope, fail: Fail): Shape {
     const { keys: keysNode, optionalSign } = node;
-    const mappedType = keysNode.kind === 'keyof' ? keysNode.operand : undefined;
-    const mapped = mappedType && resolve(evaluate(mappedType, scope));
-    // As in TypeScript, `{ [K in keyof T]: … }` over a type parameter `T` maps each part of a union separately.
-    if (mapped?.kind === 'union' && mappedType?.kind === 'name' && scope.typeParams.has(mappedType.name)) {
-      const withPart = (part: Shape): Scope => ({
-        ...scope,
-        typeParams: new Map(scope.typeParams).set(mappedType.name, part),
-      });
-      return unite(
-        mapped.parts.map((part) => (isStructure(resolve(part)) ? evaluateMapped(node, withPart(part), fail) : part)),
-      );
+    /** The type `T` in `{ [K in keyof T]: … }`. The fields of `T` say which fields of the result are optional. */
+    const sourceNode = keysNode.kind === 'keyof' ? keysNode.operand : undefined;
+    const source = sourceNode && resolve(evaluate(sourceNode, scope));
+    // As in TypeScript, a mapped type over a type parameter `T` maps each part of a union separately.
+    if (source?.kind === 'union' && sourceNode?.kind === 'name' && scope.typeParams.has(sourceNode.name)) {
+      const mapPart = (part: Shape) => evaluateMapped(node, withParam(scope, sourceNode.name, part), fail);
+      return unite(source.parts.map((part) => (isStructure(resolve(part)) ? mapPart(part) : part)));
     }
     const keys = resolve(evaluate(keysNode, scope));
-    const evaluateValue = (key: Shape) =>
-      evaluate(node.value, { ...scope, typeParams: new Map(scope.typeParams).set(node.param, key) });
-    if (keys.kind === 'string' || keys.kind === 'number') {
-      return { kind: 'record', props: new Map(), index: evaluateValue(keys), isNumberIndex: keys.kind === 'number' };
-    }
+    const evaluateValue = (key: Shape) => evaluate(node.value, withParam(scope, node.param, key));
+    const sourceProps = source?.kind === 'record' ? source.props : undefined;
+    const isIndex = keys.kind === 'string' || keys.kind === 'number';
+    if (isIndex && keys.keywords !== undefined) fail('this kind of key is not understood');
     const props = new Map<string, Prop>();
-    for (const value of listConstants(keys, fail)) {
-      const sourceProp = mapped?.kind === 'record' ? mapped.props.get(String(value)) : undefined;
+    // The keys of a record with an index signature are `string`. The fields beside the signature are mapped, too.
+    for (const value of isIndex ? (sourceProps?.keys() ?? []) : listConstants(keys, fail)) {
+      const sourceProp = sourceProps?.get(String(value));
       const type = evaluateValue({ kind: 'const', value });
       props.set(String(value), {
         shape: optionalSign === '-?' ? excludeKinds(type, 'undefined') : type,
@@ -228,16 +227,19 @@ export function createEvaluator(): Evaluator {
         notes: sourceProp?.notes ?? NO_NOTES,
       });
     }
-    return recordOf(props);
+    const index = isIndex ? evaluateValue(keys) : undefined;
+    return { kind: 'record', props, index, isNumberIndex: keys.kind === 'number' };
   }
 
-  function evaluateTypeOf(name: string, scope: Scope): Shape | undefined {
+  function evaluateTypeOf(name: string, scope: Scope, fail: Fail): Shape {
+    const message = `the value ${name} is not a constant that can be read here`;
     const target = findValue(name, scope);
-    if (target === undefined || target === 'package' || target.declaration === undefined) return undefined;
-    const { declaration, scope: ownScope, keys } = target;
-    refuseStrayConstraint(declaration.doc, failAt(ownScope, declaration.at));
+    if (target === undefined || target === 'package' || target.declaration === undefined) return fail(message);
+    const { declaration, scope: targetScope, keys } = target;
+    refuseStrayConstraint(declaration.doc, failAt(targetScope, declaration.at));
     const { type } = declaration;
-    return pickConstant(type ? evaluate(type, ownScope) : readConstant(declaration, ownScope.module), keys);
+    const shape = type ? evaluate(type, targetScope) : readConstant(declaration, targetScope.module);
+    return shapeAt(shape, keys) ?? fail(message);
   }
 
   return { evaluate, bind };

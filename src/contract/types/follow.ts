@@ -1,9 +1,9 @@
-// Follows a name or an expression to its class, object or function, across the own files of a service (files outside
-// `node_modules`).
+// Follows a name or an expression to the class, object or function that it means, across the own files of a service
+// (files outside `node_modules`).
 import { isJavaScript } from '../source/files.ts';
 import { docResult } from '../source/js-types.ts';
 import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
-import { type FoundValue, findExport, findValue, readMemberKey, type Scope } from './look-up.ts';
+import { type FoundValue, findExportedValue, findValue, readMemberKey, type Scope } from './look-up.ts';
 
 export type FollowedValue =
   | {
@@ -22,7 +22,7 @@ export type FollowedValue =
   | { readonly kind: 'module'; readonly scope: Scope }
   | FollowedFunction;
 
-/** The type arguments of `new X<Args>(…)`, and the scope in which they are evaluated. */
+/** The type arguments of `new X<Args>(…)`, or of `extends X<Args>`, and the scope in which they are evaluated. */
 export interface Instantiation {
   readonly args: readonly TypeNode[];
   readonly scope: Scope;
@@ -39,17 +39,17 @@ export interface FollowedFunction {
 }
 
 /**
- * The value that a name leads to; `package` when it comes from a package or from JavaScript itself. It is undefined
- * when code computes it, and the controller is then refused.
+ * The value that a name leads to; `package` for a value from a package or from JavaScript itself, and undefined for a
+ * value that code computes.
  */
 export type Followed = FollowedValue | 'package' | undefined;
 
-/** Maximum number of names between a name and its value. The limit ends a circle of names that lead to each other. */
+/** Maximum number of steps (names, members, `new`) to a value. The limit ends a circle of names. */
 const MAX_STEPS = 100;
 
 /** Follows the value that the scope's file exports under a name. */
 export function followExport(name: string, scope: Scope, steps = 0): Followed {
-  return followFound(findExport(name, scope), steps);
+  return followTarget(findExportedValue(name, scope), steps);
 }
 
 /** Follows the value that a name, with dots or without, has in the scope's file. */
@@ -57,12 +57,12 @@ export function followName(name: string, scope: Scope, steps = 0): Followed {
   const [head] = name.split('.') as [string];
   // A global name, such as the `Map` of `extends Map`, comes from JavaScript itself and has no source.
   const isGlobal = !scope.module.imports.has(head) && Object.hasOwn(globalThis, head);
-  return followFound(findValue(name, scope) ?? (isGlobal ? 'package' : undefined), steps);
+  return followTarget(findValue(name, scope) ?? (isGlobal ? 'package' : undefined), steps);
 }
 
-function followFound(found: FoundValue | 'package' | undefined, steps: number): Followed {
-  if (found === undefined || found === 'package') return found;
-  const { declaration, scope, keys } = found;
+function followTarget(target: FoundValue, steps: number): Followed {
+  if (target === undefined || target === 'package') return target;
+  const { declaration, scope, keys } = target;
   return keys.reduce<Followed>(
     (owner, key) => (owner === undefined || owner === 'package' ? owner : followMember(owner, key, steps)),
     declaration === undefined ? { kind: 'module', scope } : followDeclaration(declaration, scope, steps),
@@ -104,8 +104,8 @@ function followValue(
       return followName(node.name, scope, steps + 1);
     case 'new': {
       const callee = followValue(node.callee, scope, { name: '', doc, at }, steps + 1);
-      if (callee === 'package' || callee?.kind !== 'class') return callee === 'package' ? callee : undefined;
-      return { ...callee, instantiation: { args: node.args, scope } };
+      if (callee === 'package') return callee;
+      return callee?.kind === 'class' ? { ...callee, instantiation: { args: node.args, scope } } : undefined;
     }
   }
 }
@@ -117,26 +117,25 @@ function followMember(owner: FollowedValue, name: string, steps: number): Follow
   if (member?.kind === 'property') {
     const { value, doc, at } = member;
     const followed = value && followValue(value, owner.scope, { name: '', doc, at }, steps + 1);
-    // In `{ created: createUser }`, both the property and the function can have a comment.
-    const isReference =
-      value?.kind === 'reference' && followed !== undefined && followed !== 'package' && followed.kind === 'function';
-    return isReference ? { ...followed, doc: joinDocs(followed.doc, doc) } : followed;
+    // In `{ created: createUser }`, both the property and the function can have a comment. The tags of both are read.
+    const isFunction = typeof followed === 'object' && followed.kind === 'function';
+    return value?.kind === 'reference' && isFunction ? { ...followed, doc: joinDocs(followed.doc, doc) } : followed;
   }
   return member === undefined ? undefined : readMethod([member], owner.scope);
 }
 
-/** Follows the function that an object or a module has under a name. */
+/** Follows the function that an object or a file has under a name. Returns undefined for another value. */
 export function followFunction(owner: FollowedValue, name: string): FollowedFunction | undefined {
   const member = followMember(owner, name, 0);
-  return member !== undefined && member !== 'package' && member.kind === 'function' ? member : undefined;
+  return typeof member === 'object' && member.kind === 'function' ? member : undefined;
 }
 
-/** Joins the comment of a name with the comment of its value, because the tags of both are read. */
+/** Joins the comment of a name with the comment of its value. */
 function joinDocs(doc: string | undefined, valueDoc: string | undefined): string | undefined {
   return doc === undefined || valueDoc === undefined || doc === valueDoc ? (doc ?? valueDoc) : doc + valueDoc;
 }
 
-/** Reads a method from its signatures. Returns undefined when a member is not a method. */
+/** Reads a method from its signatures, of which overloads have several. Returns undefined for other members. */
 export function readMethod(signatures: readonly Member[], scope: Scope): FollowedFunction | undefined {
   const [first] = signatures;
   if (first === undefined || signatures.some(({ kind }) => kind !== 'method')) return undefined;
@@ -146,7 +145,7 @@ export function readMethod(signatures: readonly Member[], scope: Scope): Followe
   return { kind: 'function', node: { params, result, typeParams }, scope, doc, at, isOverloaded };
 }
 
-/** Returns the result type of a function: its annotation, or in a JavaScript file the type in its comment. */
+/** Returns the type annotation of a function's result, or in a JavaScript file the type in the function's comment. */
 export function resultTypeOf({ node, doc, at, scope }: FollowedFunction): TypeNode | undefined {
   return node.result ?? (isJavaScript(scope.path) ? docResult(doc, at) : undefined);
 }
@@ -154,14 +153,15 @@ export function resultTypeOf({ node, doc, at, scope }: FollowedFunction): TypeNo
 const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean =>
   params.some(({ type }) => type !== undefined);
 
-const membersByName = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
+/** The results of `indexMembers`. The members alone are the key, because they always have the same scope. */
+const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
 
 /**
- * Lists the members by name, in source order, without static members and `declare` fields. A spread can replace any
- * member before it, and so can a name that code computes. The members before these two are left out.
+ * Lists the members by name, in source order, without static members and `declare` fields. A spread (`...others`) or a
+ * member whose name code computes can replace any earlier member. So the members before one of these two are left out.
  */
 export function indexMembers(members: readonly Member[], scope: Scope): ReadonlyMap<string, readonly Member[]> {
-  const cached = membersByName.get(members);
+  const cached = indexes.get(members);
   if (cached !== undefined) return cached;
   const byName = new Map<string, Member[]>();
   for (const member of members) {
@@ -170,6 +170,6 @@ export function indexMembers(members: readonly Member[], scope: Scope): Readonly
     if (key === undefined) byName.clear();
     else byName.set(key, [...(byName.get(key) ?? []), member]);
   }
-  membersByName.set(members, byName);
+  indexes.set(members, byName);
   return byName;
 }

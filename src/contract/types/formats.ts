@@ -20,6 +20,7 @@ export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = Obje
 /** Whether an index signature by number includes a field with this name: yes for `7` and `-1.5`, no for `07`. */
 export const isNumberName = (name: string): boolean => String(Number(name)) === name;
 
+/** Whether a text is an address as in RFC 5321: at most 64 characters before the `@`, and 254 in all. */
 function isEmail(text: string): boolean {
   const nameLength = text.lastIndexOf('@');
   if (text.length > 254 || nameLength < 1 || nameLength > 64) return false;
@@ -27,6 +28,7 @@ function isEmail(text: string): boolean {
   return EMAIL_NAME.test(text.slice(0, nameLength)) && host.includes('.') && isHostname(host);
 }
 
+/** Whether a text is a name as in RFC 1123: labels of at most 63 characters, and 253 in all. */
 function isHostname(text: string): boolean {
   return text.length <= 253 && text.split('.').every((label) => HOST_LABEL.test(label));
 }
@@ -34,7 +36,7 @@ function isHostname(text: string): boolean {
 function isDate(text: string): boolean {
   if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false;
   // `Date.UTC` takes the year 99 for 1999. The calendar repeats every 400 years, so the same day is looked up in a year
-  // from 2000 to 2399.
+  // from 2000 to 2399. Day 0 of the next month is the last day of this month.
   const year = 2000 + (Number(text.slice(0, 4)) % 400);
   const month = Number(text.slice(5, 7));
   const day = Number(text.slice(8));

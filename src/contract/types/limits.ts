@@ -10,6 +10,6 @@ export const LIMITS = {
   properties: 10_000,
   /** Maximum number of attempts to match a part of a union. */
   tries: 200_000,
-  /** Maximum number of estimated steps of regular expressions. */
+  /** Maximum number of estimated steps of regular expressions (pattern.ts). */
   patternSteps: 1e8,
 } as const;

@@ -1,15 +1,13 @@
-// Looks up names across own files (files outside `node_modules`): the names of types, and the constants in `typeof X`
-// and in computed keys. A file declares a name, imports it, or re-exports it from another file.
+// Looks up the names of types and values across own files (files outside `node_modules`). A file declares a name,
+// imports it, or re-exports it from another file. This file also reads the literals of constants and enums.
+import { isBuiltin } from 'node:module';
 import { findUnreadConstraint } from '../source/constraint-tags.ts';
 import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
 import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 
-/**
- * @returns the own file that a specifier means, `package` for a file without readable source, or undefined when no file
- * is found
- */
-export type Loader = (from: string, specifier: string) => { path: string; module: Module } | 'package' | undefined;
+/** @returns the own file that a specifier means, `package` for a file that is not read, undefined when none is found */
+export type Loader = (importer: string, specifier: string) => { path: string; module: Module } | 'package' | undefined;
 
 /** The place in which names are looked up: a file, a namespace within it, and the type parameters with their shapes. */
 export interface Scope {
@@ -21,62 +19,67 @@ export interface Scope {
   readonly namespace?: string;
 }
 
-/** The meaning of a type's name; undefined when no file declares the name. */
+/** The meaning of a type's name; undefined when no own file declares or exports the name. */
 export type FoundType =
   | { readonly declarations: readonly Declaration[]; readonly scope: Scope }
+  /** A name that is imported from `gatefold`. */
   | { readonly gatefoldName: string }
+  /** The value of one member of an enum: `Status.Open`. */
   | { readonly enumValue: string | number }
+  /** A relative specifier that leads to no file. */
   | { readonly missingFile: string }
+  /** A name that is imported from a package, whose types are not read. */
   | 'package'
   | undefined;
 
 export const NO_TYPE_PARAMS: Scope['typeParams'] = new Map();
 /** The exports that one look-up has visited, each as path and name. Files can re-export from each other in a circle. */
-type Seen = Set<string>;
+type ExportSet = Set<string>;
 
 export function findType({ name, from }: { name: string; from?: string }, scope: Scope): FoundType {
-  const seen: Seen = new Set();
+  const seen: ExportSet = new Set();
   return from === undefined ? findLocalType(name, scope, seen) : findImportedType({ from, name }, scope, seen);
 }
 
-/** Finds a type by the name that a file uses: a declaration, an import, or a member of `import * as`. */
-function findLocalType(name: string, scope: Scope, seen: Seen): FoundType {
+/** Finds a type by the name that a file uses, such as `Order`, `Namespace.Order`, `Enum.Member` or `imported.Order`. */
+function findLocalType(name: string, scope: Scope, seen: ExportSet): FoundType {
   const declarations = findNearest(name, scope, isType);
   const [first] = declarations;
   if (first !== undefined)
     return { declarations, scope: { ...scope, typeParams: NO_TYPE_PARAMS, namespace: first.namespace } };
-  const [head, ...rest] = name.split('.') as [string, ...string[]];
+  const [head, ...keys] = name.split('.') as [string, ...string[]];
   const owners = findNearest(head, scope, isType);
   if (owners[0]?.kind === 'enum') {
-    const value = readEnumValues(owners, scope.module)?.get(rest.join('.'));
+    const value = readEnumValues(owners, scope.module)?.get(keys.join('.'));
     if (value !== undefined) return { enumValue: value };
   }
   const imported = scope.module.imports.get(head);
-  return imported && findImportedType(withKeys(imported, rest), scope, seen);
+  return imported && findImportedType(withKeys(imported, keys), scope, seen);
 }
 
-/** Adds the keys behind an imported name: `b` in `a.b`. After `import * as a`, the imported name is the first key. */
+/**
+ * Adds the keys of a dotted name to its import. For `a.b`, the import `{ x as a }` gives the name `x.b`, and `* as a`
+ * gives `b`. For `a` alone, `* as a` gives `*`, which means all exports of the file.
+ */
 function withKeys({ from, name }: Import, keys: readonly string[]): Import {
   return { from, name: (name === '*' ? keys : [name, ...keys]).join('.') || '*' };
 }
 
 /** Finds the declarations of a name in the scope's namespace, or else in the nearest namespace around it. */
-function findNearest(
-  name: string,
-  { module, namespace = '' }: Pick<Scope, 'module' | 'namespace'>,
-  isWanted: (kind: Declaration['kind']) => boolean,
-): readonly Declaration[] {
-  const declarations = module.declarations.get(namespace + name)?.filter(({ kind }) => isWanted(kind)) ?? [];
-  return declarations.length > 0 || namespace === ''
-    ? declarations
-    : findNearest(name, { module, namespace: outerNamespace(namespace) }, isWanted);
+function findNearest(name: string, scope: Scope, isWanted: typeof isType): readonly Declaration[] {
+  for (let namespace = scope.namespace ?? ''; ; ) {
+    const sameName = scope.module.declarations.get(namespace + name) ?? [];
+    const declarations = sameName.filter(({ kind }) => isWanted(kind));
+    if (declarations.length > 0 || namespace === '') return declarations;
+    // The namespace around `A.B.` is `A.`, and around `A.` there is none.
+    namespace = namespace.slice(0, namespace.lastIndexOf('.', namespace.length - 2) + 1);
+  }
 }
 
 const isType = (kind: Declaration['kind']): boolean => kind !== 'const' && kind !== 'function';
 const isValue = (kind: Declaration['kind']): boolean => kind !== 'interface' && kind !== 'alias';
-const outerNamespace = (inside: string): string => inside.slice(0, inside.lastIndexOf('.', inside.length - 2) + 1);
 
-function findImportedType({ from, name }: Import, { path, load }: Scope, seen: Seen): FoundType {
+function findImportedType({ from, name }: Import, { path, load }: Scope, seen: ExportSet): FoundType {
   if (from === 'gatefold') return { gatefoldName: name };
   const loaded = load(path, from);
   if (loaded === undefined && from.startsWith('.')) return { missingFile: from };
@@ -85,37 +88,41 @@ function findImportedType({ from, name }: Import, { path, load }: Scope, seen: S
     : findExportedType(name, { ...loaded, load, typeParams: NO_TYPE_PARAMS }, seen);
 }
 
-function findExportedType(name: string, scope: Scope, seen: Seen): FoundType {
-  if (!markSeen(name, scope, seen)) return undefined;
-  const [head, ...rest] = name.split('.') as [string, ...string[]];
+function findExportedType(name: string, scope: Scope, seen: ExportSet): FoundType {
+  if (!addExport(name, scope, seen)) return undefined;
+  const [head, ...keys] = name.split('.') as [string, ...string[]];
   const target = scope.module.exports.get(head);
-  if (typeof target === 'string') return findLocalType([target, ...rest].join('.'), scope, seen);
-  if (target !== undefined) return findImportedType(withKeys(target, rest), scope, seen);
-  const starExports = scope.module.starExports.map((from) => findImportedType({ from, name }, scope, seen));
-  const candidates = starExports.filter(
-    (type) => type !== undefined && type !== 'package' && !('missingFile' in type),
-  ) as Exclude<FoundType, string>[];
-  // An own file certainly exports the name. For `export * from 'gatefold'` this is not known, so it comes last.
-  return candidates.find((type) => type !== undefined && !('gatefoldName' in type)) ?? candidates[0];
+  if (typeof target === 'string') return findLocalType([target, ...keys].join('.'), scope, seen);
+  if (target !== undefined) return findImportedType(withKeys(target, keys), scope, seen);
+  const types = starExportsOf(head, scope).map((from) => findImportedType({ from, name }, scope, seen));
+  // An own file certainly exports the name, so it comes first. `gatefold` may lack the name, and a package is not read.
+  const declared = types.find((type) => typeof type === 'object' && ('declarations' in type || 'enumValue' in type));
+  return declared ?? types.find((type) => typeof type === 'object' && 'gatefoldName' in type) ?? types.find(Boolean);
 }
 
-/** Adds an export to those seen. Returns false when it is already there. */
-function markSeen(name: string, { path }: Scope, seen: Seen): boolean {
+/** Returns the specifiers of all `export * from '…'` that can export a name. They never export a `default`. */
+const starExportsOf = (name: string, { module }: Scope) => (name === 'default' ? [] : module.starExports);
+
+/** Adds an export to `seen`. Returns false when `seen` already has the export. */
+function addExport(name: string, { path }: Scope, seen: ExportSet): boolean {
   const { size } = seen;
   return seen.add(`${path} ${name}`).size > size;
 }
 
-/** A constant, an object, a class or a function, or all exports of a file (`import * as name`). */
-export interface FoundValue {
-  /** The declaration; undefined for all exports of a file. */
-  readonly declaration: Declaration | undefined;
-  readonly scope: Scope;
-  /** The parts of a dotted name behind the declaration's name: `b` and `c` in `a.b.c`. */
-  readonly keys: readonly string[];
-}
+/** The meaning of a value's name: `package` for a value of a package; undefined when no own file declares the name. */
+export type FoundValue =
+  | {
+      /** The declaration; undefined for all exports of a file (`import * as name`). */
+      readonly declaration: Declaration | undefined;
+      readonly scope: Scope;
+      /** The parts of a dotted name behind the declaration's name: `b` and `c` in `a.b.c`. */
+      readonly keys: readonly string[];
+    }
+  | 'package'
+  | undefined;
 
-/** Finds a value in any own file. The result is `package` when the name leads to a package. */
-export function findValue(name: string, scope: Scope, seen: Seen = new Set()): FoundValue | 'package' | undefined {
+/** Finds a value by the name that a file uses, with dots or without. */
+export function findValue(name: string, scope: Scope, seen: ExportSet = new Set()): FoundValue {
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const [declaration] = findNearest(head, scope, isValue);
   if (declaration !== undefined)
@@ -124,85 +131,80 @@ export function findValue(name: string, scope: Scope, seen: Seen = new Set()): F
   return imported && findImportedValue(withKeys(imported, keys), scope, seen);
 }
 
-function findImportedValue({ from, name }: Import, { path, load }: Scope, seen: Seen): ReturnType<typeof findValue> {
+function findImportedValue({ from, name }: Import, { path, load }: Scope, seen: ExportSet): FoundValue {
   const loaded = load(path, from);
   if (loaded === undefined || loaded === 'package') return loaded;
   const scope: Scope = { ...loaded, load, typeParams: NO_TYPE_PARAMS };
-  return name === '*' ? { declaration: undefined, scope, keys: [] } : findExport(name, scope, seen);
+  return name === '*' ? { declaration: undefined, scope, keys: [] } : findExportedValue(name, scope, seen);
 }
 
-/** Finds the value that a file exports under a name. */
-export function findExport(name: string, scope: Scope, seen: Seen = new Set()): ReturnType<typeof findValue> {
-  if (!markSeen(name, scope, seen)) return undefined;
+/** Finds the value that the scope's file exports under a name. */
+export function findExportedValue(name: string, scope: Scope, seen: ExportSet = new Set()): FoundValue {
+  if (!addExport(name, scope, seen)) return undefined;
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const target = scope.module.exports.get(head);
   if (typeof target === 'string') return findValue([target, ...keys].join('.'), scope, seen);
   if (target !== undefined) return findImportedValue(withKeys(target, keys), scope, seen);
-  const starExports = scope.module.starExports.map((from) => findImportedValue({ from, name }, scope, seen));
-  return starExports.find((value) => value !== undefined && value !== 'package') ?? starExports.find(Boolean);
+  const values = starExportsOf(head, scope).map((from) => findImportedValue({ from, name }, scope, seen));
+  return values.find((value) => value !== undefined && value !== 'package') ?? values.find(Boolean);
 }
-
-// Values
 
 export const isMarkedHidden = ({ modifiers }: Member): boolean =>
   modifiers.some((word) => word === 'private' || word === 'protected');
 
-/** Returns a member's key: empty for a symbol and for a member without a name, undefined when code computes it. */
+/**
+ * Returns the key of a member. The key is empty for a symbol, and for a member without a name. The result is undefined
+ * when code computes the key, as in `[name()]`.
+ */
 export function readMemberKey({ name, computed }: Member, scope: Scope): string | undefined {
-  return computed === undefined ? name : readComputedKey(computed, scope);
-}
-
-/** Returns the text of the constant in `[KEY]` or `[KEYS.first]`, or an empty text for a symbol. */
-function readComputedKey(name: string, scope: Scope): string | undefined {
-  if (name === '') return undefined;
-  const [head] = name.split('.') as [string];
-  const isDeclared = scope.module.declarations.has(head);
-  const imported = scope.module.imports.get(head);
-  // A key from JavaScript or from a package is taken for a symbol: `Symbol.asyncDispose`, `inspect.custom`.
-  if (!isDeclared && (imported === undefined || scope.load(scope.path, imported.from) === 'package')) return '';
-  const target = findValue(name, scope);
-  if (target === undefined || target === 'package' || target.declaration === undefined) return undefined;
-  const { declaration, scope: ownScope, keys } = target;
+  if (computed === undefined) return name;
+  const target = findValue(computed, scope);
+  if (target === undefined || target === 'package') {
+    // `Symbol.asyncDispose` and `inspect.custom` (from `node:util`) are symbols. A key from a package can be a string,
+    // such as the name of an operation, so the key is not taken for a symbol.
+    const [head] = computed.split('.') as [string];
+    const from = scope.module.imports.get(head)?.from;
+    return (from === undefined ? head === 'Symbol' : isBuiltin(from)) ? '' : undefined;
+  }
+  const { declaration, keys } = target;
+  if (declaration === undefined) return undefined;
+  const { module } = target.scope;
   const { type, literalRange } = declaration;
-  if (type?.kind === 'unsupported' && type.form === 'a unique symbol') return '';
-  if (
-    literalRange !== undefined &&
-    /^Symbol\b/.test(ownScope.module.source.slice(literalRange[0], literalRange[0] + 7)) &&
-    keys.length === 0
-  )
-    return '';
-  const shape = pickConstant(readConstant(declaration, ownScope.module), keys);
+  // The range of `Symbol('x')` is empty, because the value is no literal, but it begins at `Symbol`.
+  const isSymbolValue = literalRange !== undefined && /^Symbol\b/.test(module.source.slice(literalRange[0]));
+  const isSymbolType = type?.kind === 'unsupported' && type.form === 'a unique symbol';
+  if ((isSymbolValue || isSymbolType) && keys.length === 0) return '';
+  const shape = shapeAt(readConstant(declaration, module), keys);
   return shape?.kind === 'const' ? String(shape.value) : undefined;
 }
 
-/** Returns the part of a constant that the keys lead to: `['first']` leads to 'a' in `{ first: 'a' }`. */
-export function pickConstant(shape: Shape | undefined, keys: readonly string[]): Shape | undefined {
+/** Returns the shape of a nested field: for the keys `a` and `b`, that of `b` in `{ a: { b: 1 } }`. */
+export function shapeAt(shape: Shape | undefined, keys: readonly string[]): Shape | undefined {
   return keys.reduce<Shape | undefined>((owner, key) => {
     const record = owner === undefined ? undefined : resolve(owner);
     return record?.kind === 'record' ? record.props.get(key)?.shape : undefined;
   }, shape);
 }
 
-/** Returns the union of an enum's values, or undefined when code computes one of them. */
+/** Returns the union of an enum's values, or undefined when one of them is not a literal. */
 export function readEnum(declarations: readonly Declaration[], module: Module): Shape | undefined {
   const values = readEnumValues(declarations, module);
   return values && unite(Array.from(values.values(), (value): Shape => ({ kind: 'const', value })));
 }
 
-function readEnumValues(
-  declarations: readonly Declaration[],
-  { source }: Module,
-): Map<string, string | number> | undefined {
+function readEnumValues(enums: readonly Declaration[], { source }: Module): Map<string, string | number> | undefined {
   const values = new Map<string, string | number>();
-  for (const { literalRange } of declarations) {
-    const { tokens } = tokenize(source.slice(literalRange?.[0], literalRange?.[1]));
+  for (const { kind, literalRange } of enums) {
+    if (kind !== 'enum' || literalRange === undefined) return undefined;
+    const { tokens } = tokenize(source.slice(...literalRange));
     if (hasConstraint(tokens)) return undefined;
     let nextValue: number | undefined = 0;
+    // The first token is the opening brace. The last two are the closing brace and the end of the text.
     for (let i = 1; i < tokens.length - 2; i++) {
       const key = (tokens[i] as Token).value;
       let value: string | number | undefined = nextValue;
       if (tokens[i + 1]?.text === '=') {
-        const initializer = readTextOrNumber(tokens, i + 2);
+        const initializer = readScalar(tokens, i + 2);
         if (initializer === undefined) return undefined;
         value = initializer.value;
         i = initializer.end - 1;
@@ -215,24 +217,25 @@ function readEnumValues(
   return values;
 }
 
-/** Reads a string, or a number with its sign. Returns the value and the index behind it; undefined for other tokens. */
-function readTextOrNumber(tokens: readonly Token[], from: number): { value: string | number; end: number } | undefined {
-  const i = tokens[from]?.text === '-' ? from + 1 : from;
+/** Reads a string, or a number with its sign. `end` is the index of the token behind it. Undefined for other tokens. */
+function readScalar(tokens: readonly Token[], start: number): { value: string | number; end: number } | undefined {
+  const i = tokens[start]?.text === '-' ? start + 1 : start;
   const { kind, text, value } = tokens[i] as Token;
   if (kind === Kind.number && !text.endsWith('n')) {
     const number = Number(text.replaceAll('_', ''));
-    return { value: i > from ? -number : number, end: i + 1 };
+    return { value: i > start ? -number : number, end: i + 1 };
   }
-  return i === from && (kind === Kind.string || text === '`') ? { value, end: i + 1 } : undefined;
+  return i === start && (kind === Kind.string || text === '`') ? { value, end: i + 1 } : undefined;
 }
 
-/** Whether a comment among the tokens of a value has a constraint, which would have no effect. */
+/** Whether a comment within a value has a constraint (`@minimum`). Nothing would check it, so the value is refused. */
 const hasConstraint = (tokens: readonly Token[]): boolean =>
   tokens.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
 
 /**
  * Returns the type of a constant, or undefined when its value is not made of literals. As in TypeScript, the type of
- * `'a'` is `'a'` with `as const`, and for a `const` whose whole value is `'a'`. In all other cases it is `string`.
+ * `'a'` is `'a'` with `as const`, and for a `const` whose whole value is `'a'`. In all other cases it is `string`. For
+ * an enum, returns the record of its members.
  */
 export function readConstant(declaration: Declaration, module: Module): Shape | undefined {
   if (declaration.kind === 'enum') {
@@ -241,34 +244,36 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
     return values && recordOf(Array.from(values, ([key, value]) => [key, requiredProp({ kind: 'const', value })]));
   }
   if (declaration.literalRange === undefined) return undefined;
-  const { tokens, partner } = tokenize(module.source.slice(...declaration.literalRange));
+  // Nothing but `as const` can come behind the literal: for `'a' + b`, the parser gives an empty range.
+  const { tokens, partner: closingIndexes } = tokenize(module.source.slice(...declaration.literalRange));
   if (hasConstraint(tokens)) return undefined;
-  const closingIndex = Math.max(partner[0] as number, 0);
-  const isAsConst = tokens[closingIndex + 1]?.text === 'as' && tokens[closingIndex + 2]?.text === 'const';
+  const lastIndex = Math.max(closingIndexes[0] as number, 0);
+  const isAsConst = tokens[lastIndex + 1]?.text === 'as' && tokens[lastIndex + 2]?.text === 'const';
   let i = 0;
-  return readLiteral(true);
+  return readValue();
 
-  function readLiteral(isWholeValue: boolean): Shape | undefined {
+  /** Reads the value whose first token is `i`, and moves `i` behind the value. */
+  function readValue(): Shape | undefined {
     const { text } = tokens[i] as Token;
     if (text === '[' || text === '{') return readStructure(text === '{');
+    const isWholeValue = i === 0;
     const isBoolean = text === 'true' || text === 'false';
-    const { value, end } = isBoolean
-      ? { value: text === 'true', end: i + 1 }
-      : (readTextOrNumber(tokens, i) ?? { end: i });
+    const scalar = isBoolean ? { value: text === 'true', end: i + 1 } : readScalar(tokens, i);
+    if (scalar === undefined) return undefined;
+    const { value, end } = scalar;
     i = end;
-    if (value === undefined) return undefined;
-    const keepsValue = isAsConst || (isWholeValue && closingIndex === 0 && declaration.isValueUncertain !== true);
-    return keepsValue ? { kind: 'const', value } : { kind: typeof value as 'string' | 'number' | 'boolean' };
+    const keepsLiteral = isAsConst || (isWholeValue && declaration.isValueUncertain !== true);
+    return keepsLiteral ? { kind: 'const', value } : { kind: typeof value as 'string' | 'number' | 'boolean' };
   }
 
   function readStructure(isObject: boolean): Shape | undefined {
-    const end = partner[i] as number;
+    const end = closingIndexes[i] as number;
     const entries: [key: string, shape: Shape][] = [];
     for (i++; i < end; ) {
       const key = (tokens[i] as Token).value;
       if (isObject && tokens[i + 1]?.text !== ':') return undefined;
       if (isObject) i += 2;
-      const shape = readLiteral(false);
+      const shape = readValue();
       if (shape === undefined || (i < end && tokens[i++]?.text !== ',')) return undefined;
       entries.push([key, shape]);
     }

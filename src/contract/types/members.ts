@@ -1,5 +1,5 @@
-// Evaluates the members of object types, interfaces and classes to a record shape, with the constraints in their
-// comments. This file also throws the evaluator's errors, each with the file and the offset of the type.
+// Evaluates the members of object types, interfaces and classes to a record (the shape of an object), with the
+// constraints in the members' comments. `failAt` throws the errors of the evaluator.
 import { type Constraints, findUnreadConstraint, readConstraints } from '../source/constraint-tags.ts';
 import { CircularType, Unsupported } from '../source/source-error.ts';
 import type { Member, TypeNode } from '../source/syntax.ts';
@@ -20,7 +20,7 @@ import {
 /** The functions of the evaluator that members need. They are passed in, because evaluate.ts imports this file. */
 export interface MemberTools {
   evaluate(node: TypeNode, scope: Scope): Shape;
-  /** Returns a named shape that is evaluated when it is first needed. */
+  /** Returns a shape that is evaluated when it is first needed. @param circularError thrown when it needs itself */
   defer(name: string, createShape: () => Shape, circularError: CircularType): NamedShape;
 }
 
@@ -92,6 +92,7 @@ function constrainField({ doc, isOptional }: Member, shape: Shape, fail: Fail): 
   return { shape: constrain(shape, keywords, fail), isOptional, notes };
 }
 
+/** Creates a function that throws an error with this place. @param at the offset in the file of the scope */
 export function failAt({ path }: Scope, at: number): Fail {
   return (message, cure) => {
     throw new Unsupported(message, path, at, cure);

@@ -1,4 +1,5 @@
-// Narrows shapes (the meanings of types): by `A & B`, and by the constraints of a doc comment, such as `@minimum 1`.
+// Narrows shapes (the meanings of types, shape.ts): by `A & B`, and by the constraints of a doc comment, such as
+// `@minimum 1`. Keywords are constraints as keywords of JSON Schema: `{ minimum: 1 }`.
 import { CONSTRAINTS, type ConstrainedKind } from '../source/constraint-tags.ts';
 import { FORMATS, isNumberName } from './formats.ts';
 import { checkPattern } from './pattern.ts';
@@ -14,16 +15,20 @@ import {
   unite,
 } from './shape.ts';
 
+/** Computes `A & B`. The order of the cases matters: a record is taken for a brand only when no earlier case fits. */
 export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
+  // The same type twice is not taken apart, because a recursive type would have no end.
+  if (idOf(a) === idOf(b)) return a;
   const left = resolve(a);
   const right = resolve(b);
   if (left.kind === 'any') return b;
   if (right.kind === 'any') return a;
   if (left.kind === 'union') return unite(left.parts.map((part) => intersect(part, b, fail)));
   if (right.kind === 'union') return unite(right.parts.map((part) => intersect(a, part, fail)));
+  if (isNullish(left) || isNullish(right)) return left.kind === right.kind ? a : NEVER;
   if (left.kind === 'record' && right.kind === 'record') return intersectRecords(left, right, fail);
-  if (isEmptyRecordFor(left, right)) return b;
-  if (isEmptyRecordFor(right, left)) return a;
+  if (isEmptyRecord(left)) return b;
+  if (isEmptyRecord(right)) return a;
   if (isScalar(left) && isScalar(right) && left.kind === right.kind)
     return mergeKeywords(left, right.keywords ?? {}, fail);
   if (left.kind === right.kind && idOf(left) === idOf(right)) return a;
@@ -31,8 +36,8 @@ export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
   if (right.kind === 'object' && isStructure(left)) return a;
   if (isBrandFor(right, left)) return a;
   if (isBrandFor(left, right)) return b;
-  if (left.kind === 'const') return isValueOf(left, right) ? a : NEVER;
-  if (right.kind === 'const') return isValueOf(right, left) ? b : NEVER;
+  if (left.kind === 'const') return isValueOf(left, right, fail) ? a : NEVER;
+  if (right.kind === 'const') return isValueOf(right, left, fail) ? b : NEVER;
   return isPrimitive(left) && isPrimitive(right) ? NEVER : fail('this intersection is not understood');
 }
 
@@ -45,28 +50,23 @@ function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail): Sh
     if (index !== undefined && !right.props.has(key))
       props.set(key, { ...prop, shape: intersect(prop.shape, index, fail) });
   }
-  if (
-    left.index !== undefined &&
-    right.index !== undefined &&
-    (left.isNumberIndex ?? false) !== (right.isNumberIndex ?? false)
-  ) {
-    fail('index signatures by string and by number together are not understood');
-  }
-  const index =
-    left.index === undefined || right.index === undefined
-      ? (left.index ?? right.index)
-      : intersect(left.index, right.index, fail);
-  return {
-    kind: 'record',
-    props,
-    index,
-    isNumberIndex: left.index === undefined ? right.isNumberIndex : left.isNumberIndex,
-  };
+  const { index, isNumberIndex } = intersectIndexes(left, right, fail);
+  return { kind: 'record', props, index, isNumberIndex };
 }
 
+/** Intersects the index signatures of two records. Each of the records may have none. */
+export function intersectIndexes(left: RecordShape, right: RecordShape, fail: Fail): Omit<RecordShape, 'props'> {
+  if (left.index === undefined || right.index === undefined) return left.index === undefined ? right : left;
+  if (Boolean(left.isNumberIndex) !== Boolean(right.isNumberIndex))
+    fail('index signatures by string and by number together are not understood');
+  return { ...left, index: intersect(left.index, right.index, fail) };
+}
+
+/** Returns the type that the index signature of a record gives to a field; undefined for a field outside of it. */
 const indexTypeOf = ({ index, isNumberIndex }: RecordShape, key: string): Shape | undefined =>
   isNumberIndex && !isNumberName(key) ? undefined : index;
 
+/** Intersects a field with the field of the same name, or else with the index signature, of the other record. */
 function intersectProps(existing: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
   const other = existing?.shape ?? index;
   if (other === undefined) return prop;
@@ -75,32 +75,34 @@ function intersectProps(existing: Prop | undefined, prop: Prop, index: Shape | u
 }
 
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;
+type Constrainable = Extract<Shape, { kind: ConstrainedKind }>;
 const isScalar = (shape: Shape): shape is Scalar => shape.kind === 'string' || shape.kind === 'number';
 export const isStructure = (shape: Shape): boolean => /^(?:record|array|tuple|date|file)$/.test(shape.kind);
-const isPrimitive = (shape: Shape): boolean => /^(?:null|undefined|string|number|boolean|never)$/.test(shape.kind);
+const isPrimitive = (shape: Shape): boolean => /^(?:string|number|boolean|never)$/.test(shape.kind);
 const isNullish = (shape: Shape): boolean => shape.kind === 'null' || shape.kind === 'undefined';
 
-/** Whether the first shape is `{}` and accepts the other one: `{}` accepts every value except null and undefined. */
-function isEmptyRecordFor(empty: Shape, other: Shape): boolean {
-  return empty.kind === 'record' && empty.props.size === 0 && empty.index === undefined && !isNullish(other);
-}
+/** Whether a shape is `{}`, which accepts every value except null and undefined. */
+const isEmptyRecord = (shape: Shape): boolean =>
+  shape.kind === 'record' && shape.props.size === 0 && shape.index === undefined;
 
-function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape): boolean {
+/** Whether a shape accepts a literal. Only a pattern is read, because a template literal type is a pattern. */
+function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape, fail: Fail): boolean {
   if (shape.kind === 'const') return shape.value === literal.value;
   if (shape.kind !== typeof literal.value) return false;
-  const pattern = shape.kind === 'string' ? shape.keywords?.pattern : undefined;
+  const { pattern, ...others } = isScalar(shape) ? (shape.keywords ?? {}) : {};
+  if (Object.keys(others).length > 0) fail('a literal beside a constrained type is not understood');
   return pattern === undefined || new RegExp(pattern as string, 'u').test(literal.value as string);
 }
 
 /**
  * Whether a record is only a brand of the shape. A brand exists in the type, and not in the value: a value of `string &
- * { readonly __brand: 'Id' }` is a plain string. Beside a string, a number or a boolean, every record is a brand,
- * because these have no fields in JSON. Beside a list or a date, all names in the brand begin with an underscore.
+ * { readonly __brand: 'Id' }` is a plain string. Strings, numbers and booleans have no fields in JSON, so every record
+ * beside these is a brand. Beside a list or a date, the names of all fields of a brand begin with an underscore.
  */
-function isBrandFor(brand: Shape, shape: Shape): boolean {
-  if (brand.kind !== 'record' || brand.index !== undefined || shape.kind === 'record') return false;
+function isBrandFor(record: Shape, shape: Shape): boolean {
+  if (record.kind !== 'record' || record.index !== undefined || shape.kind === 'record') return false;
   const hasNoFields = isScalar(shape) || shape.kind === 'boolean' || shape.kind === 'const';
-  return hasNoFields || [...brand.props.keys()].every((key) => key.startsWith('_'));
+  return hasNoFields || [...record.props.keys()].every((key) => key.startsWith('_'));
 }
 
 /** Adds constraints to a shape. Fails for a constraint that applies to no part of the shape. */
@@ -108,10 +110,9 @@ export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
   let constrained = shape;
   for (const kind of ['string', 'number', 'array'] as const) {
     const entries = Object.entries(keywords).filter(([tag]) => CONSTRAINTS[tag]?.constrains === kind);
-    const ownKeywords = Object.fromEntries(entries);
-    const [tag] = Object.keys(ownKeywords);
+    const [tag] = entries[0] ?? [];
     if (tag === undefined) continue;
-    const result = applyKeywords(constrained, kind, ownKeywords, fail);
+    const result = applyKeywords(constrained, kind, Object.fromEntries(entries), fail);
     if (result === undefined) return fail(`@${tag} is for ${PLURAL[kind]}, and this type is not one`);
     constrained = result;
   }
@@ -120,25 +121,19 @@ export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
 
 const PLURAL: Readonly<Record<ConstrainedKind, string>> = { string: 'strings', number: 'numbers', array: 'lists' };
 
-/** Adds the constraints to each part of a shape that is of their kind. Returns undefined when no part is. */
+/** Adds the constraints of one kind to the parts of a shape that are of this kind. Undefined when no part is. */
 function applyKeywords(shape: Shape, kind: ConstrainedKind, keywords: Keywords, fail: Fail): Shape | undefined {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') {
     const parts = resolved.parts.map((part) => applyKeywords(part, kind, keywords, fail));
-    return parts.every((part) => part === undefined)
-      ? undefined
-      : unite(resolved.parts.map((part, i) => parts[i] ?? part));
+    if (parts.every((part) => part === undefined)) return undefined;
+    return unite(resolved.parts.map((part, i) => parts[i] ?? part));
   }
-  if (resolved.kind === kind) return mergeKeywords(resolved as Scalar, keywords, fail);
-  return undefined;
+  return resolved.kind === kind ? mergeKeywords(resolved as Constrainable, keywords, fail) : undefined;
 }
 
-/** Merges constraints. The stricter of two bounds is used. Two values of any other keyword are an error. */
-function mergeKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(
-  shape: T,
-  keywords: Keywords,
-  fail: Fail,
-): T {
+/** Adds constraints to those of a shape. The stricter of two bounds is used. Any other keyword can have one value. */
+function mergeKeywords<T extends Constrainable>(shape: T, keywords: Keywords, fail: Fail): T {
   const merged: Record<string, unknown> = { ...shape.keywords };
   for (const [key, value] of Object.entries(keywords)) {
     const existing = merged[key];
@@ -147,9 +142,8 @@ function mergeKeywords<T extends Scalar | Extract<Shape, { kind: 'array' }>>(
     else if (/^(?:max|exclusiveMax)/.test(key)) merged[key] = Math.min(existing as number, value as number);
     else fail(`there are two different ${key}s`);
   }
-  if (merged.format !== undefined && FORMATS[merged.format as string] === undefined) {
+  if (merged.format !== undefined && FORMATS[merged.format as string] === undefined)
     fail(`the format ${String(merged.format)} is unknown: use one of ${Object.keys(FORMATS).join(', ')}`);
-  }
   if (typeof merged.pattern === 'string') {
     const mistake = checkPattern(merged.pattern);
     if (mistake !== undefined) fail(`@pattern ${merged.pattern}: ${mistake}`);

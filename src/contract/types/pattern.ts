@@ -2,7 +2,7 @@
 // text among the repetitions. A repetition is variable when its number of rounds is not fixed, as with `*`, `?` and
 // `{1,3}`. The fixed repetition `a{3}` means `aaa`.
 //
-// Rules 1 and 2 refuse patterns that can take exponentially long. They treat `{1,3}` like `*`.
+// Rules 1 and 2 refuse patterns that can take exponentially long. Both rules treat `{1,3}` like `*`.
 // 1. A variable repetition inside another repetition is accepted only when the text alone decides where both end:
 //    `(?:-[a-z]+)*`, but not `(?:[a-z]+)*`. Each round of the outer repetition must meet three conditions.
 //    a. The round has no alternatives.
@@ -12,8 +12,8 @@
 // 2. Repeated alternatives are accepted only when no two begin with the same character: `(?:a|b)*`, not `(?:a|ab)*`.
 // Rule 3 estimates the steps of all other patterns: the length of the text, multiplied by a factor for each repetition.
 // 3. The factor is one more than the number of places at which V8 can end the repetition again after a failure.
-//    a. In `a*a*`, the first repetition can match everything up to the second one, and the first character of that one.
-//       V8 can then end it at every character of the text, or as often as its bound allows.
+//    a. In `a*a*`, the first repetition can match everything up to the second repetition, and the first character of
+//       the second. V8 can then end the first at every character of the text, or as often as its bound allows.
 //    b. In `[a-z]*foo-`, the repetition can also match `foo`, but not `-`. V8 can then end it at three other places.
 //    c. A pattern without a leading ^ is treated as if it began with a repetition of any character.
 //    d. For alternatives that are not repeated, the factor is their number when two of them can begin with the same
@@ -49,6 +49,8 @@ export type Retries = readonly number[];
 /** Maximum number of parts when a repetition is written out: `a{3}` becomes the three parts of `aaa`. */
 const MAX_WRITTEN_PARTS = 5000;
 const NESTED = 'a repetition inside a repetition can take exponentially long: let';
+const ALIKE =
+  'repeated alternatives that begin alike can take exponentially long: let each begin with a character of its own';
 const EMPTY = 'a repetition of what can be empty can take exponentially long: let it match at least one character';
 
 /** Returns the reason why a pattern is refused, or undefined for an accepted pattern. */
@@ -64,17 +66,17 @@ export function checkPattern(source: string): string | undefined {
   }
 }
 
-/** @throws Error when a match can take exponentially long */
+/** Lists the retries of a pattern. @throws Error when a match can take exponentially long */
 export function retriesOf(source: string): Retries {
   return retriesIn(parsePattern(source), 0n);
 }
 
-/** Estimates the steps for a text of this length. */
+/** Estimates the steps of a match. @param length number of characters of the text */
 export function stepsOf(retries: Retries, length: number): number {
   return retries.reduce((steps, count) => steps * (Math.min(count, length) + 1), length + 1);
 }
 
-/** @param following the characters that can come directly after the sequence */
+/** Lists the retries of a sequence. @param following the characters that can come directly after the sequence */
 function retriesIn(sequence: Sequence, following: Characters): Retries {
   return sequence.flatMap((part, i) => {
     const { alternatives, maxRounds, isLookAhead } = part;
@@ -108,17 +110,15 @@ function countRetries({ set }: Part, sequence: Sequence, from: number, following
 
 // Repeated groups
 
+/** Refuses a repeated group by rules 1 and 2. @param alternatives those of the group; none for a single character */
 function refuseCostlyRounds(alternatives: readonly Sequence[]): void {
   if (alternatives.some((round) => minLengthOf(round) === 0)) throw new Error(EMPTY);
   if (alternatives.some(holdsVariable)) return refuseCostlyNested(alternatives);
-  if (!beginDistinctly(alternatives, 0n)) {
-    throw new Error(
-      'repeated alternatives that begin alike can take exponentially long: let each begin with a character of its own',
-    );
-  }
+  if (!beginDistinctly(alternatives, 0n)) throw new Error(ALIKE);
   for (const part of alternatives.flat()) refuseCostlyRounds(part.alternatives);
 }
 
+/** Refuses a repeated group that contains a variable repetition (rule 1). */
 function refuseCostlyNested(alternatives: readonly Sequence[]): void {
   if (hasChoice(alternatives)) throw new Error(`${NESTED} each round have no alternatives`);
   const [round] = alternatives as [Sequence];
@@ -126,20 +126,19 @@ function refuseCostlyNested(alternatives: readonly Sequence[]): void {
   const end = round.findLastIndex((part) => !isCharacter(part)) + 1;
   const beginsUniquely = start > 0 && ((round[0] as Part).set & setOf(round.slice(start))) === 0n;
   const endsUniquely = end < round.length && ((round.at(-1) as Part).set & setOf(round.slice(0, end))) === 0n;
-  if (!beginsUniquely && !endsUniquely) {
+  if (!beginsUniquely && !endsUniquely)
     throw new Error(
       `${NESTED} each round begin or end with a character that nothing else in it can match, like (?:-[a-z]+)*`,
     );
-  }
   refuseAmbiguous(round);
 }
 
+/** Refuses a round by rule 1c. Groups within the round are checked, too. */
 function refuseAmbiguous(round: Sequence): void {
   const last = round.findLastIndex(({ maxRounds }) => maxRounds > 0);
   round.forEach(({ set, maxRounds, alternatives }, i) => {
-    if (maxRounds > 0 && i < last && (set & firstCharactersOf(round, i + 1, 0n)) !== 0n) {
+    if (maxRounds > 0 && i < last && (set & firstCharactersOf(round, i + 1, 0n)) !== 0n)
       throw new Error(`${NESTED} no repetition in a round, except its last, match what may come directly after it`);
-    }
     if (maxRounds > 1) refuseCostlyRounds(alternatives);
     else if (alternatives.some((sequence) => minLengthOf(sequence) === 0)) throw new Error(EMPTY);
     else alternatives.forEach(refuseAmbiguous);
@@ -177,14 +176,9 @@ function beginDistinctly(alternatives: readonly Sequence[], following: Character
 }
 
 function groupOf(alternatives: readonly Sequence[]): Part {
-  const first = alternatives.reduce((sum, alternative) => sum | firstCharactersOf(alternative, 0, 0n), 0n);
-  return {
-    set: setOf(alternatives.flat()),
-    first,
-    minLength: Math.min(...alternatives.map(minLengthOf)),
-    maxRounds: 0,
-    alternatives,
-  };
+  const first = alternatives.reduce((set, alternative) => set | firstCharactersOf(alternative, 0, 0n), 0n);
+  const minLength = Math.min(...alternatives.map(minLengthOf));
+  return { set: setOf(alternatives.flat()), first, minLength, maxRounds: 0, alternatives };
 }
 
 /** The white space beyond ASCII: the first and the last character of each range that `\s` has there. */
@@ -220,11 +214,13 @@ function charactersOf(atom: string, samples: readonly string[]): Characters {
 
 // Parsing
 
+/** An atom: an escape (also of a surrogate pair), a class, the opening of a group, or a character. */
 const ATOM =
   /\\(?:u\{[\da-f]+\}|ud[89ab][\da-f]{2}\\ud[c-f][\da-f]{2}|u[\da-f]{4}|x[\da-f]{2}|c[a-z]|p\{[^}]*\}|[\s\S])|\[(?:\\[\s\S]|[^\]\\])*\]|\((?:\?(?:[:=!]|<[=!]|<[^>]*>))?|[\s\S]/giuy;
+/** A quantifier such as `*` or `{1,3}`. A `?` behind the quantifier changes which match is found, but not the cost. */
 const QUANTIFIER = /(?:([*+?])|\{(\d+)(,(\d*))?\})\??/y;
 
-/** @param source a regular expression that V8 accepts */
+/** Parses a pattern (rule 3c included). @param source a regular expression that V8 accepts */
 function parsePattern(source: string): Sequence {
   const samples = samplesOf(source);
   const sets = new Map<string, Characters>();
@@ -251,7 +247,7 @@ function parsePattern(source: string): Sequence {
     at += text.length;
     if (text === '(' && source[at] === '?') throw new Error('flags of a group are not supported');
     if (/^\\[1-9k]/.test(text)) throw new Error('references to groups are not supported: they can take very long');
-    if (/^(?:\^|\$|\\b)$/i.test(text)) return [];
+    if (/^(?:\^|\$|\\b)$/i.test(text)) return []; // an anchor consumes no character
     if (!text.startsWith('(')) {
       const set = sets.get(text) ?? charactersOf(text, samples);
       sets.set(text, set);
@@ -267,16 +263,16 @@ function parsePattern(source: string): Sequence {
     return [{ ...group, set: 0n, first: ~0n, minLength: 0, isLookAhead: true }];
   }
 
-  /** Writes out the required rounds (`a{3}` becomes `aaa`), and adds one part for the optional rounds. */
+  /** Writes out the required rounds (`a{3,5}` begins with `aaa`), and adds one part for the optional rounds. */
   function repeat(item: Sequence): Sequence {
     const [min, max] = readQuantifier();
     if (min * sizeOf(item) > MAX_WRITTEN_PARTS)
       throw new Error(`its repetitions expand to more than ${MAX_WRITTEN_PARTS} characters and groups`);
-    const fixed = Array.from({ length: min }, () => item).flat();
+    const requiredRounds = Array.from({ length: min }, () => item).flat();
     const [single] = item;
-    if (max === min || single === undefined) return fixed;
+    if (max === min || single === undefined) return requiredRounds;
     const isPlain = item.length === 1 && single.maxRounds === 0 && !single.isLookAhead;
-    return [...fixed, { ...(isPlain ? single : groupOf([item])), minLength: 0, maxRounds: max - min }];
+    return [...requiredRounds, { ...(isPlain ? single : groupOf([item])), minLength: 0, maxRounds: max - min }];
   }
 
   function readQuantifier(): [min: number, max: number] {

@@ -40,6 +40,7 @@ export interface NamedShape {
   /** Identifies the type. The same type with the same type arguments always has the same id. */
   readonly id: string;
   readonly notes: Notes;
+  /** Evaluates the type. The result is kept for later calls. @throws Unsupported */
   readonly target: () => Shape;
 }
 
@@ -56,7 +57,7 @@ export interface Prop {
   readonly isUser?: boolean;
 }
 
-/** Throws an error with the place of a type. @param cure what to write instead; empty when the message says it */
+/** Throws an error with the place of a type. @param cure what to write instead, by default `unknown`; empty for none */
 export type Fail = (message: string, cure?: string) => never;
 
 const MAX_UNION_PARTS = 5000;
@@ -71,16 +72,11 @@ export const recordOf = (props: Iterable<readonly [name: string, prop: Prop]>): 
 
 /** Returns a shape that throws when it is resolved. So an unsupported type is an error only when a request needs it. */
 export function failingShape(error: Unsupported): NamedShape {
-  const fail = () => {
+  const target = () => {
     throw error;
   };
-  return {
-    kind: 'named',
-    name: 'unread',
-    id: `?${error.path}:${error.at}:${error.message}`,
-    notes: NO_NOTES,
-    target: fail,
-  };
+  const id = `?${error.path}:${error.at}:${error.message}`;
+  return { kind: 'named', name: 'unread', id, notes: NO_NOTES, target };
 }
 
 /** Returns a function that evaluates a shape once. It throws `circularError` when the evaluation calls it again. */
@@ -100,7 +96,7 @@ export function createLazy(evaluate: () => Shape, circularError: CircularType): 
   };
 }
 
-/** Follows named shapes to a shape without a name. @throws Unsupported */
+/** Follows named shapes to a shape without a name. @throws Unsupported when a type is unsupported or endless */
 export function resolve(shape: Shape): Exclude<Shape, NamedShape> {
   let resolved = shape;
   for (let steps = 0; resolved.kind === 'named'; steps++) {
@@ -110,13 +106,13 @@ export function resolve(shape: Shape): Exclude<Shape, NamedShape> {
   return resolved;
 }
 
-/** Returns the shape itself. @throws Unsupported when named types lead to each other in a circle */
+/** Returns the same shape. @throws Unsupported when it cannot be resolved, as in a circle of named types */
 export function refuseEndless(shape: Shape): Shape {
   resolve(shape);
   return shape;
 }
 
-/** Returns the union of the parts, without duplicates and `never`. With `any` among the parts, it is `any`. */
+/** Returns the union of the parts, without duplicates and `never`. With `any` among the parts, the union is `any`. */
 export function unite(parts: readonly Shape[]): Shape {
   const unique: Shape[] = [];
   const seen = new Set<string>();
@@ -134,7 +130,7 @@ export function unite(parts: readonly Shape[]): Shape {
   return unique.length === 0 ? NEVER : unique.length === 1 ? (unique[0] as Shape) : { kind: 'union', parts: unique };
 }
 
-/** Returns the shape without its parts of these kinds. */
+/** Returns the shape without its parts of these kinds, or `never` when no part remains. */
 export function excludeKinds(shape: Shape, ...kinds: readonly Shape['kind'][]): Shape {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return unite(resolved.parts.map((part) => excludeKinds(part, ...kinds)));
@@ -155,7 +151,7 @@ export function expectRecord(shape: Shape, fail: Fail): RecordShape {
   return resolved.kind === 'record' ? resolved : fail('this must be an object type');
 }
 
-/** Lists the values of a union of literals, or of one literal. */
+/** Lists the values of a union of literals, or of one literal. `never` has no values. */
 export function listConstants(shape: Shape, fail: Fail): (string | number | boolean)[] {
   const resolved = resolve(shape);
   if (resolved.kind === 'never') return [];

@@ -8,7 +8,7 @@ import { type Fail, type Keywords, resolve, type Shape } from './shape.ts';
 
 const escapeRegExp = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
-/** Writes the pattern of a type that is no literal. @param end the text behind the type; undefined for the last type */
+/** Writes the pattern of a type that is no literal. @param end the text up to the next type; undefined without one */
 type Placeholder = (end: string | undefined) => string;
 /** A piece of a template: a choice of texts, or a type that is no literal. */
 type Piece = readonly string[] | Placeholder;
@@ -17,10 +17,10 @@ type Row = readonly Piece[];
 
 /** Maximum number of rows of a template, and of texts between two of its types. */
 const MAX_COMBINATIONS = 100;
-/** The rows of each template, by the keywords of its shape. They become parts of a template that contains it. */
+/** Key: the keywords of a template's shape. Value: the rows of the template, which an outer template copies. */
 const rowsByKeywords = new WeakMap<Keywords, readonly Row[]>();
 
-/** @param types the shapes of the types between the texts */
+/** Returns the shape of a template literal type. @param types the shapes of the types between the texts */
 export function templateShape(texts: readonly string[], types: readonly Shape[], fail: Fail): Shape {
   if (types.length === 0) return { kind: 'const', value: texts[0] as string };
   let rows: readonly Row[] = [[[texts[0] as string]]];
@@ -63,10 +63,10 @@ function writePattern(row: Row, fail: Fail): string {
   const writeType = row[typeIndex] as Placeholder;
   const textsBefore = writeTexts(row.slice(0, typeIndex));
   if (nextIndex < 0) return textsBefore + writeType(undefined) + writeTexts(row.slice(typeIndex + 1));
-  const between = row.slice(typeIndex + 1, nextIndex) as (readonly string[])[];
-  if (between.reduce((product, { length }) => product * length, 1) > MAX_COMBINATIONS)
+  const textsBetween = row.slice(typeIndex + 1, nextIndex) as (readonly string[])[];
+  if (textsBetween.reduce((product, { length }) => product * length, 1) > MAX_COMBINATIONS)
     fail(`a template with more than ${MAX_COMBINATIONS} texts between two of its types is not understood`);
-  const ends = between.reduce((texts, choice) => texts.flatMap((text) => choice.map((part) => text + part)), ['']);
+  const ends = textsBetween.reduce((texts, choice) => texts.flatMap((text) => choice.map((part) => text + part)), ['']);
   return (
     textsBefore +
     writeChoice(ends.map((end) => writeType(end) + escapeRegExp(end))) +
@@ -81,6 +81,7 @@ const writeChoice = (patterns: readonly string[]): string =>
 
 function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   if (keywords !== undefined) {
+    // A pattern between `^` and `$`. A `$` behind a backslash is a character of the text.
     const pattern = /^\^(.*[^\\])\$$/s.exec(String(keywords.pattern))?.[1];
     if (pattern === undefined || Object.keys(keywords).length > 1)
       return fail('a constrained string inside of a template is not understood');

@@ -1,4 +1,5 @@
-// Computes the types that TypeScript provides (`Partial`, `Pick`, …) and those of `gatefold` (`Int`, `Email`, …).
+// Computes the types that TypeScript provides (`Partial`, `Pick`, …) and those of `gatefold` (`Int`, `Email`, …). The
+// arguments and results are shapes, which are the meanings of types (shape.ts).
 
 import { Unsupported } from '../source/source-error.ts';
 import {
@@ -76,6 +77,7 @@ function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   return recordOf(props);
 }
 
+/** Returns the shape of `Reply<201, T>`. The status is 200 when the first argument is not one number. */
 function reply([type, body = { kind: 'any' }]: readonly Shape[], fail: Fail): Shape {
   const resolved = type && resolve(type);
   const status = resolved?.kind === 'const' && typeof resolved.value === 'number' ? resolved.value : 200;
@@ -83,11 +85,12 @@ function reply([type, body = { kind: 'any' }]: readonly Shape[], fail: Fail): Sh
   return { kind: 'reply', status, body };
 }
 
-/** Computes a utility type. Returns undefined for an unknown name. */
+/** Computes a utility type. Returns undefined for an unknown name, and for a name without type arguments. */
 export function utilityType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const [first, second] = args as [Shape, Shape];
   const apply = UTILITIES[name];
   if (apply === undefined || args.length === 0) return undefined;
+  // A function with three parameters needs two type arguments.
   if (apply.length > 2 && second === undefined) return fail(`${name} needs two type arguments`);
   return apply(fail, first, second);
 }
@@ -96,10 +99,6 @@ type Utility = (fail: Fail, first: Shape, second: Shape) => Shape;
 
 const arrayOf: Utility = (_, element) => ({ kind: 'array', element });
 const unwrap: Utility = (_, type) => type;
-const noJson =
-  (name: string): Utility =>
-  (fail) =>
-    fail(`a ${name} has no JSON form`);
 
 const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(Object.create(null), {
   Array: arrayOf,
@@ -116,9 +115,9 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
       isOptional: false,
       shape: prop.isOptional ? excludeKinds(prop.shape, 'undefined') : prop.shape,
     })),
-  Pick: (fail, type, names) => filterProps(expectRecord(type, fail), readNames(names, fail), true),
+  Pick: (fail, type, names) => filterProps(expectRecord(type, fail), readNames(names, fail), true, fail),
   // Omit is not distributive: it keeps only the fields that all parts of a union have.
-  Omit: (fail, type, names) => filterProps(commonRecord(type, fail), readNames(names, fail), false),
+  Omit: (fail, type, names) => filterProps(commonRecord(type, fail), readNames(names, fail), false, fail),
   Record: (fail, keys, value) => {
     const keyShape = resolve(keys);
     if (keyShape.kind === 'string' || keyShape.kind === 'number') {
@@ -134,11 +133,12 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
   Lowercase: (fail, type) => mapConstants(type, fail, (text) => text.toLowerCase()),
   Capitalize: (fail, type) => mapConstants(type, fail, (text) => text.charAt(0).toUpperCase() + text.slice(1)),
   Uncapitalize: (fail, type) => mapConstants(type, fail, (text) => text.charAt(0).toLowerCase() + text.slice(1)),
-  Set: noJson('Set'),
-  Map: noJson('Map'),
-  AsyncIterable: noJson('stream'),
+  Set: (fail) => fail('a Set has no JSON form'),
+  Map: (fail) => fail('a Map has no JSON form'),
+  AsyncIterable: (fail) => fail('a stream has no JSON form'),
 } satisfies Record<string, Utility>);
 
+/** Changes the literals of a union. Fails for a part that is no literal. */
 function mapConstants(shape: Shape, fail: Fail, change: (text: string) => string): Shape {
   return unite(listConstants(shape, fail).map((value): Shape => ({ kind: 'const', value: change(String(value)) })));
 }
@@ -147,10 +147,11 @@ function readNames(names: Shape, fail: Fail): ReadonlySet<string> {
   return new Set(listConstants(names, fail).map(String));
 }
 
-function filterProps(record: RecordShape, names: ReadonlySet<string>, keepsNamed: boolean): Shape {
+/** Keeps the fields with the names (`Pick`), or the other fields (`Omit`). */
+function filterProps(record: RecordShape, names: ReadonlySet<string>, keepsNamed: boolean, fail: Fail): Shape {
+  if (keepsNamed && [...names].some((name) => !record.props.has(name))) fail('there is no such field');
   // `keyof` a record with an index signature is `string`, so `Omit` removes all fields and keeps only the signature.
-  if (record.index !== undefined && !keepsNamed && !record.isNumberIndex)
-    return { kind: 'record', props: new Map(), index: record.index };
+  if (record.index !== undefined && !keepsNamed && !record.isNumberIndex) return { ...record, props: new Map() };
   const props = new Map([...record.props].filter(([name]) => names.has(name) === keepsNamed));
   return { kind: 'record', props, index: keepsNamed ? undefined : record.index, isNumberIndex: record.isNumberIndex };
 }
@@ -164,7 +165,7 @@ function mapProps(shape: Shape, fail: Fail, change: (prop: Prop) => Prop): Shape
   return { ...resolved, props: new Map(Array.from(resolved.props, ([name, prop]) => [name, change(prop)])) };
 }
 
-/** Returns the fields that all parts of a union have. */
+/** Returns the fields that all parts of a union have. For another type, returns the record itself. */
 function commonRecord(shape: Shape, fail: Fail): RecordShape {
   const resolved = resolve(shape);
   if (resolved.kind !== 'union') return expectRecord(resolved, fail);
@@ -189,6 +190,7 @@ function filterConstants(shape: Shape, filter: Shape, fail: Fail, keepsMatches: 
   return unite(values.map((value): Shape => ({ kind: 'const', value })));
 }
 
+/** Computes `keyof T`. */
 export function keysOf(shape: Shape, fail: Fail): Shape {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return keysOf(commonRecord(resolved, fail), fail);
@@ -198,7 +200,7 @@ export function keysOf(shape: Shape, fail: Fail): Shape {
   return unite(resolved.isNumberIndex ? [{ kind: 'number' }, ...names] : names);
 }
 
-/** Returns the type `T['key']`. */
+/** Computes `T['key']`. For a union of keys, and for a union `T`, returns the union of the fields' types. */
 export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
   const resolved = resolve(object);
   const resolvedKey = resolve(key);
@@ -209,10 +211,7 @@ export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
     resolvedKey.kind === 'number' || (resolvedKey.kind === 'const' && typeof resolvedKey.value === 'number');
   if (resolved.kind === 'array' && isPosition) return resolved.element;
   if (resolved.kind === 'tuple' && resolvedKey.kind === 'number')
-    return unite([
-      ...resolved.items.map((item) => item.shape),
-      ...(resolved.rest === undefined ? [] : [resolved.rest]),
-    ]);
+    return unite([...resolved.items.map(({ shape }) => shape), resolved.rest ?? NEVER]);
   if (resolved.kind === 'tuple' && resolvedKey.kind === 'const')
     return (
       resolved.items[Number(resolvedKey.value)]?.shape ?? resolved.rest ?? fail('there is no such place in the tuple')
@@ -223,7 +222,7 @@ export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
   return resolved.index ?? fail('there is no such field');
 }
 
-/** The shapes of the built-in types with a JSON form. */
+/** The shapes of the built-in types with a JSON form. `undefined` has none, but says that a field may be left out. */
 export const BUILTIN_SHAPES: Readonly<Record<string, Shape | undefined>> = {
   unknown: { kind: 'any' },
   any: { kind: 'any' },

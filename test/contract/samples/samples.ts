@@ -279,6 +279,19 @@ export type A172 = EachMaybe<Either>;
 export type A173 = { a: Each<Either | null> };
 type EachOfBoth = { [K in keyof Either]: Either[K] };
 export type A174 = EachOfBoth;
+export type A176 = (string | null) & {};
+export type A177 = Each<{ a: number; [key: string]: unknown }>;
+type Start = [string?];
+export type A178 = [...Start, number];
+declare namespace Keyed {
+  const KEY: unique symbol;
+  const NAME = 'id';
+  interface Order {
+    [KEY]?: 1;
+    [NAME]: string;
+  }
+}
+export type A179 = Keyed.Order;
 const TONES = ['outer'] as const;
 enum Side {
   Left = 'outer',

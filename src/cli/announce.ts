@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
-import { routesWith } from '../http/routes.ts';
+import { routeTable } from '../http/routes.ts';
 import { type ListedRoute, listRoutes, verbsOf } from './routes.ts';
 
 export interface Announcer {
@@ -71,7 +71,7 @@ function routesOf(loadedGroups: Iterable<GroupLoad>, controllersDir: string, bas
     operations: (load.operationNames ?? []).map((name) => ({ name })),
     unexposed: [],
   }));
-  return listRoutes(groups, routesWith('on', basePath)).filter(
+  return listRoutes(groups, routeTable('on', basePath)).filter(
     ({ kind, methods, operation }) => kind === 'group' && !(methods === 'any' && methodOf(operation) !== undefined),
   );
 }

@@ -13,7 +13,7 @@ import { findLookAlikes } from '../groups/look-alikes.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import { findOtherPackage } from '../groups/own-package.ts';
-import { routesWith } from '../http/routes.ts';
+import { routeTable } from '../http/routes.ts';
 import { createProviders } from '../identity/providers.ts';
 import { version } from '../own-files.ts';
 import type { Answer, Call, Command } from './command.ts';
@@ -194,7 +194,7 @@ function checkControllers({ settings, inspection }: Installation, report: Report
     reportContracts(group, report);
   }
   for (const { reason, at } of inspection.faults) report('wrong', `it throws outside of any request: ${reason}`, at);
-  const rows = routesWith(docs, basePath, mcp);
+  const rows = routeTable(docs, basePath, mcp);
   for (const { verb, path, operation, takenBy } of findShadowed(inspection.groups, rows)) {
     report('warning', `${verb} ${path} never reaches ${operation}: the explicit route to ${takenBy.target} takes it`);
   }

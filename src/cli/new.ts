@@ -9,7 +9,7 @@ import { readSource } from '../base/source-file.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../groups/naming.ts';
 import { cureOf, readPackageType, whyCommonJs } from '../groups/package-type.ts';
-import { routesWith } from '../http/routes.ts';
+import { routeTable } from '../http/routes.ts';
 import { type Answer, type Call, type Command, Refused, UsageError } from './command.ts';
 import { findShadowed, listRoutes } from './routes.ts';
 
@@ -39,7 +39,7 @@ async function run({ operands: [operand = ''], settings, io }: Call): Promise<An
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
   const controller = { group, file: fileName, path, ok: true, operations, unexposed: [] };
-  const routeRows = routesWith(docs, basePath, mcp);
+  const routeRows = routeTable(docs, basePath, mcp);
   const routes = listRoutes([controller], routeRows);
   const shadowed = findShadowed([controller], routeRows).map(
     ({ verb, path: url, takenBy }) => `  ${verb} ${url}  is taken by the explicit route to ${takenBy.target}`,

@@ -7,7 +7,7 @@ import { VERB_OPERATIONS } from '../base/route-name.ts';
 import type { ContractOutline } from '../contract/outline.ts';
 import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../groups/group-routes.ts';
 import { createRouter, firstMatch, type Router } from '../http/router.ts';
-import { type Route, routesWith } from '../http/routes.ts';
+import { type Route, routeTable } from '../http/routes.ts';
 import type { Answer, Call, Command } from './command.ts';
 import { brokenFiles, inspectFolder, type LoadedGroup } from './inspection.ts';
 
@@ -43,7 +43,7 @@ export interface ListedRoute {
 async function run({ settings, io, ink }: Call): Promise<Answer> {
   const inspection = await inspectFolder(settings, io);
   const { groups, service } = inspection;
-  const routes = listRoutes(groups, routesWith(settings.docs, settings.basePath, settings.mcp));
+  const routes = listRoutes(groups, routeTable(settings.docs, settings.basePath, settings.mcp));
   const broken = brokenFiles(inspection);
   const hasAccess = routes.some(({ access }) => access !== undefined);
   const rows = routes.map((route) => {
@@ -85,7 +85,7 @@ export function brokenPlace({ at, path }: Pick<LoadedGroup, 'at' | 'path'>, cwd:
   return shortPlace(at ?? path, cwd);
 }
 
-export function listRoutes(groups: readonly LoadedGroup[], routes: readonly Route[] = routesWith('on')): ListedRoute[] {
+export function listRoutes(groups: readonly LoadedGroup[], routes: readonly Route[] = routeTable('on')): ListedRoute[] {
   const router = createRouter(routes);
   const explicitRoutes = routes
     .filter(({ target }) => target !== GROUPS)
@@ -105,7 +105,7 @@ export interface Shadowed {
 }
 
 /** Finds the requests that would reach an operation, if an explicit route did not take them. */
-export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Route[] = routesWith('on')): Shadowed[] {
+export function findShadowed(groups: readonly LoadedGroup[], routes: readonly Route[] = routeTable('on')): Shadowed[] {
   const router = createRouter(routes);
   const addresses = groups.flatMap((group) => addressesOf(group, prefixOf(routes)));
   return addresses.flatMap(({ operation, methods, path }) =>

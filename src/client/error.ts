@@ -19,27 +19,28 @@ export interface ApiErrorDetails {
 }
 
 /**
- * The error of a failed call. A call is rejected with another reason when its own `signal` is aborted, when the
- * function `authorization` fails, or when the request cannot be built.
+ * The error of a failed call. A call is rejected with another value in three cases: its own `signal` is aborted, the
+ * function `authorization` fails, or the request cannot be built.
  */
 export class ApiError<Body = unknown> extends Error {
-  /** The body of the answer: the parsed JSON, or the text when it is not JSON; undefined when no answer came. */
+  /** The body of the answer: the parsed JSON, or else the text; undefined when no complete answer came. */
   readonly body: Body;
-  /** The HTTP status; 0 when no complete answer came. */
+  /** The HTTP status of the answer; 0 when no complete answer came. */
   readonly status: number;
   /**
    * The code of the error, which is one of these:
    * - The `error_code` of the answer.
-   * - `HTTP_502` and the like: the answer has no `error_code`, because a proxy has sent it, or because `formatError` of
-   *   the service file has made its body.
-   * - `NETWORK_ERROR`, `TIMEOUT`: no complete answer came.
+   * - `HTTP_` and the status, such as `HTTP_502`: the answer has no `error_code`. A proxy has sent the answer, or
+   *   `formatError` of the service file has made its body.
+   * - `NETWORK_ERROR`: no complete answer came.
+   * - `TIMEOUT`: no complete answer came within the call's `timeout`.
    */
   readonly code: string;
-  /** The wrong fields, when the code is `INVALID_DATA`, or when the controller added details to its error. */
+  /** The wrong fields; empty unless the code is `INVALID_DATA`, or the controller added details to its error. */
   readonly errors: readonly FieldError[];
-  /** The id of the request in the service's log. */
+  /** The id of the request in the service's log; undefined when no complete answer came, or one without an id. */
   readonly requestId: string | undefined;
-  /** The answer, for example to read its headers. The body of the answer has already been read. */
+  /** The answer, whose body has already been read; undefined when no complete answer came. */
   readonly response: Response | undefined;
 
   constructor(
@@ -60,8 +61,8 @@ export class ApiError<Body = unknown> extends Error {
 }
 
 /**
- * Returns whether an error is an `ApiError`. `isApiError<MyError>(error)` also gives `error.body` a type: the type that
- * `formatError` of the service file returns. The body itself is not checked, and an answer of a proxy has another body.
+ * Returns whether an error is an `ApiError`. `isApiError<MyBody>(error)` also gives `error.body` the type `MyBody`, for
+ * a service file whose `formatError` returns this type. The body is not checked: a proxy's answer has another body.
  *
  * @example
  * if (isApiError<{ errors: { body: string[] } }>(error) && error.status === 422) show(error.body.errors.body);

@@ -1,6 +1,6 @@
-// Reads server-sent events (HTML standard, 9.2) as an async iterable. When a stream breaks off, or the service ends the
-// stream to replace its code, the reader requests the stream again with the id of the last event. A complete stream
-// ends with the comment line `: end`, and is not requested again.
+// Reads server-sent events (HTML standard, 9.2) as an async iterable. A complete stream ends with the comment line
+// `: end`. When a stream ends without this line, because it broke off or because the service replaces its code, the
+// client requests the stream again with the id of the last event.
 import { ApiError } from './error.ts';
 
 /** One server-sent event. */
@@ -12,32 +12,33 @@ export interface ServerEvent<T = unknown> {
   readonly data: T;
 }
 
-/** Requests the stream again, from the event after `lastId`. */
+/** Requests the stream again, from the event after `lastId`. An empty `lastId` requests the whole stream. */
 export type Resume = (lastId: string) => Promise<Response>;
 
-/** The state of a stream that can consist of several answers. */
+/** The state of a stream, which can consist of several answers. */
 interface StreamState {
-  /** The id of the last event; '' when there was none. */
+  /** The id of the last complete event, or else of the last event before it that had an id; '' when there was none. */
   lastId: string;
-  /** Milliseconds before the next request of the stream. */
-  retry: number;
+  /** Milliseconds from the end of an answer to the next request of the stream. */
+  retryDelay: number;
   /** True when the service has marked the end of the stream. */
   isAtEnd: boolean;
 }
 
-/** Milliseconds before a stream that broke off is requested again, unless the service sends another value. */
-const RETRY_DELAY = 1000;
+/** The milliseconds of `retryDelay`, unless the service sends another value. */
+const DEFAULT_RETRY_DELAY = 1000;
 
 /**
  * @param resume undefined when the request must not be repeated
- * @param abort aborted at the end, so that the connection closes even when the reader stops early
+ * @param abort aborted at the end, so that the connection closes even when the loop over the events is left early
+ * @throws ApiError when the stream breaks off and cannot be resumed, or the reason of an abort by the caller
  */
 export async function* readEvents(
   firstResponse: Response,
   resume: Resume | undefined,
   abort: AbortController,
 ): AsyncGenerator<ServerEvent, void> {
-  const stream: StreamState = { lastId: '', retry: RETRY_DELAY, isAtEnd: false };
+  const stream: StreamState = { lastId: '', retryDelay: DEFAULT_RETRY_DELAY, isAtEnd: false };
   let response: Response | undefined = firstResponse;
   try {
     while (!stream.isAtEnd) {
@@ -52,30 +53,32 @@ export async function* readEvents(
       }
       if (resume === undefined) return;
       response = undefined;
-      if (!stream.isAtEnd) await pause(stream.retry, abort.signal);
+      if (!stream.isAtEnd) await pause(stream.retryDelay, abort.signal);
     }
   } finally {
     abort.abort();
   }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<unknown> {
+/** Waits for `ms` milliseconds, or until the signal is aborted. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const done = () => {
+    const finish = () => {
       clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve(undefined);
+      signal.removeEventListener('abort', finish);
+      resolve();
     };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done);
+    const timer = setTimeout(finish, ms);
+    signal.addEventListener('abort', finish);
   });
 }
 
-/** Returns whether a later request can succeed: no answer came, or the service was not ready (502 and above). */
+/** Whether a later request can succeed: no complete answer came, or the service was not ready (502 and above). */
 function isTemporary(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 502);
 }
 
+/** Yields the events of one answer, and updates the state of the stream. An event ends with an empty line. */
 async function* parseEvents(response: Response, stream: StreamState): AsyncGenerator<ServerEvent, void> {
   let event = '';
   let data: string[] = [];
@@ -89,15 +92,17 @@ async function* parseEvents(response: Response, stream: StreamState): AsyncGener
     } else if (line === ': end') {
       stream.isAtEnd = true;
     } else {
-      const [, field = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
+      // `field: value`, `field:value`, or a field without a value. A comment line begins with the colon.
+      const [, field = '', value = ''] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
       if (field === 'data') data.push(value);
       else if (field === 'event') event = value;
       else if (field === 'id') id = value;
-      else if (field === 'retry' && /^\d+$/.test(value)) stream.retry = Number(value);
+      else if (field === 'retry' && /^\d+$/.test(value)) stream.retryDelay = Number(value);
     }
   }
 }
 
+/** Yields the complete lines of an answer. An unfinished last line is dropped, as the HTML standard requires. */
 async function* readLines({ body }: Response): AsyncGenerator<string, void> {
   const reader = (body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
@@ -117,7 +122,7 @@ async function* readLines({ body }: Response): AsyncGenerator<string, void> {
   }
 }
 
-/** Parses the data of an event. A text that is not JSON stays a text. */
+/** Parses the data of an event as JSON. Returns a text that is not JSON unchanged. */
 function parseData(data: string): unknown {
   try {
     return JSON.parse(data);

@@ -14,8 +14,8 @@ export interface ClientOptions {
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Milliseconds to wait for the head of an answer, and again for its body; default: no limit. The body of an event
-   * stream has no limit.
+   * Maximum milliseconds until the head of an answer has arrived, and again until its body has; default: no limit. The
+   * body of an event stream has no limit.
    */
   readonly timeout?: number | undefined;
   /** A function to use instead of the global `fetch`. */
@@ -32,13 +32,13 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The result of a call. A failed call is rejected with an `ApiError`; `createClient` names the exceptions. */
+/** The promise of a result. A failed call is rejected with an `ApiError`; `createClient` names the exceptions. */
 export interface Call<T> extends Promise<T> {
-  /** The answer before its body is read, for example to read its headers, or to download its body as a stream. */
+  /** The answer with its body unread, for example to read its headers, or to download its body as a stream. */
   readonly response: Promise<Response>;
 }
 
-/** The client of a service. `Groups` maps the name of each group in the URL to its controller: see `createClient`. */
+/** The client of a service. `Groups` maps the name that each group has in the URL to the type of its controller. */
 export type Client<Groups> = { readonly [Name in keyof Groups]: GroupClient<InstanceOf<Groups[Name]>> };
 
 type InstanceOf<Controller> = Controller extends new (...args: never[]) => infer Instance ? Instance : Controller;
@@ -62,10 +62,10 @@ type OperationName<Name, Member> = Name extends `_${string}`
 type Method = (...args: never[]) => unknown;
 type Bodiless = 'GET' | 'HEAD' | 'DELETE';
 type Nothing = Record<never, never>;
-/** One argument, which is optional if all its fields are. */
-type Optional<T> = Nothing extends T ? [options?: T] : [options: T];
+/** A list of one argument, which is optional if all its fields are. */
+type OptionsArgument<T> = Nothing extends T ? [options?: T] : [options: T];
 
-/** The method and the pattern of a quoted route: `GET` and `{id}` for `'GET {id}'`, `PUT` and `''` for `'PUT'`. */
+/** The method and the pattern of a route: `GET` and `{id}` for `'GET {id}'`; undefined when the name is no route. */
 type RouteOf<Name> = Name extends `${infer V extends Verb} ${infer Pattern}`
   ? [V, Pattern]
   : Name extends Verb
@@ -74,30 +74,32 @@ type RouteOf<Name> = Name extends `${infer V extends Verb} ${infer Pattern}`
 
 type ArgumentsOf<Name, Data, Params> =
   RouteOf<Name> extends [infer V, infer Pattern extends string]
-    ? Optional<
+    ? OptionsArgument<
         CallOptions &
           PathPart<Pattern, Params> &
           (V extends Bodiless
             ? QueryPart<QueryOf<Params> & DataQuery<Data>>
             : BodyPart<Data> & QueryPart<QueryOf<Params>>)
       >
-    : [...DataPart<Sent<Data>>, ...Optional<NamedOptions & QueryPart<QueryOf<Params>>>];
+    : [...DataArgument<Sent<Data>>, ...OptionsArgument<NamedOptions & QueryPart<QueryOf<Params>>>];
 
+/** The options of an operation that is no route. */
 interface NamedOptions extends CallOptions {
-  /** Segments of the path after the operation. The operation gets them as `params.slugs`. */
+  /** Segments of the URL after the operation. The operation gets them as `params.slugs`. */
   readonly slugs?: readonly (string | number)[] | undefined;
   /**
-   * The HTTP method, for an operation whose name is a part of its URL; default: POST. With GET, HEAD and DELETE, the
-   * data of the operation is sent as the query.
+   * The HTTP method; default: the method that the operation's name stands for (`index` is GET), else POST. With GET,
+   * HEAD and DELETE, the data of the operation is sent as the query.
    */
   readonly method?: Verb | undefined;
 }
 
-type DataPart<Data> = undefined extends Data ? [data?: Data] : Nothing extends Data ? [data?: Data] : [data: Data];
+/** A list of one argument, the data, which is optional if the operation can do without it. */
+type DataArgument<Data> = undefined extends Data ? [data?: Data] : Nothing extends Data ? [data?: Data] : [data: Data];
 type BodyPart<Data> = undefined extends Data ? { readonly body?: Sent<Data> } : { readonly body: Sent<Data> };
 type QueryPart<Query> = Nothing extends Query ? { readonly query?: Query | undefined } : { readonly query: Query };
 type PathPart<Pattern extends string, Params> =
-  Names<Pattern> extends never ? Nothing : { readonly path: PathValues<Names<Pattern>, Params> };
+  CapturedNames<Pattern> extends never ? Nothing : { readonly path: PathValues<CapturedNames<Pattern>, Params> };
 
 type QueryValue = string | number | boolean | Date | null | undefined;
 type AnyQuery = Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
@@ -106,11 +108,12 @@ type QueryOf<Params> = Params extends { query: infer Query }
     ? AnyQuery
     : Sent<Query>
   : AnyQuery;
+/** The data of a route without a body, as a part of its query. */
 type DataQuery<Data> = unknown extends Data ? unknown : [Data] extends [undefined] ? unknown : Sent<NonNullable<Data>>;
 
-/** The names in a pattern. For `{id}/items/{item}`, the type is `'id' | 'item'`. */
-type Names<Pattern extends string> = Pattern extends `${string}{${infer Name}}${infer Rest}`
-  ? Name | Names<Rest>
+/** The names that a pattern captures: `'id' | 'path*'` for `{id}/items/{path*}`. The star marks the rest of a URL. */
+type CapturedNames<Pattern extends string> = Pattern extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | CapturedNames<Rest>
   : never;
 type PathValues<Name extends string, Params> = {
   readonly [N in Name as N extends `${infer Plain}*` ? Plain : N]: N extends `${string}*`
@@ -119,15 +122,15 @@ type PathValues<Name extends string, Params> = {
 };
 type PathValue<Name, Params> = Params extends { path: infer Path }
   ? Name extends keyof Path
-    ? SentText<Path[Name]>
-    : Text
-  : Text;
-type Text = string | number | boolean | Date;
-type SentText<T> = string extends T ? Text : Sent<T>;
+    ? SentSegment<Path[Name]>
+    : SegmentValue
+  : SegmentValue;
+type SegmentValue = string | number | boolean | Date;
+type SentSegment<T> = string extends T ? SegmentValue : Sent<T>;
 
 /**
- * The types that a caller may send for an operation's type. For example, a `Date` may also be sent as its text, and an
- * object with files may also be sent as a form.
+ * The types of the values that a caller may send for the type `T` of an operation's parameter. For example, a `Date`
+ * may also be sent as its text, and an object with files may also be sent as a form.
  */
 export type Sent<T> = unknown extends T
   ? T
@@ -144,18 +147,19 @@ export type Sent<T> = unknown extends T
 type Scalar = string | number | boolean | null | undefined;
 type HasFile<T> = { [Key in keyof T]-?: T[Key] extends Blob | readonly Blob[] | undefined ? true : never }[keyof T];
 type Bytes = Blob | Uint8Array | ReadableStream | Response | NodeReadable;
+/** A stream of Node, described without the types of Node, which a front end lacks. */
 interface NodeReadable {
   pipe: Method;
   read: Method;
 }
 
 /**
- * The type of the answer for a result. An object or a list is sent as it is. Any other value is put into an object: `7`
- * is sent as `{ data: 7 }`.
+ * The type to which the client parses an answer, for the type of an operation's result. An object or a list is sent as
+ * it is. Nothing and `true` become `Done`. Any other value is put into an object: `7` is sent as `{ data: 7 }`.
  */
 export type Answer<Result> = unknown extends Result
   ? Result
-  : // biome-ignore lint/suspicious/noConfusingVoidType: it is what an operation without `return` gives.
+  : // biome-ignore lint/suspicious/noConfusingVoidType: an operation without `return` has the result type `void`.
     [Result] extends [void]
     ? Done
     : Result extends null | undefined | true
@@ -185,7 +189,7 @@ export interface Done {
   timestamp: number;
 }
 
-/** A type as JSON leaves it: a `Date` becomes a text, and a method is removed. */
+/** The type of a value after it was sent as JSON: a `Date` has become a text, and a method is removed. */
 export type Json<T> = unknown extends T
   ? T
   : T extends Scalar

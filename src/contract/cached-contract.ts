@@ -1,27 +1,27 @@
-// Caches the contract of a controller (the types of its operations, see contract.ts) as one text. The text also lists
-// everything that the contract was read from: the loaded class, digests of the source files, and the file to which each
-// import led. A cached contract is valid while all of these are unchanged. Most groups of a large folder get no request
-// for a long time, so the contract itself is decoded when it is first used. groups/contract-cache.ts stores the texts.
+// Caches the contract of a controller (the types of its operations, see contract.ts) as one text. The text begins with
+// a cache entry, which lists everything that the contract was read from: the loaded class, digests of the source files,
+// and the file to which each import led. A cached contract is valid while all of these are unchanged. Most groups of a
+// large folder get no request for a long time, so a cached contract is decoded when it is first used.
 import { factsOf, type GroupContract, type OperationContract, type OperationFacts } from './contract.ts';
 import { type GroupReader, type LoadedController, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { IS_DATE, IS_FILE } from './schema/schema.ts';
-import type { ImportedFiles, TypeFiles } from './source/files.ts';
+import type { ImportedFiles, SourceFiles } from './source/files.ts';
 import type { Module } from './source/syntax.ts';
 
-/** The cached contracts of a folder, as texts. */
+/** The cached contracts of a folder, as texts. groups/contract-cache.ts stores them. */
 export interface ContractCache {
   /** Returns a cryptographic hash of a text, so that two different texts never have the same digest. */
   digest(text: string): string;
-  /** @param path the path of a controller file, with symbolic links resolved */
+  /** Returns the text of a controller. @param path the path of the controller file, with symbolic links resolved */
   find(path: string): string | undefined;
   add(path: string, text: string): void;
 }
 
-/** Where an import led: to a file, to `package` (a file that is not read), or to no file (null). */
+/** An import and the file to which it led: a path, `package` for a module that is not read, or null for no file. */
 type LookUp = readonly [importer: string, specifier: string, target: string | null];
 
-/** Everything that a load needs of a cached contract. */
+/** Everything that a load needs, apart from the contract itself. */
 interface CacheEntry {
   /** The group, the export that was read, and the names of its classes. */
   readonly identity: string;
@@ -34,30 +34,25 @@ interface CacheEntry {
   readonly hiddenByMethod: Readonly<Record<string, boolean>>;
   /** The loaded operations that the contract describes, as one text. */
   readonly operationsKey: string;
-  /** The facts of each operation, by its name. */
   readonly facts: readonly (readonly [operation: string, facts: OperationFacts])[];
 }
 
-interface ReadEntry extends CacheEntry {
+/** A cache entry with its contract, which is still encoded. */
+interface DecodedEntry extends CacheEntry {
   readonly contractText: string;
 }
 
-type Facts = ReadonlyMap<string, OperationFacts>;
-
 /** Reads a group, or reuses its cached contract. */
 export interface CachingReader extends GroupReader {
-  /**
-   * Returns the facts of the operations when `readContract` returned a cached contract, and otherwise undefined. An
-   * earlier process has already compiled the schemas of a cached contract.
-   */
-  cachedFacts(): Facts | undefined;
+  /** Returns the facts of the operations by name when `readContract` returned a cached contract, and else undefined. */
+  cachedFacts(): ReadonlyMap<string, OperationFacts> | undefined;
   /** Adds the contract to the cache. The caller must have compiled the contract's schemas before. */
   addToCache(): void;
 }
 
 export function createCachingReader(
   controller: LoadedController,
-  files: TypeFiles,
+  files: SourceFiles,
   importedFiles: ImportedFiles,
   cache: ContractCache,
 ): CachingReader {
@@ -67,7 +62,9 @@ export function createCachingReader(
   const hiddenByMethod: Record<string, boolean> = {};
   const recorder = createRecorder(files, importedFiles);
   let isCached = false;
-  let contractRead: { readonly operationsKey: string; readonly contract: GroupContract } | undefined;
+  /** The contract that `reader` has read, if the cache may have it. */
+  let cacheable: { readonly operationsKey: string; readonly contract: GroupContract } | undefined;
+  /** Undefined as long as the cached entry answers everything. */
   let reader = cachedEntry === undefined ? startReading() : undefined;
 
   function startReading(): GroupReader {
@@ -93,15 +90,14 @@ export function createCachingReader(
       }
       reader ??= startReading();
       const contract = reader.readContract(operations);
-      if (operationsKey === undefined) recorder.fail();
-      else contractRead = { operationsKey, contract };
+      cacheable = operationsKey === undefined ? undefined : { operationsKey, contract };
       return contract;
     },
     cachedFacts: () => (isCached ? new Map(cachedEntry?.facts) : undefined),
     addToCache() {
       const recorded = recorder.result(cache.digest);
-      if (recorded === undefined || contractRead === undefined) return;
-      const { operationsKey, contract } = contractRead;
+      if (recorded === undefined || cacheable === undefined) return;
+      const { operationsKey, contract } = cacheable;
       const facts = Array.from(contract.operations, ([name, operation]) => [name, factsOf(operation)] as const);
       const text = encode({ identity, hiddenByMethod, operationsKey, facts, ...recorded }, contract);
       if (text !== undefined) cache.add(path, text);
@@ -109,21 +105,15 @@ export function createCachingReader(
   };
 }
 
-/**
- * Records which files are read, and where imports lead. `fail` is called when the contract depends on anything else,
- * and the contract is then not cached.
- */
-function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
+/** Records which files are read, and where imports lead. A contract that depends on anything else is not cached. */
+function createRecorder(files: SourceFiles, importedFiles: ImportedFiles) {
   const modules = new Map<string, Module>();
   const lookUps = new Map<string, LookUp>();
-  let hasFailed = false;
-  const fail = () => {
-    hasFailed = true;
-  };
+  let isComplete = true;
 
   /**
    * Calls `read`, and passes its result to `record`. `record` returns false when the same file or import had another
-   * result before: it has changed meanwhile, so the contract is not cached. An error of `read` has the same effect.
+   * result before, so that the contract must not be cached. An error of `read` has the same effect.
    */
   function readAndRecord<T>(read: () => T, record: (result: T) => boolean): T {
     let isRecorded = false;
@@ -132,62 +122,62 @@ function createRecorder(files: TypeFiles, importedFiles: ImportedFiles) {
       isRecorded = record(result);
       return result;
     } finally {
-      if (!isRecorded) fail();
+      isComplete &&= isRecorded;
     }
   }
 
-  const read: TypeFiles['read'] = (file) =>
+  const read: SourceFiles['read'] = (file) =>
     readAndRecord(
       () => files.read(file),
       (module) => getOrSet(modules, file, module).source === module.source,
     );
-  const load: TypeFiles['load'] = (from, specifier) => {
+  const load: SourceFiles['load'] = (from, specifier) => {
     const target = readAndRecord(
       () => files.locate(from, specifier),
       (path) => getOrSet(lookUps, `${from}\n${specifier}`, [from, specifier, path ?? null])[2] === (path ?? null),
     );
     return target === undefined || target === 'package' ? target : { path: target, module: read(target) };
   };
-  // The list of all imported files is not in the cache entry, so a contract that depends on the list is not cached.
   const imported = () => {
-    fail();
+    // The list of all imported files is not in the cache entry.
+    isComplete = false;
     return importedFiles.imported();
   };
   return {
     files: { ...files, read, load },
     importedFiles: { ...importedFiles, imported },
-    fail,
+    /** Returns what was recorded, or undefined when the contract must not be cached. */
     result(digest: ContractCache['digest']): Pick<CacheEntry, 'reads' | 'lookUps'> | undefined {
       const reads = Array.from(modules, ([file, { source }]): [string, string] => [file, digest(source)]);
-      return hasFailed ? undefined : { reads, lookUps: [...lookUps.values()] };
+      return isComplete ? { reads, lookUps: [...lookUps.values()] } : undefined;
     },
   };
 }
 
-/** Sets the value of a key that has no value yet. Returns the value of the key. */
+/** Sets the value of a key that has no value yet. Returns the value of the key, old or new. */
 function getOrSet<T>(map: Map<string, T>, key: string, value: T): T {
   const first = map.get(key) ?? value;
   map.set(key, first);
   return first;
 }
 
-/** Returns the cache entry if everything that its contract was read from is unchanged. */
+/** Decodes a cache entry. Returns undefined when anything has changed that its contract was read from. */
 function readValidEntry(
   text: string | undefined,
   identity: string,
-  files: TypeFiles,
+  files: SourceFiles,
   cache: ContractCache,
-): ReadEntry | undefined {
+): DecodedEntry | undefined {
   if (text === undefined) return undefined;
   try {
-    const cached = decode(text);
-    const isSame =
-      cached.identity === identity &&
-      cached.reads.every(([file, digest]) => cache.digest(files.textOf(file)) === digest) &&
-      cached.lookUps.every(([importer, specifier, target]) => (files.locate(importer, specifier) ?? null) === target);
-    return isSame ? cached : undefined;
+    const entry = decode(text);
+    const isValid =
+      entry.identity === identity &&
+      entry.reads.every(([file, digest]) => cache.digest(files.textOf(file)) === digest) &&
+      entry.lookUps.every(([importer, specifier, target]) => (files.locate(importer, specifier) ?? null) === target);
+    return isValid ? entry : undefined;
   } catch {
-    // A file can no longer be read. The controller is then read again, which reports the error.
+    // The text is damaged, or a file can no longer be read. The controller is then read again, which reports the error.
     return undefined;
   }
 }
@@ -217,7 +207,7 @@ const SYMBOL_KEYS = new Map([
   ['\0file', IS_FILE],
 ]);
 
-/** Separates the entry from the contract in the cached text. JSON has no such character. */
+/** Separates the entry from the contract in the cached text. `JSON.stringify` escapes this character. */
 const SEPARATOR = '\t';
 
 /**
@@ -229,14 +219,14 @@ function encode(entry: CacheEntry, { operations, ...contract }: GroupContract): 
   const text = JSON.stringify({ ...contract, operations: [...operations.values()] }, (_, value: unknown) => {
     if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) isExact = false;
     if (typeof value !== 'object' || value === null) return value;
-    const found = [...SYMBOL_KEYS].filter(([, symbol]) => Object.hasOwn(value, symbol));
-    return found.length === 0 ? value : { ...value, ...Object.fromEntries(found.map(([key]) => [key, true])) };
+    const symbols = [...SYMBOL_KEYS].filter(([, symbol]) => Object.hasOwn(value, symbol));
+    return symbols.length === 0 ? value : { ...value, ...Object.fromEntries(symbols.map(([key]) => [key, true])) };
   });
   return isExact ? JSON.stringify(entry) + SEPARATOR + text : undefined;
 }
 
-/** @throws SyntaxError */
-function decode(text: string): ReadEntry {
+/** Decodes the entry, but not the contract. @throws SyntaxError */
+function decode(text: string): DecodedEntry {
   const end = text.indexOf(SEPARATOR);
   return { ...(JSON.parse(text.slice(0, end)) as CacheEntry), contractText: text.slice(end + 1) };
 }
@@ -266,12 +256,9 @@ function decodeLater(group: string, text: string): GroupContract {
 }
 
 function decodeContract(text: string): GroupContract {
-  const hasSymbolKey = text.includes('\\u0000');
-  const parsed: EncodedContract = JSON.parse(
-    text,
-    hasSymbolKey ? (_, value: unknown) => withSymbols(value) : undefined,
-  );
-  const { operations, defs, ...contract } = parsed;
+  // A reviver makes parsing slow, so only a text with one of SYMBOL_KEYS is parsed with it.
+  const revive = text.includes('\\u0000') ? (_: string, value: unknown) => withSymbols(value) : undefined;
+  const { operations, defs, ...contract }: EncodedContract = JSON.parse(text, revive);
   return {
     ...contract,
     operations: new Map(operations.map((operation) => [operation.name, operation])),
@@ -279,6 +266,7 @@ function decodeContract(text: string): GroupContract {
   };
 }
 
+/** Returns a value with the symbol for which it has a key. Any other value is returned unchanged. */
 function withSymbols(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   for (const [key, symbol] of SYMBOL_KEYS) {

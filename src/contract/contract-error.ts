@@ -1,14 +1,14 @@
 // The error of a controller whose types cannot be read, with the place of the mistake in its source.
-import type { TypeFiles } from './source/files.ts';
+import type { SourceFiles } from './source/files.ts';
 import { lineOf } from './source/source-error.ts';
 
-/** Says why a controller does not load: its source has a request type or an operation that cannot be read. */
+/** Thrown when a controller does not load because its source has a type or an operation that cannot be read. */
 export class ContractError extends Error {
-  /** The file and the line of the mistake: `/path/UserController.ts:12`. */
+  /** The file of the mistake, with the line if it is known: `/path/UserController.ts:12`. */
   readonly at: string;
-  /** The column in that line, counted from 1. The field is undefined when the column is unknown. */
+  /** The column in that line, counted from 1; undefined when the column is unknown. */
   readonly column: number | undefined;
-  /** @param place `/path/UserController.ts:12` or `/path/UserController.ts:12:5` */
+  /** @param place `/path/UserController.ts:12:5`, without the column, or without line and column */
   constructor(place: string, message: string) {
     const [, at = place, column] = /^(.*:\d+):(\d+)$/.exec(place) ?? [];
     super(`${at.replace(/^.*[\\/]/, '')}: ${message}`);
@@ -17,8 +17,8 @@ export class ContractError extends Error {
   }
 }
 
-/** Writes an offset in a file as `/path/UserController.ts:12:5`, or the path alone when the file cannot be read. */
-export function placeOf(path: string, offset: number, files: TypeFiles): string {
+/** Returns the place of an offset: `/path/UserController.ts:12:5`, or the path alone when the file cannot be read. */
+export function placeOf(path: string, offset: number, files: SourceFiles): string {
   try {
     const { source } = files.read(path);
     return `${path}:${lineOf(source, offset)}:${offset - source.lastIndexOf('\n', offset - 1)}`;

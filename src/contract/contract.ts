@@ -2,9 +2,9 @@
 // of the commands and the OpenAPI document are made from the contract.
 
 /**
- * A JSON Schema of draft 2020-12. A reference in the schema has the form `#/$defs/Name` and points into the `defs` of
- * the group. The schema of a `Date` or a `File` also has the key `IS_DATE` or `IS_FILE` (schema/schema.ts). These keys
- * are symbols, so that `JSON.stringify` leaves them out.
+ * A JSON Schema of draft 2020-12. A reference has the form `#/$defs/Name` and points into the `defs` of the group. The
+ * schema of a `Date` or a `File` also has the symbol `IS_DATE` or `IS_FILE` (schema/schema.ts) as a key, because
+ * `JSON.stringify` leaves out symbols.
  */
 export interface Schema extends Readonly<Partial<Record<NumberKeyword, number>>> {
   readonly $ref?: string;
@@ -29,7 +29,7 @@ type NumberKeyword =
 
 /** One kind of answer that an operation declares. */
 export interface ResultContract {
-  /** The status of `Reply<201, …>`, else 200. */
+  /** The status: 201 for `Reply<201, …>`, and 200 for any result that is no `Reply`. */
   readonly status: number;
   /**
    * The form of the body:
@@ -39,58 +39,46 @@ export interface ResultContract {
    * - `none`: the answer has no body
    */
   readonly body: 'json' | 'bytes' | 'events' | 'none';
-  /**
-   * The schema of a `json` body as the client gets it: 7 is wrapped as `{ "data": 7 }`. The field is undefined when the
-   * body can be any value, or is not JSON.
-   */
+  /** The schema of a `json` body as the client gets it: 7 is wrapped as `{ "data": 7 }`; undefined for any value. */
   readonly schema?: Schema | undefined;
-  /**
-   * The schema of the value that the operation returns, or of the data of its events: 7 is a number here. The field is
-   * undefined when any value is allowed.
-   */
+  /** The schema of the value that the operation returns, or of the data of its events; undefined for any value. */
   readonly returnedSchema?: Schema | undefined;
-  /** Whether the result is a `Reply`. */
+  /** Whether the result is a `Reply` with a body. */
   readonly isReply?: boolean;
   /** Whether the type of the result, or of the body of a `Reply`, includes undefined. */
   readonly mayBeAbsent?: boolean;
-  /** Whether the type includes undefined or null. For these values the body is the success message of the service. */
+  /** Whether the type also includes undefined or null, for which the body is the success message of the service. */
   readonly mayBeEmpty?: true;
 }
 
-/** The value of `uncheckedReason` for data of the type `unknown` or `any`, as in `_: unknown`. */
+/** The `uncheckedReason` for data of the type `unknown` or `any`, as in `_: unknown`. */
 export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
 
 export interface OperationContract {
   /** The name that the controller gives to the operation: `created`, `find`, `GET {id}`. */
   readonly name: string;
-  /** The first sentence or line of the doc comment. */
+  /** The first sentence or paragraph of the doc comment. */
   readonly summary?: string | undefined;
-  /** The rest of the doc comment, without its tags. */
+  /** The remaining text of the doc comment, without its tags. */
   readonly description?: string | undefined;
   readonly isDeprecated: boolean;
-  /**
-   * The schema of the operation's `data`: the body, or the query when the request has no body. The field is undefined
-   * when `data` is not checked.
-   */
+  /** The schema of `data`: the body, or the query when the request has no body; undefined for unchecked data. */
   readonly data?: Schema | undefined;
   /** Whether `data` may be left out of a request, as with `data?: T`. The operation then receives undefined. */
   readonly dataIsOptional: boolean;
-  /** The object schema of `params.query`. The field is undefined when the query is not checked. */
+  /** The object schema of `params.query`; undefined when the query is not checked. */
   readonly query?: Schema | undefined;
-  /** The object schema of `params.path`. The field is undefined when the path is not checked. */
+  /** The object schema of `params.path`; undefined when the path is not checked. */
   readonly path?: Schema | undefined;
   /** Whether the type of `params.user` requires a user; undefined when the type says nothing about a user. */
   readonly user?: 'required' | 'optional' | undefined;
-  /**
-   * The reason why `data` is not checked, such as `it has no annotation`. The field is undefined when `data` is
-   * checked, or when the operation has no parameter for `data`.
-   */
+  /** The reason why `data` or `params` is not checked, such as `it has no annotation`; undefined without a reason. */
   readonly uncheckedReason?: string | undefined;
   /** The kinds of answers that the operation declares, at least one. */
   readonly results: readonly ResultContract[];
-  /** The reason, in one line, why the result's type cannot be documented. */
+  /** The reason, in one line, why the result's type cannot be documented; undefined for a documented result. */
   readonly undocumentedReason?: string | undefined;
-  /** The place of the declaration: `/path/UserController.ts:12:5`. */
+  /** The place of the declaration: `/path/UserController.ts:12:5`; undefined when it is not found in the source. */
   readonly at?: string | undefined;
 }
 
@@ -101,7 +89,7 @@ export interface GroupContract {
   readonly description?: string | undefined;
   /** The operations by name, in the order of the source. */
   readonly operations: ReadonlyMap<string, OperationContract>;
-  /** The named schemas of all operations. Names match `[A-Za-z0-9_.-]+` and are unique within the group. */
+  /** The schemas that others refer to, by name. Names match `[A-Za-z0-9_.-]+` and are unique within the group. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
@@ -113,9 +101,9 @@ export interface OperationFacts extends Pick<OperationContract, 'user' | 'unchec
   readonly hasData: boolean;
   /** Whether `params.query` has a schema. */
   readonly hasQuery: boolean;
-  /** The properties of the schema of `params.path`. The field is undefined when the path is not checked. */
+  /** The names of the fields in the schema of `params.path`; undefined when the path is not checked. */
   readonly pathNames?: readonly string[] | undefined;
-  /** Whether each answer is a stream of events. */
+  /** Whether each kind of answer is a stream of events. */
   readonly hasOnlyEvents: boolean;
 }
 
@@ -135,7 +123,7 @@ export function factsOf(contract: OperationContract): OperationFacts {
 /** One mistake of a request. It never contains a value that the client sent. */
 export interface Problem {
   readonly in: 'body' | 'query' | 'path';
-  /** A JSON pointer (RFC 6901) into the part that `in` names. An empty pointer means the whole part. */
+  /** A JSON pointer (RFC 6901) into the part that `in` names; empty for the whole part. */
   readonly pointer: string;
   /** The mistake in words, such as `must be a number` or `is missing`. */
   readonly message: string;

@@ -1,22 +1,21 @@
 // Writes the contract of an operation (the types that its source declares) in a few words, for the commands `routes`
 // and `doctor`: `data { name, email, age? }`.
-
 import { resolveReference } from './check/run.ts';
 import type { OperationContract, Schema } from './contract.ts';
 
 export interface ContractOutline {
-  /** The checked parts, such as `data { name, age? }, query { dryRun? }`. The text is empty when no part is checked. */
+  /** The checked parts, such as `data { name, age? }, query { dryRun? }`; empty when no part is checked. */
   readonly checked: string;
-  /** The reason why `data` is not checked: `it has no annotation`. */
+  /** The reason why `data` is not checked, such as `it has no annotation`; undefined without a reason. */
   readonly unchecked?: string | undefined;
-  /** The reason why the OpenAPI document has no schema of the result. */
+  /** The reason why the OpenAPI document has no schema of the result; undefined when it has one. */
   readonly undocumented?: string | undefined;
 }
 
 /** The most fields of one object that an outline names. */
 const MAX_FIELDS = 12;
 
-/** Outlines the contract of an operation. Returns undefined when the outline would be empty. */
+/** @returns undefined when the outline would be empty. @param defs the schemas to which those of the operation refer */
 export function outlineOf(
   { data, query, path, uncheckedReason, undocumentedReason }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
@@ -41,8 +40,9 @@ function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): 
 function outlineObject({ properties = {}, required = [], additionalProperties, patternProperties }: Schema): string {
   const requiredNames = new Set(required);
   const names = Object.keys(properties).map((name) => (requiredNames.has(name) ? name : `${name}?`));
-  const shown = names.slice(0, MAX_FIELDS);
-  if (names.length > shown.length) shown.push(`… ${names.length - shown.length} more`);
-  if (additionalProperties !== undefined || patternProperties !== undefined) shown.push('…');
-  return shown.length === 0 ? '{}' : `{ ${shown.join(', ')} }`;
+  const words = names.slice(0, MAX_FIELDS);
+  if (names.length > words.length) words.push(`… ${names.length - words.length} more`);
+  // The object may have fields of any name.
+  if (additionalProperties !== undefined || patternProperties !== undefined) words.push('…');
+  return words.length === 0 ? '{}' : `{ ${words.join(', ')} }`;
 }

@@ -1,7 +1,7 @@
 // Reads the contract of one controller, which is also called a group: the types of its operations. Each operation of
-// the loaded class is looked up in the source, and its type annotations are read. When a TypeScript file does not have
-// an operation, nothing would check its requests, so the file is refused. `contractWithoutSource` lists the exceptions.
-// A level is the exported class or object (level 0), or one of its ancestors (level 1 is its parent).
+// the loaded class is looked up in the source, and its type annotations are read. When an operation is not found in the
+// source of a TypeScript file, nothing would check its requests, so the file is refused. `contractWithoutSource` lists
+// the exceptions. A level is the exported class or object (level 0), or one of its ancestors (level 1 is its parent).
 import { basename } from 'node:path';
 import { applySettings, needsNoDataType } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
@@ -13,7 +13,7 @@ import { createDefinitionMover } from './schema/bundle.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
-import { type ImportedFiles, isJavaScript, type TypeFiles, UnreadableFile } from './source/files.ts';
+import { type ImportedFiles, isJavaScript, type SourceFiles, UnparsableFile } from './source/files.ts';
 import { lineOf, SourceError } from './source/source-error.ts';
 import { Kind, type Token, tokenize } from './source/tokens.ts';
 import { type FoundMember, findLevels, findMember, hasUnreadName, type Level } from './types/class-levels.ts';
@@ -26,9 +26,7 @@ export interface LoadedController {
   readonly group: string;
   /** `default`, or the name of the controller's class. */
   readonly exportName: string;
-  /**
-   * The `constructor.name` of each loaded level, from level 0 on. The name is undefined for an object without a class.
-   */
+  /** The `constructor.name` of each loaded level, from level 0 on; undefined for an object without a class. */
   readonly classNames: readonly (string | undefined)[];
 }
 
@@ -39,10 +37,10 @@ export interface GroupReader {
   readContract(operations: readonly RunTimeOperation[]): GroupContract;
 }
 
-/** @throws ContractError */
+/** @throws ContractError when the file, or a file of an ancestor, cannot be parsed */
 export function readGroup(
   { path, group, exportName, classNames }: LoadedController,
-  files: TypeFiles,
+  files: SourceFiles,
   importedFiles: ImportedFiles,
 ): GroupReader {
   const evaluator = createEvaluator();
@@ -51,16 +49,16 @@ export function readGroup(
   const { levels, hasPackageAncestor } = withPlace(() =>
     findLevels(exportName, { path, module, load: files.load, typeParams: NO_TYPE_PARAMS }, evaluator),
   );
-  /** False, for example, when a decorator has replaced the class of the source by a subclass. */
+  /** Whether the classes in the source are the loaded ones. A decorator, for example, can have replaced a class. */
   const hasSameClasses =
     levels.length <= classNames.length && levels.every(({ className }, i) => className === classNames[i]);
 
-  /** Finds the source of a loaded method, which is on level `depth`. */
+  /** Finds a loaded method in the source. @param depth the level on which the method was loaded */
   function findLoadedMember(name: string, depth: number): FoundMember | undefined {
     for (const [i, level] of levels.slice(0, depth + 1).entries()) {
       const member = withPlace(() => findMember(level, name));
-      // A subclass can have a field of the same name. Then the field is found here first, but the loaded method comes
-      // from an ancestor, so the field is not its source.
+      // A subclass can have a field of the same name, which is found first. The loaded method comes from an ancestor
+      // then, so the field is not its source.
       if (member !== undefined) return i === depth || !hasSameClasses ? member : undefined;
     }
     return undefined;
@@ -82,22 +80,23 @@ export function readGroup(
       if (ambiguity !== undefined) throw new ContractError(contract.at ?? path, `${name}: ${ambiguity}`);
       contracts.set(name, applySettings(contract, settings, moveDefinitions));
     }
-    refuseUnloadedMethod(path, module.source, levels, operations);
+    refuseUnloadedMethod(path, levels[0], operations);
     for (const level of levels) refuseUnreadTag(level);
     const summary = summaryOf(readDoc(levels[0]?.doc).text);
     return { group, ...summary, operations: inSourceOrder(contracts, levels), defs: writer.defs };
   }
 
   /**
-   * Creates the contract of an operation that is not found in the source, so its types are unknown. In a TypeScript
-   * file the operation is allowed only in three cases:
-   * - It has no parameters, or the schema of a library (such as zod) checks its data.
+   * Creates the contract of an operation that is not found in the source, so its types are unknown. A TypeScript file
+   * may have such an operation only in these cases:
+   * - The operation has no parameters, or the schema of a library (such as zod) checks its data.
    * - `static operations` declares it `unchecked`.
    * - It comes from a package.
    *
-   * @throws ContractError in all other cases, and when the method may be private or protected
+   * @throws ContractError in all other cases, and in any file when the method may be private or protected
    */
   function contractWithoutSource({ name, method, depth, settings }: RunTimeOperation): OperationContract {
+    // The first word in the source that is the name. It is probably near the operation.
     const nameOffset = module.source.search(new RegExp(`\\b${name.replace(/\W/g, '\\$&')}\\b`));
     const place = `${path}:${lineOf(module.source, nameOffset)}`;
     const refuse = (reason: string): never => {
@@ -125,7 +124,7 @@ export function readGroup(
     );
   }
 
-  /** Whether any imported file can have a private or protected method of this name, which is then no operation. */
+  /** Whether any imported file can have a private or protected method of this name, which would be no operation. */
   function mayBeMarkedHidden(name: string): boolean {
     return [path, ...importedFiles.imported()].some(
       (file) => file.endsWith('.ts') && mayMarkMethod(importedFiles.textOf(file), name),
@@ -147,7 +146,7 @@ function mayMarkMethod(source: string, name: string): boolean {
       if (kind !== Kind.name || (text !== 'private' && text !== 'protected')) return false;
       const startsName = (token: Token | undefined) =>
         token?.kind === Kind.name || token?.kind === Kind.string || /^[[*]$/.test(token?.text ?? '');
-      // Skips further modifiers: `private static async *name(`.
+      // Skips the modifiers before the name: `private static async *name(`.
       let i = index + 1;
       while (tokens[i]?.text !== '[' && startsName(tokens[i + 1])) i++;
       const isComputed = tokens[i]?.text === '[';
@@ -166,12 +165,13 @@ function mayMarkMethod(source: string, name: string): boolean {
   }
 }
 
-/** Whether a loaded function declares no parameters. False for a bound function, whose text does not show them. */
+/** Whether a loaded function certainly reads no arguments. False for a bound function, whose text has no parameters. */
 function hasNoParameters(method: RunTimeOperation['method']): boolean {
   const text = Function.prototype.toString.call(method);
   if (/\[native code\]|\barguments\b/.test(text)) return false;
   try {
     const { tokens, partner } = tokenize(text);
+    // Finds the parentheses of the parameters. A `=>` comes first when the only parameter has no parentheses.
     let i = 0;
     while (i < tokens.length && !/^(?:\(|=>)$/.test(tokens[i]?.text ?? '')) i = Math.max(partner[i] as number, i) + 1;
     return tokens[i]?.kind === Kind.punctuation && tokens[i]?.text === '(' && partner[i] === i + 1;
@@ -181,23 +181,18 @@ function hasNoParameters(method: RunTimeOperation['method']): boolean {
   }
 }
 
-/** Refuses a controller whose source has a public method that the loaded class lacks: one of the two was misread. */
-function refuseUnloadedMethod(
-  path: string,
-  source: string,
-  [firstLevel]: readonly Level[],
-  operations: readonly RunTimeOperation[],
-): void {
-  if (firstLevel?.scope.path !== path) return;
+/** Refuses a controller whose source has a public method that the loaded class lacks: the source was misread then. */
+function refuseUnloadedMethod(path: string, level: Level | undefined, operations: readonly RunTimeOperation[]): void {
+  if (level?.scope.path !== path) return;
   const names = new Set([...operations.map(({ name }) => name), 'constructor']);
-  const unloaded = firstLevel.members.find((member) => {
+  const unloaded = level.members.find((member) => {
     const isPublic = !isMarkedHidden(member) && !member.modifiers.includes('static');
     const isMethod = member.kind === 'method' && member.hasBody && /^[a-z][A-Za-z0-9]*$/.test(member.name);
     return isMethod && isPublic && !names.has(member.name);
   });
   if (unloaded === undefined) return;
   throw new ContractError(
-    `${path}:${lineOf(source, unloaded.at)}`,
+    `${path}:${lineOf(level.scope.module.source, unloaded.at)}`,
     `${unloaded.name} was read as an operation, but the loaded class has none of that name`,
   );
 }
@@ -209,26 +204,24 @@ function refuseUnreadTag({ doc = '', scope: { path, module } }: Level): void {
     throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, message);
 }
 
-function inSourceOrder(
-  contracts: ReadonlyMap<string, OperationContract>,
-  levels: readonly Level[],
-): ReadonlyMap<string, OperationContract> {
+/** Sorts the contracts by the place of their operations in the source. Operations that are not there come last. */
+function inSourceOrder(contracts: GroupContract['operations'], levels: readonly Level[]): GroupContract['operations'] {
   const namesInOrder = levels.flatMap(({ members }) => members.map(({ name }) => name));
   const positions = new Map(namesInOrder.map((name, i) => [name, i]));
   const positionOf = (name: string) => positions.get(name) ?? namesInOrder.length;
   return new Map([...contracts].sort(([a], [b]) => positionOf(a) - positionOf(b)));
 }
 
-/** Creates a function that runs `read`. For a file that cannot be parsed, the error gets the file and the line. */
+/** Returns a function that runs `read`, and turns the error of a file that cannot be parsed into a ContractError. */
 function createPlaceAdder(controller: string): <T>(read: () => T) => T {
   return (read) => {
     try {
       return read();
     } catch (error) {
-      if (!(error instanceof UnreadableFile)) throw error;
+      if (!(error instanceof UnparsableFile)) throw error;
       const importer = error.path === controller ? '' : ` (imported by ${basename(controller)})`;
       throw new ContractError(
-        `${error.path}:${lineOf(error.source, error.at)}`,
+        `${error.path}:${lineOf(error.source, error.offset)}`,
         `${error.message}${importer}: the types in this file cannot be read`,
       );
     }

@@ -1,7 +1,6 @@
 // Reads the contract of one operation from its signature: the types of its data, query, path and result. A controller
 // with an unsupported request type is refused, so that no operation is unchecked by mistake. A shape is a type whose
 // names have been looked up (types/shape.ts).
-
 import { type ContractSettings, needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
@@ -9,7 +8,7 @@ import { readResults } from './results.ts';
 import type { SchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
-import { isJavaScript, type TypeFiles } from './source/files.ts';
+import { isJavaScript, type SourceFiles } from './source/files.ts';
 import { withDocTypes } from './source/js-types.ts';
 import { SourceError, Unsupported } from './source/source-error.ts';
 import type { Param, TypeNode, TypeParam } from './source/syntax.ts';
@@ -22,7 +21,7 @@ import { excludeKinds, expectRecord, mayBeAbsent, resolve, type Shape } from './
 export interface RunTimeOperation {
   readonly name: string;
   readonly method: (...args: never[]) => unknown;
-  /** Where the method is declared: 0 for the exported class or object, 1 for its parent, 2 for the parent's parent. */
+  /** The level that has the method: 0 for the exported class or object, 1 for its parent, 2 for the parent's parent. */
   readonly depth: number;
   /** The names that the operation's route captures, such as `id` for `GET {id}`; undefined without a route. */
   readonly pathNames: readonly string[] | undefined;
@@ -33,49 +32,51 @@ export interface RunTimeOperation {
 export interface OperationTools {
   readonly evaluator: Evaluator;
   readonly writer: SchemaWriter;
-  readonly files: TypeFiles;
+  readonly files: SourceFiles;
 }
 
+/** @throws ContractError */
 export function readOperation(
-  { name, settings, pathNames }: RunTimeOperation,
+  operation: RunTimeOperation,
   method: FollowedFunction,
   tools: OperationTools,
 ): OperationContract {
+  const { name, settings } = operation;
   const { at, doc, node } = method;
+  // The type parameters of the method itself, as in `find<T extends Filter>(data: T)`, are a part of its scope.
   const scope: Scope = {
     ...method.scope,
     typeParams: tools.evaluator.bind(node.typeParams.map(constraintFirst), [], method.scope),
   };
   const place = placeOf(scope.path, at, tools.files);
   const isScript = isJavaScript(scope.path);
-  const withoutRequest = () => describeWithoutRequest(name, method, scope, place, tools);
-  if (settings.unchecked === true) return { ...withoutRequest(), uncheckedReason: 'static operations says so' };
+  const readWithoutRequest = () => describeWithoutRequest(name, method, scope, place, tools);
+  if (settings.unchecked === true) return { ...readWithoutRequest(), uncheckedReason: 'static operations says so' };
   const [data, params, ...others] = (isScript ? readDocTypes(name, method, place) : node.params).filter(
     (param) => param.name !== 'this',
   );
-  if (method.isOverloaded) {
+  if (method.isOverloaded)
     throw new ContractError(place, `${name} is overloaded, and it is not clear which signature is meant: write one`);
-  }
   refuseUnreadTags(name, [doc, ...[data, params, ...others].map((param) => param?.doc)], isScript, place);
   const typedRest = [data, params].find(
     (param) => param?.isRest && param.type !== undefined && !isListOfAnything(param.type, scope),
   );
-  if (typedRest !== undefined)
-    throw new ContractError(
-      place,
-      `${name}(...${typedRest.name}): the types of rest arguments are not read: write data and params`,
-    );
+  if (typedRest !== undefined) {
+    const reason = 'the types of rest arguments are not read: write data and params';
+    throw new ContractError(place, `${name}(...${typedRest.name}): ${reason}`);
+  }
+  // After rest arguments (`...data`), no parameter has a type that can be read.
   const shapeOf = (param: Param | undefined) =>
     param === undefined || param.isRest || data?.isRest ? undefined : evaluateParam(name, param, scope, tools);
   const dataShape = needsNoDataType(name, settings) ? undefined : shapeOf(data);
   const pathAndQuery = writeParams(name, params, shapeOf(params), settings.query === undefined, scope, tools);
-  refuseUncapturedPath(name, pathAndQuery.path, pathNames, place);
+  refuseUncapturedPath(operation, pathAndQuery.path, place);
   const dataSchema =
     dataShape === undefined || checksNothing(dataShape)
       ? undefined
       : withSignature(name, data as Param, scope, tools, () => tools.writer.write(dataShape));
   return {
-    ...withoutRequest(),
+    ...readWithoutRequest(),
     data: dataSchema,
     dataIsOptional: dataShape !== undefined && (data?.isOptional === true || mayBeAbsent(dataShape)),
     ...pathAndQuery,
@@ -85,10 +86,10 @@ export function readOperation(
   };
 }
 
-/** Makes the constraint of a type parameter its default, because a request may have any value of the constraint. */
+/** Makes the constraint of a type parameter its fallback, because a request may have any value that fits it. */
 const constraintFirst = (param: TypeParam): TypeParam => ({ ...param, fallback: param.constraint ?? param.fallback });
 
-/** Reads the parts of a contract that do not describe the request: the doc comment and the result. */
+/** Returns a contract with the parts that do not describe the request: the doc comment and the result. */
 function describeWithoutRequest(
   name: string,
   method: FollowedFunction,
@@ -107,7 +108,7 @@ function describeWithoutRequest(
   };
 }
 
-/** Refuses a constraint tag, such as `@minimum`, on a method or a parameter. Only properties and aliases have them. */
+/** Refuses a constraint tag, such as `@minimum`, on a method or a parameter, where it would have no effect. */
 function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], isScript: boolean, place: string): void {
   for (const doc of docs) {
     const message = findUnreadConstraint(doc, isScript);
@@ -116,21 +117,14 @@ function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], i
 }
 
 /** Refuses a field of `params.path` that the operation's route does not capture. */
-function refuseUncapturedPath(
-  name: string,
-  path: Schema | undefined,
-  captured: readonly string[] | undefined,
-  place: string,
-): void {
-  const uncaptured = Object.keys(path?.properties ?? {}).find((field) => !captured?.includes(field));
+function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schema | undefined, place: string): void {
+  const uncaptured = Object.keys(path?.properties ?? {}).find((field) => !pathNames?.includes(field));
   if (uncaptured === undefined) return;
-  throw new ContractError(
-    place,
-    `${name}: ${captured === undefined ? 'it has no route, so its path is empty' : `its route has no {${uncaptured}}`}`,
-  );
+  const reason = pathNames === undefined ? 'it has no route, so its path is empty' : `its route has no {${uncaptured}}`;
+  throw new ContractError(place, `${name}: ${reason}`);
 }
 
-/** Reads the parameters' types from the JSDoc comment of a JavaScript file. */
+/** Returns the parameters of a function in a JavaScript file, with the types in its JSDoc comment. */
 function readDocTypes(name: string, { node: { params }, doc, at }: FollowedFunction, place: string): readonly Param[] {
   try {
     return withDocTypes(params, doc, at);
@@ -142,18 +136,17 @@ function readDocTypes(name: string, { node: { params }, doc, at }: FollowedFunct
 
 function evaluateParam(name: string, param: Param, scope: Scope, tools: OperationTools): Shape | undefined {
   const { type } = param;
-  return type === undefined
-    ? undefined
-    : withSignature(name, param, scope, tools, () => {
-        const shape = tools.evaluator.evaluate(type, scope);
-        // A named type is evaluated only here, by `resolve`, so that its errors are reported with this signature.
-        if (resolve(shape).kind === 'never')
-          throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
-        return shape;
-      });
+  if (type === undefined) return undefined;
+  return withSignature(name, param, scope, tools, () => {
+    const shape = tools.evaluator.evaluate(type, scope);
+    // A named type is evaluated only here, by `resolve`, so that its errors are reported with this signature.
+    if (resolve(shape).kind === 'never')
+      throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
+    return shape;
+  });
 }
 
-/** Runs `read`. When `read` throws Unsupported, adds the signature and the place of the type to the error. */
+/** Runs `read`. When `read` throws Unsupported, throws a ContractError with the signature and the place of the type. */
 function withSignature<T>(name: string, param: Param, scope: Scope, { files }: OperationTools, read: () => T): T {
   try {
     return read();
@@ -162,12 +155,13 @@ function withSignature<T>(name: string, param: Param, scope: Scope, { files }: O
     const key = /^\w+$/.test(name) ? name : `'${name}'`;
     const text = param.type === undefined ? '' : annotationOf(param, scope);
     const signature = `${name}(${param.name || '…'}${text === '' ? '' : `: ${text}`})`;
-    const [path, at] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
+    const [path, offset] = error.path === '' ? [scope.path, param.type?.at ?? 0] : [error.path, error.at];
     const cure = error.cure === '' ? '' : `; ${error.cure.replace('OPERATION', key)}`;
-    throw new ContractError(placeOf(path, at, files), `${signature}: ${error.message}${cure}`);
+    throw new ContractError(placeOf(path, offset, files), `${signature}: ${error.message}${cure}`);
   }
 }
 
+/** Returns the type of a parameter as written, 60 characters at most. Empty for a type from a JSDoc comment. */
 function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   const text = module.source
     .slice(type?.at, typeEnd)
@@ -176,7 +170,7 @@ function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
-/** Whether a type needs no check: `unknown` allows any data, and `undefined` says that the data is not used. */
+/** Whether a type needs no check: `unknown` allows any data, and `undefined` means that the operation uses no data. */
 function checksNothing(shape: Shape): boolean {
   const { kind } = resolve(excludeKinds(shape, 'undefined'));
   return kind === 'any' || kind === 'never';
@@ -189,7 +183,7 @@ function uncheckedDataReason(param: Param | undefined, shape: Shape | undefined)
   return resolve(shape).kind === 'any' ? TYPE_IS_UNKNOWN : undefined;
 }
 
-/** Explains why `params` is not checked. A type that TypeScript infers, as from `satisfies Api`, is not read. */
+/** Returns why `params` is not checked. A type that TypeScript infers, as from `satisfies Api`, is not read. */
 function uncheckedParamsReason(param: Param | undefined, isScript: boolean): string | undefined {
   return param === undefined || param.isRest || param.type !== undefined || isScript
     ? undefined
@@ -198,7 +192,7 @@ function uncheckedParamsReason(param: Param | undefined, isScript: boolean): str
 
 /**
  * Writes the schemas of the second parameter: `ControllerParams<{ path, query }>`, or another object type with these
- * fields. An optional `path?: T` is read as `path: T`, because the server always passes both fields.
+ * fields. Reads `path?: T` as `path: T`, because the server always passes the field, and `query?: T` in the same way.
  */
 function writeParams(
   name: string,
@@ -226,7 +220,7 @@ function writeParams(
   });
 }
 
-/** Reads whether the user's type includes undefined. The rest of the type may come from a package and is not read. */
+/** Reads whether the type of `params.user` includes undefined. Its other parts may come from a package. */
 function readUser(params: Shape): OperationContract['user'] {
   const user = params.kind === 'record' ? params.props.get('user') : undefined;
   if (user?.isUser !== true) return undefined;
@@ -238,7 +232,7 @@ function readUser(params: Shape): OperationContract['user'] {
   }
 }
 
-/** Whether the type of rest arguments needs no check: `unknown[]`, `[any, ControllerParams]`. */
+/** Whether the type of rest arguments needs no check, such as `unknown[]` or `[any, ControllerParams]`. */
 function isListOfAnything(type: TypeNode, scope: Scope): boolean {
   const isAnyOrList = (item: TypeNode) => isAnything(item, scope) || isListOfAnything(item, scope);
   return type.kind === 'array'
@@ -246,6 +240,7 @@ function isListOfAnything(type: TypeNode, scope: Scope): boolean {
     : type.kind === 'tuple' && type.items.every((item) => isAnyOrList(item.type));
 }
 
+/** Whether a type is `unknown`, `any` or the plain `ControllerParams`. */
 function isAnything(type: TypeNode, scope: Scope): boolean {
   if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
   if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;

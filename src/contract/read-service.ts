@@ -1,9 +1,9 @@
 // Reads the result type of `formatError`, for the OpenAPI document. A service file (`controllers/service.ts`) can have
-// this function, which writes the body of each error. These bodies are never checked, so a type that is not supported
-// is no error: the document then has no schema of them.
+// this function, which writes the body of each error. No check uses the type, so an unsupported type is no mistake. The
+// document then has no schema of the bodies.
 import type { Schema } from './contract.ts';
 import { createSchemaWriter } from './schema/schema.ts';
-import { type TypeFiles, UnreadableFile } from './source/files.ts';
+import { type SourceFiles, UnparsableFile } from './source/files.ts';
 import { Unsupported } from './source/source-error.ts';
 import { findLevels, findMember } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
@@ -12,15 +12,16 @@ import { NO_TYPE_PARAMS } from './types/look-up.ts';
 import { resolve } from './types/shape.ts';
 
 export interface ErrorBody {
-  /** The schema of an error's body; undefined when `formatError` has no result type or an unsupported one. */
+  /** The schema of an error's body; undefined when the result type is missing, unsupported, `unknown` or `any`. */
   readonly schema: Schema | undefined;
-  /** The definitions to which the schema refers. */
+  /** The schemas to which `schema` refers, by name. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
 const UNKNOWN_BODY: ErrorBody = { schema: undefined, defs: {} };
 
-export function readErrorBody(path: string, files: TypeFiles): ErrorBody {
+/** @param path the path of the service file */
+export function readErrorBody(path: string, files: SourceFiles): ErrorBody {
   const evaluator = createEvaluator();
   try {
     const scope = { path, module: files.read(path), load: files.load, typeParams: NO_TYPE_PARAMS };
@@ -35,7 +36,7 @@ export function readErrorBody(path: string, files: TypeFiles): ErrorBody {
     const schema = writer.write(shape);
     return { schema, defs: writer.defs };
   } catch (error) {
-    if (error instanceof Unsupported || error instanceof UnreadableFile) return UNKNOWN_BODY;
+    if (error instanceof Unsupported || error instanceof UnparsableFile) return UNKNOWN_BODY;
     throw error;
   }
 }

@@ -1,9 +1,8 @@
 // The entry to the folder `contract`. A contract is what the source of a controller declares: the types of its
 // operations, and their comments. From the contract, this file makes the check of each operation's requests.
 // When a controller loads, each check is compiled once, so that a schema which does not compile refuses the controller.
-// That check is dropped, to save memory, and compiled again at the operation's first request.
+// To save memory, the check is then dropped, and it is compiled again at the operation's first request.
 // A worker imports this file only when it loads its first controller, because the parser takes time to load.
-
 import { type CachingReader, type ContractCache, createCachingReader } from './cached-contract.ts';
 import { needsNoDataType, queryAsData } from './check/library.ts';
 import {
@@ -19,20 +18,20 @@ import { ContractError } from './contract-error.ts';
 import { type GroupReader, type LoadedController, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
 import { type ErrorBody, readErrorBody } from './read-service.ts';
-import { createTypeFiles, type ImportedFiles } from './source/files.ts';
+import { createSourceFiles, type ImportedFiles } from './source/files.ts';
 
 export interface ControllerReader extends Pick<GroupReader, 'isHidden'> {
-  /** @throws ContractError for a request type that is not supported, and for an operation that is not in the source */
+  /** @throws ContractError for an unsupported request type, and for an operation that is not found in the source */
   readContract(operations: readonly RunTimeOperation[]): ContractWithChecks;
 }
 
 export interface ContractWithChecks {
   readonly contract: GroupContract;
-  /** The facts of the operations, by their names. */
+  /** The facts of the operations, by the operation's name. */
   readonly facts: ReadonlyMap<string, OperationFacts>;
   /** The checks of requests, by the operation's name. An operation without a checked type has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
-  /** Compiles the check of an operation's results, for development. The check is undefined for an unchecked result. */
+  /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
   readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
 }
 
@@ -47,7 +46,7 @@ export interface Reader {
 
 /** @param cache the contracts that earlier processes have read; without it, each contract is read from its source */
 export function createReader(importedFiles: ImportedFiles, cache?: ContractCache): Reader {
-  const files = createTypeFiles(importedFiles);
+  const files = createSourceFiles(importedFiles);
   return {
     openController(controller) {
       const reader: GroupReader & Partial<CachingReader> =
@@ -71,8 +70,8 @@ export function createReader(importedFiles: ImportedFiles, cache?: ContractCache
 }
 
 /**
- * @param cachedFacts the facts of the operations when the contract is cached. An earlier process has then compiled its
- *   schemas without an error, and nothing here reads the contract itself, because reading would decode it
+ * @param cachedFacts the facts of the operations when the contract comes from the cache. An earlier process has already
+ *   compiled its schemas. Nothing here reads such a contract before the first request, because reading decodes it
  */
 function addChecks(
   contract: GroupContract,
@@ -87,8 +86,8 @@ function addChecks(
   const schemasOf = ({ name, settings }: RunTimeOperation): RequestSchemas => {
     const { data, dataIsOptional = false, query, path } = contract.operations.get(name) ?? {};
     const body = settings.body === 'stream' ? undefined : settings.body;
-    // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The contract
-    // then has a JSON Schema for the document alone.
+    // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The JSON
+    // Schema in the contract is then only for the document.
     const hasLibrarySchema = body !== undefined || settings.query !== undefined;
     return {
       data: needsNoDataType(name, settings) ? undefined : data,
@@ -106,13 +105,10 @@ function addChecks(
     const { name } = operation;
     if (cachedFacts === undefined)
       refuseUncompilable(name, contract.operations.get(name)?.at ?? file, schemasOf(operation));
-    if (declaresCheck(operation, facts.get(name)))
-      requestChecks.set(
-        name,
-        compileLater(() => schemasOf(operation)),
-      );
+    const check = compileLater(() => schemasOf(operation));
+    if (declaresCheck(operation, facts.get(name))) requestChecks.set(name, check);
   }
-  // Frees the compiled checks. The getter above creates new compilers at the first request.
+  // Frees the compiled checks. The getter of `compilers` creates new compilers at the first request.
   compilers = undefined;
   const resultCheckOf = (name: string) => {
     const operation = contract.operations.get(name);
@@ -130,7 +126,7 @@ function declaresCheck({ name, settings }: RunTimeOperation, facts: OperationFac
   return facts?.hasData === true && !needsNoDataType(name, settings);
 }
 
-/** Compiles the check at the first request, because most controllers of a large folder get none for a long time. */
+/** Returns a check that is compiled at its first call, which most controllers of a large folder get late or never. */
 function compileLater(schemas: () => RequestSchemas): RequestCheck {
   let check: RequestCheck | undefined;
   return (parts, dataSource, verb) => {
@@ -139,7 +135,7 @@ function compileLater(schemas: () => RequestSchemas): RequestCheck {
   };
 }
 
-/** Refuses the controller when a schema does not compile. Otherwise each request would end with a 500. */
+/** Refuses the controller when a schema does not compile. Otherwise each request would get a 500. */
 function refuseUncompilable(name: string, place: string, schemas: RequestSchemas): void {
   try {
     createRequestCheck(schemas);

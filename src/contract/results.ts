@@ -2,7 +2,7 @@
 // unsupported result type still loads. The field `undocumentedReason` then says why the document has no type.
 import type { OperationContract, ResultContract } from './contract.ts';
 import type { SchemaWriter } from './schema/schema.ts';
-import { UnreadableFile } from './source/files.ts';
+import { UnparsableFile } from './source/files.ts';
 import { Unsupported } from './source/source-error.ts';
 import type { TypeNode } from './source/syntax.ts';
 import type { Evaluator } from './types/evaluate.ts';
@@ -11,6 +11,7 @@ import { excludeKinds, includesKind, mayBeAbsent, resolve, type Shape, unite } f
 
 /** The result of an operation without a result type: any JSON value. */
 export const UNKNOWN_RESULT: ResultContract = { status: 200, body: 'json' };
+/** The statuses whose answers never have a body. */
 const BODILESS_STATUSES = new Set([204, 205, 304]);
 
 export function readResults(
@@ -23,7 +24,7 @@ export function readResults(
   try {
     return { results: writeResults(evaluator.evaluate(type, scope), writer) };
   } catch (error) {
-    if (!(error instanceof Unsupported || error instanceof UnreadableFile)) throw error;
+    if (!(error instanceof Unsupported || error instanceof UnparsableFile)) throw error;
     return { results: [UNKNOWN_RESULT], undocumentedReason: error.message };
   }
 }
@@ -46,6 +47,7 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
   return results;
 }
 
+/** @param shape the type of a result that is no `Reply`, or of the body of a `Reply` */
 function writeResult(status: number, shape: Shape, writer: SchemaWriter): ResultContract {
   const { kind } = resolve(shape);
   if (kind === 'bytes' || kind === 'file') return { status, body: 'bytes' };
@@ -53,7 +55,7 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
   if (data !== undefined)
     return { status, body: 'events', returnedSchema: resolve(data).kind === 'any' ? undefined : writer.write(data) };
   if (kind === 'any') return { status, body: 'json' };
-  const valueShape = excludeKinds(shape, 'undefined', 'null');
+  const nonEmptyShape = excludeKinds(shape, 'undefined', 'null');
   const definedShape = excludeKinds(shape, 'undefined');
   const result: ResultContract = {
     status,
@@ -61,18 +63,18 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
     returnedSchema: resolve(definedShape).kind === 'never' ? undefined : writer.write(definedShape),
     mayBeAbsent: mayBeAbsent(shape),
   };
-  // The type is only undefined, null or both. The service then sends its success message, which needs no schema.
-  if (resolve(valueShape).kind === 'never') return result;
-  const schema = writer.write(valueShape);
+  // The type allows only undefined, null or both. The service then sends its success message, which needs no schema.
+  if (resolve(nonEmptyShape).kind === 'never') return result;
+  const schema = writer.write(nonEmptyShape);
   return {
     ...result,
     ...(includesKind(shape, 'undefined', 'null') && { mayBeEmpty: true }),
     // The service sends `{ "data": 7 }` for 7.
-    schema: isScalar(valueShape) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
+    schema: isScalar(nonEmptyShape) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };
 }
 
-/** Returns the data of the events, when the type is an event stream or a union of event streams. */
+/** Returns the type of the events' data, when a type is an event stream or a union of those; else undefined. */
 function eventDataOf(shape: Shape): Shape | undefined {
   const target = resolve(shape);
   const parts = (target.kind === 'union' ? target.parts : [target]).map(resolve);

@@ -1,16 +1,16 @@
-// Creates the second argument of an operation for a test. `gatefold/testing` exports the function. This file must not
-// load the server.
+// Creates the params (the second argument of an operation) for a test. `gatefold/testing` exports the function. This
+// file must not load the server.
 import type { ControllerParams } from '../controller.ts';
 import { NO_TRACE } from './trace.ts';
 
-/** The enumerable fields of the params. If a result contains the params, only these fields are sent. */
+/** The enumerable fields of the params. Only these fields are sent when an operation returns its params. */
 const ENUMERABLE = new Set(['page', 'method', 'verb', 'slugs', 'query', 'requestId', 'application']);
 
 /**
  * Creates the second argument of an operation, for a test that calls the operation as a function:
  * `new BookController().index({}, createParams())`.
  *
- * @param given the fields that the operation reads; the other fields have the values of a request `GET /api/test`
+ * @param given the fields to set; all others have the values of a request `GET /api/test`
  */
 export function createParams<
   Path extends object = Readonly<Record<string, string>>,
@@ -39,7 +39,7 @@ export function createParams<
   return Object.defineProperties({}, Object.fromEntries(fields)) as CreatedParams<Path, Query, User>;
 }
 
-/** Any fields of the params, with a path, a query and a user of the operation's types. */
+/** Some fields of the params, with a path, a query and a user of the operation's types. */
 export interface GivenParams<Path, Query, User = undefined>
   extends Partial<Omit<ControllerParams, 'path' | 'query' | 'user'>> {
   readonly path?: Path;
@@ -49,6 +49,6 @@ export interface GivenParams<Path, Query, User = undefined>
 
 /** The params of an operation. Without a user, the params fit an operation that anyone may call. */
 export type CreatedParams<Path, Query, User> = ControllerParams<{ path: Path & object; query: Query & object }> & {
-  // TypeScript must not infer the type of the user from the operation that takes the params.
+  // Without NoInfer, TypeScript infers the type of the user from the operation, and a missing user is no error.
   readonly user: NoInfer<User>;
 };

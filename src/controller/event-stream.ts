@@ -1,14 +1,14 @@
-// Server-sent events (WHATWG HTML, 9.2), as an operation returns them. http/answer/event-stream.ts sends the events.
+// A result that is a stream of server-sent events (HTML standard, 9.2). http/answer/event-stream.ts sends the events.
 
 /** One server-sent event. */
 export interface ServerEvent<Data = unknown> {
   /** The content of the event. It is sent as JSON, so that every client can parse it. */
   readonly data: Data;
-  /** The type that a client listens to; default: `message`. */
+  /** The type to which a client listens; default: `message`. */
   readonly event?: string;
-  /** The id that a client sends back when it reconnects. The operation then gets it as `params.lastEventId`. */
+  /** The id that a client sends back when it reconnects. The operation then gets the id as `params.lastEventId`. */
   readonly id?: string;
-  /** Milliseconds that the client waits before each reconnection from now on. */
+  /** Milliseconds that the client waits before each reconnection, from this event on. */
   readonly retry?: number;
 }
 
@@ -17,8 +17,10 @@ export interface EventStreamOptions {
   readonly retry?: number;
 }
 
+/** Marks an EventStream, because `instanceof` fails when a controller imports another copy of this package. */
 const BRAND = Symbol.for('gatefold.EventStream');
 
+/** A stream of events as a result. `eventStream` creates it. */
 export class EventStream<Data = unknown> {
   readonly source: AsyncIterable<ServerEvent<Data> | Data>;
   readonly options: EventStreamOptions;
@@ -34,11 +36,12 @@ Object.defineProperty(EventStream.prototype, BRAND, { value: true });
  * Creates a result that sends one event for each item of `source`. An item is a `ServerEvent`, or any other value,
  * which is then the data of the event.
  *
- * The stream ends with its source, or when the client disconnects. The service also ends the stream when the credential
- * is revoked or expires, and when new code replaces the worker. The client then reconnects, and `params.lastEventId` is
- * the id of the last event that the client has received. When a stream ends early, `params.signal` is aborted.
+ * The stream ends with its source, or when the client disconnects. The service also ends the stream when the caller's
+ * credential is revoked or expires, and when new code replaces the worker. The client then reconnects, and
+ * `params.lastEventId` is the id of the last event that it has received. `params.signal` is aborted when a stream ends
+ * before its source does.
  *
- * @throws TypeError when `source` is not an async iterable, or `retry` is not a number of milliseconds
+ * @throws TypeError when `source` is not an async iterable, or `retry` is not a whole number of milliseconds
  */
 export function eventStream<Data>(
   source: AsyncIterable<ServerEvent<Data> | Data>,
@@ -51,10 +54,10 @@ export function eventStream<Data>(
   return new EventStream(source, options);
 }
 
-/** The longest timer of JavaScript, in milliseconds. A longer timer would fire at once. */
+/** The longest timer of JavaScript, in milliseconds. A longer timer in a client would fire at once. */
 const MAX_TIMER = 2 ** 31 - 1;
 
-/** Checks a number of milliseconds. @throws TypeError */
+/** Checks a number of milliseconds. @param name the name of the number in the error. @throws TypeError */
 export function checkRetry(retry: unknown, name: string): void {
   if (!Number.isInteger(retry) || (retry as number) < 0 || (retry as number) > MAX_TIMER)
     throw new TypeError(`${name} must be a whole number of milliseconds, ${MAX_TIMER} at most`);

@@ -1,4 +1,4 @@
-// The header `If-Match` (RFC 9110, 13.1.1): refuses to change a resource that has changed since the client read it.
+// Checks the header `If-Match` (RFC 9110, 13.1.1), so that a client changes a resource only as the client has read it.
 import { parseEntityTags } from '../base/entity-tags.ts';
 import { refusal } from '../base/errors.ts';
 import type { ControllerParams } from '../controller.ts';
@@ -11,10 +11,10 @@ export interface IfMatchOptions {
 /**
  * Checks `If-Match`. An operation calls this function before it changes the resource.
  *
- * @param etag the current entity tag of the resource, with its quotes, as its answers send it in `ETag`; undefined when
- *   the resource does not exist
- * @throws HttpError PRECONDITION_FAILED (412) when the header names another tag, PRECONDITION_REQUIRED (428) when the
- *   header is required and absent, MALFORMED_REQUEST (400) when the header is not a list of entity tags
+ * @param etag the current entity tag of the resource, with its quotes, as answers send it in the header `ETag`;
+ *   undefined when the resource does not exist
+ * @throws HttpError PRECONDITION_FAILED (412) when the header does not list this tag, PRECONDITION_REQUIRED (428) when
+ *   the header is required and absent, MALFORMED_REQUEST (400) when the header is not a list of entity tags
  * @throws TypeError when `etag` is not an entity tag
  */
 export function ifMatch(
@@ -31,7 +31,7 @@ export function ifMatch(
   }
   const tags = parseEntityTags(header);
   if (tags === undefined) throw refusal('MALFORMED_REQUEST', 'Cannot read If-Match: it is not a list of entity tags');
-  // The strong comparison of RFC 9110: a weak tag never matches.
+  // The strong comparison of RFC 9110: a weak tag (`W/"7"`) never matches. `*` matches any resource that exists.
   const matches = etag !== undefined && (tags === '*' || (!etag.startsWith('W/') && tags.includes(etag)));
   if (!matches) throw refusal('PRECONDITION_FAILED');
 }

@@ -1,5 +1,5 @@
 // The types of `static operations`, the settings that a controller declares for its operations.
-// groups/operation-settings.ts reads the settings, and refuses wrong ones.
+// groups/operation-settings.ts reads the settings and refuses wrong ones.
 import type { Reply } from './reply.ts';
 import type { AccessParamsOf } from './service.ts';
 
@@ -20,7 +20,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
  * - `{ scope }`: the request has a credential with that scope; else the answer is 403.
  * - `'user'`: `authenticate` of the service file has found a user; else the answer is 401.
  * - `'caller'`: the request has a valid credential or a user; else the answer is 401.
- * - A function: it returns `true` to let the caller in, and `false` to answer 403.
+ * - A function: it returns `true` to let the caller in; else the answer is 403.
  */
 export type AccessRule<User = unknown> =
   | 'anyone'
@@ -28,15 +28,16 @@ export type AccessRule<User = unknown> =
   | 'user'
   | 'caller'
   | { readonly scope: string }
-  // The function type is that of a method, so that TypeScript also accepts a function for a narrower type of user.
+  // TypeScript compares the parameters of methods less strictly (bivariantly), so it also accepts a function for a
+  // narrower type of user.
   | { bivariance(params: AccessParamsOf<User>): boolean | Promise<boolean> }['bivariance'];
 
 /** The callers of an operation: one rule, or a list of rules that must all hold. */
 export type Access<User = unknown> = AccessRule<User> | readonly AccessRule<User>[];
 
-/** The settings of one operation. The schemas in the settings must produce the types of the operation's parameters. */
+/** The settings of one operation. Each schema must produce the type of the parameter or result that it describes. */
 export interface OperationSettings<Data = unknown, Query = unknown, Result = unknown> {
-  /** Media types or ranges (`image/*`) that are accepted beside JSON, forms and text. Their `data` is a `Blob`. */
+  /** Media types or ranges (`image/*`) of bodies that become a `Blob`. JSON, forms and text are accepted anyway. */
   readonly accepts?: readonly string[];
   /** The longest body in bytes, after decompression; default: the service's `BODY_LIMIT`. */
   readonly bodyLimit?: number;
@@ -45,46 +46,43 @@ export interface OperationSettings<Data = unknown, Query = unknown, Result = unk
   /** The callers that may call the operation (else 401 or 403); default: `'anyone'`. */
   readonly access?: Access;
   /**
-   * The rate limit of each caller, such as `100/s` or `5000/h burst 200`. Callers are distinguished by credential, or
-   * else by address. A call above the limit gets 429 `RATE_LIMITED`.
+   * The rate limit of each caller, such as `100/s` or `5000/h burst 200`. A caller is a credential, or else an address.
+   * A call above the limit gets 429 `RATE_LIMITED`.
    */
   readonly limit?: string;
-  /**
-   * A schema for the body, or `'stream'`. With `'stream'`, `data` is a `ReadableStream` of the bytes, which are not
-   * buffered.
-   */
+  /** A schema for the body, or `'stream'`: then `data` is a `ReadableStream` of the bytes, which are not buffered. */
   readonly body?: StandardSchema<unknown, Data> | 'stream';
   /** A schema for the query: for `params.query`, and for `data` when the data is the query. */
   readonly query?: StandardSchema<unknown, Query>;
-  /** A schema for the result, for the document only. The schema may declare a `Date` as its text. */
+  /** A schema for the result, for the OpenAPI document only. The schema may declare a `Date` as its text. */
   readonly result?: StandardSchema<unknown, Result>;
   /**
    * The status of a result that is not a `Reply`; default: 200. Any status from 200 to 299 is allowed, except 204 and
    * 205, which have no body.
    */
   readonly status?: number;
-  /** Whether the types of the request are ignored. Schemas still check the request; default: `false`. */
+  /** Whether requests are not checked by the operation's types, but only by schemas; default: `false`. */
   readonly unchecked?: boolean;
-  /** One line for the document, instead of the first line of the doc comment. */
+  /** One line for the OpenAPI document, instead of the first sentence of the doc comment. */
   readonly summary?: string;
-  /** Whether the document leaves the operation out; default: `false`. */
+  /** Whether the OpenAPI document leaves the operation out; default: `false`. */
   readonly hidden?: boolean;
   /**
-   * Whether agents may call the operation as a tool, when the setting `MCP` is on. A text is the name of the tool, such
-   * as `find_book`. With `true`, the name is made from the group and the operation. Default: `false`.
+   * Whether agents may call the operation as a tool, when the setting `MCP` is on; default: `false`. A text is the name
+   * of the tool, such as `find_book`. With `true`, the name is made from the group and the operation.
    */
   readonly tool?: boolean | string;
 }
 
-/** The public methods of a controller that can be operations. */
+/** The names of a controller's public methods, which can be operations. */
 export type OperationName<Controller> = {
   [Name in keyof Controller]: Controller[Name] extends (...parameters: never[]) => unknown ? Name : never;
 }[keyof Controller] &
   string;
 
 /**
- * The settings of a controller, for one operation by its name, or for all by `'*'`. A setting of one operation wins
- * over `'*'`. A class inherits the settings of its ancestors, and its own settings win.
+ * The settings of a controller. Key: the name of an operation, or `'*'` for all. A setting of one operation wins over
+ * `'*'`. A class inherits the settings of its ancestors, and its own settings win.
  *
  * @example
  * static operations: Operations<UserController> = { created: { access: 'application' }, '*': { timeout: 5000 } };
@@ -93,10 +91,11 @@ export type Operations<Controller> = {
   readonly [Name in OperationName<Controller>]?: SettingsOf<Name, Controller[Name]>;
 } & { readonly '*'?: OperationSettings };
 
-/** Operations whose `data` is always the query. The `data` of other operations can be the body. */
-type QueryIsData = 'index' | 'deleted' | `${'GET' | 'HEAD' | 'DELETE'} ${string}`;
-/** Operations whose `data` is always the body. `data` of all others is the body, or else the query. */
-type BodyIsData = 'created' | 'red' | 'patch' | `${'POST' | 'PUT' | 'PATCH'} ${string}`;
+type RouteBy<Verb extends string> = Verb | `${Verb} ${string}`;
+/** Operations whose `data` is always the query. */
+type QueryIsData = 'index' | 'deleted' | RouteBy<'GET' | 'HEAD' | 'DELETE'>;
+/** Operations whose `data` is always the body. The `data` of all others is the body, or else the query. */
+type BodyIsData = 'created' | 'red' | 'patch' | RouteBy<'POST' | 'PUT' | 'PATCH'>;
 
 type SettingsOf<Name, Method> = Name extends QueryIsData
   ? OperationSettings<DataOf<Method>, DataOf<Method> & QueryOf<Method>, ResultOf<Method>>

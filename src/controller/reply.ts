@@ -1,9 +1,9 @@
-// A result with a status and headers: `return new Reply(201, user, { Location: '/api/user/7' })`. http/answer/result.ts
-// sends it.
+// A result with a status and headers. http/answer/result.ts sends it.
 
 /** Header fields by name. A list sends one field for each entry: `Set-Cookie` needs one field for each cookie. */
 export type ReplyHeaders = Readonly<Record<string, string | readonly string[]>>;
 
+/** Marks a Reply, because `instanceof` fails when a controller imports another copy of this package. */
 const BRAND = Symbol.for('gatefold.Reply');
 
 /**
@@ -14,18 +14,15 @@ const BRAND = Symbol.for('gatefold.Reply');
  */
 export class Reply<Status extends number = number, Body = unknown> {
   readonly status: Status;
-  /**
-   * The body of the answer. Bytes, a stream or an event stream are sent as they are, and any other value as JSON. If
-   * undefined, no body is sent.
-   */
+  /** Bytes and streams are sent as they are, any other value as JSON. For undefined, no body is sent. */
   readonly body: Body | undefined;
   readonly headers: ReplyHeaders | undefined;
 
   /**
    * @param body ignored for 204, 205 and 304, which never have a body
-   * @param headers the server sets `Content-Length`, `Transfer-Encoding`, `Connection`, `X-Request-Id` and the CORS
-   *   headers itself
-   * @throws TypeError when `status` is not a whole number from 200 to 399; an operation refuses with an HttpError
+   * @param headers without `Content-Length`, `Transfer-Encoding`, `Connection`, `X-Request-Id` and the CORS headers,
+   *   which the server sets
+   * @throws TypeError when `status` is not a whole number from 200 to 399. To refuse, an operation throws an HttpError
    */
   constructor(status: Status, body?: Body, headers?: ReplyHeaders) {
     if (!Number.isInteger(status) || status < 200 || status > 399) {
@@ -41,7 +38,7 @@ export class Reply<Status extends number = number, Body = unknown> {
   /**
    * Creates a redirect.
    *
-   * @param status 301, 302, 303, 307 or 308; default: 302
+   * @param status 301, 302, 303, 307 or 308; default: 302. Other values from 200 to 399 are not refused
    * @throws TypeError when `status` is not a whole number from 200 to 399
    */
   static redirect(location: string | URL, status = 302): Reply<number, undefined> {
@@ -49,7 +46,6 @@ export class Reply<Status extends number = number, Body = unknown> {
   }
 }
 
-// A global symbol marks a Reply, because `instanceof` fails when a controller imports another copy of this package.
 Object.defineProperty(Reply.prototype, BRAND, { value: true });
 
 export function isReply(value: unknown): value is Reply {

@@ -1,5 +1,5 @@
-// The service file: `export default defineService({ … })` in `controllers/service.ts`. This file has the types of the
-// service file, `defineService` and `ErrorReply`. service/definition.ts checks the values when the service file loads.
+// `defineService`, `ErrorReply` and the types of the service file: `export default defineService({ … })` in
+// `controllers/service.ts`. service/definition.ts checks the values when the service file loads.
 import type { IncomingMessage } from 'node:http';
 import type { ErrorDetail } from '../base/errors.ts';
 import type { CallingApplication, OperationLog } from '../controller.ts';
@@ -13,19 +13,19 @@ export interface ServiceUser {
 
 /** A request before its body has arrived: the argument of `authenticate` and of the functions in `access`. */
 export interface AccessParams {
-  /** The header `Authorization`; undefined if it has a credential of Gatefold, which your code need not see. */
+  /** The header `Authorization`; undefined without the header, and when it has a credential of Gatefold. */
   readonly authorization: string | undefined;
   /** The application whose credential the request has; undefined when the request has none. */
   readonly application?: CallingApplication;
   readonly request: IncomingMessage;
   /** The cookies of the request, by name, decoded. The object has no prototype. */
   readonly cookies: Readonly<Record<string, string>>;
-  /** The address of the client. Behind `TRUSTED_PROXIES`, this is the address that those proxies report. */
+  /** The IP address of the client. Behind `TRUSTED_PROXIES`, this is the address that those proxies report. */
   readonly address: string;
   readonly log: OperationLog;
-  /** A signal that is aborted when the client is gone or the operation is out of time. */
+  /** A signal that is aborted when the client disconnects, or when the operation has used up its `timeout`. */
   readonly signal: AbortSignal;
-  /** The values of the segments that the route names, as texts. */
+  /** The values of the segments that the route names, by name: `{ id: '7' }` for `GET {id}`. */
   readonly path: Readonly<Record<string, string>>;
   /** The values of the query string, as texts. A repeated key has a list as its value. */
   readonly query: Readonly<Record<string, string | string[]>>;
@@ -37,12 +37,12 @@ export interface AccessParams {
   readonly verb: string;
 }
 
-/** The argument of a function in `access`: the request, and its user if there is one. */
+/** The argument of a function in `access`: a request, and its user if there is one. */
 export interface AccessParamsOf<User> extends AccessParams {
   readonly user?: User;
 }
 
-/** An answer with a status of 400 or more, before its body is made. `cause` is the thrown value, not enumerable. */
+/** An answer with a status of 400 or more, before its body is made. */
 export interface Refusal {
   readonly status: number;
   /** A code of docs/ERRORS.md, or the code of the `HttpError` that was thrown. */
@@ -51,11 +51,15 @@ export interface Refusal {
   /** One entry for each mistake of the request data. */
   readonly errors?: readonly ErrorDetail[];
   readonly requestId: string;
+  /** The group as the URL names it. */
   readonly page?: string;
+  /** The name of the operation. */
   readonly method?: string;
   /** The path of the URL as the client sent it, without the query. */
   readonly path?: string;
+  /** The HTTP method. */
   readonly verb?: string;
+  /** The value that was thrown. The field is not enumerable, so that `{ ...refusal }` does not send it. */
   readonly cause?: unknown;
 }
 
@@ -88,14 +92,11 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
    * (`/api/user`). Each other operation has its own URL, which answers only POST. Default: `false`.
    */
   readonly strict?: boolean;
-  /**
-   * Whether the groups in folders serve, too. `controllers/v2/OrderController.ts` then serves `/api/v2/order`. Default:
-   * `false`.
-   */
+  /** Whether groups in folders serve, too: `controllers/v2/OrderController.ts` at `/api/v2/order`. Default: `false`. */
   readonly folders?: boolean;
   /**
    * Finds the user of a request. `undefined` and `null` mean that nobody is signed in. If the function throws anything
-   * but an `HttpError`, the answer is a 500. The caller then never counts as anonymous.
+   * but an `HttpError`, the answer is a 500, because the caller must not count as anonymous.
    */
   readonly authenticate?: (params: AccessParams) => MaybePromise<User | undefined | null>;
   /** The access of each operation that has no `access` of its own. Default: `'anyone'`. */
@@ -109,15 +110,13 @@ export interface ServiceOptions<User extends ServiceUser = ServiceUser> {
   readonly keyHeader?: string;
   /** Headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>;
-  /**
-   * The rule for operations whose request data no type checks. With `'refuse'`, a file with such an operation does not
-   * load.
-   */
+  /** With `'refuse'`, a file does not load if it has an operation whose request data no type and no schema checks. */
   readonly unchecked?: 'refuse';
-  /** Runs when a worker ends, after its controllers have been disposed of. It may take 5 s at most. */
+  /** Runs when a worker ends, after its controllers have been disposed of. The function may take 5 s at most. */
   readonly close?: () => unknown;
 }
 
+// Global symbols mark these objects: `instanceof` fails when the service file imports another copy of this package.
 const SERVICE = Symbol.for('gatefold.Service');
 const ERROR_REPLY = Symbol.for('gatefold.ErrorReply');
 
@@ -142,9 +141,9 @@ export class ErrorReply<Body = unknown> {
   readonly headers: Readonly<Record<string, string>> | undefined;
 
   /**
-   * @param status 400 to 599
+   * @param status a whole number from 400 to 599
    * @param body an object, a list or a text
-   * @throws TypeError when the status is another number
+   * @throws TypeError for another status
    */
   constructor(status: number, body: Body, headers?: Readonly<Record<string, string>>) {
     if (!Number.isInteger(status) || status < 400 || status > 599)
@@ -155,7 +154,6 @@ export class ErrorReply<Body = unknown> {
   }
 }
 
-// A global symbol marks an ErrorReply: `instanceof` fails when the service file imports another copy of this package.
 Object.defineProperty(ErrorReply.prototype, ERROR_REPLY, { value: true });
 
 export function isErrorReply(value: unknown): value is ErrorReply {

@@ -170,7 +170,7 @@ export function createFileLoader({ dir, log, loadTimeout, prepared, onFile }: Fi
         const { reason, dueTo, ...place } = await describeLoadError(error, realPath, () =>
           modules.closure().map(({ path }) => path),
         );
-        if (dueTo !== undefined) modules.remember(dueTo);
+        if (dueTo !== undefined) modules.watch(dueTo);
         // The cause of a transient error can be gone soon, so such a failure is not remembered.
         if (!isTransient(error)) failures.set(file, { reason, state });
         const hung = error instanceof HungLoad;

@@ -95,7 +95,7 @@ export function createModuleLoader({ onFile, earlyTexts }: ModuleLoaderOptions =
     stopDirectImports: directImports.stop,
     // An imported file keeps its fingerprint from before its text was read. A new fingerprint could be that of a later
     // change, which the supervisor would then not notice.
-    remember(path) {
+    watch(path) {
       if (!texts.isImported(path)) record(path);
     },
     textOf: texts.textOf,

@@ -1,11 +1,11 @@
-// Writes the log line of each request, when the last byte of its answer is out. Except for the ids of the request and
-// its trace, a line contains no header value, no body and no query.
+// Writes the log line of a request when its answer is sent, or when its client has left. Except for the ids of the
+// request and its trace, a line contains no header value, no body and no query.
 import { quote, quoteName } from '../base/json-text.ts';
 import type { LineSink } from '../base/log.ts';
 import { servingPage } from '../base/page-name.ts';
 import type { Exchange } from './exchange.ts';
 
-/** @param endedAt `performance.now()` at the end of the answer */
+/** @param bytes the size of the sent body @param endedAt `performance.now()` at the end of the answer */
 export type AccessLog = (exchange: Exchange, status: number, bytes: number, endedAt: number) => void;
 
 /** Maximum characters of a user's id in a line. */
@@ -21,6 +21,7 @@ export function createAccessLog(sink: LineSink): AccessLog {
     const traceFields =
       trace === undefined ? '' : `,"trace_id":${quote(`${trace.traceId}`)},"span_id":${quote(`${trace.spanId}`)}`;
     const callerAndTool = toolCall === undefined ? callerFields : `${callerFields},"tool":"${toolCall.name}"`;
+    // Fields without quote() have no character that JSON would escape.
     sink.write(
       `${lineStart()},"method":"${verb}","path":${path},"page":${quoteName(servingPage(exchange))},"operation":${quoteName(operation)},"status":${status},"duration_ms":${formatMilliseconds(endedAt - exchange.startedAt)},"bytes":${bytes}${callerAndTool},"request_id":"${requestId}"${traceFields}}\n`,
     );
@@ -29,9 +30,9 @@ export function createAccessLog(sink: LineSink): AccessLog {
 
 /** Formats milliseconds with three decimals. `toFixed()` would cost more than the rest of the line. */
 function formatMilliseconds(duration: number): string {
-  const micros = Math.round(duration * 1000);
-  const integer = Math.floor(micros / 1000);
-  return `${integer}.${THOUSANDTHS[micros - integer * 1000]}`;
+  const microseconds = Math.round(duration * 1000);
+  const wholeMilliseconds = Math.floor(microseconds / 1000);
+  return `${wholeMilliseconds}.${THOUSANDTHS[microseconds - wholeMilliseconds * 1000]}`;
 }
 
 const THOUSANDTHS = Array.from({ length: 1000 }, (_, i) => String(i).padStart(3, '0'));
@@ -39,7 +40,7 @@ const THOUSANDTHS = Array.from({ length: 1000 }, (_, i) => String(i).padStart(3,
 let lastMillisecond = 0;
 let lastLineStart = '';
 
-/** Returns the beginning of a line, which all lines of one millisecond share. */
+/** Returns the beginning of a line. All lines of one millisecond share one text. */
 function lineStart(): string {
   const millisecond = Date.now();
   if (millisecond !== lastMillisecond) {

@@ -1,4 +1,5 @@
-// The argument of `authenticate` and of the functions in `access`: a request before its body has arrived.
+// The argument of `authenticate` and of the functions in `access`: a request before its body has arrived. The names of
+// the fields are public: `page` is the group in the URL, and `method` is the operation.
 import type { IncomingMessage } from 'node:http';
 import type { AccessParams } from '../controller/service.ts';
 import type { CallingApplication, OperationLog } from '../controller.ts';

@@ -1,6 +1,6 @@
-// The address of a client. Behind trusted proxies, the address is the right-most entry of X-Forwarded-For that is not a
+// Finds the address of a client. Behind trusted proxies, this is the right-most entry of X-Forwarded-For that is not a
 // trusted proxy, because a client can make up all entries to the left of that one. If all entries are trusted proxies,
-// the address is the left-most one.
+// the left-most one is the address.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
@@ -20,7 +20,7 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
   return list;
 }
 
-/** Maximum entries of X-Forwarded-For that are read. No real chain of trusted proxies has more. */
+/** Maximum entries of X-Forwarded-For that are read, from the right. If all are trusted, the last one read counts. */
 const MAX_PROXIES = 32;
 
 /** Returns the address of the client: the peer of the connection, or the address that trusted proxies report. */
@@ -32,8 +32,8 @@ export function addressOf({ request }: { readonly request: IncomingMessage }, pr
   for (let end = forwarded.length, hops = 0; end > 0 && hops < MAX_PROXIES; hops++) {
     const comma = forwarded.lastIndexOf(',', end - 1);
     const entry = withoutPort(forwarded.slice(comma + 1, end).trim());
-    // The entry is no address, for example `unknown` from a proxy that hides its client. So the entry to the right of
-    // this one counts, which is still in `address`.
+    // An entry can be no address, such as `unknown` from a proxy that hides its client. Then the entry to the right
+    // of it counts, which `address` still holds.
     if (isIP(entry) === 0) return address;
     address = canonicalAddress(entry);
     if (!isTrusted(address, proxies)) return address;
@@ -57,7 +57,7 @@ function familyName(family: number): 'ipv4' | 'ipv6' {
  * - the zone (`fe80::1%eth0`), which has a meaning only on this machine
  */
 function plainAddress(address: string): string {
-  // Nearly all addresses are IPv4, which has neither part. They skip the two expressions, because this runs often.
+  // An IPv4 address has neither part. Nearly all addresses are IPv4, so this line saves the regular expressions.
   if (!address.includes(':')) return address;
   return /^::ffff:(\d+\.[\d.]+)$/.exec(address)?.[1] ?? address.replace(/%.*$/, '');
 }
@@ -77,7 +77,7 @@ function withoutPort(text: string): string {
 
 /**
  * Returns the network whose calls a rate limit counts: an IPv4 address, or the /64 of an IPv6 address, because one host
- * can use every address of its /64.
+ * can use every address of its /64. In an IPv6 address, `::` stands for the zeros that are missing.
  *
  * @param address as `addressOf` spells it
  */

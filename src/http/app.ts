@@ -1,6 +1,7 @@
 // Serves one request, from top to bottom: `serve` refuses bad requests, finds the row of routes.ts, and then runs the
-// steps (steps.ts) of that row. An exchange is one request with its answer. This file opens no port and reads no
-// environment. The caller of createApp() makes the server listen.
+// steps (steps.ts) of that row. An exchange is one request with its answer. A request is in flight from its start until
+// its answer is complete, or until a streamed answer begins. This file opens no port and reads no environment variable.
+// The caller of createApp() makes the server listen.
 import type { Server, ServerResponse } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, refusal } from '../base/errors.ts';
@@ -24,13 +25,13 @@ import { checkHead, createRequestIds, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
 import { type EventSettings, serveAndPublish } from './request-event.ts';
 import { createRouter, firstMatch, type RouteMatch } from './router.ts';
-import { type Route, routesWith } from './routes.ts';
+import { type Route, routeTable } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
-import { type Destinations, prepareSteps } from './steps.ts';
+import { prepareSteps, type TargetParts } from './steps.ts';
 import { readQuery } from './target.ts';
 import { createCallExchange, type ToolServer } from './tool-calls.ts';
 
-export interface AppParts extends Destinations {
+export interface AppParts extends TargetParts {
   readonly settings: Settings;
   readonly log: Log;
   /** The sink for the log line of each request; undefined when no line is written. */
@@ -55,36 +56,26 @@ export interface App {
   rawRefusal(code: ErrorCode): string;
   /** Makes every answer from now on end its connection. */
   setDraining(): void;
-  /** The number of requests that have come and have no answer yet. A streamed answer counts until it begins. */
+  /** Returns the number of requests that are in flight. */
   inFlight(): number;
-  /** The number of promises given to `params.waitUntil` that are pending. Their work continues after the answer. */
+  /** Returns the number of pending promises that were given to `params.waitUntil`. Their work outlasts the answer. */
   pendingWork(): number;
-  /** Stops waiting for the work of `params.waitUntil`, and logs each piece that has not ended. */
+  /** Stops waiting for the promises given to `params.waitUntil`, and logs each one that is pending. */
   giveUpWork(): void;
   /**
    * Called by an `uncaughtException` listener. If the operation of a request led to the throw, and the request has no
-   * answer yet, it gets a 500.
+   * answer yet, the answer is a 500.
    */
   failCurrentRequest(thrown: unknown): void;
   /** Returns, for the log, the ids of the request whose operation led to the throw; undefined when there is none. */
   currentRequestIds(): RequestIds | undefined;
 }
 
-/** @throws Error when a route can never be reached */
-export function createApp({
-  settings,
-  log,
-  requestLog,
-  groups,
-  credentials,
-  identity,
-  observer,
-  limiter = createRateLimiter(),
-  docs,
-  tools,
-  routes = routesWith(settings.docs, settings.basePath, tools && settings.mcp),
-  transport = PLAIN,
-}: AppParts): App {
+/** @throws Error when the table of routes is refused (router.ts) */
+export function createApp(parts: AppParts): App {
+  const { settings, log, requestLog, groups, credentials, identity, observer, docs, tools } = parts;
+  const { limiter = createRateLimiter(), transport = PLAIN } = parts;
+  const { routes = routeTable(settings.docs, settings.basePath, tools && settings.mcp) } = parts;
   const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight, basePath } = settings;
   const router = createRouter(routes, basePath);
   const connections = createConnections({
@@ -100,7 +91,7 @@ export function createApp({
     showsCauses: settings.development,
     isSecure: transport.isSecure,
     observer,
-    onSettled: finish,
+    onAnswered: finish,
     onStreaming: leaveFlight,
     watchStream: createStreamWatch(credentials),
   });
@@ -124,7 +115,7 @@ export function createApp({
     addressRate: settings.rateLimit,
     operationTimeout: settings.operationTimeout,
     bodyLimit,
-    intake: { budget, isFull },
+    processLimits: { budget, isFull },
     isSecure: transport.isSecure,
   });
 
@@ -151,7 +142,7 @@ export function createApp({
 
   /**
    * Serves a tool call of the Model Context Protocol (MCP). The request that brings the call, `outer`, has passed
-   * `serve` and is counted as in flight. So the exchange of the call is not counted.
+   * `serve` and counts as in flight. So the exchange of the call does not count.
    */
   function callTool(outer: Exchange, call: ToolCall): Promise<CapturedAnswer> {
     return new Promise((resolve) => {
@@ -213,6 +204,7 @@ export function createApp({
 
   /** Holds a request back until the earlier requests on its connection have their answers. */
   function startInTurn(request: Request, response: ServerResponse, expectation: Expectation): void {
+    // Until then, Node gives the response no socket.
     if (response.socket === null) connections.defer(response, () => start(request, response, expectation));
     else start(request, response, expectation);
   }
@@ -223,20 +215,20 @@ export function createApp({
     inFlight++;
     exchange.requestId = newRequestId(exchange.head.requestId);
     exchange.expectsContinue = expectation === 'continue';
-    // Node's parser drops the bytes that follow such a request, so the connection ends after the answer.
+    // Node's parser drops the bytes that follow a request with `Upgrade`, so the connection ends after the answer.
     if (exchange.head.hasUpgrade) response.shouldKeepAlive = false;
     if (expectation === 'unknown') request.earlyError ??= 'EXPECTATION_FAILED';
     serveAndPublish(exchange, undefined, eventSettings, serve);
   }
 
-  /** Says whether too many requests are under way, not counting those whose body is coming: the budget limits them. */
+  /** Says whether more requests than MAX_IN_FLIGHT are in flight. Uploads do not count: the body budget limits them. */
   function isFull(): boolean {
-    return inFlight - budget.uploads() > maxInFlight;
+    return inFlight - budget.uploadCount() > maxInFlight;
   }
 
   /**
-   * Stops counting a request, and releases its body. Called when the answer is complete, or when a streamed answer
-   * begins: MAX_CONNECTIONS limits streamed answers, and MAX_IN_FLIGHT does not.
+   * Stops counting a request as in flight, and releases its body. Called when the answer is complete, or when a
+   * streamed answer begins, because MAX_CONNECTIONS limits streamed answers, and MAX_IN_FLIGHT does not.
    */
   function leaveFlight(exchange: Exchange): void {
     inFlight--;
@@ -246,7 +238,7 @@ export function createApp({
   }
 
   function finish(exchange: Exchange): void {
-    // A tool call is not in flight, and the request that brought it still uses the connection.
+    // A tool call does not count as in flight, and the request that brought the call still uses the connection.
     if (exchange.capture !== undefined) return budget.release(exchange);
     if (!exchange.isStreamingAnswer) leaveFlight(exchange);
     connections.end(exchange);

@@ -1,4 +1,4 @@
-// Work that continues after its answer: `params.waitUntil(promise)`. A worker waits for this work before it exits.
+// Follows work that outlasts its answer: `params.waitUntil(promise)`. A worker waits for this work before it exits.
 import type { OperationFacts } from '../base/events.ts';
 import { describeError, idsOf, type Log } from '../base/log.ts';
 import type { Exchange } from './exchange.ts';
@@ -6,31 +6,33 @@ import { followBackground } from './request-event.ts';
 
 export interface BackgroundWork {
   add(exchange: Exchange, work: PromiseLike<unknown>): void;
+  /** Returns the number of promises that have neither resolved nor rejected. */
   pending(): number;
-  /** Stops waiting, and logs each piece that is under way. */
+  /** Stops waiting, and logs each piece of work whose promise is pending. */
   giveUp(): void;
 }
 
 /** @param leaveContext calls a function outside of the AsyncLocalStorage context of the request */
 export function createBackgroundWork(log: Log, leaveContext: (work: () => void) => void): BackgroundWork {
-  const pending = new Set<OperationFacts>();
+  /** One element for each pending promise, with the request and the operation that it belongs to. */
+  const pendingWork = new Set<OperationFacts>();
   return {
     add(exchange, work) {
       const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
       leaveContext(() => followBackground(exchange, work));
-      pending.add(facts);
+      pendingWork.add(facts);
       Promise.resolve(work).then(
-        () => pending.delete(facts),
+        () => pendingWork.delete(facts),
         (error) => {
-          pending.delete(facts);
+          pendingWork.delete(facts);
           log.error('background-work-failed', { ...facts, ...describeError(error) });
         },
       );
     },
-    pending: () => pending.size,
+    pending: () => pendingWork.size,
     giveUp() {
-      for (const facts of pending) log.warn('background-work-given-up', facts);
-      pending.clear();
+      for (const facts of pendingWork) log.warn('background-work-given-up', facts);
+      pendingWork.clear();
     },
   };
 }

@@ -1,6 +1,6 @@
 // One step of a request, before its body is read: finds the user by `authenticate` of the service file, then checks
-// each rule of the operation's `access`. A rule can be a function. When such a function or `authenticate` returns
-// something unexpected, the answer is a 500. So a mistake in that code never lets a caller in, and never makes a user
+// each rule of the operation's `access`. A rule can be a function. When such a function or `authenticate` returns a
+// value of a wrong type, the answer is a 500. So a mistake in that code never lets a caller in, and never makes a user
 // anonymous.
 import { type HttpErrorOptions, refusal } from '../base/errors.ts';
 import { isThenable } from '../base/values.ts';
@@ -15,6 +15,7 @@ import type { Exchange, Step } from './exchange.ts';
 import type { ParamsParts } from './params.ts';
 
 type Service = Pick<ServiceDefinition, 'authenticate' | 'securitySchemes'>;
+type AccessFunction = Extract<AccessRule, (...args: never[]) => unknown>;
 
 /**
  * @param service undefined when there is no service file
@@ -32,18 +33,18 @@ export function createCheckCaller(
   function checkCaller(exchange: Exchange): Promise<undefined> | undefined {
     const { access } = exchange.choice.operation.settings;
     if (authenticate === undefined) return access === undefined ? undefined : checkRules(exchange, rulesOf(access));
-    const authenticated = callFunction(exchange, authenticate, new RequestAccess(exchange, parts));
     const rules = access === undefined ? [] : rulesOf(access);
-    if (isThenable(authenticated))
-      return Promise.resolve(authenticated).then((user) => {
-        storeUser(exchange, user);
-        return checkRules(exchange, rules);
-      });
-    storeUser(exchange, authenticated);
+    const user = callFunction(exchange, authenticate, new RequestAccess(exchange, parts));
+    if (isThenable(user)) return Promise.resolve(user).then((resolved) => useUser(exchange, resolved, rules));
+    return useUser(exchange, user, rules);
+  }
+
+  function useUser(exchange: Exchange, user: unknown, rules: readonly AccessRule[]): Promise<undefined> | undefined {
+    storeUser(exchange, user);
     return checkRules(exchange, rules);
   }
 
-  /** Checks the rules one after another. A rule that is an asynchronous function delays the next rule. */
+  /** Checks the rules one after another. @returns undefined when no rule was an asynchronous function */
   function checkRules(exchange: Exchange, rules: readonly AccessRule[]): Promise<undefined> | undefined {
     for (const [i, rule] of rules.entries()) {
       const outcome = checkRule(exchange, rule);
@@ -63,10 +64,7 @@ export function createCheckCaller(
     return undefined;
   }
 
-  function checkFunction(
-    exchange: Exchange,
-    rule: Extract<AccessRule, (...args: never[]) => unknown>,
-  ): Promise<undefined> | undefined {
+  function checkFunction(exchange: Exchange, rule: AccessFunction): Promise<undefined> | undefined {
     const params = new RequestAccess(exchange, parts);
     if (exchange.user !== undefined) Object.defineProperty(params, 'user', { value: exchange.user });
     const outcome = callFunction(exchange, rule, params);
@@ -75,7 +73,7 @@ export function createCheckCaller(
     return undefined;
   }
 
-  /** Calls a function of the service file. When a callback of that function throws later, this request gets a 500. */
+  /** Calls a function of the service file. If a callback of that function throws later, this request gets a 500. */
   function callFunction(
     exchange: Exchange,
     method: (params: RequestAccess) => unknown,
@@ -105,6 +103,7 @@ function storeUser(exchange: Exchange, user: unknown): void {
   );
 }
 
+/** Reads what a function in `access` has returned. @throws HttpError ACCESS_DENIED */
 function readVerdict(outcome: unknown): undefined {
   if (outcome === true) return undefined;
   if (outcome === false) throw refusal('ACCESS_DENIED');
@@ -113,7 +112,7 @@ function readVerdict(outcome: unknown): undefined {
 
 /**
  * Returns the header `WWW-Authenticate` of a refusal: the names of all schemes of type `http`, such as `Bearer, Basic`.
- * A browser asks for a password when it sees `Basic`.
+ * A browser asks for a password when it sees `Basic`. Without such schemes, returns undefined.
  */
 function challengeOf(schemes: ServiceDefinition['securitySchemes']): HttpErrorOptions | undefined {
   const names = Object.values(schemes).flatMap((scheme) =>

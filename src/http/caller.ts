@@ -7,11 +7,11 @@ import type { Exchange, Outcome, Step } from './exchange.ts';
 
 /** The answer of the credentials table to an `Authorization` header. */
 export type Caller =
-  /** The header holds a valid key. `expiresAt` is in Unix milliseconds; undefined when the key never expires. */
+  /** The header holds a valid key. `expiresAt` is in Unix milliseconds; absent when the key never expires. */
   | { readonly kind: 'row'; readonly row: CallerRow; readonly expiresAt?: number }
   /** The header is not a key of this service, so operations may read it themselves. */
   | { readonly kind: 'foreign' }
-  /** The header holds a key that is not valid. `id` is the id of its row, if the id in the key can be read. */
+  /** The header holds a key that is not valid. `id` is the id that the key contains, if it can be read. */
   | { readonly kind: 'refused'; readonly reason: string; readonly id?: string }
   /** This machine's copy of the table is too old to accept any credential. */
   | { readonly kind: 'away' };
@@ -19,7 +19,7 @@ export type Caller =
 export interface CallerTable {
   /** Returns a promise only when the table must be read first. Neither throws nor rejects. */
   identify(authorization: string): Caller | Promise<Caller>;
-  /** Returns the present table, which is a new object after each change. Absent if the table never changes. */
+  /** Returns the present table: another object after each change. This method is absent if the table never changes. */
   table?(): unknown;
 }
 
@@ -41,7 +41,7 @@ export function createIdentifyCaller(
     else exchange.foreignAuthorization = authorization;
   }
 
-  /** Refuses a key. The refusal first counts as a call of the address, so a client that guesses keys is limited. */
+  /** Refuses a key. First, the request counts as a call of the address, so a client that guesses keys is limited. */
   function refuseKey(exchange: Exchange, reason: string): never {
     checkRate(exchange);
     throw invalidCredential(reason);
@@ -76,7 +76,7 @@ export function createIdentifyCaller(
 }
 
 /**
- * Checks whether the key may use the verb and the group of the URL. If the row of the key has a handler, that group
+ * Checks whether the key may use the verb and the group of the URL. If the row of the key has a handler, this one group
  * serves every URL, so the group of the URL is not checked.
  */
 export function checkRights({ caller, verb, groupInUrl }: Exchange): undefined {

@@ -1,15 +1,15 @@
 // Reads the header `Cookie` (RFC 6265, section 5.4) into an object without a prototype.
 import type { Exchange } from './exchange.ts';
 
-/** The cookies of a request, which are parsed once. */
+/** Returns the cookies of a request, which are parsed at the first call. */
 export function cookiesOf(exchange: Exchange): Readonly<Record<string, string>> {
   exchange.cookies ??= parseCookies(exchange.request.headers.cookie);
   return exchange.cookies;
 }
 
 /**
- * @returns the cookies by name, decoded; when two cookies have the same name, the first counts, because its path is the
- *   longest
+ * @returns Key: the name of a cookie. Value: its value, decoded. The first of two cookies with the same name counts,
+ *   because browsers send the cookie with the longest path first
  */
 function parseCookies(header: string | undefined): Readonly<Record<string, string>> {
   const cookies: Record<string, string> = Object.create(null);
@@ -19,9 +19,8 @@ function parseCookies(header: string | undefined): Readonly<Record<string, strin
     const name = pair.slice(0, equals).trim();
     if (name === '' || name in cookies) continue;
     const value = pair.slice(equals + 1).trim();
-    cookies[name] = decode(
-      value.startsWith('"') && value.endsWith('"') && value.length > 1 ? value.slice(1, -1) : value,
-    );
+    // The value can be in double quotes.
+    cookies[name] = decode(value.replace(/^"(.*)"$/s, '$1'));
   }
   return Object.freeze(cookies);
 }
@@ -31,6 +30,7 @@ function decode(value: string): string {
   try {
     return decodeURIComponent(value);
   } catch {
+    // A percent sign that is no escape is a part of the value.
     return value;
   }
 }

@@ -1,5 +1,5 @@
-// The rights of a key (the credential of an application): the groups and methods that its row in the credentials table
-// allows, and the rules of `access` that concern it.
+// Checks the rights of a key (the credential of an application): the groups and methods that its row in the credentials
+// table allows, and the rules of the setting `access` that ask for a key or a scope.
 import { refusal } from '../base/errors.ts';
 import { groupNameOf } from '../base/page-name.ts';
 import type { Rate } from '../base/rate.ts';
@@ -13,6 +13,7 @@ export interface CallerRow {
   readonly application: CallingApplication;
   /** The group that serves all requests of the key; undefined when the URL chooses among `groups`. */
   readonly handler: string | undefined;
+  /** The names of the groups that the key may call, such as `Order`, or `*` for all; undefined with a `handler`. */
   readonly groups?: ReadonlySet<string> | '*' | undefined;
   /** The allowed verbs; undefined when all are allowed. */
   readonly methods: ReadonlySet<string> | undefined;
@@ -25,7 +26,7 @@ export type Call = Pick<Exchange, 'verb' | 'groupInUrl' | 'group' | 'operation'>
 
 /** @throws HttpError `GROUP_NOT_ALLOWED` */
 export function checkGroup({ groups }: CallerRow, groupInUrl: string): void {
-  if (groups === undefined || groups === '*' || groups.has(groupNameOf(groupInUrl) ?? '')) return;
+  if (groups === '*' || groups?.has(groupNameOf(groupInUrl) ?? '')) return;
   throw refusal('GROUP_NOT_ALLOWED');
 }
 
@@ -38,8 +39,8 @@ export function checkVerb({ methods }: CallerRow, verb: string): void {
 }
 
 /**
- * Checks the verb that the operation is meant for, such as DELETE for `deleted`, and PUT for `updated`. Without this
- * check, a key for GET alone could delete an order by `GET /api/orders/deleted/7`.
+ * Checks whether the key may use the verb that the operation is meant for, such as DELETE for `deleted`, and PUT for
+ * `updated`. Without this check, a key for GET alone could delete an order by `GET /api/orders/deleted/7`.
  *
  * @throws HttpError `METHOD_NOT_ALLOWED`
  */
@@ -57,12 +58,13 @@ export function checkCall(row: CallerRow, { verb, groupInUrl, group, operation }
   checkVerb(row, verb);
   checkOperationVerb(row, operation);
   if (row.handler === undefined) checkGroup(row, groupInUrl);
+  // The request of a key with a handler would reach the handler, and no other group.
   if (groupNameOf(row.handler ?? groupInUrl) !== group) throw refusal('GROUP_NOT_ALLOWED');
 }
 
 /**
- * Checks whether the present row of a key still allows a request that the service is already answering. A scope that
- * the row has lost since the request came is a reason to refuse, because the code of the operation can depend on it.
+ * Checks whether the present row of a key still allows a request that the service is already answering. The row must
+ * still have every scope of the request, because the code of the operation can depend on any scope.
  *
  * @param exchange the request, whose `application` is as it was when the request came
  * @throws HttpError `METHOD_NOT_ALLOWED`, `GROUP_NOT_ALLOWED`, `SCOPE_MISSING`
@@ -72,7 +74,7 @@ export function checkStillAllowed(row: CallerRow, exchange: Call & Pick<Exchange
   for (const scope of exchange.application?.scopes ?? []) checkAccess(row.application, { scope });
 }
 
-/** @param reason written to the log, and not sent */
+/** Creates the refusal of a key. @param reason written to the log, and not sent */
 export function invalidCredential(reason: string): Error {
   return refusal('INVALID_CREDENTIAL', undefined, {
     headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
@@ -80,7 +82,7 @@ export function invalidCredential(reason: string): Error {
   });
 }
 
-/** @throws HttpError `CREDENTIAL_REQUIRED`, `SCOPE_MISSING` */
+/** Checks a rule that asks for a key or a scope. @throws HttpError `CREDENTIAL_REQUIRED`, `SCOPE_MISSING` */
 export function checkAccess(
   application: CallingApplication | undefined,
   access: Extract<AccessRule, 'anyone' | 'application' | { scope: string }>,

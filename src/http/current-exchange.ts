@@ -1,6 +1,7 @@
 // Finds the request to which an uncaught exception belongs. The exception may come from a timer that an operation has
-// set, or from a promise that nobody awaits. An AsyncLocalStorage (a context) leads from there to the request. Before
-// Node 24, a context slows down every promise of the process, so only functions that work asynchronously run in one.
+// set, or from a promise that nobody awaits. If the operation runs in a context of an AsyncLocalStorage, its timers and
+// promises keep this context, which leads to the request. Before Node 24, a context slows down every promise of the
+// process, so only functions that work asynchronously run in one.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { isThenable } from '../base/values.ts';
 import type { Exchange } from './exchange.ts';
@@ -20,7 +21,7 @@ export interface CurrentExchange {
   markAsynchronous(method: Work): void;
   /** Calls `work`, which calls `method`, in a context of the exchange. Tracing tools bind their own contexts, too. */
   run<T>(exchange: Exchange, method: Work, work: () => T): T;
-  /** Calls `work` outside of any context. An error of a tracing tool in `work` then belongs to no request. */
+  /** Calls `work` outside of any context, so that an error of a tracing tool in `work` belongs to no request. */
   leaveContext<T>(work: () => T): T;
   /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
   get(): Exchange | undefined;
@@ -35,18 +36,19 @@ const STARTS_FOLLOWED_WORK = /\bfetch\b|\brequest\b|\bwaitUntil\b|\btrace\b|\bsp
 
 export function createCurrentExchange(): CurrentExchange {
   const storage = new AsyncLocalStorage<Exchange | undefined>();
+  /** Key: a method. Value: whether the method is asynchronous (isAsynchronous). */
   const asynchronousMethods = new WeakMap<Work, boolean>();
   /** Methods whose source and whose last call show neither asynchronous work nor work that a tracing tool follows. */
   const plainMethods = new WeakSet<Work>();
 
   /** Says whether a method can still work after it has returned: its source suggests so, or it returned a promise. */
   function isAsynchronous(method: Work): boolean {
-    let isMarked = asynchronousMethods.get(method);
-    if (isMarked === undefined) {
-      isMarked = ASYNCHRONOUS.test(sourceOf(method));
-      asynchronousMethods.set(method, isMarked);
+    let isAsync = asynchronousMethods.get(method);
+    if (isAsync === undefined) {
+      isAsync = ASYNCHRONOUS.test(sourceOf(method));
+      asynchronousMethods.set(method, isAsync);
     }
-    return isMarked;
+    return isAsync;
   }
 
   return {
@@ -55,8 +57,8 @@ export function createCurrentExchange(): CurrentExchange {
     run(exchange, method, work) {
       const { event } = exchange;
       if (event === undefined) return storage.run(exchange, work);
-      // When a tool's own context fails, Node reports the error later, as uncaught. The tools' contexts are therefore
-      // the outer ones: such an error then belongs to no request.
+      // When the context of a tracing tool fails, Node reports the error later, as uncaught. Such an error must not
+      // belong to the request, so the contexts of the tools are the outer ones.
       const result = runFollowed(event, () => storage.run(exchange, work));
       const isPlain = !isAsynchronous(method) && !isThenable(result) && !STARTS_FOLLOWED_WORK.test(sourceOf(method));
       if (isPlain) plainMethods.add(method);

@@ -1,6 +1,5 @@
-// An exchange is one request with its answer: the state that the steps of the request share, and from which its log
-// line is made. A key is the credential of a registered application. Each application has a row in the credentials
-// table.
+// An exchange is one request with its answer. Its fields are the state that the steps of the request share, and that
+// the log line shows. A key is the credential of a registered application. Each key has a row in the credentials table.
 import type { ServerResponse } from 'node:http';
 import { formatTraceparent, parseTraceparent } from '../base/traceparent.ts';
 import type { RequestParts } from '../contract/check/request-check.ts';
@@ -46,15 +45,16 @@ export interface ToolCall {
   readonly body: string | undefined;
 }
 
-/** The answer to a tool call. It is not sent by itself: the code in mcp/ makes it a part of another answer. */
+/** The answer to a tool call. The code in mcp/ makes this answer a part of the answer to a message. */
 export interface CapturedAnswer {
   readonly status: number;
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly headers: readonly string[];
   readonly body: string | Uint8Array;
 }
 
 const NO_STEPS: readonly Step[] = [];
+/** The value of `path` when the route of the operation has no named segments. */
 export const NO_PATH: Readonly<Record<string, string>> = Object.freeze({});
 
 export class Exchange {
@@ -74,7 +74,7 @@ export class Exchange {
   group = '';
   /** The decoded segments of the path after the group. */
   slugs: readonly string[] = [];
-  /** The values of `{id}` and other named segments in the route of the operation, decoded. */
+  /** The decoded values of `{id}` and other named segments in the route of the operation, by their names. */
   path: Readonly<Record<string, string>> = NO_PATH;
   /** The name of the operation; '' until it has been found. */
   operation = '';
@@ -82,7 +82,7 @@ export class Exchange {
   steps: readonly Step[] = NO_STEPS;
   /** The number of steps that have begun. */
   stepsBegun = 0;
-  /** The chosen operation. The step that finds the operation sets this field, and no earlier step reads it. */
+  /** The chosen operation. No step reads this field before the step that sets it (find-operation.ts, steps.ts). */
   choice!: Choice;
   /** The arguments of the operation, from the arrival of the body to the call; undefined before and after that. */
   input: RequestInput | undefined;
@@ -92,34 +92,35 @@ export class Exchange {
   credentialId = '';
   /** The user whom `authenticate` of the service file has found. */
   user: ServiceUser | undefined;
-  /** The id of `user`, as a text. It is a copy, because `user.id` can be a getter that throws at the next reading. */
+  /** The id of `user`, as a text. It is a copy, because a getter `user.id` could throw when it is read again. */
   userId: string | undefined;
-  /** Milliseconds that remain of the operation's time limit; undefined when `authenticate` and `access` used none. */
+  /** Milliseconds of the time limit that are left after `authenticate` and `access`; undefined if neither waited. */
   timeLeft: number | undefined;
   /** `performance.now()` when the timer of the time limit was last started. */
-  clockStartedAt = 0;
-  /** The credential of `caller`, as `Authorization` has it: `Bearer …`. */
+  timerStartedAt = 0;
+  /** The key with its scheme, as `Authorization` has it: `Bearer …`. */
   key: string | undefined;
   /** The header `Authorization`, when it holds no credential of this service. */
   foreignAuthorization: string | undefined;
+  /** The cookies; undefined until they are read for the first time (cookies.ts). */
   cookies: Readonly<Record<string, string>> | undefined;
   /** True while the client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
   /** True when the operation reads the body as a stream. The answer can then be sent before the body is read. */
   streamsBody = false;
-  /** True while the body is being read and is not complete. */
+  /** True while body/budget.ts counts the body as an upload: from the start of reading until the body is complete. */
   isUploading = false;
   /** The part of the body that has arrived, before inflating. */
   receivedBody: Buffer | Pieces | undefined;
   /** The bytes of the body that body/budget.ts counts. */
   heldBytes = 0;
-  /** `heldBytes` at the last check for slow uploads (body/budget.ts); -1 before the first check and after a pause. */
+  /** `heldBytes` at the last check for slow uploads (body/budget.ts); -1 when the next check must not compare. */
   lastHeldBytes = -1;
   /** True when the whole answer has been passed to Node, or to the code in mcp/. */
   isAnswered = false;
-  /** The bytes of the answer that the kernel had not taken when they were last counted. */
+  /** The number of bytes of the answer that the kernel had not taken at the last count. */
   unsentBytes = 0;
-  /** True when the answer is a 500 because the request named something unknown, so it is not counted as an error. */
+  /** True when the request named something unknown, so that its answer, a 500, does not count as an error. */
   isClientFault = false;
   /** True when the head of a streamed answer has been sent. */
   isStreamingAnswer = false;
@@ -131,17 +132,17 @@ export class Exchange {
   abortReason: Error | undefined;
   /** Ends the source of a streamed answer. */
   cancelAnswer: ((reason: Error) => void) | undefined;
-  /** Called when the connection closes before the whole body has come. An event listener would cost more. */
-  onLost: (() => void) | undefined;
+  /** Called when the connection closes before the whole body has come. A listener of an event would cost more. */
+  onBodyLost: (() => void) | undefined;
   /** The tool call that this exchange serves; undefined when a client sent the request itself. */
   toolCall: ToolCall | undefined;
   /** Receives the answer to a tool call; undefined when the connection gets the answer. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
-  /** The event that is published on the diagnostics channels; undefined when no tracing tool follows requests. */
+  /** The event that is published on the diagnostics channels; undefined when no tracing tool follows the request. */
   event: ExchangeEvent | undefined;
-  /** True when `event` exists and the synchronous part of the request ended before the answer was out. */
+  /** True when `event` exists, and `serve` (app.ts) returned before the answer was sent. */
   returnedBeforeAnswer = false;
-  /** Makes the body of a refusal of this request, instead of `formatError` of the service file. */
+  /** Makes the bodies of refusals in the place of `formatError` of the service file; undefined for usual requests. */
   formatRefusal: FormatError | undefined;
   #trace: Trace | undefined;
   /** True when `#trace` is valid: the header `traceparent` has been read, or a tracing tool has set the trace. */
@@ -160,7 +161,7 @@ export class Exchange {
     return this.caller?.application;
   }
 
-  /** The trace that the request belongs to, read when it is first needed; undefined when there is none. */
+  /** The trace of the request; undefined when there is none. The header `traceparent` is read at the first use. */
   get trace(): Trace | undefined {
     if (this.#hasTrace) return this.#trace;
     const { traceparent } = this.head;
@@ -183,7 +184,7 @@ export class Exchange {
     return transferEncoding !== undefined || (contentLength !== undefined && Number(contentLength) > 0);
   }
 
-  /** Aborts `signal` and the streamed answer. Only the first call has an effect. */
+  /** Aborts `signal`, and cancels the streamed answer. Only the first call has an effect. */
   abort(reason: Error): void {
     if (this.abortReason !== undefined) return;
     this.abortReason = reason;
@@ -191,7 +192,7 @@ export class Exchange {
     this.cancelAnswer?.(reason);
   }
 
-  /** The signal that aborts when nobody waits for the result any more. The signal is created for its first reader. */
+  /** The signal that aborts when nobody waits for the result any more. Created at the first use. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController();
@@ -214,8 +215,8 @@ export class Exchange {
 }
 
 /**
- * Returns the trace that the client sent, without a span of this service. Log lines and `params.trace` have this trace
- * even without a tracing tool.
+ * Returns the trace that the client sent. Log lines and `params.trace` have this trace when no tracing tool makes spans
+ * of this service.
  *
  * @returns undefined when the header `traceparent` is malformed
  */

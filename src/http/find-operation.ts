@@ -1,6 +1,6 @@
 // Two steps of a request. The first finds out whether the URL names a folder before the group. The second finds the
-// group and the operation that serve the request. The row of a key (the credential of an application) can have a
-// handler: a group that serves all requests of the key, whatever group the URL names.
+// group and the operation that serve the request. A key is the credential of an application, and has a row in the
+// credentials table. That row can name a handler: a group that serves all requests of the key, whatever the URL is.
 import { refusal } from '../base/errors.ts';
 import type { Group } from '../groups/operations.ts';
 import type { Groups } from '../groups/registry.ts';
@@ -8,7 +8,7 @@ import { checkOperationVerb } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 import { chooseOperation } from './operation-choice.ts';
 
-/** Creates the step that makes `v2/order` the name of the group, if the service has such a folder with such a group. */
+/** Creates the step that reads `/v2/order` as the group `v2/order`, if the service has this group in such a folder. */
 export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
   return function locateGroup(exchange): undefined {
     if (exchange.caller?.handler !== undefined) return;
@@ -19,7 +19,7 @@ export function createLocateGroup(groups: Pick<Groups, 'locate'>): Step {
   };
 }
 
-/** @param isStrict whether the service file is strict: without a key, an absent group is then always a 404 */
+/** @param isStrict whether the service file is strict: for a request without a key, an absent group is then a 404 */
 export function createFindOperation(groups: Pick<Groups, 'find'>, isStrict = false): Step {
   return function findOperation(exchange): Outcome {
     const group = groups.find(exchange.caller?.handler ?? exchange.groupInUrl);
@@ -33,7 +33,7 @@ function choose(exchange: Exchange, group: Group | undefined, isStrict: boolean)
   if (group === undefined) throw absentGroup(exchange, isStrict);
   const { caller, groupInUrl, slugs, verb } = exchange;
   exchange.group = group.name;
-  // With a handler, the segment that usually names the group can name the operation.
+  // If a handler serves the request, the segment that usually names the group can name the operation.
   const choice = chooseOperation(verb, group, slugs, caller?.handler === undefined ? undefined : groupInUrl);
   const { name, settings } = choice.operation;
   if (caller !== undefined) checkOperationVerb(caller, name);

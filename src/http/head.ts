@@ -5,7 +5,7 @@ import { IncomingMessage } from '../base/builtins.ts';
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import { overrideHeaders, stopParsingAfter } from '../base/node-internals.ts';
 
-/** Maximum header lines. Node's own limit (off, see server.ts) would drop lines in silence, even `Authorization`. */
+/** Maximum header lines. Node's own limit is off (server.ts): Node would silently drop lines, even `Authorization`. */
 const MAX_HEADER_LINES = 1000;
 
 /** The header values that the service reads, as sent. Node has trimmed the spaces and tabs around them. */
@@ -24,7 +24,7 @@ export class RequestHead {
   requestId: string | undefined;
   expect: string | undefined;
   origin: string | undefined;
-  /** The header `traceparent`; '' when the request has several such lines, because then none counts. */
+  /** The header `traceparent`. When a request has several such lines, none counts, and the field is ''. */
   traceparent: string | undefined;
   /** True when the client asks for another protocol by the header `Upgrade`. */
   hasUpgrade = false;
@@ -85,14 +85,14 @@ function isName(name: string, capitalised: string, lower: string): boolean {
   return name === capitalised || name === lower || name.toLowerCase() === lower;
 }
 
-/** Joins the values of two lines of one header, as RFC 9110, 5.3, allows. */
+/** Appends the value of a further line to the list in a header (RFC 9110, 5.3). */
 function addToList(list: string | undefined, value: string): string {
   return list === undefined ? value : `${list}, ${value}`;
 }
 
 /**
- * A request whose header lines are read in one pass. Node itself reads the property `headers` of every request first,
- * for `Expect` and for the length of the body. To save time, `headers` is a substitute with only a few values until
+ * A request whose header lines are read in one pass. Before a request is served, Node itself reads its `headers`, for
+ * `Expect` and for the length of the body. To save time, `headers` is a substitute with only these values until
  * readHead() is called. From then on, `headers` is Node's object of all headers, which Node makes at its first use.
  */
 export class Request extends IncomingMessage {
@@ -104,14 +104,14 @@ export class Request extends IncomingMessage {
    */
   earlyError: ErrorCode | undefined;
 
-  /** Without an explicit constructor, the arguments would be passed by a spread, and V8 does not inline such a call. */
+  /** An implicit constructor would pass the arguments by a spread, and V8 does not inline such a call. */
   constructor(socket: Socket) {
     super(socket);
     this.head = undefined;
     this.isHeadRead = false;
     this.earlyError = undefined;
-    // The connection was cut because it brought too many requests. The bytes that Node is parsing can hold a thousand
-    // more of them, so Node's parser is stopped.
+    // A connection that brings too many requests is cut. The bytes that Node is still parsing can hold a thousand more
+    // requests, so the parser is stopped.
     if (socket.destroyed) stopParsingAfter(this);
   }
 
@@ -127,7 +127,8 @@ overrideHeaders(Request.prototype, (request) => {
   if (request.isHeadRead) return undefined;
   request.head ??= new RequestHead(request.rawHeaders);
   const { expect, contentLength, transferEncoding } = request.head;
-  // Node 24 expects a body if the object has one of the two names below, even with the value undefined.
+  // Node 24 expects a body if the object has one of the two hyphenated names below, even with the value undefined. So
+  // without a body, RequestHead itself is the substitute: of the three names, it has only `expect`.
   if (contentLength === undefined && transferEncoding === undefined) return request.head;
   return { expect, 'content-length': contentLength, 'transfer-encoding': transferEncoding };
 });
@@ -144,11 +145,11 @@ export function checkHead(request: Request, head: RequestHead): void {
   if (head.transferEncoding !== undefined) checkTransferCoding(request, head.transferEncoding);
 }
 
-/** Nearly every request has the same Host, which is then not checked again. */
+/** The last Host that was valid. Nearly every request has the same Host, so nearly none is checked again. */
 let lastValidHost: string | undefined;
 
 function checkHost(request: Request, { host, hostCount }: RequestHead): void {
-  // HTTP/1.1 demands exactly one Host (RFC 9112, 3.2). HTTP/1.0 has none.
+  // HTTP/1.1 demands exactly one Host (RFC 9112, 3.2). HTTP/1.0 demands none.
   if (hostCount === 0 && request.httpVersionMinor === 0) return;
   if (hostCount !== 1 || host === undefined || !HOST.test(host)) throw refusal('MALFORMED_HOST');
   lastValidHost = host;
@@ -160,8 +161,8 @@ function checkHost(request: Request, { host, hostCount }: RequestHead): void {
  */
 const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+)(?::\d{0,5})?$/;
 
+/** Refuses an unknown coding with 501, and any coding in HTTP/1.0 with 400 as a faulty framing (RFC 9112, 6.1). */
 function checkTransferCoding(request: Request, coding: string): void {
-  // An unknown coding is 501, and any coding in HTTP/1.0 is a faulty framing (RFC 9112, 6.1).
   if (coding === '') throw refusal('MALFORMED_REQUEST', 'The request has an empty transfer coding');
   if (coding.toLowerCase() !== 'chunked') throw refusal('UNSUPPORTED_TRANSFER_CODING');
   if (request.httpVersionMinor === 0)
@@ -173,7 +174,7 @@ const WELL_FORMED_ID = /^[\w.-]{1,128}$/;
 
 /**
  * @returns a function that chooses the id of a request: the value of `X-Request-Id` if it is well-formed, or else a new
- *   one, made of a prefix of the process and a count
+ *   one, made of a random prefix of the process and a count
  */
 export function createRequestIds(): (sent?: string) => string {
   // An id is not a secret, so this process need not load node:crypto (builtins.ts).

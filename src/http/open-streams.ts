@@ -1,6 +1,6 @@
-// Ends a streamed answer whose key (the credential of an application) no longer allows the request. The rights are
-// checked when the request comes, but its stream can outlast them. So each second, a sweep looks at all streams. A
-// stream is checked again when the credentials table has changed, or when its key has expired.
+// Ends a streamed answer whose key (the credential of an application) no longer allows the request. The rights of the
+// key are checked when the request comes, but the stream can outlast these rights. So each second, a sweep looks at all
+// streams. A stream is checked again when the credentials table has changed, or when its key has expired.
 import { refusal } from '../base/errors.ts';
 import type { Caller, CallerTable } from './caller.ts';
 import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
@@ -16,9 +16,9 @@ export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) 
 interface OpenStream {
   readonly exchange: Exchange;
   readonly end: (refusal: unknown) => void;
-  /** `credentials.table()` at the last check of the stream: another object after each change of the table. */
+  /** `credentials.table()` at the last check, or NOT_CHECKED. Each change of the table makes a new object. */
   checkedTable: unknown;
-  /** When the key expires, in Unix milliseconds. */
+  /** When the key expires, in Unix milliseconds; Infinity when never. */
   expiresAt: number;
 }
 
@@ -27,7 +27,7 @@ interface OpenStream {
  * that the change forbids end within another second.
  */
 const SWEEP_INTERVAL = 1000;
-/** Maximum number of checks in one turn of the event loop. Each check hashes a secret, so other work would wait. */
+/** Maximum number of checks in one turn of the event loop. Each check hashes a secret, and other work has to wait. */
 const CHECKS_A_TURN = 200;
 const NOT_CHECKED = Symbol('not checked');
 
@@ -58,8 +58,8 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
         throw invalidCredential(caller.kind === 'refused' ? caller.reason : 'no row has it any more');
       checkStillAllowed(caller.row, stream.exchange);
       stream.expiresAt = caller.expiresAt ?? Number.POSITIVE_INFINITY;
-    } catch (refusal) {
-      if (streams.delete(stream)) stream.end(refusal);
+    } catch (error) {
+      if (streams.delete(stream)) stream.end(error);
     }
   }
 

@@ -30,9 +30,9 @@ export function createCallSteps(options: CallOptions) {
     const input = exchange.input as RequestInput;
     const problems = check(input, dataSourceOf(input), exchange.verb);
     if (!isThenable(problems)) return throwOrTakePath(exchange, input, problems);
-    // The schema of a validation library can be asynchronous. The operation's time limit covers its work, too.
-    const checked = Promise.resolve(problems).then((foundLater) => throwOrTakePath(exchange, input, foundLater));
-    return withinTimeLimit(exchange, checked);
+    // The schema of a validation library can be asynchronous. The operation's time limit covers the check, too.
+    const checkResult = Promise.resolve(problems).then((resolved) => throwOrTakePath(exchange, input, resolved));
+    return withinTimeLimit(exchange, checkResult);
   }
 
   function callOperation(answer: Responder['result']): Step {
@@ -48,8 +48,7 @@ export function createCallSteps(options: CallOptions) {
         return 'later';
       }
       answer(exchange, result);
-      // If there is no answer yet, the result is a stream whose first byte has not come. The time limit covers that
-      // wait.
+      // Without an answer yet, the result is a stream whose first byte has not come. The time limit covers the wait.
       if (!exchange.isAnswered) startTimeLimit(exchange);
       return undefined;
     };
@@ -57,8 +56,8 @@ export function createCallSteps(options: CallOptions) {
 
   /**
    * Calls the operation with the input of the request. From then on, only the operation keeps the input in memory. This
-   * is a function of its own, because all closures of a function keep what one of them uses: the closures that wait for
-   * the result would also keep the input.
+   * is a function of its own, because each closure of a function keeps all variables that any closure of the function
+   * uses: inside callOperation(), the closures that wait for the result would also keep the input.
    */
   function callWithInput(exchange: Exchange): unknown {
     const { operation } = exchange.choice;
@@ -87,7 +86,7 @@ export function createCallSteps(options: CallOptions) {
   function startTimeLimit(exchange: Exchange): void {
     if (exchange.timeLimitTimer !== undefined) return;
     const timeout = exchange.choice.operation.settings.timeout ?? operationTimeout;
-    exchange.clockStartedAt = performance.now();
+    exchange.timerStartedAt = performance.now();
     exchange.timeLimitTimer = setTimeout(() => {
       const cause = new Error(`it ran longer than ${timeout} ms`);
       fail(exchange, refusal('OPERATION_TIMEOUT', undefined, { cause }));
@@ -103,10 +102,10 @@ export function createCallSteps(options: CallOptions) {
     const leftAtStart = exchange.timeLeft ?? exchange.choice.operation.settings.timeout ?? operationTimeout;
     clearTimeout(exchange.timeLimitTimer);
     exchange.timeLimitTimer = undefined;
-    exchange.timeLeft = Math.max(1, leftAtStart - (performance.now() - exchange.clockStartedAt));
+    exchange.timeLeft = Math.max(1, leftAtStart - (performance.now() - exchange.timerStartedAt));
   }
 
-  /** Wraps a step that runs before the body is read, so that the operation's time limit also covers that step. */
+  /** Wraps a step that runs before the body is read, so that the operation's time limit also covers the step. */
   function withTimeLimit(step: Step): Step {
     return function timedStep(exchange): Outcome {
       const outcome = step(exchange);
@@ -117,7 +116,7 @@ export function createCallSteps(options: CallOptions) {
   /**
    * Starts the time limit, which answers the request when `work` takes too long. The end of `work` is then only logged.
    *
-   * @param succeed called when `work` succeeds in time
+   * @param succeed called when `work` resolves in time
    */
   function withinTimeLimit(
     exchange: Exchange,
@@ -144,6 +143,7 @@ export function createCallSteps(options: CallOptions) {
   return { withTimeLimit, checkTypes, callOperation };
 }
 
+/** Throws if there are problems. If not, takes the values of the path, which the check may have converted. */
 function throwOrTakePath(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
   if (problems !== undefined) throw invalidData(problems);
   exchange.path = input.path as Exchange['path'];
@@ -155,6 +155,7 @@ function invalidData(problems: readonly Problem[]): Error {
   return refusal('INVALID_DATA', message, { details: problems.map((problem) => ({ ...problem })) });
 }
 
+/** Returns where the data of the request came from. The check reads the texts of a query or a form as their types. */
 function dataSourceOf({ data, query, bytes }: RequestInput): 'query' | 'nothing' | 'form' | 'body' {
   if (data === query) return 'query';
   if (bytes === undefined || bytes.length === 0) return 'nothing';
@@ -179,10 +180,10 @@ async function performGuarded(
   exchange: Exchange,
 ): Promise<unknown> {
   const reply = await before?.call(controller, data, params);
-  // The time limit has passed, and the client has a 503. So the operation must not run any more.
+  // If the time limit has passed, the client has a 503. So the operation must not run any more.
   if (exchange.isAnswered) return reply;
   if (isReply(reply)) return reply;
-  // An author who writes `return false` wants a refusal, so the request must not pass.
+  // The author may have meant a refusal, by `return false`. So the request must not pass.
   if (reply !== undefined)
     throw new TypeError(
       '_before returned a value that is no Reply: throw an HttpError to refuse, or return nothing to let the request pass',

@@ -1,6 +1,6 @@
 // Chooses the operation of a group for a request. In a group without routes, docs/REFERENCE.md (4.1) applies: a segment
-// of the URL names the operation (`/api/order/paid`), or else the verb does (POST is `created`). In a group with a
-// route such as `GET {id}`, the choice is strict (chooseStrictly).
+// of the URL names the operation (`/api/order/paid`), or else the verb table does (POST is `created`). In a group that
+// has a route such as `GET {id}`, or with a strict service file, the choice is strict (chooseStrictly).
 import { refusal } from '../base/errors.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
 import { fitRoute, type GroupRoute, verbsOf } from '../groups/group-routes.ts';
@@ -9,7 +9,7 @@ import { NO_PATH } from './exchange.ts';
 
 export interface Choice {
   readonly operation: Operation;
-  /** The values of `{id}` and other named segments in the route of the operation, decoded. */
+  /** The decoded values of `{id}` and other named segments in the route of the operation, by their names. */
   readonly path: Readonly<Record<string, string>>;
   /** True when a segment of the URL names the operation. False when a route or the verb has chosen the operation. */
   readonly isByName: boolean;
@@ -27,21 +27,19 @@ export function chooseOperation(
   slugs: readonly string[],
   secondName: string | undefined,
 ): Choice {
-  // The strict mode of the service file applies only to the group that the URL names, and not to a handler.
+  // A strict service file gives `strictRoutes` to each group. It applies only to the group that the URL names, so for a
+  // handler, only the routes of its own controller make the choice strict.
   const handlerRoutes = group.routes.length > 0 ? group.routes : undefined;
   const routes = secondName === undefined ? group.strictRoutes : handlerRoutes;
   if (routes !== undefined) return chooseStrictly(verb, group, routes, slugs, secondName);
-  const named = operationNamed(group, slugs[0]) ?? operationNamed(group, secondName);
-  if (named !== undefined) return { operation: named, path: NO_PATH, isByName: true };
+  const namedOperation = operationNamed(group, slugs[0]) ?? operationNamed(group, secondName);
+  if (namedOperation !== undefined) return { operation: namedOperation, path: NO_PATH, isByName: true };
   const name = VERB_OPERATIONS.get(verb);
   if (name === undefined) throw notAllowed((_, operation) => group.operations.has(operation));
   const operation = group.operations.get(name);
-  if (operation === undefined) {
-    throw refusal('OPERATION_NOT_FOUND', undefined, {
-      cause: new Error(`group ${group.name} has no operation ${name}, which ${verb} asks for`),
-    });
-  }
-  return { operation, path: NO_PATH, isByName: false };
+  if (operation !== undefined) return { operation, path: NO_PATH, isByName: false };
+  const cause = new Error(`group ${group.name} has no operation ${name}, which ${verb} asks for`);
+  throw refusal('OPERATION_NOT_FOUND', undefined, { cause });
 }
 
 /**
@@ -55,13 +53,13 @@ function chooseStrictly(
   slugs: readonly string[],
   secondName: string | undefined,
 ): Choice {
-  const named = postedOperation(group, routes, slugs[0]) ?? postedOperation(group, routes, secondName);
-  if (named !== undefined && verb === 'POST') return { operation: named, path: NO_PATH, isByName: true };
+  const operation = operationByPost(group, routes, slugs[0]) ?? operationByPost(group, routes, secondName);
+  if (operation !== undefined && verb === 'POST') return { operation, path: NO_PATH, isByName: true };
   const fit = fitRoute(routes, verb, slugs);
   if (fit !== undefined)
     return { operation: group.operations.get(fit.route.name) as Operation, path: fit.path, isByName: false };
   const verbs = verbsOf(routes, slugs);
-  if (named !== undefined) verbs.add('POST');
+  if (operation !== undefined) verbs.add('POST');
   if (verbs.size === 0 && slugs.length > 0) throw refusal('ROUTE_NOT_FOUND');
   throw notAllowed((method) => verbs.has(method));
 }
@@ -74,14 +72,12 @@ function operationNamed(group: Group, name: string | undefined): Operation | und
  * Returns the operation that a POST can call by this name. A route cannot be called by its name, although a segment can
  * decode to that name (`GET%20%7Bid%7D`).
  */
-function postedOperation(group: Group, routes: readonly GroupRoute[], name: string | undefined): Operation | undefined {
+function operationByPost(group: Group, routes: readonly GroupRoute[], name: string | undefined): Operation | undefined {
   const operation = operationNamed(group, name);
   return routes.some((route) => route.name === operation?.name) ? undefined : operation;
 }
 
-/**
- * @param isAllowed says whether the URL takes a verb; the second argument is the operation of that verb by the table
- */
+/** @param isAllowed says whether the URL takes a verb; `operation` is the operation of the verb by the verb table */
 function notAllowed(isAllowed: (verb: string, operation: string) => boolean): Error {
   // OPTIONS is always allowed: without `Authorization`, an OPTIONS request is a preflight.
   const allowed = [...VERB_OPERATIONS].filter(([verb, name]) => verb === 'OPTIONS' || isAllowed(verb, name));

@@ -4,7 +4,7 @@ import type { OperationLog } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The fields of a log line that only the service may set. */
-const RESERVED: ReadonlySet<string> = new Set(
+const RESERVED_FIELDS: ReadonlySet<string> = new Set(
   'time level event pid message request_id trace_id span_id group operation'.split(' '),
 );
 
@@ -24,7 +24,7 @@ export function createOperationLog(log: Log, exchange: Exchange): OperationLog {
   };
 }
 
-/** Makes a text of any value, and never throws. String() throws for an object without a prototype, such as a form. */
+/** Makes a text of any value, and never throws, although String() throws for a form: an object without a prototype. */
 function messageText(message: unknown): string {
   try {
     return typeof message === 'object' && message !== null ? JSON.stringify(message) : String(message);
@@ -33,14 +33,13 @@ function messageText(message: unknown): string {
   }
 }
 
-/** Drops all fields if one of them has no JSON: a cycle, a BigInt or a getter that throws. The line is still logged. */
+/** Drops reserved fields. If a field has no JSON form (a cycle, a BigInt), the reason replaces all fields. */
 function safeFields(fields: LogFields | null | undefined): LogFields {
   try {
-    const safe = Object.fromEntries(
-      Object.entries(fields ?? {}).flatMap(([name, value]) => (RESERVED.has(name) ? [] : [[name, fieldValue(value)]])),
-    );
-    JSON.stringify(safe);
-    return safe;
+    const entries = Object.entries(fields ?? {}).filter(([name]) => !RESERVED_FIELDS.has(name));
+    const controllerFields = Object.fromEntries(entries.map(([name, value]) => [name, fieldValue(value)]));
+    JSON.stringify(controllerFields);
+    return controllerFields;
   } catch (error) {
     return { fields_dropped: messageText(error instanceof Error ? error.message : error).split('\n')[0] };
   }

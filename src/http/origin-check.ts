@@ -13,6 +13,7 @@ export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolea
     function checkOrigin(exchange): undefined {
       const { origin } = exchange.head;
       if (SAFE_METHODS.has(exchange.verb)) return;
+      // Without `Origin`, an old browser may still say that the page is of another site.
       if (origin === undefined) {
         if (exchange.request.headers['sec-fetch-site'] === 'cross-site') throw refusal('ORIGIN_NOT_ALLOWED');
       } else if (cors.allows?.(origin) !== true && !isOwnOrigin(exchange, origin, isSecure))
@@ -21,10 +22,10 @@ export function createOriginSteps(cors: CorsPolicy | undefined, isSecure: boolea
   ];
 }
 
-/** @param isSecure whether TLS ends in this process. If not, a proxy may end TLS, so any scheme of the origin fits */
+/** @param isSecure whether TLS ends in this process; if not, a proxy may end TLS, so any scheme of the origin fits */
 function isOwnOrigin({ head: { host } }: Exchange, origin: string, isSecure: boolean): boolean {
   const [, scheme, authority] = /^(https?):\/\/(.+)$/.exec(origin) ?? [];
-  // A proxy can write the default port into Host. An origin never contains that port.
+  // A proxy can write the default port into Host. An origin never contains a default port.
   const ownAuthority = host?.toLowerCase().replace(scheme === 'https' ? /:443$/ : /:80$/, '');
   return ownAuthority !== undefined && authority === ownAuthority && (scheme === 'https' || !isSecure);
 }

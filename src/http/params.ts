@@ -1,6 +1,6 @@
 // The second argument of an operation. Only fields that a client may see are enumerable. All other properties are
-// getters on the prototype. So a result that contains the params does not send them, and they cost nothing until they
-// are read.
+// getters on the prototype. So a result that contains the params does not send these properties, and they cost nothing
+// until they are read.
 import type { IncomingMessage } from 'node:http';
 import type { Log } from '../base/log.ts';
 import type { ServiceUser } from '../controller/service.ts';

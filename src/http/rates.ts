@@ -16,7 +16,7 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions) 
   const parsedRates = new Map<string, Rate>();
   const network = (exchange: Exchange) => networkOf(addressOf(exchange, proxies));
 
-  /** Parses each text of a `limit` once. Only operations have such texts, so the map stays small. */
+  /** Parses each text of a `limit` once. The texts come from the code of operations, so the map stays small. */
   function rateOf(limit: string): Rate {
     const rate = parsedRates.get(limit) ?? (parseRate(limit) as Rate);
     parsedRates.set(limit, rate);
@@ -36,8 +36,8 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions) 
       const { limit } = exchange.choice.operation.settings;
       if (limit === undefined) return;
       const { group, operation, application, userId } = exchange;
-      // The id of a user can be any text, even one like `application 7`. The kind of caller keeps the two apart, and a
-      // line break, which no name of an operation has, ends the name.
+      // The id of a user can be any text, even the id of an application, so the kind of caller precedes the id. A line
+      // break, which no name of an operation has, ends the name of the operation.
       const callerText =
         application !== undefined
           ? `application ${application.id}`

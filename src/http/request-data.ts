@@ -1,6 +1,6 @@
 // One step of a request: reads the data of the operation, which is the body, or the query when there is no body. The
 // files in body/ read and decode the body. The decisions in the comments are those of docs/DECISIONS.md.
-import { type DataSink, type Intake, readBody } from './body/body.ts';
+import { type DataSink, type ProcessLimits, readBody } from './body/body.ts';
 import { objectWithoutPrototype, parseQuery, type Query } from './body/form.ts';
 import { checkAccepted } from './body/media-type.ts';
 import { streamBody } from './body/stream.ts';
@@ -9,13 +9,13 @@ import type { Exchange, Outcome, Step } from './exchange.ts';
 export interface DataOptions {
   /** Maximum bytes of a request body. */
   readonly bodyLimit: number;
-  readonly intake: Intake;
+  readonly processLimits: ProcessLimits;
   /** Continues the request with its next step. */
   readonly resume: (exchange: Exchange) => void;
   readonly fail: (exchange: Exchange, error: unknown) => void;
 }
 
-export function createReadData({ bodyLimit, intake, resume, fail }: DataOptions): Step {
+export function createReadData({ bodyLimit, processLimits, resume, fail }: DataOptions): Step {
   const sink: DataSink = {
     done(exchange, data, query, bytes) {
       keepInput(exchange, data === undefined ? dataWithoutBody(exchange, query) : data, query, bytes);
@@ -35,16 +35,18 @@ export function createReadData({ bodyLimit, intake, resume, fail }: DataOptions)
       const query = parseQuery(exchange.queryText);
       return keepInput(exchange, dataWithoutBody(exchange, query), query, undefined);
     }
-    readBody(exchange, { limit, accepts }, intake, sink, parseQuery(exchange.queryText, objectWithoutPrototype()));
+    const query = parseQuery(exchange.queryText, objectWithoutPrototype());
+    readBody(exchange, { limit, accepts }, processLimits, sink, query);
     return 'later';
   };
 }
 
+/** Stores the arguments of the operation until the operation is called. */
 function keepInput(exchange: Exchange, data: unknown, query: Query, bytes: Buffer | undefined): undefined {
   exchange.input = { data, query, path: exchange.path, bytes };
 }
 
-/** If the URL names the operation, its data may be in the query, whatever the verb is (decisions 11.2). */
+/** Returns the query, or `{}` for a verb that has a body, unless the URL names the operation (decisions 11.2). */
 function dataWithoutBody({ verb, choice }: Exchange, query: Query): unknown {
   return !choice.isByName && (verb === 'POST' || verb === 'PUT' || verb === 'PATCH') ? {} : query;
 }

@@ -88,14 +88,14 @@ export class ExchangeEvent implements RequestEvent {
   }
 }
 
-/** Says whether a tool has subscribed. Before Node 20.13, only the five channels of a TracingChannel say so. */
+/** Says whether a tool has subscribed. Before Node 20.13, only the five channels of a TracingChannel show this. */
 function hasFollower(tracing: TracingChannel<object>): boolean {
   return tracing.hasSubscribers ?? PHASES.some((phase) => tracing[phase].hasSubscribers);
 }
 
 /**
- * Serves a request, and publishes its events when a tool follows requests. If the answer is out before `serve` returns,
- * `asyncStart` and `asyncEnd` are still published after `end`, which is Node's order.
+ * Serves a request, and publishes its events when a tool follows requests. If the answer is sent before `serve`
+ * returns, `asyncStart` and `asyncEnd` are still published after `end`, which is Node's order.
  */
 export function serveAndPublish(
   exchange: Exchange,
@@ -114,8 +114,8 @@ export function serveAndPublish(
 }
 
 /**
- * Notes the status and the size when the last byte is out or the client has left. Publishes them if `serve` has
- * returned already; otherwise `serveAndPublish` publishes them once `serve` has returned.
+ * Stores the status and the size in the event, when the last byte is sent or the client has left. Publishes the event
+ * if `serve` has returned already. Otherwise, `serveAndPublish` publishes the event once `serve` has returned.
  */
 export function endEvent({ event, returnedBeforeAnswer }: Exchange, status: number, bytes: number): void {
   if (event === undefined) return;
@@ -129,7 +129,7 @@ function publishAnswer(event: ExchangeEvent): void {
   requestChannel.asyncEnd.publish(event);
 }
 
-/** Publishes that the answer is a 5xx. @param thrown the cause */
+/** Publishes that the answer is a 5xx. @param thrown the value that was thrown */
 export function failEvent({ event }: Exchange, thrown: unknown): void {
   if (event === undefined) return;
   event.error = thrown;
@@ -145,11 +145,11 @@ export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
 export function followBackground({ event: requestEvent }: Exchange, work: PromiseLike<unknown>): void {
   if (requestEvent === undefined || !hasFollower(backgroundChannel)) return;
   const event: BackgroundEvent = { request: requestEvent };
-  // background.ts logs a rejection.
+  // A rejection is ignored here, because background.ts logs it.
   backgroundChannel.tracePromise(() => Promise.resolve(work), event).catch(() => {});
 }
 
-/** The last path template of each operation, such as `/api/order/{id}`. Nearly all its requests have the same one. */
+/** Key: an operation. Value: the path template of its last request. Nearly all requests of an operation share one. */
 const cachedTemplates = new WeakMap<Operation, { groupInUrl: string; depth: number; template: string }>();
 
 /** Returns the template of the request's path, such as `/api/order/{id}`; undefined when no operation was found. */
@@ -168,7 +168,7 @@ function routeOf(exchange: Exchange, basePath: string): string | undefined {
   return template;
 }
 
-/** @param depth the number of segments below the group */
+/** Returns the part of a template below the group. @param depth the number of segments there */
 function templateBelow({ operation: { name }, isByName }: Choice, depth: number): string {
   if (isByName) return `/${name}${depth > 1 ? '/{params}' : ''}`;
   const route = splitRouteName(name);

@@ -1,18 +1,18 @@
-// Matches a path with the ordered rows of routes.ts, by comparing decoded segments. A table with a row that no request
-// can reach is refused. The decisions in the comments are those of docs/DECISIONS.md.
+// Matches a path with the ordered rows of routes.ts, by comparing decoded segments. A table with a dead row (a row that
+// no request can reach) is refused. The decisions in the comments are those of docs/DECISIONS.md.
 import type { Route } from './routes.ts';
 import { parsePath, type TargetPath } from './target.ts';
 
 /** The rows that match a path. The first of them that takes the method serves the request (decisions 1.2). */
 export interface ResolvedPath {
   readonly path: TargetPath;
-  /** In the order of the table. */
+  /** The matching rows, in the order of the table. */
   readonly matches: readonly RouteMatch[];
 }
 
 export interface RouteMatch {
   readonly route: Route;
-  /** The group that the path names: `order` for `/api/order/7`. For other rows, such as `/api/docs`, it is `docs`. */
+  /** The group that the path names: `order` for `/api/order/7`. The path `/api/docs` names `docs`, no group. */
   readonly groupInUrl: string;
   /** The decoded segments after `groupInUrl`. */
   readonly slugs: readonly string[];
@@ -23,14 +23,14 @@ export interface Router {
   resolve(rawPath: string): ResolvedPath;
 }
 
-/** Maximum number of paths in the cache. A flood of made-up paths only makes the usual paths be resolved again. */
+/** Maximum number of paths in the cache. After a flood of made-up paths, the usual paths are only resolved again. */
 export const MAX_CACHED_PATHS = 1000;
 /** Maximum characters of a cached path. A character takes up to 30 bytes of segments, so the cache takes up to 4 MB. */
 export const MAX_CACHED_PATH_LENGTH = 128;
 
 /**
  * @param basePath the path that all routes begin with
- * @throws Error naming both rows, when one row takes all requests of the other
+ * @throws Error when a row is malformed or dead; the message names a dead row and the first row that takes its requests
  */
 export function createRouter(routes: readonly Route[], basePath = '/api'): Router {
   const depth = basePath.split('/').length - 1;
@@ -42,12 +42,13 @@ export function createRouter(routes: readonly Route[], basePath = '/api'): Route
       const cached = cache.get(rawPath);
       if (cached !== undefined) return cached;
       const isCacheable = rawPath.length <= MAX_CACHED_PATH_LENGTH;
-      // A slice would keep its whole request target in memory, with a query of up to 16 KiB. So a path is copied for
-      // the cache.
+      // `rawPath` can be a slice, which keeps the whole request target in memory, with a query of up to 16 KiB. So the
+      // path is copied for the cache.
       const path = parsePath(isCacheable ? Buffer.from(rawPath, 'latin1').toString('latin1') : rawPath);
-      const matches = patterns.map((pattern) => match(pattern, path, depth)).filter((fit) => fit !== undefined);
+      const matches = patterns.map((pattern) => match(pattern, path, depth)).filter((row) => row !== undefined);
       const resolved = { path, matches };
       if (!isCacheable) return resolved;
+      // The first key of a Map is the oldest.
       if (cache.size >= MAX_CACHED_PATHS) cache.delete(cache.keys().next().value as string);
       cache.set(path.raw, resolved);
       return resolved;
@@ -67,14 +68,15 @@ export function takesMethod(route: Route, method: string): boolean {
   return route.methods === 'any' || route.methods.includes(method);
 }
 
+/** The path of a row, parsed. */
 interface Pattern {
   readonly route: Route;
   readonly literals: readonly string[];
   /** Whether `{params}` follows the literals. */
   readonly hasParams: boolean;
   /**
-   * `true` when the path must end in a slash, `false` when it must not. Usually both fit (`either`). Only a table that
-   * has both spellings, such as `/api` and `/api/`, distinguishes them (decisions 1.3).
+   * `either`, unless the table has both spellings of the path, such as `/api` and `/api/` (decisions 1.3). Then `true`
+   * when a path must end in a slash, and `false` when a path must not.
    */
   readonly endsInSlash: boolean | 'either';
 }
@@ -113,30 +115,31 @@ function match(pattern: Pattern, path: TargetPath, depth: number): RouteMatch | 
   };
 }
 
+/** @throws Error when the rows above a row take all its requests, together or one of them alone */
 function checkReachable(patterns: readonly Pattern[]): void {
-  patterns.forEach((below, i) => {
-    const above = patterns.slice(0, i).filter((pattern) => coversPath(pattern, below));
-    const methods = below.route.methods;
-    const coveringPattern =
+  patterns.forEach((lower, i) => {
+    const covering = patterns.slice(0, i).filter((upper) => coversPath(upper, lower));
+    const methods = lower.route.methods;
+    const firstCovering =
       methods === 'any'
-        ? above.find(({ route }) => route.methods === 'any')
-        : methods.every((method) => above.some(({ route }) => takesMethod(route, method)))
-          ? above.find(({ route }) => methods.some((method) => takesMethod(route, method)))
+        ? covering.find(({ route }) => route.methods === 'any')
+        : methods.every((method) => covering.some(({ route }) => takesMethod(route, method)))
+          ? covering.find(({ route }) => methods.some((method) => takesMethod(route, method)))
           : undefined;
-    if (coveringPattern === undefined) return;
+    if (firstCovering === undefined) return;
     throw new Error(
-      `route ${describe(below.route)} can never be reached: ${describe(coveringPattern.route)} is above it and takes all of its requests`,
+      `route ${describe(lower.route)} can never be reached: ${describe(firstCovering.route)} is above it and takes all of its requests`,
     );
   });
 }
 
-/** Says whether `above` matches every path that `below` matches. */
-function coversPath(above: Pattern, below: Pattern): boolean {
-  if (above.literals.length > below.literals.length) return false;
-  if (above.literals.some((literal, i) => literal !== below.literals[i])) return false;
-  if (above.hasParams) return below.hasParams || below.literals.length > above.literals.length;
-  const fitsSameSlash = above.endsInSlash === 'either' || above.endsInSlash === below.endsInSlash;
-  return !below.hasParams && below.literals.length === above.literals.length && fitsSameSlash;
+/** Says whether `upper` matches every path that `lower` matches. */
+function coversPath(upper: Pattern, lower: Pattern): boolean {
+  if (upper.literals.length > lower.literals.length) return false;
+  if (upper.literals.some((literal, i) => literal !== lower.literals[i])) return false;
+  if (upper.hasParams) return lower.hasParams || lower.literals.length > upper.literals.length;
+  const fitsSameSlash = upper.endsInSlash === 'either' || upper.endsInSlash === lower.endsInSlash;
+  return !lower.hasParams && lower.literals.length === upper.literals.length && fitsSameSlash;
 }
 
 function describe(route: Route): string {

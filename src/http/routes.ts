@@ -1,8 +1,8 @@
-// The ordered rows of routes: the first row that matches serves the request. The last three rows (the gateway) lead to
-// the controllers. The service does not start when a row can never match, because rows above it match all its requests
-// (router.ts). The paths are written for the default BASE_PATH, `/api`.
+// The table of routes. The first row that matches a request serves the request. The last three rows (the gateway) lead
+// to the controllers. If the rows above a row match all its requests, the row is dead, and router.ts refuses the table.
+// The paths are written for the default BASE_PATH, `/api`.
 
-/** The destination of a row. For each destination, steps.ts lists the functions that handle a request in turn. */
+/** The target of a row. For each target, steps.ts has the steps of a request. `gatefold explain` prints the name. */
 export type RouteTarget =
   | 'gateway.index'
   | 'identity.signin'
@@ -11,6 +11,7 @@ export type RouteTarget =
   | 'docs.page'
   | 'mcp.message';
 
+/** A row of the table. */
 export interface Route {
   readonly methods: readonly string[] | 'any';
   /** `{params}` at the end stands for one or more segments. */
@@ -31,14 +32,14 @@ export const ROUTES: readonly Route[] = [
   { methods: 'any', path: '/api/{params}', target: 'gateway.index' },
 ];
 
-/** `application` serves only callers with a credential. It has the same rows as `on`. */
+/** With `application`, the steps refuse callers without a credential. The rows are the same as with `on`. */
 type Availability = 'on' | 'application' | 'off';
 
 /**
- * Returns the rows under another base path. Under an empty base path, the rows `/api` and `/api/` become one. When
- * `docs` or `mcp` is off, its paths lead to the controllers like any other path.
+ * Returns the rows with `basePath` in the place of `/api`. Under an empty base path, the rows `/api` and `/api/` become
+ * one. The rows of `docs` and `mcp` are left out when these are off, so their paths lead to the controllers.
  */
-export function routesWith(docs: Availability, basePath = '/api', mcp: Availability = 'off'): readonly Route[] {
+export function routeTable(docs: Availability, basePath = '/api', mcp: Availability = 'off'): readonly Route[] {
   return ROUTES.map((route) => ({ ...route, path: basePath + route.path.slice('/api'.length) })).filter(
     ({ path, target }) =>
       path !== '' && (docs !== 'off' || !target.startsWith('docs.')) && (mcp !== 'off' || target !== 'mcp.message'),

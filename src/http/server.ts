@@ -1,13 +1,14 @@
-// Creates the Node server that receives the requests. Many of its options turn off a refusal or a limit of Node that
-// this project has itself.
+// Creates the Node server that receives the requests. Many of its options turn off a refusal or a limit of Node,
+// because this project has its own.
 import type { RequestListener, Server, ServerOptions, ServerResponse } from 'node:http';
 import { createServer } from '../base/builtins.ts';
 import type { Settings } from '../base/settings.ts';
 import { Request } from './head.ts';
 
-/** The source of connections: HTTP, or TLS. */
+/** Creates the servers of one protocol: HTTP, or HTTPS. */
 export interface Transport {
   createServer(options: ServerOptions, listener: RequestListener): Server;
+  /** Whether TLS ends in this process. */
   readonly isSecure: boolean;
 }
 
@@ -25,7 +26,7 @@ export function createRequestServer(
   const server = transport.createServer(
     {
       IncomingMessage: Request,
-      // The interval in which Node checks its time limits. Node's default is 30 s.
+      // The milliseconds between two checks of the time limits below. Node's default is 30 s.
       connectionsCheckingInterval: 1000,
       // 0 turns Node's timer off, because connections/ ends idle connections.
       keepAliveTimeout: 0,

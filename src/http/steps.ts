@@ -17,29 +17,30 @@ import { createReadData, type DataOptions } from './request-data.ts';
 import type { RouteTarget } from './routes.ts';
 import { checkToolOperation, createCheckMessageOrigin, createMessageSteps, type MessageParts } from './tool-calls.ts';
 
-/** The answer of an explicit handler. Its body contains a secret, so it is sent with `Cache-Control: no-store`. */
+/** The answer of an explicit handler. The body contains a secret, so `Cache-Control: no-store` is sent with it. */
 export interface ExplicitAnswer {
   readonly status: number;
   readonly body: object;
 }
 
-/** Serves a row of routes.ts that leads to one operation of the service itself. */
+/** Serves a row of routes.ts that leads to an operation of the service itself, and not to a controller. */
 export type ExplicitHandler = (data: unknown, params: ControllerParams) => Promise<ExplicitAnswer>;
 
-export interface Destinations {
+/** The parts of the service to which the rows of routes.ts lead. */
+export interface TargetParts {
   readonly groups: Pick<Groups, 'find' | 'locate'>;
   readonly identity: { readonly signin: ExplicitHandler; readonly register: ExplicitHandler };
   /** The handlers of the OpenAPI document and of the page that shows it. Both are called like operations. */
   readonly docs: { readonly openapi: OperationMethod; readonly page: OperationMethod };
 }
 
-export interface StepParts extends Destinations, RateOptions, DataOptions, CallOptions, MessageParts {
+export interface StepParts extends TargetParts, RateOptions, DataOptions, CallOptions, MessageParts {
   readonly credentials: CallerTable;
   readonly isSecure: boolean;
 }
 
 /**
- * The steps of each destination of routes.ts. `mcp.call` has the steps of a tool call, which run after the steps of the
+ * The steps for each target of routes.ts. `mcp.call` has the steps of a tool call, which run after the steps of the
  * message that brings the call.
  */
 export type StepsByTarget = Readonly<Record<RouteTarget | 'mcp.call', readonly Step[]>>;
@@ -63,6 +64,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
     const findOperation = createFindOperation(groups, service?.strict);
     const checkCaller = withTimeLimit(createCheckCaller(service, parts, parts.currentExchange));
+    // A comment begins with the statuses of the answers with which the step refuses.
     const callerSteps: readonly Step[] = [
       ...checkOrigin, //                403: a page of another origin, when browsers send cookies
       identifyCaller, //                401: whose key (credential of an application) it is, if there is one

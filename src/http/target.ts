@@ -1,5 +1,5 @@
 // Turns a request target (`/api/order/7?all=1`) into path segments and query text. No other code decodes the percent
-// signs of a path. The route, the group and the rights are decided by these segments, and never by the text of the URL.
+// escapes of a path. The decoded segments decide the route, the group and the rights, and never the text of the URL.
 import { refusal } from '../base/errors.ts';
 
 export interface TargetPath {
@@ -7,7 +7,7 @@ export interface TargetPath {
   readonly raw: string;
   /** The decoded segments that are not empty. */
   readonly segments: readonly string[];
-  /** Only the row `/api/` of routes.ts asks for this. */
+  /** Whether the path ends in a slash, which matters only for the row `/api/` of routes.ts. */
   readonly endsInSlash: boolean;
 }
 
@@ -38,7 +38,7 @@ export function readQuery(target: string, from: number): string {
   return target.slice(from);
 }
 
-/** Refuses `#`, and each byte outside of visible ASCII (RFC 3986, 2). */
+/** Refuses `#`, and each byte that is not visible ASCII (RFC 3986, 2). @param from the index of the first byte */
 function checkBytes(target: string, from: number): void {
   for (let i = from; i < target.length; i++) {
     const byte = target.charCodeAt(i);
@@ -51,6 +51,7 @@ function checkBytes(target: string, from: number): void {
 const SLASH = 0x2f;
 const HASH = 0x23;
 
+/** Returns the path of a target in absolute form: `/api` for `http://example.com/api`. */
 function pathOfAbsolute(raw: string): string {
   const match = /^https?:\/\/([^/@]+)(\/.*)?$/i.exec(raw);
   if (match === null) throw refusal('MALFORMED_PATH', 'Cannot read the request target: it must begin with a slash');

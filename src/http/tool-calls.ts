@@ -1,7 +1,6 @@
-// Calls of operations as tools of the Model Context Protocol (MCP). A request brings a message, and passes the steps
-// for its origin, its key and its rate. If the message is a tool call, an exchange (a request with its answer) is made
-// for the call, with the same caller. This exchange passes the steps that follow the rate. The code in mcp/ reads the
-// messages.
+// Calls operations as tools of the Model Context Protocol (MCP). A request brings a message, and passes the steps for
+// its origin, its key and its rate. If the message is a tool call, an exchange (a request with its answer) is made for
+// the call, with the same caller. This exchange passes the later steps. The code in mcp/ reads the messages.
 import type { IncomingHttpHeaders } from 'node:http';
 import { JSON_TYPE } from '../base/envelope.ts';
 import { type HttpError, refusal } from '../base/errors.ts';
@@ -31,6 +30,7 @@ export interface ToolServer {
 
 /** Gives the code in mcp/ access to the rights of the caller of a message, and to the operations. */
 export interface Conversation {
+  /** The headers of the request that brings the message. */
   readonly headers: IncomingHttpHeaders;
   /** Finds the user by `authenticate` of the service file. */
   identifyUser(): Promise<void>;
@@ -45,13 +45,14 @@ export interface ListedTool extends Call {
 
 export interface MessageAnswer {
   readonly status: number;
-  /** Undefined when the message was a notification, which has no answer. */
+  /** The answer; undefined when the message was a notification, which has none. */
   readonly body: object | undefined;
 }
 
 export interface MessageParts {
   /** Answers the messages of the Model Context Protocol; undefined when MCP is off. */
   readonly tools?: ToolServer | undefined;
+  /** The setting MCP. With `application`, only callers with a key may send messages. */
   readonly toolAccess: 'on' | 'application' | 'off';
   readonly respond: Responder;
   /** Calls an operation within the request that brings the message. */
@@ -62,7 +63,7 @@ export interface MessageParts {
 const MESSAGE_HEADERS =
   /^(?:content-.*|transfer-encoding|expect|connection|keep-alive|te|trailer|upgrade|if-.*|range|accept|last-event-id|mcp-.*)$/;
 
-/** @returns the steps that only a message has: before its key is read, after its rate is checked, and at the end */
+/** Creates the steps that only a message has: the first, the one after the check of its rate, and the last. */
 export function createMessageSteps({ tools, toolAccess, respond, callTool }: MessageParts) {
   function beginMessage(exchange: Exchange): undefined {
     if (tools === undefined) throw refusal('GROUP_NOT_FOUND');
@@ -76,7 +77,7 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
     if (toolAccess === 'application') checkAccess(application, 'application');
   }
 
-  /** @param authenticate the step that finds the user; it also checks `access`, which the message itself has not */
+  /** @param authenticate the step that finds the user; the other half of this step, `access`, is empty for a message */
   function createAnswerMessage(authenticate: Step): Step {
     return (exchange) => {
       const { data } = exchange.input as RequestInput;
@@ -102,8 +103,8 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
 }
 
 /**
- * Refuses a web page whose origin is not in `cors` of the service file. Without `cors`, every web page is refused.
- * Otherwise, a page could let its own host name lead to this address, and call from inside the network (DNS rebinding).
+ * Refuses a web page whose origin is not in `cors` of the service file. Without `cors`, every web page is refused. A
+ * page could let its own host name lead to this address, and then call tools from inside the network (DNS rebinding).
  */
 export function createCheckMessageOrigin(cors: CorsPolicy | undefined): Step {
   return ({ head: { origin } }): undefined => {
@@ -122,6 +123,7 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
     }
     return true;
   } catch {
+    // The checks throw the refusal that a call would get.
     return false;
   }
 }
@@ -129,7 +131,7 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
 /** Says whether the data of a call is its body, which may be missing. If not, the data is the query. */
 const isDataInBody = ({ body, verb }: ToolCall): boolean => body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb);
 
-/** Creates the exchange of a call. @param outer the exchange of the message */
+/** Creates the exchange of a tool call. @param outer the exchange of the message */
 export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolServer, startedAt: number): Exchange {
   const exchange = new Exchange(createCallRequest(outer.request, call), outer.response, startedAt);
   exchange.toolCall = call;
@@ -150,7 +152,7 @@ function refusalFormat(contentType: string, textOf: (error: HttpError, requestId
   return (error, requestId) => ({ status: error.status, text: textOf(error, requestId), contentType, headers: [] });
 }
 
-/** Creates a request with the headers of the message and the body of the call. The body has already arrived. */
+/** Creates the request of a tool call, with most headers of the message's request. The body has already arrived. */
 function createCallRequest(outer: Request, { verb, target, body }: ToolCall): Request {
   const request = new Request(outer.socket);
   const bytes = Buffer.from(body ?? '');

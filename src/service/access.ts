@@ -1,15 +1,16 @@
-// The rules of the property `access`, which decides who may call an operation: `'user'`, `{ scope: 'notes:write' }`.
-// This file checks the form of the rules. The files in http/ apply the rules to requests.
+// The rules of the property `access`, such as `'user'` and `{ scope: 'notes:write' }`. They decide who may call an
+// operation. This file checks the form of the rules. http/caller-check.ts applies the rules to requests.
 import { isProxy } from 'node:util/types';
 import { isObject, isPlainFunction, isScope } from '../base/values.ts';
 import type { Access, AccessRule } from '../controller/operations.ts';
 
+/** The values that `isAccess` accepts, for error messages. */
 export const ACCESS_FORM =
   "'anyone', 'application', 'user', 'caller', { scope: '…' }, a function (params) => boolean, or a list of these";
 
-/** The OpenAPI security scheme for a credential in the header `Authorization`. */
+/** The name of the OpenAPI security scheme for a credential in the header `Authorization`. */
 export const BEARER_SCHEME = 'application';
-/** The OpenAPI security scheme for a key in the header that the service file's property `keyHeader` names. */
+/** The name of the OpenAPI security scheme for a credential in the header that the property `keyHeader` names. */
 export const KEY_HEADER_SCHEME = 'applicationKey';
 
 const NAMED_RULES: ReadonlySet<unknown> = new Set(['anyone', 'application', 'user', 'caller']);
@@ -20,9 +21,11 @@ export function isAccess(value: unknown): boolean {
 
 function isRule(value: unknown): boolean {
   if (NAMED_RULES.has(value) || isPlainFunction(value)) return true;
+  // A proxy could show one scope to this check and another one to requests.
   return isObject(value) && !isProxy(value) && Object.keys(value).join() === 'scope' && isScope(value.scope);
 }
 
+/** Returns the rules of an access, which must all hold. */
 export function rulesOf(access: Access): readonly AccessRule[] {
   return Array.isArray(access) ? access : [access as AccessRule];
 }
@@ -32,7 +35,7 @@ export function requiresUser(access: Access): boolean {
   return rulesOf(access).includes('user');
 }
 
-/** Describes an access for people, such as `user and scope notes:write`. @returns undefined when anyone may call */
+/** Describes an access for people: `user and scope notes:write`. Returns undefined when anyone may call. */
 export function outlineAccess(access: Access | undefined): string | undefined {
   const rules = rulesOf(access ?? 'anyone').filter((rule) => rule !== 'anyone');
   const words = rules.map((rule) => {

@@ -1,19 +1,18 @@
-// Cross-origin rules of a service file: which origins may read answers, and which requests are refused because of their
-// origin. The rules follow the Fetch standard. This file writes no header: the files in http/ do.
+// The cross-origin rules of a service file. They follow the Fetch standard, and say which origins may read answers. The
+// files in http/ write the headers, and refuse requests because of their origin.
 import { isToken } from '../base/values.ts';
 import type { CorsOptions } from '../controller/service.ts';
 
 export interface CorsPolicy {
-  /** Returns whether an origin may read answers. `allows` is undefined when any origin may read them. */
+  /** Returns whether an origin may read answers; undefined when any origin may read them. */
   readonly allows: ((origin: string) => boolean) | undefined;
+  /** Whether browsers may send cookies with requests from the allowed origins. */
   readonly credentials: boolean;
   /** Seconds for which a browser may cache the answer to a preflight. */
   readonly maxAge: number;
-  /**
-   * Names of the headers that a page may send: `A, B`. With undefined, a page may send all that its preflight asks for.
-   */
+  /** The names of the headers that a page may send, such as `A, B`; undefined for all that its preflight asks for. */
   readonly allowHeaders: string | undefined;
-  /** Names of the headers that a page may read: `A, B`. With undefined, a page may read all headers of the answer. */
+  /** The names of the headers that a page may read, such as `A, B`; undefined for all headers of the answer. */
   readonly exposeHeaders: string | undefined;
 }
 
@@ -41,25 +40,22 @@ export function createCorsPolicy(options: CorsOptions): CorsPolicy {
 }
 
 /**
- * Checks a list of header names and joins them with commas. When credentials are allowed, browsers take `*` as the name
- * of a header and not as a wildcard (Fetch standard, "CORS protocol and credentials").
+ * Checks a list of header names and joins them with commas. With credentials, browsers take `*` as the name of a header
+ * and not as a wildcard (Fetch standard, "CORS protocol and credentials"), so that a list with `*` is refused.
  *
- * @param property the name of the list, for error messages
+ * @param key the property that has the list, for error messages
  */
-function joinHeaders(
-  property: string,
-  headers: readonly string[] | undefined,
-  allowsCredentials: boolean,
-): string | undefined {
-  if (headers === undefined) return undefined;
-  if (!Array.isArray(headers) || !headers.every((header) => typeof header === 'string' && isToken(header)))
-    throw new Error(`${property} must be a list of header names`);
-  if (allowsCredentials && headers.includes('*')) throw new Error(`${property}: with credentials '*' is no wildcard`);
-  return headers.join(', ');
+function joinHeaders(key: string, names: readonly string[] | undefined, hasCredentials: boolean): string | undefined {
+  if (names === undefined) return undefined;
+  if (!Array.isArray(names) || !names.every((header) => typeof header === 'string' && isToken(header)))
+    throw new Error(`${key} must be a list of header names`);
+  if (hasCredentials && names.includes('*')) throw new Error(`${key}: with credentials '*' is no wildcard`);
+  return names.join(', ');
 }
 
+/** Returns a function that says whether an origin is one of `origins`. @throws Error whose message is one line */
 function createMatcher(origins: readonly unknown[]): (origin: string) => boolean {
-  const exact = new Set<string>();
+  const exactOrigins = new Set<string>();
   const suffixes: string[] = [];
   for (const entry of origins) {
     if (typeof entry !== 'string') throw new Error('an origin must be a text');
@@ -69,10 +65,10 @@ function createMatcher(origins: readonly unknown[]): (origin: string) => boolean
       throw new Error(
         `${JSON.stringify(entry)} is no origin: write scheme, host and port alone, such as https://app.example.com`,
       );
-    if (withoutWildcard === entry) exact.add(entry);
+    if (withoutWildcard === entry) exactOrigins.add(entry);
     else suffixes.push(entry.slice('https://*'.length));
   }
-  return (origin) => exact.has(origin) || suffixes.some((suffix) => isSubdomain(origin, suffix));
+  return (origin) => exactOrigins.has(origin) || suffixes.some((suffix) => isSubdomain(origin, suffix));
 }
 
 /**
@@ -88,7 +84,7 @@ function isOrigin(text: string): boolean {
   }
 }
 
-/** @param suffix a host with the dot before it, and perhaps a port: `.example.com` */
+/** Whether an origin is a subdomain, of any depth. @param suffix a dot, the host, and perhaps a port: `.example.com` */
 function isSubdomain(origin: string, suffix: string): boolean {
   if (!origin.startsWith('https://') || !origin.endsWith(suffix)) return false;
   return /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/.test(origin.slice('https://'.length, -suffix.length));

@@ -1,5 +1,5 @@
-// Checks what a service file exports, and turns it into the definition that a worker uses. Each mistake is an error
-// that names the property and says how to correct it. So no property that was meant to protect is ignored in silence.
+// Checks the default export of a service file, and turns it into the definition that a worker uses. Each mistake is an
+// error that names the property and says how to correct it, so that no property that should protect is ignored.
 import { isProxy } from 'node:util/types';
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
@@ -9,10 +9,11 @@ import { isService, type SecurityScheme, type ServiceOptions } from '../controll
 import { ACCESS_FORM, BEARER_SCHEME, isAccess, KEY_HEADER_SCHEME, requiresUser } from './access.ts';
 import { type CorsPolicy, createCorsPolicy } from './cors.ts';
 
-/** A service file as the workers use it. */
+/** The options of a service file after the check. ServiceOptions explains them. */
 export interface ServiceDefinition {
   readonly strict: boolean;
   readonly folders: boolean;
+  /** Whether a file with an operation whose request data is not checked does not load. */
   readonly refusesUnchecked: boolean;
   readonly authenticate: ServiceOptions['authenticate'];
   readonly access: Access;
@@ -20,14 +21,14 @@ export interface ServiceDefinition {
   /** The rules for pages of other origins; undefined when pages of any origin may read answers. */
   readonly cors: CorsPolicy | undefined;
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
-  /** The name of the header that may hold a key, in lower case; undefined when only `Authorization` may. */
+  /** The name, in lower case, of the header that may have a credential; undefined when only `Authorization` may. */
   readonly keyHeader: string | undefined;
-  /** The header lines of every answer: names and values in turn. */
+  /** The headers of every answer: names and values in turn. */
   readonly headers: readonly string[];
   readonly close: (() => unknown) | undefined;
 }
 
-/** A mistake in a service file. groups/service-file.ts then finds the line of the file that contains `property`. */
+/** Thrown for a mistake in a service file. groups/service-file.ts finds the line of the file that has the property. */
 export class DefinitionError extends Error {
   readonly property: string | undefined;
   constructor(message: string, property?: string) {
@@ -36,10 +37,9 @@ export class DefinitionError extends Error {
   }
 }
 
-/** For each property: a function that checks its value, and a text that says which value is expected. */
-const PROPERTIES: Readonly<
-  Record<keyof ServiceOptions, readonly [isValid: (value: unknown) => boolean, expected: string]>
-> = {
+type PropertyRule = readonly [isValid: (value: unknown) => boolean, expected: string];
+/** For each property: a function that checks its value, and a text that describes the valid values. */
+const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   strict: [isBoolean, 'true or false'],
   folders: [isBoolean, 'true or false'],
   authenticate: [isPlainFunction, 'a function (params) => user'],
@@ -53,6 +53,7 @@ const PROPERTIES: Readonly<
   close: [isPlainFunction, 'a function'],
 };
 
+/** Whether `defineService` takes a property of this name. */
 export function isServiceProperty(name: string): boolean {
   return Object.hasOwn(PROPERTIES, name);
 }
@@ -68,7 +69,7 @@ export function readDefinition(exported: unknown): ServiceDefinition {
     );
   const options = readOptions(exported.options);
   const { authenticate, access = 'anyone', formatError } = options;
-  if (formatError !== undefined && isAsync(formatError))
+  if (Object.prototype.toString.call(formatError) === '[object AsyncFunction]')
     throw new DefinitionError('formatError is async: it must return the body itself', 'formatError');
   if (authenticate === undefined && requiresUser(access))
     throw new DefinitionError('access needs a user, and there is no authenticate: write authenticate, too', 'access');
@@ -91,11 +92,12 @@ function readOptions(options: unknown): ServiceOptions {
   if (!isPlainObject(options)) throw new DefinitionError('defineService takes a plain object: defineService({ … })');
   for (const key of Reflect.ownKeys(options)) {
     const name = String(key);
-    if (typeof key === 'symbol' || !Object.hasOwn(PROPERTIES, key))
+    if (typeof key === 'symbol' || !isServiceProperty(key))
       throw new DefinitionError(
         `${name} is no property of a service; there are ${Object.keys(PROPERTIES).join(', ')}`,
         name,
       );
+    // A getter could return another value later than to this check, and `{ ...options }` drops hidden properties.
     const { value, get, enumerable } = Object.getOwnPropertyDescriptor(options, key) as PropertyDescriptor;
     if (get !== undefined || !enumerable)
       throw new DefinitionError(`${name} is an accessor or not enumerable: write the value itself`, name);
@@ -106,7 +108,7 @@ function readOptions(options: unknown): ServiceOptions {
   return { ...options } as ServiceOptions;
 }
 
-/** Runs `check`, and adds the name of the property to the error that `check` throws. */
+/** Runs `check`, and turns an error of `check` into a DefinitionError that names the property. */
 function nameInErrors<T>(property: string, check: () => T): T {
   try {
     return check();
@@ -115,6 +117,7 @@ function nameInErrors<T>(property: string, check: () => T): T {
   }
 }
 
+/** The required fields of each type of security scheme. */
 const SCHEME_FIELDS: Readonly<Record<string, readonly string[]>> = {
   http: ['scheme'],
   apiKey: ['in', 'name'],
@@ -158,7 +161,7 @@ function readKeyHeader(name: string): string {
   });
 }
 
-/** Headers that describe a single answer, so one value for all answers would be wrong. */
+/** The headers that describe a single answer, so that one value for all answers would be wrong. */
 const HEADERS_OF_ONE_ANSWER: ReadonlySet<string> = new Set(
   'content-type content-encoding cache-control date vary allow www-authenticate retry-after etag location'.split(' '),
 );
@@ -177,10 +180,7 @@ function readHeaders(headers: Readonly<Record<string, unknown>>): readonly strin
   });
 }
 
-function isAsync(value: unknown): boolean {
-  return Object.prototype.toString.call(value) === '[object AsyncFunction]';
-}
-
+/** Whether a value is an object literal. A proxy is none, because its properties could change after the check. */
 function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || isProxy(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -8,7 +8,7 @@ import type { LoadedGroup } from '../../src/cli/inspection.ts';
 import { command as newCommand } from '../../src/cli/new.ts';
 import { command as openapi } from '../../src/cli/openapi.ts';
 import { command, findShadowed, listRoutes } from '../../src/cli/routes.ts';
-import { ROUTES, type Route, routesWith } from '../../src/http/routes.ts';
+import { ROUTES, type Route, routeTable } from '../../src/http/routes.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 
 const run: Parameters<typeof runHere>[0] = (argv, io) => runCommand(command, argv, io);
@@ -51,7 +51,7 @@ describe('listRoutes', () => {
     const routes: Route[] = [
       { methods: ['POST'], path: '/api/a/hello', target: 'identity.signin' },
       { methods: 'any', path: '/api/a/gone', target: 'identity.signin' },
-      ...routesWith('on'),
+      ...routeTable('on'),
     ];
     assert.deepEqual(list([group('Register', ['index', 'created'])]).slice(4), [
       'GET,HEAD /api/register index',
@@ -107,7 +107,7 @@ test('findShadowed names the requests that an explicit row takes from an operati
   ]);
   const docs = [group('Docs', ['index'])];
   assert.deepEqual(brief(docs), ['GET /api/docs index docs.page', 'HEAD /api/docs index docs.page']);
-  assert.deepEqual(brief(docs, routesWith('off')), []);
+  assert.deepEqual(brief(docs, routeTable('off')), []);
   const routes: Route[] = [{ methods: ['PUT'], path: '/api/a/hello', target: 'identity.signin' }, ...ROUTES];
   assert.deepEqual(brief([group('A', ['hello'])], routes), ['PUT /api/a/hello hello identity.signin']);
 });

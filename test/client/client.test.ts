@@ -113,6 +113,13 @@ describe('createClient sends', () => {
       (api) => api.user.find({ name: 'x' }, { method: 'GET' }),
       'GET /api/user/find?name=x',
     ],
+    'or by that method in lower case': [
+      async (api) => {
+        await api.user.find({ name: 'x' }, { method: 'delete' });
+        await api.user.find({ name: 'x' }, { method: 'patch' });
+      },
+      'DELETE /api/user/find?name=x, PATCH /api/user/find {"name":"x"}',
+    ],
     slugs: [(api) => api.user.find(undefined, { slugs: ['a/b', 7] }), 'POST /api/user/find/a%2Fb/7'],
     'slugs of a verb operation': [(api) => api.user.index({}, { slugs: ['7'] }), 'GET /api/user/7'],
     'a method without a pattern to the bare group': [
@@ -152,14 +159,51 @@ describe('createClient sends', () => {
     });
   }
 
-  for (const value of ['..', '.', '', undefined, null]) {
+  for (const value of ['..', '.', '', undefined, null, [], ['..']]) {
     test(`nothing when a path would have ${JSON.stringify(value)} in it: it would lead elsewhere`, async () => {
       await assert.rejects(client().order['GET {id}']({ path: { id: value } }), TypeError);
+      await assert.rejects(client().file['GET {path*}']({ path: { path: value } }), TypeError);
       await assert.rejects(client().file['GET {path*}']({ path: { path: ['a', value] } }), TypeError);
       await assert.rejects(client().user.find({}, { slugs: [value] }), TypeError);
       assert.deepEqual(sent, []);
     });
   }
+
+  const lost: Record<string, (api: Untyped) => Promise<unknown>> = {
+    'a list for one segment': (api) => api.order['GET {id}']({ path: { id: ['7', 'pay'] } }),
+    'an object for one segment': (api) => api.order['GET {id}']({ path: { id: { id: 7 } } }),
+    'an object in a query': (api) => api.user.index({ filter: { name: 'Ada' } }),
+    'a list of lists in a query': (api) => api.user.find({}, { query: { tag: [['a']] } }),
+    'a form as the query': (api) => api.user.index(new FormData()),
+    'URLSearchParams as the query': (api) => api.user.deleted(new URLSearchParams('id=7')),
+    'URLSearchParams beside a body': (api) => api.user.created({}, { query: new URLSearchParams('dryRun=1') }),
+    'bytes as the query': (api) => api.user.find(new Uint8Array(1), { method: 'HEAD' }),
+    'a text as the query': (api) => api.user.index('ab'),
+    'a list as the query': (api) => api.user.deleted([7]),
+    'an object beside a file': (api) => api.book.created({ cover: new Blob(), author: { name: 'Ada' } }),
+    'a file within an object': (api) => api.book.created({ pages: { cover: new Blob() } }),
+    'a file within objects of a list': (api) => api.book.created({ pages: [{ image: new Blob() }] }),
+  };
+  for (const [name, use] of Object.entries(lost)) {
+    test(`nothing when it would lose ${name}`, async () => {
+      await assert.rejects(use(client()), TypeError);
+      assert.deepEqual(sent, []);
+    });
+  }
+
+  test('a form with its boundary, whatever the headers of the client say', async () => {
+    const headers = { 'Content-Type': 'application/json' };
+    const form = new FormData();
+    form.set('title', 'Tea');
+    const api = client(json({}), { headers });
+    await api.book.created(form);
+    await api.book.created({ title: 'Tea', cover: new Blob(['PNG']) });
+    for (const { headers, body } of sent) {
+      const boundary = /^multipart\/form-data; boundary=(.+)$/.exec(String(headers['content-type']))?.[1];
+      assert.ok(boundary !== undefined && body.includes(`--${boundary}`));
+    }
+    assert.equal(sent.length, 2);
+  });
 
   test('the headers of the client, of the call, and Authorization, fixed or asked for each time', async () => {
     let asked = 0;
@@ -371,7 +415,7 @@ describe('a stream of events', () => {
 
   test('is an async iterable of names, ids and values, in whatever pieces it comes', async () => {
     const text =
-      ': hello\n\nevent: paid\nid: 1\ndata: {"total":\ndata: 7}\n\nretry: 5\r\ndata:"ä"\r\n\r\nid: 2\rdata: no JSON\r\rdata\n\nevent: none\n\n: end\n\n';
+      ': hello\n\nevent: paid\nid: 1\ndata: {"total":\ndata: 7}\n\nretry: 5\r\ndata:"ä\u2028"\r\n\r\nid: 2\rdata: no JSON\r\rdata\n\nevent: none\n\n: end\n\n';
     for (const size of [1, 3, 1000]) {
       const bytes = Buffer.from(text);
       const api = client((response) => {
@@ -383,7 +427,7 @@ describe('a stream of events', () => {
       for await (const event of await events(api)) got.push(event);
       assert.deepEqual(got, [
         { event: 'paid', id: '1', data: { total: 7 } },
-        { event: 'message', id: '1', data: 'ä' },
+        { event: 'message', id: '1', data: 'ä\u2028' },
         { event: 'message', id: '2', data: 'no JSON' },
         { event: 'message', id: '2', data: '' },
       ]);

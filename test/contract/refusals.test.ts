@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { createTypeFiles } from '../../src/contract/source/files.ts';
+import { createSourceFiles } from '../../src/contract/source/files.ts';
 import type { GroupLoad } from '../../src/groups/group-load.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 
@@ -73,6 +73,12 @@ describe('a request type that is not understood refuses the file', () => {
       operation('Order', "import type { Order } from './types.ts';"),
       /there is no type Order here/,
       { 'types.ts': 'export type Other = 1;' },
+    ],
+    [
+      'a name from a file that is neither TypeScript nor JavaScript',
+      operation('Props', "import type { Props } from './view.tsx';"),
+      /Props is imported from \.\/view\.tsx, where no \.ts or \.js file is found/,
+      { 'view.tsx': 'export interface Props { a: string }' },
     ],
     ['a conditional type', operation("string extends 'a' ? 1 : 2"), /a conditional type is not understood/],
     ['a function', operation('{ a: () => void }'), /a function is not understood/],
@@ -263,7 +269,7 @@ describe('a request type that is not understood refuses the file', () => {
     [
       'a name of a global type, from all exports of a missing file',
       operation('Date', "import type { Date } from './types.ts';"),
-      /Date is imported from \.\/gone\.ts, which is not found/,
+      /Date is imported from \.\/gone\.ts, where no \.ts or \.js file is found/,
       { 'types.ts': "export type * from './gone.ts';" },
     ],
     [
@@ -514,10 +520,10 @@ describe('what says nothing about a request loads as ever', () => {
 
 test('a file that is read for its types is read again when it has changed', () => {
   const path = join(dir, 'changing.ts');
-  const { read } = createTypeFiles({
+  const { read } = createSourceFiles({
     textOf: (path) => readFileSync(path, 'utf8'),
     resolve: () => undefined,
-    remember: () => {},
+    watch: () => {},
   });
   writeFileSync(path, 'export interface A { a: 1 }');
   assert.equal(read(path), read(path));
@@ -539,7 +545,7 @@ test('files that are read for their types alone belong to what is watched, and s
   // TypeScript resolves each of these specifiers to the file that appears later.
   for (const specifier of ['./later.ts', './later.js', './later']) {
     const missing = await load({ 'XController.ts': operation('A', `import type { A } from '${specifier}';`) });
-    assert.match(missing.load.error ?? '', /A is imported from \.\/later.*, which is not found/);
+    assert.match(missing.load.error ?? '', /A is imported from \.\/later.*, where no .ts or .js file is found/);
     const isWatched = missing.groups
       .closure()
       .some(({ path, fingerprint }) => path.endsWith('later.ts') && fingerprint === 'absent');

@@ -76,6 +76,8 @@ const CONTROLLERS = {
       index() { return []; }
     }`,
   'ScriptController.mjs': `
+    const Size = { small: 's', large: 'l' };
+    /** @typedef {keyof typeof Size} Size */
     /**
      * @typedef {object} NewThing
      * @property {string} name - what it is called
@@ -88,6 +90,8 @@ const CONTROLLERS = {
      * @pattern ^[a-z]+$
      */
     export default class ScriptController {
+      /** @param {{ size: Size }} data */
+      find(data) { return data; }
       /**
        * Makes one.
        * @param {NewThing & { role: import('./types.ts').Role }} data
@@ -213,6 +217,7 @@ describe('what fits is let in, and becomes what its type says', () => {
     ['JSDoc of a pattern', ['GET', 'script?page=3'], { page: 3 }],
     ['a script without types', ['PUT', 'script', { a: 1 }], { a: 1 }],
     ['a constraint on a typedef', ['PATCH', 'script', '"abc"'], { data: 'abc' }],
+    ['a typedef beside a constant of its name', ['POST', 'script/find', '{"size":"small"}'], { size: 'small' }],
     ['a schema of a library', ['POST', 'library', { n: 1 }], { n: 2 }],
     ['one that takes its time', ['PUT', 'library', [1]], { late: [1] }],
     ['one for the query', ['GET', 'library?page=4'], { data: { page: 4 }, query: { page: 4 } }],
@@ -318,6 +323,11 @@ describe('what does not fit is 422, and nothing has run', () => {
       ['body /b must be at least 2'],
     ],
     ['a constraint on a typedef', ['PATCH', 'script', '"A1"'], ['body  must match ^[a-z]+$']],
+    [
+      'a typedef beside a constant of its name',
+      ['POST', 'script/find', '{"size":"s"}'],
+      ['body /size must be "small" or "large"'],
+    ],
     [
       'a constraint on a property of a typedef',
       ['POST', 'script', { name: 'a', role: 'user', count: 0 }],

@@ -62,6 +62,8 @@ export class PageController {
     search: { body: user, query: page },
     'GET {id}': { query: page, result: page },
     'POST {id}': { query: page, body: user },
+    PUT: { query: page },
+    GET: { query: page },
     hello: { query: page, result: page },
   } satisfies Operations<PageController>;
   async index(data: Page, params: ControllerParams<{ query: Page }>): Promise<User[]> {
@@ -81,6 +83,12 @@ export class PageController {
   }
   'POST {id}'(data: unknown, { query }: ControllerParams<{ query: Page }>) {
     return [data, query];
+  }
+  PUT(data: NewUser, { query }: ControllerParams<{ query: Page }>) {
+    return [data, query];
+  }
+  GET(data: Page) {
+    return data;
   }
   hello(): unknown {
     return 1;

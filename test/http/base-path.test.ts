@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createClient } from '../../src/client.ts';
 import { createRouter } from '../../src/http/router.ts';
-import { routesWith } from '../../src/http/routes.ts';
+import { routeTable } from '../../src/http/routes.ts';
 import { startTest, type TestApi } from '../../src/testing.ts';
 import { createFolder } from '../support/folder.ts';
 import { asRaw, assertEnvelope, type Service, startService } from '../support/service.ts';
@@ -90,10 +90,10 @@ for (const [base, prefix] of [
     });
 
     test('the table of routes has a row a line, and the root one generic row less', () => {
-      const rows = routesWith('on', prefix).map(({ path }) => path);
+      const rows = routeTable('on', prefix).map(({ path }) => path);
       const generic = prefix === '' ? ['/', '/{params}'] : [prefix, `${prefix}/`, `${prefix}/{params}`];
       assert.deepEqual(rows.slice(4), generic);
-      const { matches } = createRouter(routesWith('off', prefix), prefix).resolve(`${prefix}/docs/x`);
+      const { matches } = createRouter(routeTable('off', prefix), prefix).resolve(`${prefix}/docs/x`);
       assert.deepEqual(
         matches.map(({ groupInUrl, slugs }) => [groupInUrl, slugs]),
         [['docs', ['x']]],

@@ -46,12 +46,12 @@ test('of a connection that has closed, the server forgets the exchange', async (
   const { socket } = request;
   const exchange = new Exchange(request, response, 0);
   connections.begin(exchange);
-  assert.equal(findConnection(socket)?.exchange, exchange);
+  assert.equal(findConnection(socket)?.lastExchange, exchange);
 
   // The request never gets an answer. A closed connection that refers to it would make each garbage collection copy it.
   client.destroy();
   await once(socket, 'close');
-  assert.equal(findConnection(socket)?.exchange, undefined);
+  assert.equal(findConnection(socket)?.lastExchange, undefined);
 });
 
 // The first comes in one piece, which is not copied, the second in many.

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseRate } from '../../src/base/rate.ts';
+import { checkGroup } from '../../src/http/credential-rights.ts';
 import { moduleUrl } from '../support/own-modules.ts';
 import { parseRaw, startService } from '../support/service.ts';
 
@@ -121,4 +122,10 @@ test('a request that is refused while its group is imported never reaches the op
   while (globals.openSlowGroup === undefined) await new Promise(setImmediate);
   globals.openSlowGroup();
   assert.deepEqual(await (await later).json(), { ran: false });
+});
+
+test('a row with neither a handler nor groups allows no group', () => {
+  const row = { application: { id: 'app', name: 'App' }, handler: undefined, methods: undefined };
+  assert.throws(() => checkGroup(row, 'order'), { code: 'GROUP_NOT_ALLOWED' });
+  assert.doesNotThrow(() => checkGroup({ ...row, groups: '*' }, 'order'));
 });

@@ -134,6 +134,14 @@ describe('uploads that are not complete', () => {
       }
       assert.equal(await answered(socket), 200, `${length} bytes`);
     }
+    // Without a Content-Length, nothing says that the chunk is the whole body, so a large one is refused like an upload.
+    const chunked = connect(service.port, '127.0.0.1');
+    t.after(() => void chunked.destroy());
+    chunked.write('POST /api/size HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nExpect: 100-continue\r\n');
+    chunked.write('Transfer-Encoding: chunked\r\n\r\n');
+    assert.match(String((await once(chunked, 'data'))[0]), /^HTTP\/1\.1 100 /);
+    chunked.write(`9c40\r\n${'a'.repeat(40_000)}\r\n0\r\n\r\n`);
+    assert.match(String((await once(chunked, 'data'))[0]), /^HTTP\/1\.1 503 /);
     // Uploads that were accepted send nothing and are ended. The others were refused at once.
     assert.deepEqual(new Set(await Promise.all(stuck.map(answered))), new Set([503]));
     assert.equal(await answered(await upload(t, service, 900_000, 900_000)), 200);
@@ -210,7 +218,7 @@ describe('body budget', () => {
     const { budget, exchange } = budgetOf(400 * KB);
     const [a, b, c, d, e] = [exchange(), exchange(), exchange(), exchange(), exchange()];
     const flows = (...them: (typeof a)[]) => them.map(({ flow }) => flow.flowing);
-    for (const { made } of [a, b, c, d, e]) budget.begin(made);
+    for (const { made } of [a, b, c, d, e]) budget.beginUpload(made);
     for (const { made } of [a, b, c]) assert.ok(budget.reserve(made, 64 * KB));
     assert.deepEqual(flows(a, b, c), [true, true, true]);
     // The first of them may finish, the second may not.
@@ -219,7 +227,7 @@ describe('body budget', () => {
     assert.equal(budget.reserve(d.made, 17 * KB), false);
     budget.release(d.made);
     // Its bytes count until it is answered; but now another may finish.
-    budget.complete(a.made);
+    budget.completeUpload(a.made);
     assert.deepEqual(flows(b, c), [true, true]);
     assert.ok(budget.reserve(c.made, 40 * KB));
     assert.deepEqual(flows(b, c), [true, false]);
@@ -227,19 +235,19 @@ describe('body budget', () => {
     budget.release(b.made);
     assert.deepEqual(flows(c), [true]);
     for (const { made } of [c, e]) budget.release(made);
-    assert.deepEqual([budget.uploads(), a.made.heldBytes, b.made.heldBytes, c.made.heldBytes], [0, 0, 0, 0]);
+    assert.deepEqual([budget.uploadCount(), a.made.heldBytes, b.made.heldBytes, c.made.heldBytes], [0, 0, 0, 0]);
   });
 
   test('never stops a small body, nor refuses it', () => {
     const { budget, exchange } = budgetOf(400 * KB);
     const crowd = Array.from({ length: 11 }, exchange);
     for (const { made } of crowd) {
-      budget.begin(made);
+      budget.beginUpload(made);
       budget.reserve(made, 20 * KB);
     }
     assert.equal(crowd.at(-1)?.flow.flowing, false);
     const { made, flow } = exchange();
-    budget.begin(made);
+    budget.beginUpload(made);
     for (let i = 0; i < 16; i++) assert.deepEqual([budget.reserve(made, 1 * KB), flow.flowing], [true, true]);
     // Now it is one like the others.
     assert.equal(budget.reserve(made, 1 * KB), false);
@@ -247,7 +255,7 @@ describe('body budget', () => {
 
   test('counts uploads of which nothing has come', () => {
     const { budget, exchange } = budgetOf(256 * KB);
-    for (let i = 0; i < 16; i++) budget.begin(exchange().made);
+    for (let i = 0; i < 16; i++) budget.beginUpload(exchange().made);
     const { made } = exchange();
     assert.equal(budget.reserve(made, 16 * KB), true);
     assert.equal(budget.reserve(made, 1), false);
@@ -259,7 +267,7 @@ describe('body budget', () => {
     const { budget, exchange, evicted } = budgetOf(400 * KB);
     const crowd = Array.from({ length: 11 }, exchange);
     for (const { made } of crowd) {
-      budget.begin(made);
+      budget.beginUpload(made);
       assert.ok(budget.reserve(made, 20 * KB));
     }
     const [finishing, empty, moving] = crowd.slice(8) as [Made, Made, Made];
@@ -268,12 +276,12 @@ describe('body budget', () => {
       [true, false, false],
     );
     t.mock.timers.tick(1000);
-    for (const { made } of crowd.slice(0, 8)) budget.add(made, 5 * KB);
+    for (const { made } of crowd.slice(0, 8)) budget.hold(made, 5 * KB);
     // One that brings too little in a second counts as one that does not move.
-    budget.add(finishing.made, 1 * KB);
+    budget.hold(finishing.made, 1 * KB);
     assert.deepEqual(evicted, []);
     const fresh = exchange();
-    budget.begin(fresh.made);
+    budget.beginUpload(fresh.made);
     t.mock.timers.tick(1000);
     // Its turn has come.
     assert.deepEqual(evicted, [finishing.made]);
@@ -292,7 +300,7 @@ describe('body budget', () => {
     const { budget, exchange, evicted } = budgetOf(400 * KB);
     const crowd = Array.from({ length: 10 }, exchange);
     for (const { made } of crowd) {
-      budget.begin(made);
+      budget.beginUpload(made);
       budget.reserve(made, 20 * KB);
     }
     const [first, last] = [crowd[0], crowd[9]] as [Made, Made];
@@ -308,14 +316,14 @@ describe('body budget', () => {
     t.mock.timers.enable({ apis: ['setInterval'] });
     const { budget, exchange, evicted } = budgetOf(400 * KB);
     const { made } = exchange();
-    budget.begin(made);
+    budget.beginUpload(made);
     budget.reserve(made, 20 * KB);
     t.mock.timers.tick(10_000);
     assert.deepEqual(evicted, []);
     // Nor when there is room again.
     const crowd = Array.from({ length: 10 }, exchange);
     for (const other of crowd) {
-      budget.begin(other.made);
+      budget.beginUpload(other.made);
       budget.reserve(other.made, 20 * KB);
     }
     t.mock.timers.tick(1000);
@@ -333,20 +341,20 @@ describe('body budget', () => {
     const { budget, exchange } = budgetOf(64 * KB);
     const { made } = exchange();
     budget.release(made);
-    budget.begin(made);
+    budget.beginUpload(made);
     budget.reserve(made, 1);
     budget.release(made);
     budget.release(made);
-    assert.equal(budget.uploads(), 0);
+    assert.equal(budget.uploadCount(), 0);
   });
 
   test('inflates a few at a time, and one when there is no room', () => {
     const { budget, exchange } = budgetOf(64 * KB);
     const dones: (() => void)[] = [];
-    for (let i = 0; i < 20; i++) budget.inflate((done) => void dones.push(done));
+    for (let i = 0; i < 20; i++) budget.whenMayInflate((done) => void dones.push(done));
     assert.equal(dones.length, 8);
     const { made } = exchange();
-    budget.add(made, 100 * KB);
+    budget.hold(made, 100 * KB);
     for (let i = 0; i < 8; i++) dones[i]?.();
     assert.equal(dones.length, 9);
     budget.release(made);

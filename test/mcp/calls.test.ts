@@ -255,6 +255,26 @@ test('a call ends when its client leaves, and a stream of it is destroyed', asyn
   await isTrue(() => api.lines.filter(({ event, status }) => event === 'request' && status === 499).length === 4);
 });
 
+const LARGE = `
+import { Readable } from 'node:stream';
+import { Reply } from '${GATEFOLD}';
+export default class DeskController {
+  static operations = { '*': { tool: true, timeout: 5000 } };
+  'GET large'() {
+    const stream = new Readable({ read() {} });
+    stream.push(Buffer.alloc(1024 * 1024 + 1));
+    stream.push(null);
+    return new Reply(200, stream, { 'Content-Type': 'text/plain' });
+  }
+}`;
+
+test('a stream whose last piece exceeds the limit of a tool is refused at once', async (t) => {
+  const api = await startShop(t, { 'DeskController.mjs': LARGE }, { expectedErrors: ['request-failed'] });
+  const result = await callTool(api, 'desk_GET_large');
+  assert.equal(result.isError, true);
+  assert.match(textOf(result), /longer than 1048576 bytes/);
+});
+
 test('no call outlives its limits: requests in flight are counted back', async (t) => {
   const api = await startShop(t, undefined, { env: { MAX_IN_FLIGHT: '1' } });
   for (let i = 0; i < 5; i++) assert.equal((await callTool(api, 'find_order', { path: { id: i } })).isError, undefined);

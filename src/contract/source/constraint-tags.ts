@@ -1,8 +1,6 @@
-// The tags of doc comments that constrain a value, such as `@minLength 1`. They are named as in JSON Schema. Two kinds
-// of tags are errors, because they look like constraints but have no effect: a constraint of another library
-// (`@isInt`), and a name with a typing mistake (`@minLenght`). All other tags are accepted as remarks. This file knows
-// no types.
-
+// The tags of doc comments that constrain a value, such as `@minLength 1`. Their names are those of JSON Schema. Two
+// kinds of tags are errors, because they look like constraints and would have no effect: constraints of other libraries
+// (`@isInt`), and names with a typing mistake (`@minLenght`). All other tags are accepted as remarks.
 import { isNear } from '../../base/near.ts';
 import type { Notes } from '../types/shape.ts';
 import { readDoc, type Tag } from './doc-comment.ts';
@@ -13,15 +11,16 @@ interface TagRow {
   /** The kind of value that the tag constrains. */
   readonly constrains: ConstrainedKind;
   /**
-   * The form of the text behind the tag:
+   * The form of the text after the tag:
    * - `count`: a whole number, at least 0
    * - `number`: any finite number
-   * - `text`: a text, which is used as written
-   * - `flag`: no value
+   * - `text`: any text, which is used as written
+   * - `flag`: no text, or `true`
    */
   readonly value: 'count' | 'number' | 'text' | 'flag';
 }
 
+/** Key: the name of the tag. The object has no prototype, so `constructor` is no key. */
 export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Object.create(null), {
   minLength: { constrains: 'string', value: 'count' },
   maxLength: { constrains: 'string', value: 'count' },
@@ -39,11 +38,12 @@ export const CONSTRAINTS: Readonly<Record<string, TagRow>> = Object.assign(Objec
 } satisfies Record<string, TagRow>);
 
 const LIBRARY_SCHEMA = 'a schema of a library in `static operations`';
-const INTEGER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
+/** Matches the type in `@type int`, `@asType integer` or `@type {float}`, which are tags of other libraries. */
+const NUMBER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
 /**
- * Constraints of class-validator, tsoa, typia and JSON Schema that are not read. A row has what to write instead, a
- * colon, and the names of the tags in lower case.
+ * Constraints of class-validator, tsoa, typia and JSON Schema that are not read. A row has the cure (what to write
+ * instead), a colon, and the names of the tags in lower case. The map has the cure of each name.
  */
 const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
   [
@@ -83,7 +83,7 @@ const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** Returns why a tag that looks like a constraint is refused. Returns undefined for a constraint and for a remark. */
+/** Returns why a tag is refused that only looks like a constraint. Returns undefined for a constraint and a remark. */
 export function findTagMistake(name: string, text: string): string | undefined {
   // typescript-json-schema reads `@TJS-minLength` like `@minLength`.
   const bareName = name.replace(/^TJS-/i, '');
@@ -95,13 +95,13 @@ export function findTagMistake(name: string, text: string): string | undefined {
   const foreign = isJsdocConst
     ? undefined
     : (FOREIGN_TAGS.get(lower) ?? (/^[Ii]s[A-Z]/.test(name) ? `a type, a tag or ${LIBRARY_SCHEMA}` : undefined));
-  const isNumberType = /^(?:as)?type$/.test(lower) && INTEGER_TYPE.test(text);
+  const isNumberType = /^(?:as)?type$/.test(lower) && NUMBER_TYPE.test(text);
   const cure = isNumberType ? 'Int or @integer' : (foreign ?? (near === undefined ? undefined : `@${near}`));
   if (cure === undefined) return undefined;
   return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: write ${cure}`;
 }
 
-/** Finds the constraint whose name differs least, by at most two letters. Upper and lower case are equal. */
+/** Finds the constraint whose name differs least, by two letters at most. Returns undefined when all differ by more. */
 function findNearest(lower: string): string | undefined {
   const findWithin = (edits: number) =>
     Object.keys(CONSTRAINTS).find((name) => isNear(lower, name.toLowerCase(), edits));
@@ -115,6 +115,7 @@ export const isConstraint = ({ name, text }: Tag): boolean =>
 /**
  * Finds a constraint in a comment at a place where constraints have no effect.
  *
+ * @param isScript whether the comment is in a JavaScript file
  * @returns the error text, or undefined when the comment has no constraint
  */
 export function findUnreadConstraint(doc: string | undefined, isScript = false): string | undefined {
@@ -126,7 +127,7 @@ export function findUnreadConstraint(doc: string | undefined, isScript = false):
   return tag === undefined ? undefined : unreadConstraintMessage(tag);
 }
 
-/** Whether the tags of a comment are read for the next token even when another comment comes between. */
+/** Whether the tags of a comment also apply to the next token when another comment comes between. */
 export function appliesAcrossComments(doc: string): boolean {
   const { tags } = readDoc(doc);
   if (tags.some(({ name }) => /^(?:typedef|callback|import)$/.test(name))) return false;
@@ -187,7 +188,7 @@ function readConstraintValue(tag: string, row: TagRow, text: string, next: Tag |
   return value;
 }
 
-/** Matches a pattern with text behind its `$`, which no value fits. `\$` and the `$` of `[$]` are plain characters. */
+/** Matches a pattern with text after its `$`, which no value fits. `\$` and the `$` of `[$]` are plain characters. */
 const TEXT_AFTER_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*?\$(?![$)|]|\(\?|$)/s;
 /** Matches a pattern that ends with a `$`, except for a plain character `$`. */
 const ENDS_WITH_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*\$$/s;
@@ -202,6 +203,7 @@ function refuseMisreadPattern(text: string, next: Tag | undefined): void {
   if (/^(["'`]).*\1$/.test(text)) fail('write the pattern without quotes');
   if (TEXT_AFTER_DOLLAR.test(text))
     fail('nothing can follow the $; write text above the tags, and \\$ for a dollar sign');
+  // The at sign of a next tag on the same line can be a part of the pattern: `^\S+ @\S+$`.
   const isCutByTag = next?.isFirstOnLine === false;
   if (isCutByTag && !ENDS_WITH_DOLLAR.test(text))
     fail(`@${next.name} ends it; write \\x40 for an at sign, or the next tag on its own line`);
@@ -209,7 +211,7 @@ function refuseMisreadPattern(text: string, next: Tag | undefined): void {
     fail('write text above the tags, and \\x20 for a blank, or end the pattern with $');
 }
 
-/** Parses a text as JSON. Any other text stays a text, because no check uses defaults and examples. */
+/** Parses a default or an example as JSON. Returns any other text unchanged, because no check uses the value. */
 function parseLooseValue(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,6 +1,6 @@
-// A position in a list of tokens, and the steps of a recursive-descent parser. The cursor also finds doc comments whose
-// constraints (tags such as `@minimum`) would have no effect. It remembers which comments the parsers have read, and
-// `refuseStrayTags` reports a constraint in any other comment.
+// A cursor is a position in a list of tokens, and has the elementary steps of a recursive-descent parser. The cursor
+// also finds doc comments whose constraints (tags such as `@minimum`) would have no effect: it records which comments
+// the parsers have read, and `refuseStrayTags` reports a constraint in any other comment.
 import { findUnreadConstraint } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 import type { TypeNode, ValueNode } from './syntax.ts';
@@ -13,17 +13,17 @@ export interface Parsers {
 
 export class Cursor {
   readonly tokens: readonly Token[];
-  readonly partner: Int32Array;
-  /** Index of the next token. */
-  i = 0;
-  /** The namespace around the current statement, with a dot behind it: `Shop.`. */
+  readonly partner: Tokens['partner'];
+  /** Index of the current token, which is not read yet. */
+  index = 0;
+  /** The namespace around the current statement with a dot at its end: `Shop.`; empty outside of namespaces. */
   namespace = '';
 
   readonly #parsers: Parsers;
-  /** Indexes of the tokens whose comments are done: a parser has read the comment, or it has no constraint. */
+  /** Indexes of the tokens whose comments are not stray: a parser has read the comment, or it has no constraint. */
   readonly #checkedDocs = new Set<number>();
 
-  /** @param parsers passed in, because this file and those that parse types and values would import each other */
+  /** @param parsers passed in, because this file cannot import the files with the parsers, which import this file */
   constructor({ tokens, partner }: Tokens, parsers: Parsers) {
     this.tokens = tokens;
     this.partner = partner;
@@ -34,16 +34,17 @@ export class Cursor {
     return this.#parsers.parseType(this);
   }
 
-  /** @param end index of the closing bracket, or of the file's end, before which the value ends */
+  /** @param end index of the token before which the value ends at the latest: a closing bracket, or the file's end */
   parseValue(end: number): ValueNode | undefined {
     return this.#parsers.parseValue(this, end);
   }
 
+  /** Returns the token that is `ahead` tokens after the current one. At both ends, returns the first or last token. */
   token(ahead = 0): Token {
-    return this.tokens[Math.max(0, Math.min(this.i + ahead, this.tokens.length - 1))] as Token;
+    return this.tokens[Math.max(0, Math.min(this.index + ahead, this.tokens.length - 1))] as Token;
   }
 
-  /** Whether the token is this punctuation or word. @param ahead how many tokens behind the current one */
+  /** Whether the token at `ahead` is this punctuation or word. False for a string with the same text. */
   is(text: string, ahead = 0): boolean {
     const token = this.token(ahead);
     return token.text === text && token.kind !== Kind.string;
@@ -54,16 +55,16 @@ export class Cursor {
   }
 
   get isAtEnd(): boolean {
-    return this.i >= this.tokens.length - 1;
+    return this.index >= this.tokens.length - 1;
   }
 
-  /** Joins an earlier comment with the comment of the current token, so that the tags of both are read. */
+  /** Returns an earlier comment joined with the comment of the current token, so that the tags of both are read. */
   joinDoc(earlier: string | undefined): string | undefined {
     const { doc } = this.token();
     return doc === undefined || doc === earlier ? earlier : (earlier ?? '') + doc;
   }
 
-  /** Reads the comment of a property or an alias. Skips one beside the previous token, to which it may belong. */
+  /** Returns the comment of a declaration and records it as read. Skips one that may describe the previous token. */
   readDocAt(index: number): string | undefined {
     const { doc, isDocBesidePrevious } = this.tokens[index] as Token;
     if (doc === undefined || isDocBesidePrevious) return undefined;
@@ -71,8 +72,8 @@ export class Cursor {
     return doc;
   }
 
-  /** Returns the type, or a mistake when a comment from `from` to `end` has a constraint that no parser has read. */
-  refuseStrayTags(type: TypeNode, from: number, end = this.i): TypeNode {
+  /** Returns `type`, or a mistake when a token from `from` up to `end` has a constraint that no parser has read. */
+  refuseStrayTags(type: TypeNode, from: number, end = this.index): TypeNode {
     for (let i = from; i < end; i++) {
       const { doc, at, isDocBesidePrevious } = this.tokens[i] as Token;
       if (doc === undefined || this.#checkedDocs.has(i)) continue;
@@ -85,16 +86,16 @@ export class Cursor {
   }
 
   /**
-   * The index up to which `refuseStrayTags` looks at the comments of a declaration, when the cursor is behind it. A `;`
-   * or `,` is included. The token after that is included when its comment is on the line of the declaration, or when
-   * the token is a closing brace.
+   * The `end` for `refuseStrayTags` when the cursor is directly after a declaration. A `;`, `,`, `=` or `}` there is a
+   * part of the declaration. So is the next token if its comment is on the same line, or if the token is a `}`.
    */
   get declarationEnd(): number {
-    const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.i + 1 : this.i;
+    const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.index + 1 : this.index;
     const { isDocBesidePrevious, text } = this.tokens[end] ?? this.token();
-    return end < this.tokens.length && (isDocBesidePrevious || (text === '}' && end > this.i)) ? end + 1 : end;
+    return end < this.tokens.length && (isDocBesidePrevious || (text === '}' && end > this.index)) ? end + 1 : end;
   }
 
+  /** @throws SourceError */
   fail(expected: string): never {
     const { text, at } = this.token();
     throw new SourceError(`expected ${expected} and found ${text || 'the end of the file'}`, at);
@@ -103,7 +104,7 @@ export class Cursor {
   /** Steps over the current token if it is this punctuation or word. Returns whether it was. */
   accept(text: string): boolean {
     if (!this.is(text)) return false;
-    this.i++;
+    this.index++;
     return true;
   }
 
@@ -113,7 +114,7 @@ export class Cursor {
 
   next(): Token {
     if (this.isAtEnd) this.fail('more');
-    return this.tokens[this.i++] as Token;
+    return this.tokens[this.index++] as Token;
   }
 
   expectName(): string {
@@ -124,28 +125,29 @@ export class Cursor {
     return this.token().kind === Kind.string ? this.next().value : this.fail('a string');
   }
 
-  /** Reads `.b.c` behind a first name and returns `a.b.c`. */
+  /** Reads `.b.c` after a first name and returns `a.b.c`. */
   parseDottedName(first: string): string {
-    let path = first;
+    let name = first;
     while (this.is('.') && this.isName(1)) {
-      path += `.${this.token(1).value}`;
-      this.i += 2;
+      name += `.${this.token(1).value}`;
+      this.index += 2;
     }
-    return path;
+    return name;
   }
 
   /** Returns the index of the bracket that closes the current one. @throws SourceError for another current token */
   closingIndex(bracket: string): number {
-    return this.is(bracket) ? (this.partner[this.i] as number) : this.fail(bracket);
+    return this.is(bracket) ? (this.partner[this.index] as number) : this.fail(bracket);
   }
 
-  /** Steps over one token, or over a pair of brackets with its contents. */
-  skip(): void {
-    const partner = this.partner[this.i] as number;
-    this.i = partner >= 0 ? partner + 1 : this.i + 1;
+  /** Steps over one token. From an opening bracket, steps over the pair of brackets with its contents. */
+  skipGroup(): void {
+    const partner = this.partner[this.index] as number;
+    this.index = partner >= 0 ? partner + 1 : this.index + 1;
   }
 
+  /** Stops at the next token with this text outside of brackets, or at the end of the file. */
   skipTo(text: string): void {
-    while (!this.is(text) && !this.isAtEnd) this.skip();
+    while (!this.is(text) && !this.isAtEnd) this.skipGroup();
   }
 }

@@ -1,7 +1,9 @@
 // Splits doc comments into their text and their tags, as TypeScript does. This file does not know what a tag means.
 
 export interface Tag {
+  /** The name without the at sign. */
   readonly name: string;
+  /** The text up to the next tag, without the asterisks at the starts of its lines. */
   readonly text: string;
   /** Whether only white space and an asterisk precede the tag on its line. */
   readonly isFirstOnLine: boolean;
@@ -15,23 +17,25 @@ export interface DocComment {
   readonly tags: readonly Tag[];
 }
 
-/** The characters that TypeScript takes for white space, as the inside of a character class. */
+/** The characters that TypeScript takes for white space within a line, as the inside of a character class. */
 const WHITE_SPACE = '\\t\\v\\f \\u0085\\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u3000\\ufeff';
-/** White space within a line. As in TypeScript, the first character must be an ASCII character. */
+/** Perhaps white space within a line. As in TypeScript, the first character must be an ASCII character. */
 const BLANK = `(?:[\\t\\v\\f ][${WHITE_SPACE}]*)?`;
 const LINE_BREAK = '(?:\\r\\n|[\\n\\r])';
 const TAG_NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\p{Join_Control}-]*/uy;
+/** The at sign of a tag that only white space precedes in the body. */
 const TAG_AT_START = new RegExp(`(?<=^${BLANK})@`);
 /** White space and line breaks, each with the asterisk at the start of the next line. */
 const GAP = new RegExp(`(?:${LINE_BREAK}${BLANK}\\*?|[\\t\\v\\f ][${WHITE_SPACE}]*)*`, 'y');
+/** The at sign of a tag that only white space and an asterisk precede on the line. */
 const TAG_AT_LINE_START = new RegExp(`(?<=(?:^|[\\n\\r])${BLANK}\\*?${BLANK})@`, 'y');
-/** Finds the next place that is not plain text: the start of a line, a backtick, a link, a tag behind white space. */
+/** Finds the next place that is not plain text: the start of a line, a backtick, a link, a tag after white space. */
 const NOT_PLAIN_TEXT = new RegExp(
   `${LINE_BREAK}${BLANK}\\*?${BLANK}(@?)|(\`)|` +
     `\\{@link(?:code|plain)?(?![\\p{ID_Continue}$\\p{Join_Control}-])[\\t\\v\\f \\r\\n]*[^}\\n\\r]*\\}?|(?<=[${WHITE_SPACE}])(@)(?![\\s${WHITE_SPACE}])`,
   'gu',
 );
-/** Tags with a type in braces before their text. Those in the inner group can have a name before the type. */
+/** Tags with a type in braces before their text. The tags of the inner group can have a name before the type. */
 const TAGS_WITH_TYPE =
   /^(?:(param|arg|argument|prop|property)|returns?|type|typedef|throws|exception|enum|this|satisfies|template|implements|augments|extends)$/;
 const PARAM_NAME = /[\p{ID_Continue}$.[\]`]+/uy;
@@ -42,6 +46,7 @@ export function readDoc(doc: string | undefined): DocComment {
   return { text: comments.findLast(({ text }) => text !== '')?.text ?? '', tags: comments.flatMap(({ tags }) => tags) };
 }
 
+/** @param comment a doc comment without its end */
 function readComment(comment: string): DocComment {
   const body = comment.slice('/**'.length);
   const tagNames: { at: number; name: string; nameEnd: number }[] = [];
@@ -65,21 +70,21 @@ function readComment(comment: string): DocComment {
 /**
  * Returns the offset of the next tag, or -1.
  *
- * @param isInTag whether `from` is in the text of a tag. Only there do backticks hide an at sign.
+ * @param isInTag whether `from` is in the text of a tag. In the text before the first tag, backticks hide no at sign
  */
 function findNextTag(body: string, from: number, isInTag: boolean): number {
   const pattern = NOT_PLAIN_TEXT;
   pattern.lastIndex = from;
   for (let match = pattern.exec(body); match !== null; match = pattern.exec(body)) {
-    const [, atLineStart, backtick, behindSpace] = match;
-    if (atLineStart === '@' || behindSpace === '@') return pattern.lastIndex - 1;
+    const [, atLineStart, backtick, afterSpace] = match;
+    if (atLineStart === '@' || afterSpace === '@') return pattern.lastIndex - 1;
     if (backtick && isInTag) pattern.lastIndex += matchAt(/[^`\n\r]*`?/y, body, pattern.lastIndex).length;
   }
   return -1;
 }
 
 /**
- * Returns the offset behind a type in braces, because an at sign inside the type begins no tag.
+ * Returns the offset after a type in braces, or `from` without such a type. An at sign inside the type begins no tag.
  *
  * @param tag the match of TAGS_WITH_TYPE, or null for a tag without a type
  */
@@ -91,7 +96,7 @@ function skipType(body: string, from: number, tag: RegExpExecArray | null): numb
   return end < 0 ? from : end;
 }
 
-/** Returns the offset behind the bracket that closes the one at `from`, or -1. @param pair both brackets: `{}` */
+/** Returns the offset after the bracket that closes the one at `from`, or -1. Brackets in quotes do not count. */
 export function findBracketEnd(text: string, from: number, pair: '{}' | '[]'): number {
   const [opening, closing] = pair;
   let depth = 0;
@@ -103,6 +108,7 @@ export function findBracketEnd(text: string, from: number, pair: '{}' | '[]'): n
   return -1;
 }
 
+/** Returns what a sticky pattern (flag `y`) matches at an offset; empty without a match. */
 function matchAt(pattern: RegExp, text: string, at: number): string {
   pattern.lastIndex = at;
   return pattern.exec(text)?.[0] ?? '';
@@ -116,7 +122,7 @@ const removeLineStarts = (slice: string): string =>
     .join('\n')
     .trim();
 
-/** Splits a text into its first sentence or paragraph, whichever is shorter, and the rest. */
+/** Splits a text into its first sentence or paragraph, whichever is shorter, and the rest; both undefined if empty. */
 export function summaryOf(text: string): { summary: string | undefined; description: string | undefined } {
   if (text === '') return { summary: undefined, description: undefined };
   const end = /\n\s*\n|(?<=[.!?])\s+(?=[^\s])/.exec(text);

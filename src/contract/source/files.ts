@@ -1,8 +1,10 @@
-// Finds and parses the source files of a controller and of its types. Only own files are parsed: those whose real path
-// is outside `node_modules`. A text is the one that the process has imported, so the checks fit the code that runs.
-import { realpathSync, statSync } from 'node:fs';
+// Finds and parses the source files of a controller and of its types. Only own files are parsed: TypeScript and
+// JavaScript files whose real path is outside `node_modules`. The text of a file that the process has imported is the
+// text that the process runs, so the checks fit the code.
+import { realpathSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
+import { statOf } from '../../base/fingerprint.ts';
 import type { Loader } from '../types/look-up.ts';
 import { readTypedefs } from './js-types.ts';
 import { parseModule } from './parse-module.ts';
@@ -12,53 +14,59 @@ import type { Module } from './syntax.ts';
 export interface ImportedFiles {
   /** Returns the text that the process has imported, or else the text on the disk. @throws the error of the read */
   textOf(path: string): string;
-  /** Resolves a specifier that is no relative path, as Node does. */
-  resolve(from: string, specifier: string): string | undefined;
-  /** Watches a path for changes, even when no file exists there yet. */
-  remember(path: string): void;
-  /** All own files that the process has imported. */
+  /** Resolves a specifier that is no relative path, as Node does. Returns undefined when Node finds no file. */
+  resolve(importer: string, specifier: string): string | undefined;
+  /** Watches a path, even when no file exists there yet. A change loads the controller again. */
+  watch(path: string): void;
+  /** Returns the paths of all own files that the process has imported. */
   imported(): Iterable<string>;
 }
 
-export interface TypeFiles {
-  /** @throws UnreadableFile */
+export interface SourceFiles {
+  /** Parses a file. @throws UnparsableFile, or the error of the read */
   read(path: string): Module;
   /** Returns the text that `read` parses. @throws the error of the read */
   textOf(path: string): string;
-  /** @returns the own file that a specifier leads to, `package` for a file that is not read, undefined for no file */
-  locate(from: string, specifier: string): string | undefined;
+  /**
+   * @returns the path of the own file to which a specifier leads; `package` for a package, and for a module of Node or
+   *   Gatefold; undefined when no source file is found, also for `./data.json`
+   */
+  locate(importer: string, specifier: string): string | undefined;
+  /** Finds a file as `locate` does, and parses an own file. */
   readonly load: Loader;
   /** Frees the parsed files. Called when all controllers have been read. */
   release(): void;
 }
 
-/** The syntax of a file cannot be parsed. */
-export class UnreadableFile extends Error {
+/** Thrown when the syntax of a file cannot be parsed. */
+export class UnparsableFile extends Error {
   readonly path: string;
   readonly source: string;
-  readonly at: number;
+  /** The place of the mistake in `source`. */
+  readonly offset: number;
   constructor(path: string, source: string, { message, at }: SourceError) {
     super(message);
     this.path = path;
     this.source = source;
-    this.at = at;
+    this.offset = at;
   }
 }
 
-/** Maximum characters of all files in the cache, because parsed files are large. The newest file is always kept. */
+/** Maximum characters of the sources in the cache, because parsed files need much memory. The newest file is kept. */
 const MAX_CACHED_CHARACTERS = 1_000_000;
 export const SOURCE_FILE = /\.[mc]?[tj]s$/;
 export const isJavaScript = (path: string): boolean => /\.[mc]?js$/.test(path);
 const IN_NODE_MODULES = /[\\/]node_modules[\\/]/;
 
-export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFiles {
+export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): SourceFiles {
+  /** The parsed files by path, from the oldest to the newest. */
   const cache = new Map<string, Module>();
-  let cachedLength = 0;
-  /** The own files that specifiers lead to, by importer and specifier. A process imports each file only once. */
-  const located = new Map<string, string>();
+  let cachedCharacters = 0;
+  /** Own files by importer and specifier. They stay valid, because a process imports each file only once. */
+  const locations = new Map<string, string>();
 
   function textOf(path: string): string {
-    files.remember(path);
+    files.watch(path);
     return files.textOf(path);
   }
 
@@ -69,79 +77,77 @@ export function createTypeFiles(files: Omit<ImportedFiles, 'imported'>): TypeFil
     const module = parseFile(path, source);
     drop(path);
     cache.set(path, module);
-    cachedLength += source.length;
+    cachedCharacters += source.length;
     for (const oldest of cache.keys()) {
-      if (cachedLength <= MAX_CACHED_CHARACTERS || oldest === path) break;
+      if (cachedCharacters <= MAX_CACHED_CHARACTERS || oldest === path) break;
       drop(oldest);
     }
     return module;
   }
 
   function drop(path: string): void {
-    cachedLength -= cache.get(path)?.source.length ?? 0;
+    cachedCharacters -= cache.get(path)?.source.length ?? 0;
     cache.delete(path);
   }
 
-  const locate: TypeFiles['locate'] = (from, specifier) => {
-    const key = `${from}\n${specifier}`;
-    const cached = located.get(key);
+  const locate: SourceFiles['locate'] = (importer, specifier) => {
+    const key = `${importer}\n${specifier}`;
+    const cached = locations.get(key);
     if (cached !== undefined) return cached;
-    const location = locateUncached(from, specifier);
-    if (location !== undefined && location !== 'package') located.set(key, location);
+    const location = locateUncached(importer, specifier);
+    if (location !== undefined && location !== 'package') locations.set(key, location);
     return location;
   };
 
-  function locateUncached(from: string, specifier: string): string | undefined {
+  function locateUncached(importer: string, specifier: string): string | undefined {
     if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
     const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
-    const path = isRelative ? resolveRelative(from, specifier) : files.resolve(from, specifier);
-    if (path === undefined) return !isRelative && isInstalled(from, specifier) ? 'package' : undefined;
-    const real = realpathSync.native(path);
-    return IN_NODE_MODULES.test(real) || !SOURCE_FILE.test(real) ? 'package' : real;
+    const path = isRelative ? resolveRelative(importer, specifier) : files.resolve(importer, specifier);
+    if (path === undefined) return !isRelative && isInstalled(importer, specifier) ? 'package' : undefined;
+    const realPath = realpathSync.native(path);
+    return IN_NODE_MODULES.test(realPath) || !SOURCE_FILE.test(realPath) ? 'package' : realPath;
   }
 
-  const load: Loader = (from, specifier) => {
-    const path = locate(from, specifier);
+  const load: Loader = (importer, specifier) => {
+    const path = locate(importer, specifier);
     return path === undefined || path === 'package' ? path : { path, module: read(path) };
   };
 
-  function resolveRelative(from: string, specifier: string): string | undefined {
-    const paths = listCandidates(resolve(dirname(from), specifier.replace(/[?#].*$/, '')));
-    for (const path of paths.filter((path) => SOURCE_FILE.test(path))) {
-      if (isFile(path)) return path;
-      // The file may be created later, and would then be the one that the specifier means.
-      files.remember(path);
+  function resolveRelative(importer: string, specifier: string): string | undefined {
+    for (const path of listCandidates(resolve(dirname(importer), specifier.replace(/[?#].*$/, '')))) {
+      // A pipe or a device is taken for a file here, and `ImportedFiles.textOf` refuses it.
+      if (statOf(path)?.isDirectory() === false) return path;
+      // The specifier would mean this file if it were created later.
+      files.watch(path);
     }
     return undefined;
   }
 
   function release(): void {
     cache.clear();
-    located.clear();
-    cachedLength = 0;
+    locations.clear();
+    cachedCharacters = 0;
   }
 
   return { read, textOf, locate, load, release };
 }
 
-/** Lists the files that a path can mean in TypeScript, where `./x.js` and `./x` can be `./x.ts`. The first one wins. */
+/**
+ * Lists the source files that a path can mean in TypeScript. The first one that exists is taken. For `./x.js`, that is
+ * `x.ts`, even when Node runs a file `x.js` beside it: a compiler has removed the types and each `private` from `x.js`.
+ */
 function listCandidates(path: string): string[] {
-  const [, stem, prefix] = /^(.*)\.([mc]?)js$/.exec(path) ?? [];
-  if (stem !== undefined) return [`${stem}.${prefix}ts`, `${stem}.d.${prefix}ts`, path];
+  const [, stem, letter] = /^(.*)\.([mc]?)js$/.exec(path) ?? [];
+  if (stem !== undefined) return [`${stem}.${letter}ts`, `${stem}.d.${letter}ts`, path];
   return SOURCE_FILE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
 }
 
-/** Whether a path exists and is no folder. When it is a pipe or a device, reading it is refused later. */
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
-}
-
-/** Whether a specifier is an installed package. False for a package that is a link to a folder of own files. */
-function isInstalled(from: string, specifier: string): boolean {
+/** Whether a folder `node_modules` has the package. False for a link to own files, where a missing file is an error. */
+function isInstalled(importer: string, specifier: string): boolean {
   const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
-  for (let dir = dirname(from), previous = ''; dir !== previous; previous = dir, dir = dirname(dir)) {
-    const folder = join(dir, 'node_modules', name);
-    if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return IN_NODE_MODULES.test(realpathSync(folder));
+  for (let folder = dirname(importer), inner = ''; folder !== inner; inner = folder, folder = dirname(folder)) {
+    const path = join(folder, 'node_modules', name);
+    if (statOf(path) !== undefined) return IN_NODE_MODULES.test(realpathSync(path));
   }
   return false;
 }
@@ -151,16 +157,22 @@ function parseFile(path: string, source: string): Module {
     const module = parseModule(source);
     return isJavaScript(path) ? addTypedefs(module) : module;
   } catch (error) {
-    throw error instanceof SourceError ? new UnreadableFile(path, source, error) : error;
+    throw error instanceof SourceError ? new UnparsableFile(path, source, error) : error;
   }
 }
 
-/** Adds the types that a JavaScript file declares in comments. */
+/**
+ * Adds the types that a JavaScript file declares in comments. A type and a value can have the same name. A comment does
+ * not replace an import of the code.
+ */
 function addTypedefs(module: Module): Module {
-  const { declarations, imports } = readTypedefs(module);
-  const merged: Module['declarations'] = new Map([...module.declarations, ...declarations]);
+  const { declarations: typedefs, imports } = readTypedefs(module);
+  const declarations = new Map(module.declarations);
   const exports = new Map(module.exports);
-  // TypeScript exports each `@typedef`.
-  for (const name of declarations.keys()) if (!exports.has(name)) exports.set(name, name);
-  return { ...module, declarations: merged, imports: new Map([...imports, ...module.imports]), exports };
+  for (const [name, typedef] of typedefs) {
+    declarations.set(name, [...typedef, ...(declarations.get(name) ?? [])]);
+    // TypeScript exports each `@typedef`.
+    if (!exports.has(name)) exports.set(name, name);
+  }
+  return { ...module, declarations, imports: new Map([...imports, ...module.imports]), exports };
 }

@@ -1,5 +1,5 @@
 // Reads the types of JavaScript files from JSDoc comments: `@typedef`, `@import`, and the `@param` and `@returns` of
-// functions. An unsupported form is an error, or becomes a type that is refused only when a request needs it.
+// functions. An unsupported tag is an error. An unsupported type is an error only when a request needs the type.
 import { isConstraint, unreadConstraintMessage } from './constraint-tags.ts';
 import { findBracketEnd, readDoc, type Tag } from './doc-comment.ts';
 import { parseJsdocType, splitType, stripBraces } from './jsdoc-type.ts';
@@ -31,17 +31,15 @@ export function readTypedefs({ source, docOffsets }: Module): Pick<Module, 'decl
   return { declarations, imports };
 }
 
-/** Tags that declare something. The constraint tags behind such a tag belong to it, up to the next such tag. */
+/** Tags that declare something. The constraint tags between such a tag and the next one belong to the first. */
 const DECLARING_TAG = /^(?:typedef|callback|import|overload|param|arg|argument|returns?|prop|property)$/;
 const isProperty = ({ name }: Tag): boolean => name === 'property' || name === 'prop';
 const createMistake = (message: string, at: number): TypeNode => ({ kind: 'mistake', message, at });
 
-/** Reads the alias that the `@typedef` at index `i` declares, with its constraint tags. */
-function readTypedef(
-  tags: readonly Tag[],
-  i: number,
-  at: number,
-): { name: string; type: TypeNode; constraints: string } | undefined {
+type Typedef = { readonly name: string; readonly type: TypeNode; readonly constraints: string };
+
+/** Reads the `@typedef` at index `i`, if it has a name. @param at the offset of the comment */
+function readTypedef(tags: readonly Tag[], i: number, at: number): Typedef | undefined {
   const typedef = tags[i] as Tag;
   const { type, rest } = splitType(typedef.text);
   const name = /^[\p{ID_Continue}$.]+/u.exec(rest)?.[0];
@@ -56,7 +54,7 @@ function readTypedef(
   const typeTag = ownTags.find(({ name }) => name === 'type')?.text;
   const typeText = type ?? (typeTag === undefined ? 'Object' : stripBraces(typeTag));
   const node = parseJsdocType(typeText, at + typedef.offset);
-  // A constraint before the first `@typedef` belongs to no tag.
+  // A constraint before the first `@typedef` belongs to no type, and one after a `@callback` has no effect.
   const isFirst = !tags.slice(0, i).some(({ name }) => name === 'typedef');
   const stray = tags.find((tag, j) => isConstraint(tag) && ((isFirst && j < i) || belongsToOtherTag(tags, j)));
   const message = stray === undefined ? findFieldMistake(fields, 'property') : unreadConstraintMessage(stray);
@@ -68,20 +66,20 @@ function readTypedef(
   };
 }
 
-/** Whether the tag at index `i` belongs to a tag that cannot have constraints, such as a `@callback`. */
+/** Whether the tag at index `i` belongs to a declaring tag that cannot have constraints, such as a `@callback`. */
 function belongsToOtherTag(tags: readonly Tag[], i: number): boolean {
   const owner = tags.slice(0, i).findLast(({ name }) => DECLARING_TAG.test(name));
   return owner !== undefined && !/^(?:typedef|prop)/.test(owner.name);
 }
 
-/** Writes the constraint tags between index `from` and the next declaring tag as the text of a comment. */
+/** Writes the tags from index `from` to the next declaring tag (excluded) as the text of a comment, except `@type`. */
 function collectConstraints(tags: readonly Tag[], from: number): string {
   const end = tags.findIndex(({ name }, i) => i >= from && DECLARING_TAG.test(name));
   const between = tags.slice(from, end < 0 ? undefined : end).filter(({ name }) => name !== 'type');
   return between.map(({ name, text, isFirstOnLine }) => `${isFirstOnLine ? '\n' : ' '}@${name} ${text}`).join('');
 }
 
-/** Reads `@template T, U` and `@template {string} T - text`. */
+/** Reads `@template T, U` and `@template {string} T - text`. The constraint `{string}` is ignored. */
 function readTemplates(tags: readonly Tag[]): TypeParam[] {
   return tags.flatMap(({ name, text }) => {
     const names =
@@ -94,6 +92,7 @@ function readTemplates(tags: readonly Tag[]): TypeParam[] {
 
 const toComment = (text: string): string | undefined => (text.trim() === '' ? undefined : `/** ${text} */`);
 
+/** Adds the names that an `@import` imports. @param text the text of the tag: `A, { B as C } from './b.js'` */
 function readImport(text: string, imports: Map<string, Import>): void {
   const match = /^(?:(\w+)\s*,?\s*)?(?:\{([^}]*)\}|\*\s+as\s+(\w+))?\s*from\s*(['"])(.*?)\4/.exec(text);
   if (match === null) return;
@@ -101,12 +100,12 @@ function readImport(text: string, imports: Map<string, Import>): void {
   if (defaultName !== undefined) imports.set(defaultName, { from: from as string, name: 'default' });
   if (moduleName !== undefined) imports.set(moduleName, { from: from as string, name: '*' });
   for (const specifier of names?.split(',') ?? []) {
-    const [outer, local = outer] = specifier.trim().split(/\s+as\s+/);
-    if (outer) imports.set(local as string, { from: from as string, name: outer });
+    const [exported, local = exported] = specifier.trim().split(/\s+as\s+/);
+    if (exported) imports.set(local as string, { from: from as string, name: exported });
   }
 }
 
-/** Adds the types in a function's comment to its parameters. @throws SourceError for an unsupported form */
+/** Returns the parameters of a function with the types in its comment. @throws SourceError for an unsupported form */
 export function withDocTypes(params: readonly Param[], doc: string | undefined, at: number): readonly Param[] {
   const { tags } = readDoc(doc);
   const fail = (message: string): never => {
@@ -134,13 +133,13 @@ export function withDocTypes(params: readonly Param[], doc: string | undefined, 
   return typedParams;
 }
 
-/** Reads the type in `created(/** @type {T} *\/ data)`. */
+/** Returns the parameter with the type in its own comment: `created(/** @type {T} *\/ data)`. */
 function readInlineType(param: Param, at: number): Param {
   const text = readDoc(param.doc).tags.find(({ name }) => name === 'type')?.text;
   return text === undefined ? param : { ...param, type: parseJsdocType(stripBraces(text), at), typeEnd: at };
 }
 
-/** Returns the type that a `@returns` in the comment of a function names. */
+/** Returns the type of `@returns` in the comment of a function, or undefined without such a type. */
 export function docResult(doc: string | undefined, at: number): TypeNode | undefined {
   const tag = readDoc(doc).tags.find(({ name }) => name === 'returns' || name === 'return');
   const type = tag === undefined ? undefined : splitType(tag.text).type;
@@ -161,7 +160,7 @@ interface Field {
   readonly constraints?: string;
 }
 
-/** Reads `{T} name - text`, `{T} [name=1]`, `{T=} name` and `name {T}`. */
+/** Reads the text of a `@param` or a `@property`: `{T} name - text`, `{T} [name=1]`, `{T=} name` or `name {T}`. */
 function readField(text: string, at: number): Field {
   const beforeName = splitType(text);
   const end = beforeName.rest.startsWith('[') ? findBracketEnd(beforeName.rest, 0, '[]') : -1;
@@ -179,23 +178,24 @@ function readField(text: string, at: number): Field {
   };
 }
 
-const parentPath = ({ path }: Field): string => path.slice(0, Math.max(path.lastIndexOf('.'), 0));
+/** Returns the path of a field's parent: `data.items` for `data.items.name`, and '' for `data`. */
+const parentOf = (path: string): string => path.slice(0, Math.max(path.lastIndexOf('.'), 0));
 const findChildren = (parent: string, fields: readonly Field[]): readonly Field[] =>
-  fields.filter((field) => parentPath(field) === parent);
+  fields.filter(({ path }) => parentOf(path) === parent);
 
-/** Returns the reason why the fields are refused: a name is written twice, or its parent is missing. */
+/** Returns the mistake of the fields, if there is one: a name is written twice, or its parent is missing. */
 function findFieldMistake(fields: readonly Field[], tag: string): string | undefined {
   for (const [i, { path, type }] of fields.entries()) {
     if (fields.findIndex((field) => field.path === path) !== i)
       return `@${tag} ${path} is written twice: write it once`;
-    const parent = parentPath({ path } as Field);
+    const parent = parentOf(path);
     if (parent !== '' && type !== undefined && !fields.some((field) => field.path === parent))
       return `@${tag} ${path} has no parent: write @${tag} {Object} ${parent} before it`;
   }
   return undefined;
 }
 
-/** Builds the type of a field from its own type, which is an object or a list of objects, and its child fields. */
+/** Returns the type of a field. The child fields become the members of an object, or of the objects in a list. */
 function buildType({ path, type, at }: Field, fields: readonly Field[], tag: string): TypeNode | undefined {
   const children = findChildren(path, fields);
   const isList = type?.kind === 'array';
@@ -219,7 +219,7 @@ function buildMember(field: Field, parent: string, fields: readonly Field[], tag
   const { path, isOptional, text, constraints = '', at } = field;
   const type = buildType(field, fields, tag) ?? { kind: 'word', name: 'any', at };
   const name = parent === '' ? path : path.slice(parent.length + 1);
-  // The text goes behind a `@description`, because backticks hide an at sign only in the text of a tag.
+  // The text is written as a `@description`, because backticks hide an at sign only in the text of a tag.
   const doc = toComment((text === '' ? '' : `@description ${text}`) + constraints);
   return { kind: 'property', name, modifiers: [], isOptional, doc, type, params: [], hasBody: false, at };
 }

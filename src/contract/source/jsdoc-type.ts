@@ -7,7 +7,7 @@ import { SourceError } from './source-error.ts';
 import type { NameNode, TypeNode } from './syntax.ts';
 import { Kind, type Token, tokenize } from './tokens.ts';
 
-/** Splits `{T} rest` into type and rest. Without a closing brace, the type is the whole text, which is refused. */
+/** Splits `{T} rest` into type and rest. Without a closing brace, the type is the whole text, which is then refused. */
 export function splitType(text: string): { type: string | undefined; rest: string } {
   const trimmed = text.trim();
   const end = findBracketEnd(trimmed, 0, '{}');
@@ -18,9 +18,11 @@ export function splitType(text: string): { type: string | undefined; rest: strin
 /** Returns `T` for `{T}`, and also for a plain `T`. */
 export const stripBraces = (text: string): string => splitType(text).type ?? text;
 
+/** @param text the type without its braces. @param at the offset for all nodes, usually that of the comment */
 export function parseJsdocType(text: string, at: number): TypeNode {
   const unsupported: TypeNode = { kind: 'unsupported', form: `the type {${text}}`, at };
   try {
+    // The `=` at the end marks an optional parameter.
     const tokens = tokenize(replaceJsdocSigns(text.replace(/=$/, '')));
     const c = new Cursor(tokens, { parseType, parseValue: () => undefined });
     const type = parseType(c);
@@ -32,15 +34,13 @@ export function parseJsdocType(text: string, at: number): TypeNode {
 }
 
 /**
- * Translates the signs that only JSDoc has:
- * - `*` and `?` become `any`.
- * - `?T` and `T?` become `T | null`.
- * - `!T` becomes `T`.
- * - `Array.<T>` becomes `Array<T>`.
+ * Translates the signs that only JSDoc has: `*` and a lone `?` become `any`, `?T` and `T?` become `T | null`, `!T`
+ * becomes `T`, and `Array.<T>` becomes `Array<T>`.
  */
 function replaceJsdocSigns(text: string): string {
   const { tokens } = tokenize(text);
   let translated = text;
+  // From the last sign to the first, so that the offsets of the earlier tokens stay valid.
   for (let i = tokens.length - 2; i >= 0; i--) {
     const { kind, at } = tokens[i] as Token;
     const sign = kind === Kind.punctuation ? translateSign(tokens, i) : undefined;
@@ -49,7 +49,7 @@ function replaceJsdocSigns(text: string): string {
   return translated;
 }
 
-/** Returns the translation of a sign, or undefined when it has the same meaning in TypeScript. */
+/** Returns the translation of the sign at index `i`, or undefined when the sign has the same meaning in TypeScript. */
 function translateSign(tokens: readonly Token[], i: number): string | undefined {
   const { text } = tokens[i] as Token;
   const nextText = (tokens[i + 1] as Token).text;
@@ -57,24 +57,28 @@ function translateSign(tokens: readonly Token[], i: number): string | undefined 
   if (text === '!' || (text === '.' && nextText === '<')) return '';
   const previous = tokens[i - 1];
   if (text !== '?') return undefined;
-  if (previous === undefined || (previous.kind === Kind.punctuation && /^(?:[<(,|:[=]|=>)$/.test(previous.text)))
-    return /^[>),\]}|&=]?$/.test(nextText) ? 'any' : 'null|';
+  const isBeforeType =
+    previous === undefined || (previous.kind === Kind.punctuation && /^(?:[<(,|:[=]|=>)$/.test(previous.text));
+  if (isBeforeType) return /^[>),\]}|&=]?$/.test(nextText) ? 'any' : 'null|';
+  // `T?` is translated only at the end. In `A & B?`, the text `|null` would apply to the whole intersection.
   return nextText === '' && tokens.every((token) => token.text !== '&') ? '|null' : undefined;
 }
 
-/** Replaces names by their meaning in JSDoc (`String` is `string`), and all offsets by the offset of the comment. */
+/** Copies a node. Replaces names by their meaning in JSDoc (`String` is `string`), and all offsets by `at`. */
 function translateNames<T>(node: T, at: number): T {
   if (Array.isArray(node)) return node.map((item) => translateNames(item, at)) as T;
   if (typeof node !== 'object' || node === null) return node;
   const translated = Object.fromEntries(
     Object.entries(node).map(([key, value]) => [key, key === 'at' ? at : translateNames(value, at)]),
   ) as T;
-  return isName(translated) ? ((translateName(translated) ?? translated) as T) : translated;
+  return isPlainName(translated) ? ((translateName(translated) ?? translated) as T) : translated;
 }
 
-const isName = (node: unknown): node is NameNode =>
+/** Whether a node is a name without `import('…')`. */
+const isPlainName = (node: unknown): node is NameNode =>
   (node as TypeNode).kind === 'name' && (node as NameNode).from === undefined;
 
+/** Returns the meaning of a name that JSDoc reads differently from TypeScript, and otherwise undefined. */
 function translateName({ name, args, at }: NameNode): TypeNode | undefined {
   const [first] = args;
   const any: TypeNode = { kind: 'word', name: 'any', at };

@@ -1,5 +1,5 @@
-// Parses the members of object types, classes and object literals, and the parameters of functions. Function bodies and
-// values are stepped over.
+// Parses the members of object types, classes and object literals, and the parameters of functions. The parsers step
+// over function bodies, and over the values of fields and parameters.
 import type { Cursor } from './cursor.ts';
 import { SourceError } from './source-error.ts';
 import type { FunctionNode, Member, Param, TypeNode, TypeParam } from './syntax.ts';
@@ -12,13 +12,13 @@ const MODIFIERS = new Set(
 );
 /** Modifiers that must be on the same line as their member. Alone on a line, such a word is the name of a field. */
 const SAME_LINE_MODIFIERS = /^(?:async|declare|accessor|abstract)$/;
-/** Tokens that continue a value from the line before. */
+/** Matches tokens that continue the value before them, even at the start of a line. */
 const CONTINUES_VALUE = /^(?:[.,;:?)\]}([*/%+&|^<>=-]|=>|in|instanceof|as|satisfies)$/;
 
-/** @param end index of the closing bracket. @param holder what the members are part of: a type, a class or an object */
+/** @param end index of the closing brace. @param holder the structure that has the members */
 export function parseMembers(c: Cursor, end: number, holder: MemberHolder): Member[] {
   const members: Member[] = [];
-  while (c.i < end) {
+  while (c.index < end) {
     if (c.accept(';') || c.accept(',')) continue;
     members.push(parseMember(c, end, holder));
   }
@@ -27,18 +27,18 @@ export function parseMembers(c: Cursor, end: number, holder: MemberHolder): Memb
 
 function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   const { at, doc: ownDoc } = c.token();
-  const from = c.i;
+  const from = c.index;
   const modifiers: string[] = [];
   const decoratorName = skipDecorators(c);
-  while ((c.isName() && MODIFIERS.has(c.token().text) && beginsMember(c, 1)) || c.is('*')) {
+  while ((c.isName() && MODIFIERS.has(c.token().text) && beginsMember(c, 1)) || c.is('*'))
     modifiers.push(c.next().text);
-  }
-  const docIndex = ownDoc === undefined ? c.i : from;
-  const doc = c.i === from ? ownDoc : c.joinDoc(ownDoc);
+  // A comment can come before the decorators and the modifiers, or between these and the name.
+  const docIndex = ownDoc === undefined ? c.index : from;
+  const doc = c.index === from ? ownDoc : c.joinDoc(ownDoc);
   const shared = { modifiers, doc, at, isOptional: false, params: [], type: undefined, hasBody: false };
   // A static block: `static { … }`.
   if (holder === 'class' && c.is('static', -1) && c.is('{')) {
-    c.skip();
+    c.skipGroup();
     return { ...shared, kind: 'other', name: '' };
   }
   if (holder === 'object' && c.accept('...')) {
@@ -51,6 +51,7 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
     parseSignature(c);
     return { ...shared, kind: 'other', name: '' };
   }
+  // An index signature: `[key: string]: T`.
   if (c.is('[') && c.isName(1) && c.is(':', 2)) return parseIndexSignature(c, shared, from, docIndex);
   const { name, computed } = parseMemberName(c);
   const nameAndShared = { ...shared, name, computed };
@@ -59,7 +60,7 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
   if (c.is('(') || c.is('<')) {
     const { params, result, typeParams } = parseSignature(c);
     const hasBody = c.is('{');
-    if (hasBody) c.skip();
+    if (hasBody) c.skipGroup();
     const kind = modifiers.includes('get') || modifiers.includes('set') ? 'accessor' : 'method';
     return { ...nameAndShared, kind, isOptional, params, typeParams, type: result, hasBody };
   }
@@ -70,27 +71,22 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
     type === undefined ? {} : { doc: c.readDocAt(docIndex), type: c.refuseStrayTags(type, from, c.declarationEnd) };
   const decorated = decoratorName === undefined ? {} : { type: refuseDecorator(decoratorName, at) };
   if (holder === 'class' && c.accept('=')) skipValue(c, end, ';', true);
-  else if (holder === 'class' && !c.is(';') && c.i < end && !c.token().startsLine) c.fail(';');
+  else if (holder === 'class' && !c.is(';') && c.index < end && !c.token().startsLine) c.fail(';');
   return { ...nameAndShared, kind: 'property', isOptional, ...typed, ...decorated };
 }
 
 type SharedFields = Pick<Member, 'modifiers' | 'doc' | 'at' | 'isOptional' | 'params' | 'type' | 'hasBody'>;
 
-function parseIndexSignature(c: Cursor, shared: SharedFields, start: number, docIndex: number): Member {
-  c.i += 3;
+function parseIndexSignature(c: Cursor, shared: SharedFields, from: number, docIndex: number): Member {
+  c.index += 3;
   const key = c.parseType();
   c.expect(']');
   c.expect(':');
   const params = [{ name: '', isOptional: false, isRest: false, type: key }];
-  const type = c.parseType();
-  return {
-    ...shared,
-    kind: 'index',
-    name: '',
-    params,
-    doc: c.readDocAt(docIndex),
-    type: c.refuseStrayTags(type, start, c.declarationEnd),
-  };
+  const writtenType = c.parseType();
+  const doc = c.readDocAt(docIndex);
+  const type = c.refuseStrayTags(writtenType, from, c.declarationEnd);
+  return { ...shared, kind: 'index', name: '', params, doc, type };
 }
 
 function refuseDecorator(name: string, at: number): TypeNode {
@@ -98,35 +94,34 @@ function refuseDecorator(name: string, at: number): TypeNode {
   return { kind: 'mistake', message: `decorators such as @${name} are not read: ${cure}`, at };
 }
 
-function parsePropertyValue(
-  c: Cursor,
-  end: number,
-  { name, computed }: Pick<Member, 'name' | 'computed'>,
-): Member['value'] {
+/** Parses `: value` after the name of an object's property. The value of `{ name }` is a reference to `name`. */
+function parsePropertyValue(c: Cursor, end: number, member: Pick<Member, 'name' | 'computed'>): Member['value'] {
+  const { name, computed } = member;
   let value: Member['value'];
   if (c.accept(':')) value = c.parseValue(end);
-  else if ((c.i >= end || c.is(',')) && computed === undefined) value = { kind: 'reference', name };
+  else if ((c.index >= end || c.is(',')) && computed === undefined) value = { kind: 'reference', name };
   skipValue(c, end, ',');
   return value;
 }
 
+/** Parses a function from its type parameters or parameters on, up to its body. */
 export function parseFunction(c: Cursor): FunctionNode {
   return { kind: 'function', ...parseSignature(c) };
 }
 
-/** Steps over decorators. Returns the name of the first one. */
+/** Steps over decorators. Returns the name of the first one, or undefined when there is none. */
 export function skipDecorators(c: Cursor): string | undefined {
   let first: string | undefined;
   while (c.accept('@')) {
     const name = c.is('(') ? '(…)' : c.parseDottedName(c.expectName());
     first ??= name;
     parseTypeArgs(c);
-    if (c.is('(')) c.skip();
+    if (c.is('(')) c.skipGroup();
   }
   return first;
 }
 
-/** Whether the token can begin a member. The word before it is then a modifier, and not the name of a member. */
+/** Whether the token at `ahead` can begin a member. The word before it is then a modifier, and not a member's name. */
 function beginsMember(c: Cursor, ahead: number): boolean {
   const { kind, text, startsLine } = c.token(ahead);
   if (kind === Kind.name) return !startsLine || !SAME_LINE_MODIFIERS.test(c.token(ahead - 1).text);
@@ -137,18 +132,19 @@ function beginsMember(c: Cursor, ahead: number): boolean {
 function parseMemberName(c: Cursor): Pick<Member, 'name' | 'computed'> {
   const { kind, text, value } = c.token();
   if (kind === Kind.name || kind === Kind.string || kind === Kind.number) {
-    c.i++;
+    c.index++;
     return { name: kind === Kind.number ? String(Number(text.replaceAll('_', ''))) : value };
   }
   if (!c.is('[')) return c.fail('a member');
+  // `['text']`, `[NAME]`, or another expression, whose value is unknown.
   const end = c.closingIndex('[');
-  c.i++;
+  c.index++;
   const keyToken = c.token();
   const isText = keyToken.kind === Kind.string || keyToken.text === '`';
   const computed = c.isName() ? c.parseDottedName(c.expectName()) : '';
-  const isOnlyName = c.i === end;
-  const isOnlyText = isText && c.i + 1 === end;
-  c.i = end + 1;
+  const isOnlyName = c.index === end;
+  const isOnlyText = isText && c.index + 1 === end;
+  c.index = end + 1;
   return isOnlyText ? { name: keyToken.value } : { name: '', computed: isOnlyName ? computed : '' };
 }
 
@@ -161,29 +157,30 @@ function parseSignature(c: Cursor): Omit<FunctionNode, 'kind'> {
 function parseParams(c: Cursor): Param[] {
   const end = c.closingIndex('(');
   const params: Param[] = [];
-  c.i++;
-  while (c.i < end) {
+  c.index++;
+  while (c.index < end) {
     const { doc } = c.token();
-    const from = c.i;
+    const from = c.index;
     skipDecorators(c);
+    // A modifier, such as in `constructor(readonly x: T)`, makes the parameter a field.
     let declaresField = false;
     while (MODIFIERS.has(c.token().text) && c.isName() && c.isName(1)) {
       declaresField = true;
-      c.i++;
+      c.index++;
     }
     const isRest = c.accept('...');
     let name = '';
-    if (c.is('{') || c.is('[')) c.skip();
+    if (c.is('{') || c.is('[')) c.skipGroup();
     else name = c.expectName();
     const isOptional = c.accept('?');
-    const type = c.accept(':') ? c.refuseStrayTags(c.parseType(), from, c.i + 1) : undefined;
+    const type = c.accept(':') ? c.refuseStrayTags(c.parseType(), from, c.index + 1) : undefined;
     const typeEnd = c.token().at;
     const hasDefault = c.accept('=');
     if (hasDefault) skipValue(c, end, ',');
     params.push({ name, isOptional: isOptional || hasDefault, isRest, type, typeEnd, declaresField, doc });
-    if (c.i < end) c.expect(',');
+    if (c.index < end) c.expect(',');
   }
-  c.i = end + 1;
+  c.index = end + 1;
   return params;
 }
 
@@ -191,7 +188,7 @@ export function parseTypeParams(c: Cursor): TypeParam[] {
   const params: TypeParam[] = [];
   if (!c.accept('<')) return params;
   while (!c.accept('>')) {
-    while ((c.is('const') || c.is('in') || c.is('out')) && c.isName(1)) c.i++;
+    while ((c.is('const') || c.is('in') || c.is('out')) && c.isName(1)) c.index++;
     const name = c.expectName();
     const constraint = c.accept('extends') ? c.parseType() : undefined;
     params.push({ name, constraint, fallback: c.accept('=') ? c.parseType() : undefined });
@@ -203,7 +200,7 @@ export function parseTypeParams(c: Cursor): TypeParam[] {
 export function parseTypeArgs(c: Cursor): TypeNode[] {
   const args: TypeNode[] = [];
   if (!c.is('<') || c.token().startsLine) return args;
-  c.i++;
+  c.index++;
   while (!c.accept('>')) {
     args.push(c.parseType());
     if (!c.is('>')) c.expect(',');
@@ -213,26 +210,26 @@ export function parseTypeArgs(c: Cursor): TypeNode[] {
 
 /** Steps over a value, up to `stop`, `;` or index `end`. @param endsWithLine whether a line break can end the value */
 export function skipValue(c: Cursor, end: number, stop: string, endsWithLine = false): void {
-  for (const from = c.i; c.i < end; c.i++) {
+  for (const from = c.index; c.index < end; c.index++) {
     if (c.is(stop) || c.is(';')) return;
+    // A line break ends the value when the value can be complete there and the next token does not continue it.
     if (
       endsWithLine &&
-      c.i > from &&
+      c.index > from &&
       c.token().startsLine &&
       endsOperand(c, 0) &&
       !CONTINUES_VALUE.test(c.token().text) &&
       !(c.is('!') && c.is('=', 1)) &&
       c.token().kind !== Kind.template
-    ) {
+    )
       return;
-    }
     if (c.is('<') && c.isName(-1)) skipTypeArgs(c);
-    const partner = c.partner[c.i] as number;
-    if (partner >= 0) c.i = partner;
+    const partner = c.partner[c.index] as number;
+    if (partner >= 0) c.index = partner;
   }
 }
 
-/** Whether a value can end directly before the token `ahead`: behind `x`, `)`, `x!` or `x++`, for example. */
+/** Whether a value can end directly before the token at `ahead`: after `x`, `)`, `x!` or `x++`, for example. */
 function endsOperand(c: Cursor, ahead: number): boolean {
   const { kind, text } = c.token(ahead - 1);
   if (kind !== Kind.punctuation) return true;
@@ -241,17 +238,18 @@ function endsOperand(c: Cursor, ahead: number): boolean {
   return /^[)\]}]$/.test(text);
 }
 
-/** Moves from `<` to `>` in `new Map<string, number>()`, whose comma ends no value. Stays at a less-than sign. */
+/** Moves from `<` to `>` in `new Map<string, number>()`, because its comma ends no value. Stays at a less-than sign. */
 function skipTypeArgs(c: Cursor): void {
-  const from = c.i;
+  const from = c.index;
   try {
     parseTypeArgs(c);
     if (c.is('(') || c.is('`') || c.is('`${')) {
-      c.i--;
+      c.index--;
       return;
     }
   } catch (error) {
+    // The text after a less-than sign is usually no type.
     if (!(error instanceof SourceError)) throw error;
   }
-  c.i = from;
+  c.index = from;
 }

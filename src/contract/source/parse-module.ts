@@ -1,7 +1,7 @@
 // Parses the statements of a file that declare something: imports, exports, types, classes, constants, functions. Each
-// of these begins with a word of its own. All other statements are stepped over.
+// of these begins with a word such as `import`. The parser steps over all other statements.
 import { Cursor } from './cursor.ts';
-import { createDeclaration, parseBody, parseClassName } from './parse-declaration.ts';
+import { createDeclaration, type Fields, type Origin, parseBody, parseClassName } from './parse-declaration.ts';
 import { parseFunction, parseTypeParams, skipDecorators, skipValue } from './parse-members.ts';
 import { parseType } from './parse-types.ts';
 import { parseValue } from './parse-values.ts';
@@ -26,35 +26,34 @@ interface ModuleContent {
 }
 
 function parseStatements(c: Cursor, content: ModuleContent, end: number): void {
-  while (c.i < end) {
-    const start = c.i;
-    const isStatementStart = c.i === 0 || c.token().startsLine || c.is(';', -1) || c.is('}', -1) || c.is('{', -1);
+  while (c.index < end) {
+    const start = c.index;
+    // The start of a line is only perhaps the start of a statement. The parsers below leave any other token alone.
+    const isStatementStart = c.index === 0 || c.token().startsLine || c.is(';', -1) || c.is('}', -1) || c.is('{', -1);
     if (isStatementStart) skipDecorators(c);
     if (isStatementStart && c.is('import') && c.namespace === '') parseImport(c, content);
     else if (isStatementStart && c.is('export')) parseExport(c, content);
     else if (isStatementStart && c.isName()) parseDeclaration(c, content);
-    if (c.i === start) c.skip();
+    if (c.index === start) c.skipGroup();
   }
 }
 
 // Imports and exports
 
 function parseImport(c: Cursor, { imports }: ModuleContent): void {
-  c.i++;
-  if (c.is('(') || c.is('.')) return;
-  if (c.token().kind === Kind.string) {
-    c.i++;
-    return;
-  }
+  c.index++;
+  // `import(…)` and `import.meta` are expressions, and `import 'x'` imports no name.
+  if (c.is('(') || c.is('.') || c.token().kind === Kind.string) return;
+  // `import type T from`: here `type` is a modifier. In `import type from 'x'`, it is the imported name.
   if (
     c.is('type') &&
     (c.is('{', 1) || c.is('*', 1) || (c.isName(1) && !c.is('from', 1)) || (c.is('from', 1) && c.is('from', 2)))
   )
-    c.i++;
+    c.index++;
   const names: [local: string, exported: string][] = [];
   if (c.isName()) names.push([c.expectName(), 'default']);
   if (c.accept('=')) {
-    // `import Name = Space.Name` is not followed. This entry prevents that `Name` is taken for a global name.
+    // `import Name = Space.Name` is not followed. Without this entry, `Name` would be taken for a global name.
     for (const [local] of names) imports.set(local, { from: 'import =', name: '*' });
     return;
   }
@@ -68,33 +67,33 @@ function parseImport(c: Cursor, { imports }: ModuleContent): void {
   for (const [local, exported] of names) imports.set(local, { from, name: exported });
 }
 
-/** `{ a, type b as c }` → [a, a], [b, c] */
+/** Parses `{ a, type b as c }` as `[a, a], [b, c]`: each name before and after `as`. */
 function parseSpecifiers(c: Cursor): [string, string][] {
   const names: [string, string][] = [];
   const end = c.closingIndex('{');
-  c.i++;
-  while (c.i < end) {
+  c.index++;
+  while (c.index < end) {
     // `{ type as b }` imports the name `type`, and `{ type A as b }` imports the type `A`.
     const isNameType = c.is('as', 1) && c.isName(2) && (c.is(',', 3) || c.is('}', 3));
-    if (c.is('type') && !c.is(',', 1) && !c.is('}', 1) && !isNameType) c.i++;
+    if (c.is('type') && !c.is(',', 1) && !c.is('}', 1) && !isNameType) c.index++;
     const first = c.next().value;
     names.push([first, c.accept('as') ? c.next().value : first]);
-    if (c.i < end) c.expect(',');
+    if (c.index < end) c.expect(',');
   }
-  c.i = end + 1;
+  c.index = end + 1;
   return names;
 }
 
 function parseExport(c: Cursor, content: ModuleContent): void {
-  const start = c.i;
-  c.i++;
-  if (c.is('type') && (c.is('{', 1) || c.is('*', 1))) c.i++;
+  const start = c.index;
+  c.index++;
+  if (c.is('type') && (c.is('{', 1) || c.is('*', 1))) c.index++;
   if (c.accept('*')) {
-    const as = c.accept('as') ? c.next().value : undefined;
+    const exported = c.accept('as') ? c.next().value : undefined;
     c.expect('from');
     const from = c.expectString();
-    if (as === undefined) content.starExports.push(from);
-    else content.exports.set(as, { from, name: '*' });
+    if (exported === undefined) content.starExports.push(from);
+    else content.exports.set(exported, { from, name: '*' });
   } else if (c.is('{')) {
     const names = parseSpecifiers(c);
     const from = c.accept('from') ? c.expectString() : undefined;
@@ -107,10 +106,11 @@ function parseExport(c: Cursor, content: ModuleContent): void {
   }
 }
 
+/** Parses `default` and the declaration or the value after it. A value becomes a constant of the name `default`. */
 function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: number): void {
-  c.i++;
+  c.index++;
   skipDecorators(c);
-  if (c.is('abstract') && c.is('class', 1)) c.i++;
+  if (c.is('abstract') && c.is('class', 1)) c.index++;
   const isFunction = c.is('function') || (c.is('async') && c.is('function', 1));
   if (isFunction || c.is('class') || (c.is('interface') && c.isName(1))) {
     content.exports.set('default', parseDeclaration(c, content, statementStart)[0] ?? 'default');
@@ -127,6 +127,7 @@ function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: n
 
 // Declarations
 
+/** Adds a declaration to those of the same name. Returns the name without its namespace. */
 function addDeclaration(content: ModuleContent, declaration: Declaration): string {
   const key = declaration.namespace + declaration.name;
   const sameName = content.declarations.get(key);
@@ -134,8 +135,6 @@ function addDeclaration(content: ModuleContent, declaration: Declaration): strin
   else sameName.push(declaration);
   return declaration.name;
 }
-
-type Fields = Partial<Declaration> & Origin;
 
 function declare(c: Cursor, content: ModuleContent, kind: Declaration['kind'], name: string, fields: Fields): string {
   return addDeclaration(content, createDeclaration(kind, name, { namespace: c.namespace, ...fields }));
@@ -145,21 +144,20 @@ function declare(c: Cursor, content: ModuleContent, kind: Declaration['kind'], n
  * @param statementStart index of the first token of the statement
  * @returns the declared names; an empty list for a statement that declares nothing
  */
-function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.i): readonly string[] {
-  const docIndex = c.tokens[statementStart]?.doc === undefined ? c.i : statementStart;
-  const start = c.i;
-  while ((c.is('declare') || c.is('abstract')) && c.isName(1) && !c.token(1).startsLine) c.i++;
+function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.index): readonly string[] {
+  const docIndex = c.tokens[statementStart]?.doc === undefined ? c.index : statementStart;
+  const start = c.index;
+  while ((c.is('declare') || c.is('abstract')) && c.isName(1) && !c.token(1).startsLine) c.index++;
   const parse = PARSERS[c.token().text];
   const origin = { doc: c.tokens[docIndex]?.doc, at: c.token().at };
   const names = c.isName() && parse !== undefined ? parse(c, content, origin, docIndex) : undefined;
-  if (names === undefined) c.i = start;
+  if (names === undefined) c.index = start;
   return typeof names === 'string' ? [names] : (names ?? []);
 }
 
-type Origin = Pick<Declaration, 'doc' | 'at'>;
 /**
- * Parses a statement, adds its declarations and returns their names. Returns undefined for a statement that begins with
- * the word and declares nothing, such as `type = 5`. @param docIndex index of the token with the statement's comment
+ * Parses a statement from its word on, adds its declarations and returns their names. Returns undefined for a statement
+ * that declares nothing, such as `type = 5`. @param docIndex index of the token with the statement's comment
  */
 type DeclarationParser = (c: Cursor, content: ModuleContent, origin: Origin, docIndex: number) => Names;
 type Names = string | readonly string[] | undefined;
@@ -167,12 +165,12 @@ type Names = string | readonly string[] | undefined;
 const PARSERS: { readonly [word: string]: DeclarationParser | undefined } = Object.assign(Object.create(null), {
   interface: (c, content, origin) => {
     if (!c.isName(1) || c.token(1).startsLine) return undefined;
-    c.i++;
+    c.index++;
     return addDeclaration(content, parseBody(c, 'interface', c.expectName(), origin));
   },
   type: (c, content, { at }, docIndex) => {
     if (!c.isName(1) || c.token(1).startsLine || !(c.is('=', 2) || c.is('<', 2))) return undefined;
-    c.i++;
+    c.index++;
     const name = c.expectName();
     const typeParams = parseTypeParams(c);
     c.expect('=');
@@ -183,7 +181,7 @@ const PARSERS: { readonly [word: string]: DeclarationParser | undefined } = Obje
   },
   class: (c, content, origin) => {
     if (!c.isName(1) && !c.is('{', 1)) return undefined;
-    c.i++;
+    c.index++;
     return addDeclaration(content, parseBody(c, 'class', parseClassName(c) ?? 'default', origin));
   },
   namespace: parseNamespace,
@@ -196,36 +194,37 @@ const PARSERS: { readonly [word: string]: DeclarationParser | undefined } = Obje
   function: parseFunctionDeclaration,
   async: (c, content, origin) => {
     if (!c.is('function', 1) || c.token(1).startsLine) return undefined;
-    c.i++;
+    c.index++;
     return parseFunctionDeclaration(c, content, origin);
   },
 } satisfies Record<string, DeclarationParser>);
 
 function parseNamespace(c: Cursor, content: ModuleContent): string | undefined {
   const { kind, value, at } = c.token(1);
+  // `declare module './other.ts' { … }`
   if (kind === Kind.string && value.startsWith('.') && c.is('{', 2))
     throw new SourceError('declarations that add to another file are not read', at);
   if (!c.isName(1) || c.token(1).startsLine) return undefined;
-  c.i++;
+  c.index++;
   const name = c.parseDottedName(c.expectName());
   const outerNamespace = c.namespace;
   const end = c.closingIndex('{');
   c.namespace += `${name}.`;
-  c.i++;
+  c.index++;
   parseStatements(c, content, end);
   c.namespace = outerNamespace;
-  c.i = end + 1;
+  c.index = end + 1;
   return name;
 }
 
 /** @param wordCount number of words before the name: one for `enum`, two for `const enum` */
 function parseEnum(c: Cursor, content: ModuleContent, origin: Origin, wordCount: number): string | undefined {
   if (!c.isName(wordCount) || !c.is('{', wordCount + 1)) return undefined;
-  c.i += wordCount;
+  c.index += wordCount;
   const name = c.expectName();
   const end = c.closingIndex('{') + 1;
   const literalRange = [c.token().at, (c.tokens[end] as Token).at] as const;
-  c.i = end;
+  c.index = end;
   return declare(c, content, 'enum', name, { literalRange, ...origin });
 }
 
@@ -234,7 +233,7 @@ function parseConstants(c: Cursor, content: ModuleContent, origin: Origin): Name
   const isValueUncertain = !c.is('const');
   const names: string[] = [];
   do {
-    c.i++;
+    c.index++;
     if (c.isName()) names.push(parseConstant(c, content, { isValueUncertain, ...origin }));
     else names.push(...parseDestructuring(c, content));
   } while (c.is(','));
@@ -251,11 +250,11 @@ function parseConstant(c: Cursor, content: ModuleContent, fields: Fields): strin
   return declare(c, content, 'const', name, { type, literalRange, value, ...fields });
 }
 
-/** Declares each name in `{ a, b: [c] } = …`, even the key `b`. The values of these names are not followed. */
+/** Declares each name in `{ a, b: [c] } = …`, even the key `b`. The values of these names count as unknown. */
 function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
-  const end = c.partner[c.i] as number;
-  const names = c.tokens.slice(c.i, end).filter(({ kind }) => kind === Kind.name);
-  c.i = end + 1;
+  const end = c.partner[c.index] as number;
+  const names = c.tokens.slice(c.index, end).filter(({ kind }) => kind === Kind.name);
+  c.index = end + 1;
   if (c.accept('=')) skipValue(c, c.tokens.length - 1, ',', true);
   return names.map(({ value, at }) =>
     declare(c, content, 'const', value, { isValueUncertain: true, doc: undefined, at }),
@@ -263,34 +262,33 @@ function parseDestructuring(c: Cursor, content: ModuleContent): string[] {
 }
 
 /**
- * Returns the start and end offsets of the literal at the cursor, including its `as const`. For another expression,
- * such as `'a' + b` or `'a' as T`, both offsets are equal.
+ * Returns the offset of the literal at the cursor, and that of the token after the literal and its `as const`. Both
+ * offsets are equal for another expression, such as `'a' + b` or `'a' as T`. The cursor does not move.
  */
 function findLiteralRange(c: Cursor): [number, number] {
   const { at } = c.token();
-  const partner = c.partner[c.i] as number;
-  const isConst = (index: number) => c.tokens[index]?.text === 'as' && c.tokens[index + 1]?.text === 'const';
-  const lastIndex = partner >= 0 ? partner : c.is('-') ? c.i + 1 : c.i;
-  const isAsConst = isConst(lastIndex + 1);
-  const behind = c.tokens[isAsConst ? lastIndex + 3 : lastIndex + 1] ?? c.token();
+  const partner = c.partner[c.index] as number;
+  const lastIndex = partner >= 0 ? partner : c.is('-') ? c.index + 1 : c.index;
+  const isAsConst = c.tokens[lastIndex + 1]?.text === 'as' && c.tokens[lastIndex + 2]?.text === 'const';
+  const next = c.tokens[isAsConst ? lastIndex + 3 : lastIndex + 1] ?? c.token();
   // Before `satisfies`, an object or a list is accepted only with `as const`, because `satisfies` can narrow the types
   // of its elements.
   const endsHere =
-    behind.text === 'satisfies' ? isAsConst || partner < 0 : /^[;,)}]$/.test(behind.text) || behind.kind === Kind.end;
+    next.text === 'satisfies' ? isAsConst || partner < 0 : /^[;,)}]$/.test(next.text) || next.kind === Kind.end;
   const endsWithLine =
-    behind.startsLine &&
-    behind.kind !== Kind.punctuation &&
-    behind.kind !== Kind.template &&
-    !/^(?:in|instanceof|as)$/.test(behind.text);
-  return [at, endsHere || endsWithLine || behind.text === '@' ? behind.at : at];
+    next.startsLine &&
+    next.kind !== Kind.punctuation &&
+    next.kind !== Kind.template &&
+    !/^(?:in|instanceof|as)$/.test(next.text);
+  return [at, endsHere || endsWithLine || next.text === '@' ? next.at : at];
 }
 
 function parseFunctionDeclaration(c: Cursor, content: ModuleContent, origin: Origin): string | undefined {
-  c.i++;
+  c.index++;
   c.accept('*');
   const name = c.isName() ? c.expectName() : 'default';
   if (!c.is('(') && !c.is('<')) return undefined;
   const value = parseFunction(c);
-  if (c.is('{')) c.skip();
+  if (c.is('{')) c.skipGroup();
   return declare(c, content, 'function', name, { value, ...origin });
 }

@@ -1,5 +1,5 @@
-// Parses types by recursive descent. An unsupported type, such as a function, becomes an `unsupported` node. It is
-// parsed only to find its end.
+// Parses types by recursive descent. An unsupported type, such as a function, becomes an `unsupported` node: the parser
+// reads the type only to find its end.
 import type { Cursor } from './cursor.ts';
 import { parseMembers, parseTypeArgs, parseTypeParams } from './parse-members.ts';
 import type { TupleItem, TypeNode } from './syntax.ts';
@@ -7,8 +7,9 @@ import { Kind } from './tokens.ts';
 
 const BUILTIN_WORDS = new Set('string number boolean undefined unknown any never object void bigint symbol'.split(' '));
 
+/** @throws SourceError when no type begins at the cursor, or when the type is malformed */
 export function parseType(c: Cursor): TypeNode {
-  const from = c.i;
+  const from = c.index;
   return c.refuseStrayTags(parseConditionalType(c), from);
 }
 
@@ -17,7 +18,7 @@ function parseConditionalType(c: Cursor): TypeNode {
   if (isFunctionType(c)) return parseFunctionType(c, at);
   const first = parseUnion(c);
   if (!c.is('extends') || c.token().startsLine) return parsePredicate(c, first, at);
-  c.i++;
+  c.index++;
   parseUnion(c);
   c.expect('?');
   parseType(c);
@@ -26,37 +27,36 @@ function parseConditionalType(c: Cursor): TypeNode {
   return { kind: 'unsupported', form: 'a conditional type', at };
 }
 
-/** Reads `x is T` as boolean. Returns any other type unchanged. */
+/** Parses `is T` after a name, and returns `boolean`: `x is T` is the result of a type guard. Else returns `first`. */
 function parsePredicate(c: Cursor, first: TypeNode, at: number): TypeNode {
   if (!c.is('is') || c.token().startsLine || !/^(?:name|word|unsupported)$/.test(first.kind)) return first;
-  c.i++;
+  c.index++;
   parseType(c);
   return { kind: 'word', name: 'boolean', at };
 }
 
+/** Whether a function type begins at the cursor: `(a: A) => B`, `<T>(a: T) => B` or `new () => A`. */
 function isFunctionType(c: Cursor): boolean {
   if (c.is('new') || (c.is('abstract') && c.is('new', 1)) || c.is('<')) return true;
-  return c.is('(') && c.is('=>', (c.partner[c.i] as number) - c.i + 1);
+  return c.is('(') && c.is('=>', (c.partner[c.index] as number) - c.index + 1);
 }
 
 function parseFunctionType(c: Cursor, at: number): TypeNode {
-  while (c.isName()) c.i++;
+  while (c.isName()) c.index++;
   parseTypeParams(c);
-  c.i = c.closingIndex('(') + 1;
+  c.index = c.closingIndex('(') + 1;
   c.expect('=>');
   parseType(c);
   return { kind: 'unsupported', form: 'a function', at };
 }
 
+/** Parses a union of intersections, because `&` binds more tightly than `|`. */
 const parseUnion = (c: Cursor): TypeNode =>
-  parseParts(c, '|', 'union', (inner) => parseParts(inner, '&', 'intersection', parseOperator));
+  parseParts(c, 'union', (inner) => parseParts(inner, 'intersection', parseOperator));
 
-function parseParts(
-  c: Cursor,
-  sign: '|' | '&',
-  kind: 'union' | 'intersection',
-  parsePart: (c: Cursor) => TypeNode,
-): TypeNode {
+/** Parses the types before and after each sign. Returns the type itself when there is no sign. */
+function parseParts(c: Cursor, kind: 'union' | 'intersection', parsePart: (c: Cursor) => TypeNode): TypeNode {
+  const sign = kind === 'union' ? '|' : '&';
   const { at } = c.token();
   c.accept(sign);
   const parts = [isFunctionType(c) ? parseFunctionType(c, at) : parsePart(c)];
@@ -66,25 +66,22 @@ function parseParts(
 
 function parseOperator(c: Cursor): TypeNode {
   const { at, text } = c.token();
-  if (
-    (text === 'keyof' || text === 'readonly' || text === 'unique' || text === 'infer') &&
-    c.isName() &&
-    startsType(c, 1)
-  ) {
-    c.i++;
+  if (/^(?:keyof|readonly|unique|infer)$/.test(text) && c.isName() && startsType(c, 1)) {
+    c.index++;
     const operand = parseOperator(c);
     if (text === 'keyof' || text === 'readonly') return { kind: text, operand, at };
     if (text === 'infer' && c.accept('extends')) parseUnion(c);
     return { kind: 'unsupported', form: text === 'unique' ? 'a unique symbol' : 'an inferred type', at };
   }
+  // `asserts x is T` is the result of a function that returns nothing.
   if (text === 'asserts' && c.isName() && c.isName(1) && !c.token(1).startsLine) {
-    c.i += 2;
+    c.index += 2;
     if (c.accept('is')) parseType(c);
     return { kind: 'word', name: 'void', at };
   }
   let type = parsePrimary(c);
   while (c.is('[') && !c.token().startsLine) {
-    c.i++;
+    c.index++;
     if (c.accept(']')) type = { kind: 'array', element: type, at };
     else {
       const key = parseType(c);
@@ -95,6 +92,7 @@ function parseOperator(c: Cursor): TypeNode {
   return type;
 }
 
+/** Whether a type can begin at `ahead`. Then the word before it is an operator such as `keyof`, and not a name. */
 function startsType(c: Cursor, ahead: number): boolean {
   const { kind, text } = c.token(ahead);
   if (kind === Kind.punctuation) return /^[({[<-]$/.test(text);
@@ -106,7 +104,7 @@ function parsePrimary(c: Cursor): TypeNode {
   if (kind === Kind.template) return parseTemplate(c, at);
   if (text === '{' && kind === Kind.punctuation) return parseObjectType(c, at);
   if (text === '[' && kind === Kind.punctuation) return parseTuple(c, at);
-  c.i++;
+  c.index++;
   if (kind === Kind.string) return { kind: 'literal', value, at };
   if (kind === Kind.number) return numberLiteral(text, 1, at);
   if (text === '-' && c.token().kind === Kind.number) return numberLiteral(c.next().text, -1, at);
@@ -116,7 +114,7 @@ function parsePrimary(c: Cursor): TypeNode {
     return inner;
   }
   if (kind !== Kind.name) {
-    c.i--;
+    c.index--;
     return c.fail('a type');
   }
   return parseNamedType(c, value, at);
@@ -147,10 +145,11 @@ function parseTypeOf(c: Cursor, at: number): TypeNode {
   return { kind: 'typeof', name, at };
 }
 
+/** Parses `('./file.ts').Name<Args>` after the word `import`. */
 function parseImportType(c: Cursor, at: number): TypeNode {
   const end = c.closingIndex('(');
   const specifier = c.token(1).value;
-  c.i = end + 1;
+  c.index = end + 1;
   const name = c.is('.') ? c.parseDottedName('').slice(1) : '*';
   return { kind: 'name', name, args: parseTypeArgs(c), from: specifier, at };
 }
@@ -173,7 +172,7 @@ function parseTuple(c: Cursor, at: number): TypeNode {
     const isLabelled = c.isName() && (c.is(':', 1) || (c.is('?', 1) && c.is(':', 2)));
     let isOptional = false;
     if (isLabelled) {
-      c.i++;
+      c.index++;
       isOptional = c.accept('?');
       c.expect(':');
     }
@@ -184,20 +183,22 @@ function parseTuple(c: Cursor, at: number): TypeNode {
   return { kind: 'tuple', items, at };
 }
 
+/** Parses `{ … }`: a list of members, or a mapped type such as `{ readonly [K in Keys]?: T }`. */
 function parseObjectType(c: Cursor, at: number): TypeNode {
   const end = c.closingIndex('{');
   let ahead = 1;
   if (c.is('+', ahead) || c.is('-', ahead)) ahead++;
   if (c.is('readonly', ahead)) ahead++;
   if (c.is('[', ahead) && c.is('in', ahead + 2)) return parseMappedType(c, ahead + 1, end, at);
-  c.i++;
+  c.index++;
   const members = parseMembers(c, end, 'type');
-  c.i = end + 1;
+  c.index = end + 1;
   return { kind: 'object', members, at };
 }
 
+/** @param ahead number of tokens before the name of the parameter. @param end index of the closing brace */
 function parseMappedType(c: Cursor, ahead: number, end: number, at: number): TypeNode {
-  c.i += ahead;
+  c.index += ahead;
   const param = c.expectName();
   c.expect('in');
   const keys = parseType(c);
@@ -208,8 +209,8 @@ function parseMappedType(c: Cursor, ahead: number, end: number, at: number): Typ
   const optionalSign = c.accept('?') ? `${sign}?` : '';
   const value: TypeNode = c.accept(':') ? parseType(c) : { kind: 'word', name: 'any', at };
   while (c.accept(';') || c.accept(','));
-  if (c.i !== end) c.fail('}');
-  c.i++;
+  if (c.index !== end) c.fail('}');
+  c.index++;
   return isRenamed
     ? { kind: 'unsupported', form: 'a mapped type with `as`', at }
     : { kind: 'mapped', param, keys, value, optionalSign, at };

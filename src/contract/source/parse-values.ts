@@ -1,5 +1,5 @@
-// Parses the values from which a controller's operations can come: functions, classes, objects, and names of these. Any
-// other expression has no node. A file is refused when one of its operations comes from an expression without a node.
+// Parses the values from which a controller's operations can come: functions, classes, objects, and names of these. For
+// any other expression, `parseValue` returns undefined, and a file whose operations come from such a value is refused.
 import type { Cursor } from './cursor.ts';
 import { parseBody, parseClassName } from './parse-declaration.ts';
 import { parseFunction, parseMembers, parseTypeArgs, skipValue } from './parse-members.ts';
@@ -10,23 +10,26 @@ import { Kind } from './tokens.ts';
 /**
  * Parses the value at the cursor. For an unsupported form the result is undefined, and the cursor does not move.
  *
- * @param end index of the closing bracket, or of the file's end, before which the value ends
+ * @param end index of the token before which the value ends at the latest: a closing bracket, or the end of the file
  */
 export function parseValue(c: Cursor, end: number): ValueNode | undefined {
-  const from = c.i;
+  const from = c.index;
+  const { doc } = c.token();
   try {
-    const value = parseOperand(c, end);
-    while (value !== undefined && skipSuffix(c));
-    if (value !== undefined && isValueEnd(c, end)) return value;
+    const value = parseSupportedValue(c, end);
+    while (value !== undefined && skipTypeSuffix(c));
+    if (value !== undefined && isValueEnd(c, end))
+      return value.kind === 'function' && doc !== undefined ? { ...value, doc: value.doc ?? doc } : value;
   } catch (error) {
+    // The value is malformed, or it is an expression that only looks like a supported form.
     if (!(error instanceof SourceError)) throw error;
   }
-  c.i = from;
+  c.index = from;
   return undefined;
 }
 
-/** Steps over a suffix that has no effect at run time: `x!`, `x as T`, `x satisfies T`. */
-function skipSuffix(c: Cursor): boolean {
+/** Steps over a suffix that has no effect at run time: `x!`, `x as T`, `x satisfies T`. Returns whether it did so. */
+function skipTypeSuffix(c: Cursor): boolean {
   if (c.token().startsLine) return false;
   if (c.accept('!')) return true;
   if (!c.accept('as') && !c.accept('satisfies')) return false;
@@ -34,22 +37,21 @@ function skipSuffix(c: Cursor): boolean {
   return true;
 }
 
+/**
+ * Whether the value before the current token is complete. Otherwise the token continues the expression, such as the `+`
+ * of `a + b`. A token on a new line begins the next statement, except for these: punctuation (but `@` begins a
+ * decorator), a template (`tag` and its text), `in` and `instanceof`.
+ */
 function isValueEnd(c: Cursor, end: number): boolean {
   const { kind, text, startsLine } = c.token();
-  if (c.i >= end || kind === Kind.end) return true;
+  if (c.index >= end || kind === Kind.end) return true;
   if (kind === Kind.punctuation) return /^[,;]$/.test(text) || (startsLine && text === '@');
   return startsLine && kind !== Kind.template && !/^(?:in|instanceof)$/.test(text);
 }
 
-function parseOperand(c: Cursor, end: number): ValueNode | undefined {
-  const { doc } = c.token();
-  const value = parseBareOperand(c, end);
-  return value?.kind === 'function' && doc !== undefined ? { ...value, doc: value.doc ?? doc } : value;
-}
-
-function parseBareOperand(c: Cursor, end: number): ValueNode | undefined {
-  const node = parseFunctionValue(c, end);
-  if (node !== undefined) return node;
+function parseSupportedValue(c: Cursor, end: number): ValueNode | undefined {
+  const functionNode = parseFunctionValue(c, end);
+  if (functionNode !== undefined) return functionNode;
   if (c.is('(')) return parseParenthesized(c);
   if (c.is('{')) return parseObject(c);
   if (c.is('class')) return parseClass(c);
@@ -57,60 +59,58 @@ function parseBareOperand(c: Cursor, end: number): ValueNode | undefined {
   if (!c.isName()) return undefined;
   const name = c.parseDottedName(c.expectName());
   if (name === 'defineService') parseTypeArgs(c);
+  // `Object.freeze` returns its argument, and `defineService` keeps it. The result of any other call is unknown.
   if (c.is('(')) return name === 'Object.freeze' || name === 'defineService' ? parseParenthesized(c) : undefined;
   return { kind: 'reference', name };
 }
 
-/** Parses `(value)`. Returns undefined for `(a, b)`. */
+/** Parses `(value)`, and also `(value,)`, the argument of a call. Returns undefined for `(a, b)`. */
 function parseParenthesized(c: Cursor): ValueNode | undefined {
   const end = c.closingIndex('(');
-  c.i++;
+  c.index++;
   const value = parseValue(c, end);
   c.accept(',');
-  if (c.i !== end) return undefined;
-  c.i++;
+  if (c.index !== end) return undefined;
+  c.index++;
   return value;
 }
 
 function parseObject(c: Cursor): ValueNode {
   const end = c.closingIndex('{');
-  c.i++;
+  c.index++;
   const members = parseMembers(c, end, 'object');
-  c.i = end + 1;
+  c.index = end + 1;
   return { kind: 'object', members };
 }
 
 function parseClass(c: Cursor): ValueNode {
   const { at, doc } = c.token();
-  c.i++;
+  c.index++;
   return { kind: 'class', declaration: parseBody(c, 'class', parseClassName(c) ?? '', { doc, at }) };
 }
 
 function parseNew(c: Cursor): ValueNode | undefined {
-  const callee: ValueNode | undefined = c.is('(')
-    ? parseParenthesized(c)
-    : c.is('class')
-      ? parseClass(c)
-      : c.isName()
-        ? { kind: 'reference', name: c.parseDottedName(c.expectName()) }
-        : undefined;
+  let callee: ValueNode | undefined;
+  if (c.is('(')) callee = parseParenthesized(c);
+  else if (c.is('class')) callee = parseClass(c);
+  else if (c.isName()) callee = { kind: 'reference', name: c.parseDottedName(c.expectName()) };
   if (callee === undefined) return undefined;
-  const args = parseTypeArgs(c);
-  if (c.is('(')) c.skip();
-  return { kind: 'new', callee, args };
+  const typeArgs = parseTypeArgs(c);
+  if (c.is('(')) c.skipGroup();
+  return { kind: 'new', callee, typeArgs };
 }
 
 /** Parses a function. For any other value the result is undefined, and the cursor does not move. */
 function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
-  const from = c.i;
-  if (c.is('async') && !c.token(1).startsLine && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.i++;
+  const from = c.index;
+  if (c.is('async') && !c.token(1).startsLine && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.index++;
   try {
     if (c.accept('function')) {
       c.accept('*');
-      if (c.isName()) c.i++;
+      if (c.isName()) c.index++;
       const node = parseFunction(c);
       if (c.is('{')) {
-        c.skip();
+        c.skipGroup();
         return node;
       }
     } else if (c.is('(') || c.is('<')) {
@@ -118,19 +118,20 @@ function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
       if (c.accept('=>')) return skipArrowBody(c, end, node);
     } else if (c.isName() && c.is('=>', 1)) {
       const params = [{ name: c.expectName(), isOptional: false, isRest: false, type: undefined }];
-      c.i++;
+      c.index++;
       return skipArrowBody(c, end, { kind: 'function', params, result: undefined, typeParams: [] });
     }
   } catch (error) {
+    // The parentheses hold no parameters, as in `(a + b)`.
     if (!(error instanceof SourceError)) throw error;
   }
-  c.i = from;
+  c.index = from;
   return undefined;
 }
 
-/** Steps over the body of an arrow function. A body without braces ends at a comma or with the statement. */
+/** Steps over the body of an arrow function, and returns `node`. A body without braces ends as any other value. */
 function skipArrowBody(c: Cursor, end: number, node: ValueNode): ValueNode {
-  if (c.is('{')) c.skip();
+  if (c.is('{')) c.skipGroup();
   else skipValue(c, end, ',', true);
   return node;
 }

@@ -1,7 +1,7 @@
 // The errors of reading a source: its syntax cannot be parsed, or a type in it is not supported. `at` is the offset of
-// the mistake. The code that catches the error turns the offset into `file:line`.
+// the mistake in the source. The code that catches the error turns the offset into `file:line`.
 
-/** The parser found something that it did not expect. */
+/** Thrown when the parser finds something that it did not expect. */
 export class SourceError extends Error {
   readonly at: number;
   constructor(message: string, at: number) {
@@ -10,15 +10,16 @@ export class SourceError extends Error {
   }
 }
 
-/** The cure for a type of a package. read-operation.ts replaces `OPERATION` by the operation's name. */
+/** The advice for a type of a package. read-operation.ts replaces `OPERATION` by the operation's name. */
 export const SCHEMA_CURE =
   'declare the schema of its library, static operations = { OPERATION: { body: schema } }, or write a type of your own';
 
-/** A type is not among those that docs/CONTRACTS.md lists. */
+/** Thrown for a type that is not among those that docs/CONTRACTS.md lists. */
 export class Unsupported extends Error {
+  /** The file that has the type; empty when the file is unknown. */
   readonly path: string;
   readonly at: number;
-  /** The advice what to write instead. The text is empty when the message has the advice. */
+  /** The advice what to write instead; empty when the message has the advice. */
   readonly cure: string;
   constructor(message: string, path: string, at: number, cure = 'write unknown and check it yourself') {
     super(message);
@@ -28,10 +29,10 @@ export class Unsupported extends Error {
   }
 }
 
-/** A type is needed to evaluate itself, as in `type A = keyof A`. */
+/** Thrown when a type is needed to evaluate itself, as in `type A = keyof A`. */
 export class CircularType extends Unsupported {}
 
-/** The number of the line that holds the offset, counted from 1. */
+/** Returns the number of the line that contains the offset, counted from 1. */
 export function lineOf(source: string, at: number): number {
   let line = 1;
   for (let i = source.indexOf('\n'); i >= 0 && i < at; i = source.indexOf('\n', i + 1)) line++;

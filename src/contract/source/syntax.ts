@@ -1,5 +1,5 @@
 // The syntax tree that the parser builds: declarations, their members, and types as written. In every node, `at` is the
-// offset of the node in its source.
+// offset of the node in its source. A `doc` is a doc comment with its `/**` and `*/`, or several such comments joined.
 import type { Tokens } from './tokens.ts';
 
 /** A type, as written. A `word` is a built-in type such as `string`. */
@@ -20,19 +20,20 @@ export type TypeNode = { readonly at: number } & (
       readonly param: string;
       readonly keys: TypeNode;
       readonly value: TypeNode;
-      /** The sign `?`, `+?` or `-?`, as written. The text is empty without a sign. */
+      /** The sign `?`, `+?` or `-?`, as written; empty without a sign. */
       readonly optionalSign: string;
     }
   /** A type that is not read, such as `a conditional type`. It is an error only when a request needs the type. */
   | { readonly kind: 'unsupported'; readonly form: string }
-  /** A type with a tag or a decorator that has no effect on it. The message says what to write instead. */
+  /** A type with a tag or a decorator that would have no effect. The message says what to write instead. */
   | { readonly kind: 'mistake'; readonly message: string }
 );
 
+/** The name of a type, with its type arguments: `Page<Order>`. */
 export interface NameNode {
   readonly kind: 'name';
   readonly at: number;
-  /** `Order` or `Shop.Order`. The name is `*` for a plain `import('…')`, which means the whole module. */
+  /** `Order` or `Shop.Order`; `*` for an `import('…')` without a name after it, which means the whole module. */
   readonly name: string;
   readonly args: readonly TypeNode[];
   /** The specifier in `import('…').Name`. */
@@ -45,19 +46,20 @@ export interface TupleItem {
   readonly isRest: boolean;
 }
 
+/** A member of an object type, a class or an object. */
 export interface Member {
   readonly kind: 'property' | 'method' | 'index' | 'accessor' | 'spread' | 'other';
   /** The member's name; empty for a computed name, and for a member without a name. */
   readonly name: string;
   /**
-   * The name in the brackets of a computed name: `KEY` for `[KEY]`, `Symbol.iterator` for `[Symbol.iterator]`. The text
-   * is empty for another expression. The field is undefined for a name without brackets.
+   * The name in the brackets of a computed name: `KEY` for `[KEY]`, `Symbol.iterator` for `[Symbol.iterator]`. The
+   * field is empty for another expression in brackets, and undefined for `['text']` and for a name without brackets.
    */
   readonly computed?: string | undefined;
   readonly modifiers: readonly string[];
   readonly isOptional: boolean;
   readonly doc: string | undefined;
-  /** The type of a property or an index signature; the result type of a method. */
+  /** The type of a property or an index signature; the result type of a method; undefined when it is not written. */
   readonly type: TypeNode | undefined;
   /** The parameters of a method; the key of an index signature. */
   readonly params: readonly Param[];
@@ -75,7 +77,7 @@ export interface Param {
   readonly isOptional: boolean;
   readonly isRest: boolean;
   readonly type: TypeNode | undefined;
-  /** Offset of the token after the type. For a type from a JSDoc comment, it is the offset of the function. */
+  /** Offset of the token after the type. For a type from a JSDoc comment, the offset of the function. */
   readonly typeEnd?: number;
   /** Whether the parameter is also a field: `constructor(readonly x: T)`. */
   readonly declaresField?: boolean;
@@ -91,15 +93,15 @@ export interface FunctionNode {
   readonly doc?: string | undefined;
 }
 
-/** A value from which a controller's operations can come. All other expressions have no node. */
+/** A value from which a controller's operations can come. For any other expression, the field is undefined. */
 export type ValueNode =
   | FunctionNode
   | { readonly kind: 'class'; readonly declaration: Declaration }
   | { readonly kind: 'object'; readonly members: readonly Member[] }
   /** `name`, `object.name` */
   | { readonly kind: 'reference'; readonly name: string }
-  /** `new X<Args>(…)` */
-  | { readonly kind: 'new'; readonly callee: ValueNode; readonly args: readonly TypeNode[] };
+  /** `new X<TypeArgs>(…)` */
+  | { readonly kind: 'new'; readonly callee: ValueNode; readonly typeArgs: readonly TypeNode[] };
 
 export interface TypeParam {
   readonly name: string;
@@ -111,15 +113,15 @@ export interface TypeParam {
 export interface Declaration {
   readonly kind: 'interface' | 'alias' | 'class' | 'enum' | 'const' | 'function';
   readonly name: string;
-  /** The namespace around the declaration, with a dot behind it: `Shop.`. */
+  /** The namespace around the declaration with a dot at its end: `Shop.`; empty outside of namespaces. */
   readonly namespace: string;
   readonly typeParams: readonly TypeParam[];
-  /** The types after `extends`, without those after `implements`. */
+  /** The types after `extends`. Those after `implements` are left out. */
   readonly parents: readonly TypeNode[];
   readonly members: readonly Member[];
   /** The type of an alias; the annotation of a constant. */
   readonly type: TypeNode | undefined;
-  /** The start and end offsets of a constant's literal, or of an enum's braces. They are equal for another value. */
+  /** The offset of a constant's literal or an enum's braces, and that of the next token. Equal for any other value. */
   readonly literalRange: readonly [number, number] | undefined;
   /**
    * Whether the value at run time can differ from the literal in the source: the name is declared by `let` or `var`, or
@@ -135,6 +137,7 @@ export interface Declaration {
 }
 
 export interface Import {
+  /** The specifier of the imported module. */
   readonly from: string;
   /** The imported name; `*` for the whole module. */
   readonly name: string;
@@ -143,10 +146,11 @@ export interface Import {
 export interface Module {
   readonly source: string;
   readonly docOffsets: Tokens['docOffsets'];
-  /** Declarations by namespace and name: `Shop.Order`. Interfaces and overloads can have several for one name. */
+  /** By namespace and name (`Shop.Order`). Several interfaces or overloads can share a name, and a type and a value. */
   readonly declarations: ReadonlyMap<string, readonly Declaration[]>;
+  /** Key: the local name. */
   readonly imports: ReadonlyMap<string, Import>;
-  /** Exported name → local name, or the import that is re-exported. */
+  /** Key: the exported name. Value: the local name, or the import that is exported again. */
   readonly exports: ReadonlyMap<string, string | Import>;
   /** Specifiers of `export * from '…'`. */
   readonly starExports: readonly string[];

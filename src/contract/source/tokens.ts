@@ -1,26 +1,28 @@
-// Splits TypeScript source into tokens and pairs its brackets. Comments, strings, templates and regular expressions are
-// recognized here. The grammar of statements and types is not.
+// Splits TypeScript source into tokens and pairs its brackets. This file recognizes comments, strings, templates and
+// regular expressions. The files `parse-*` recognize statements, types and values.
 import { appliesAcrossComments } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 
 export const Kind = { punctuation: 0, name: 1, string: 2, number: 3, template: 4, regex: 5, end: 6 } as const;
 
 export interface Token {
+  /** One of the values of `Kind`. */
   readonly kind: number;
   /**
    * The text in the source, except for templates. A template without `${}` is one token with the text '`'. In any other
-   * template, each piece of text is a token: '`${' for the first one, '}${' for those between, '}`' for the last one.
+   * template, each piece between the `${}` is a token. The first piece has the text '`${', the last one has '}`', and
+   * all others have '}${'. The end of the file is a token with an empty text.
    */
   readonly text: string;
-  /** Offset in the source. */
+  /** Offset of the token in the source. */
   readonly at: number;
   /** Whether a line break comes between the previous token and this one. */
   readonly startsLine: boolean;
-  /** The doc comment (`/** … *\/`) before the token, joined with earlier ones that also apply to the token. */
+  /** The doc comment (`/** … *\/`) before the token, after the earlier ones that also apply to the token. */
   readonly doc: string | undefined;
-  /** Whether the doc comment is on the line of the previous token, and this token is on a later line. */
+  /** Whether the doc comment begins on the line of the previous token, and this token is on a later line. */
   readonly isDocBesidePrevious: boolean;
-  /** The unescaped text of a name, a string or a piece of a template. For other tokens, their text or nothing. */
+  /** The unescaped content of a name, a string or a piece of a template; '' for a regular expression; else `text`. */
   readonly value: string;
 }
 
@@ -28,7 +30,7 @@ export interface Tokens {
   readonly tokens: readonly Token[];
   /** Offsets of all doc comments in the source. */
   readonly docOffsets: readonly number[];
-  /** For each opening bracket (also `${`), the index of its closing bracket. All other tokens have -1. */
+  /** By the index of a token: for an opening bracket (also `${`), the index of its closing bracket; for others, -1. */
   readonly partner: Int32Array;
 }
 
@@ -39,36 +41,32 @@ const TOKEN_PATTERNS = [
   /\s+/, // white space
   /\/\/[^\n\r\u2028\u2029]*|\/\*[\s\S]*?\*\//, // a comment
   /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/, // a string
-  new RegExp(`#?(?:[a-z_$${NON_ASCII}]|\\\\u)(?:[\\w$${NON_ASCII}]|\\\\u|\\{[\\da-f]+\\}(?<=\\\\u\\{[\\da-f]+\\}))*`), // a name
+  // A name, which can have escapes: `\u0041`, `\u{41}`. Braces belong to a name only directly after a `\u`.
+  new RegExp(`#?(?:[a-z_$${NON_ASCII}]|\\\\u)(?:[\\w$${NON_ASCII}]|\\\\u|\\{[\\da-f]+\\}(?<=\\\\u\\{[\\da-f]+\\}))*`),
   /(?:0[xob][\da-f_]+|\d[\d_]*\.?[\d_]*(?:e[+-]?\d+)?|\.\d[\d_]*(?:e[+-]?\d+)?)n?/, // a number
   /=>|\.\.\.|[^\s]/, // punctuation, one character at a time, because `>>` can end two lists of type arguments
 ];
 const TOKEN = new RegExp(TOKEN_PATTERNS.map((piece) => `(${piece.source})`).join('|'), 'iy');
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
-/** Keywords that come before a value. A slash behind such a keyword begins a regular expression. */
+/** Keywords that come before a value. A slash after such a keyword begins a regular expression. */
 const KEYWORDS_BEFORE_VALUE = new Set(
   'return typeof case in of do else void delete throw new await yield extends instanceof'.split(' '),
 );
-/** Keywords before a condition in parentheses. A slash behind the parentheses begins a regular expression. */
+/** Keywords before a condition in parentheses. A slash after the parentheses begins a regular expression. */
 const CONDITION_KEYWORDS = new Set(['if', 'while', 'for', 'with']);
 const OPENERS: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' };
+/** The meaning of a backslash and this character. A backslash removes the line break after it. */
 const ESCAPES: Readonly<Record<string, string>> = {
-  n: '\n',
-  t: '\t',
-  r: '\r',
-  b: '\b',
-  f: '\f',
-  v: '\v',
-  '0': '\0',
-  '\n': '',
-  '\r\n': '',
+  ...{ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0', '\n': '', '\r\n': '' },
 };
 
 /** @throws SourceError when a bracket or a template has no end */
 export function tokenize(source: string): Tokens {
   const tokens: Token[] = [];
   const docOffsets: number[] = [];
+  /** Indexes of the opening brackets that are not closed yet. */
   const openBrackets: number[] = [];
+  /** Indexes of an opening bracket and its closing bracket, in turn. */
   const pairs: number[] = [];
   let startsLine = true;
   let doc: string | undefined;
@@ -90,7 +88,7 @@ export function tokenize(source: string): Tokens {
 
   /**
    * Reads one piece of a template: from its backtick, or from the brace that closes a `${}`, to the next `${` or to the
-   * end of the template. Returns the offset behind the piece.
+   * end of the template. Returns the offset after the piece.
    */
   const readTemplatePiece = (at: number, opening: '`' | '}'): number => {
     for (let i = at + 1; i < source.length; i++) {
@@ -99,18 +97,15 @@ export function tokenize(source: string): Tokens {
       else if (isEnd || (source[i] === '$' && source[i + 1] === '{')) {
         if (opening === '}') closeBracket(at, opensTemplate);
         if (!isEnd) openBrackets.push(tokens.length);
-        pushToken(
-          Kind.template,
-          isEnd ? (opening === '}' ? '}`' : '`') : `${opening}\${`,
-          at,
-          unescapeText(source.slice(at + 1, i)),
-        );
+        const text = isEnd && opening === '`' ? '`' : opening + (isEnd ? '`' : '${');
+        pushToken(Kind.template, text, at, unescapeText(source.slice(at + 1, i)));
         return i + (isEnd ? 1 : 2);
       }
     }
     throw new SourceError('a template has no end', at);
   };
 
+  /** Reads punctuation, a regular expression or a piece of a template. Returns the offset after it. */
   const readPunctuation = (text: string, at: number): number => {
     if (text === '`') return readTemplatePiece(at, '`');
     if (text === '}' && opensTemplate(tokens[openBrackets.at(-1) ?? -1]?.text ?? '')) return readTemplatePiece(at, '}');
@@ -128,14 +123,17 @@ export function tokenize(source: string): Tokens {
     return at + text.length;
   };
 
+  // A first line that begins with `#!` names an interpreter.
   TOKEN.lastIndex = source.startsWith('#!') ? Math.max(source.indexOf('\n'), 0) : 0;
   for (;;) {
     const at = TOKEN.lastIndex;
     const match = TOKEN.exec(source);
     if (match === null) break;
+    // The groups of the match are those of TOKEN_PATTERNS, in their order.
     const text = match[0];
     if (match[1] !== undefined) startsLine ||= LINE_BREAK.test(text);
     else if (match[2] !== undefined) {
+      // Four characters are `/**/`, an empty comment.
       if (text.startsWith('/**') && text.length > 4) {
         const continuesDoc = doc !== undefined && appliesAcrossComments(doc);
         isDocBeside = (continuesDoc && isDocBeside) || !startsLine;
@@ -156,15 +154,16 @@ export function tokenize(source: string): Tokens {
   return { tokens, docOffsets, partner };
 }
 
-/** Whether a slash begins a regular expression. After a value, a slash is a division. */
+/** Whether a slash after the tokens begins a regular expression. After a value, a slash is a division. */
 function beginsRegex(tokens: readonly Token[], pairs: readonly number[], startsLine: boolean): boolean {
   const previous = tokens.at(-1);
   if (previous === undefined) return true;
   if (previous.kind === Kind.name) return KEYWORDS_BEFORE_VALUE.has(previous.text) && tokens.at(-2)?.text !== '.';
   if (previous.kind === Kind.template) return previous.text.endsWith('{');
   if (previous.kind !== Kind.punctuation) return false;
-  // `if (x) /re/` or `(x) / y`: the token before the opening parenthesis decides.
+  // `if (x) /re/` or `(x) / y`: the token before the opening parenthesis decides. The last pair is this parenthesis.
   if (previous.text === ')') return CONDITION_KEYWORDS.has(tokens[(pairs.at(-2) as number) - 1]?.text ?? '');
+  // After a block, a regular expression begins a statement, usually on a new line. After an object, a slash divides.
   if (previous.text === '}') return startsLine;
   if (previous.text === '!') return !endsValue(tokens.at(-2));
   if ((previous.text === '+' || previous.text === '-') && tokens.at(-2)?.text === previous.text)
@@ -172,14 +171,14 @@ function beginsRegex(tokens: readonly Token[], pairs: readonly number[], startsL
   return previous.text !== ']';
 }
 
-/** Whether the token ends a value. A `!` or `++` behind it then belongs to the value. */
+/** Whether the token ends a value. A `!` or `++` after such a token belongs to the value. */
 function endsValue(token: Token | undefined): boolean {
   if (token === undefined) return false;
   if (token.kind === Kind.name) return !KEYWORDS_BEFORE_VALUE.has(token.text);
   return token.kind !== Kind.punctuation || token.text === ')' || token.text === ']';
 }
 
-/** Returns the offset behind a regular expression. Returns -1 when it does not end on its line: the slash divides. */
+/** Returns the offset after a regular expression, or -1 when it does not end on its line, so that the slash divides. */
 function findRegexEnd(source: string, from: number): number {
   let inCharacterClass = false;
   for (let i = from + 1; i < source.length && !LINE_BREAK.test(source[i] as string); i++) {
@@ -192,6 +191,7 @@ function findRegexEnd(source: string, from: number): number {
   return -1;
 }
 
+/** Replaces the escapes of a string or a name by the characters that they mean. An invalid escape stays as it is. */
 function unescapeText(text: string): string {
   if (!text.includes('\\')) return text;
   return text.replace(

@@ -122,7 +122,7 @@ export function createEvaluator(): Evaluator {
     const target = findType(node, scope);
     if (target === 'package') return fail(`${name} comes from a package, whose types are not read`, SCHEMA_CURE);
     if (target !== undefined && 'missingFile' in target)
-      return fail(`${name} is imported from ${target.missingFile}, which is not found`);
+      return fail(`${name} is imported from ${target.missingFile}, where no .ts or .js file is found`);
     const args = evaluateAll(node.args, scope);
     if (target === undefined) {
       // An imported name that no file exports is an error, even when a global type has the same name.

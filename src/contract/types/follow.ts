@@ -105,7 +105,7 @@ function followValue(
     case 'new': {
       const callee = followValue(node.callee, scope, { name: '', doc, at }, steps + 1);
       if (callee === 'package') return callee;
-      return callee?.kind === 'class' ? { ...callee, instantiation: { args: node.args, scope } } : undefined;
+      return callee?.kind === 'class' ? { ...callee, instantiation: { args: node.typeArgs, scope } } : undefined;
     }
   }
 }

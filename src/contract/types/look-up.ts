@@ -6,7 +6,7 @@ import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
 import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 
-/** @returns the own file that a specifier means, `package` for a file that is not read, undefined when none is found */
+/** @returns the own file of a specifier; `package` for a package or a module of Node; undefined when none is found */
 export type Loader = (importer: string, specifier: string) => { path: string; module: Module } | 'package' | undefined;
 
 /** The place in which names are looked up: a file, a namespace within it, and the type parameters with their shapes. */

@@ -1,28 +1,28 @@
-// The header lines that every answer has: CORS, `nosniff`, and the headers of the service file. The arrays are built
-// once for each origin of a web page, because building them for each answer costs 4 to 19 percent of a request
+// Builds the header lines that every answer has: CORS, `nosniff`, and the headers of the service file. The arrays are
+// built once for each origin of a web page, because to build them for each answer costs 4 to 19 percent of a request
 // (bench/NOTES.md).
 import { JSON_TYPE } from '../../base/envelope.ts';
 import type { CorsPolicy } from '../../service/cors.ts';
 import type { ServiceDefinition } from '../../service/definition.ts';
 
-/** Each array has names and values in turn. */
+/** The header lines of all answers to one origin. Each array has alternating names and values. */
 export interface HeaderSet {
-  /** The header lines of a JSON answer. The sender overwrites the two empty values of LAST_LINES at its end. */
+  /** The header lines of a JSON answer. At the end are LAST_LINES, in which the sender overwrites the empty values. */
   readonly json: string[];
   /** Like `json`, for an answer that no cache may store. */
   readonly uncached: string[];
-  /** Returns the header lines of an answer that has its content type and other headers in `own`. */
+  /** Returns header lines without LAST_LINES. @param own the lines of the answer itself, with its content type */
   withOwn(own: readonly string[]): string[];
   /**
-   * Returns a copy of `json` or `uncached` with more lines. Web pages can read the added headers, too, unless the
-   * service file lists the headers that pages can read.
+   * Returns a copy of `usual` (`json` or `uncached`) with the lines `extra`. Web pages can read the added headers, too,
+   * unless the service file lists the headers that pages can read.
    */
   extended(usual: readonly string[], extra: readonly string[]): string[];
-  /** @param requested the header `Access-Control-Request-Headers` */
+  /** Returns the lines of the answer to a preflight. @param requested the header `Access-Control-Request-Headers` */
   preflight(requested: string | undefined): string[];
 }
 
-/** @returns the set for a request with this header `Origin` */
+/** Returns the set for a request with this header `Origin`. */
 export type HeaderSets = (origin: string | undefined) => HeaderSet;
 
 type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
@@ -62,14 +62,16 @@ export function createHeaderSets(service: ServiceHeaders | undefined): HeaderSet
   const sets = new Map<string, HeaderSet>();
   const foreignSet = policySet(cors, undefined, headers);
   return (origin) => {
+    // `allows` is undefined when every origin is allowed.
     if (origin === undefined && cors.allows !== undefined) return foreignSet;
-    const allowed = cors.allows === undefined ? '*' : (origin as string);
-    const cached = sets.get(allowed);
-    if (cached !== undefined) return cached;
-    if (cors.allows?.(allowed) === false) return foreignSet;
-    const set = policySet(cors, allowed, headers);
+    const allowedOrigin = cors.allows === undefined ? '*' : (origin as string);
+    const cachedSet = sets.get(allowedOrigin);
+    if (cachedSet !== undefined) return cachedSet;
+    if (cors.allows?.(allowedOrigin) === false) return foreignSet;
+    const set = policySet(cors, allowedOrigin, headers);
+    // The first key of a Map is the oldest.
     if (sets.size >= MAX_SETS) sets.delete(sets.keys().next().value as string);
-    sets.set(allowed, set);
+    sets.set(allowedOrigin, set);
     return set;
   };
 }
@@ -99,7 +101,7 @@ function policySet(cors: CorsPolicy, origin: string | undefined, headers: readon
 interface SetParts {
   /** The lines that are the same in each answer of this set. */
   readonly fixed: readonly string[];
-  /** The names of the headers that a web page can read; undefined for all, null if no page may read the answer. */
+  /** Names of the headers that a web page can read; undefined for all of the answer, null for pages without access. */
   readonly exposed: string | undefined | null;
   readonly headers: readonly string[];
   readonly preflight: (requested: string | undefined) => readonly string[];
@@ -117,12 +119,12 @@ function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet 
     uncached: [...usual, ...NO_STORE, ...LAST_LINES],
     withOwn(own) {
       const ownNames = namesOf(own);
-      const present = new Set(ownNames.map((name) => name.toLowerCase()));
+      const lowerOwnNames = new Set(ownNames.map((name) => name.toLowerCase()));
       const lines = [...own, ...fixed, ...exposeLines(ownNames)];
       // A header of the answer itself replaces the header of the same name from the service file.
       for (let i = 0; i < headers.length; i += 2) {
         const name = headers[i] as string;
-        if (!present.has(name.toLowerCase())) lines.push(name, headers[i + 1] as string);
+        if (!lowerOwnNames.has(name.toLowerCase())) lines.push(name, headers[i + 1] as string);
       }
       return lines;
     },

@@ -6,9 +6,9 @@ import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 export type ByteSource = Readable | ReadableStream<Uint8Array>;
 
 export interface StreamListener {
-  /** Sends the head. Called at the first piece or at the end of an empty stream. @returns whether to send the body */
+  /** Sends the head. Called at the first piece, or at the end of an empty stream. @returns whether to send the body */
   begin(): boolean;
-  /** Called when the whole body has been sent. */
+  /** Called when the whole body has been sent. @param bytes the size of the body */
   end(bytes: number): void;
   /** Called when the source fails. @param hasBegun whether the head has been sent */
   fail(error: unknown, bytes: number, hasBegun: boolean): void;
@@ -30,6 +30,7 @@ export function sendStream(source: ByteSource, response: Writable, listener: Str
   let hasBegun = false;
   let isOver = false;
   const reader = 'getReader' in source ? readWebStream(source, receive) : readReadable(source, receive);
+  // Other listeners end the stream after an error: of 'close' (exchange.ts), or of 'error' (replies.ts).
   response.on('error', () => {});
   reader.read();
   return { cancel, fail };
@@ -74,7 +75,7 @@ export function sendStream(source: ByteSource, response: Writable, listener: Str
     if (isOver) return;
     isOver = true;
     reader.cancel(reason);
-    // When the client has left, the response emits nothing more.
+    // If the client has left, the response emits nothing more, so the listener is called here.
     if (response.destroyed) listener.clientLeft(bytes);
   }
 
@@ -123,6 +124,7 @@ function readWebStream(source: ReadableStream<Uint8Array>, receive: Receive): So
       receive(error, undefined);
       return;
     }
+    // A source can fail with the value undefined, which would look like the end.
     reader.read().then(
       ({ done, value }) => {
         if (receive(undefined, done ? undefined : value)) read();

@@ -8,33 +8,34 @@ import type { Request } from '../head.ts';
 import { ALLOW_METHODS } from './answer-headers.ts';
 import type { Responder } from './response.ts';
 
-/** Node's error code → the error code of the answer. Any other code of Node means that the bytes are not HTTP. */
+/** Key: an error code of Node. Value: the code of the refusal. Any other code of Node means malformed bytes. */
 const ERROR_CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['HPE_INVALID_URL', 'MALFORMED_PATH'],
   ['HPE_HEADER_OVERFLOW', 'HEADERS_TOO_LARGE'],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', 'BODY_TOO_LARGE'],
   ['ERR_HTTP_REQUEST_TIMEOUT', 'REQUEST_TIMEOUT'],
 ]);
-/** Milliseconds that a client has to read the last answer before the connection is cut. */
+/** Milliseconds that a client has to read the last answer before its connection is cut. */
 const LINGER = 1000;
 
 export function answerClientErrors(server: Server, respond: Responder, newRequestId: () => string): void {
-  const refused = new WeakSet<Duplex>();
+  const refusedSockets = new WeakSet<Duplex>();
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const { exchange, waitingCount = 0, lastWaitingResponse }: Partial<Connection> = findConnection(socket) ?? {};
+    const connection: Partial<Connection> = findConnection(socket) ?? {};
+    const { lastExchange: exchange, waitingCount = 0, lastWaitingResponse } = connection;
     const lastResponse = waitingCount > 0 ? lastWaitingResponse : exchange?.response;
     const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-    // While requests wait for earlier answers, the server does not read the connection. If Node then finds the next
-    // request late, this is not the client's fault.
-    if (refused.has(socket) || (isLate && waitingCount > 0)) return;
-    // A streamed answer has begun while the body of its request is still coming, so no error can be sent. A late body
+    // While requests wait for earlier answers, the server does not read the connection. If Node then reports that the
+    // next request is late, this is not the client's fault.
+    if (refusedSockets.has(socket) || (isLate && waitingCount > 0)) return;
+    // If a streamed answer has begun while the body of its request is still coming, no error can be sent. A late body
     // gets more time, because the answer can depend on the rest of the body. After bad bytes, that rest cannot come.
     if (exchange?.isStreamingAnswer && lastResponse === exchange.response && !exchange.request.complete) {
       if (!isLate) socket.destroy();
       return;
     }
-    refused.add(socket);
+    refusedSockets.add(socket);
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
@@ -52,19 +53,20 @@ export function answerClientErrors(server: Server, respond: Responder, newReques
     }
     // The bad bytes follow a complete request, which is answered first. If the head of that answer is not sent yet, the
     // head announces the end of the connection. If a head was sent that keeps the connection, a refusal follows.
-    const hasPromisedMore = lastResponse.headersSent && lastResponse.shouldKeepAlive;
-    lastResponse.shouldKeepAlive = hasPromisedMore;
-    whenSent(lastResponse, hasPromisedMore ? refuse : () => endSocket(socket));
+    const keepsConnection = lastResponse.headersSent && lastResponse.shouldKeepAlive;
+    lastResponse.shouldKeepAlive = keepsConnection;
+    whenSent(lastResponse, keepsConnection ? refuse : () => endSocket(socket));
   });
 
   // CONNECT asks for a proxy, which this server is not. Node does not emit 'request' for it.
   server.on('connect', (_request, socket) => {
+    // Without a listener, an error of this socket would be an uncaught exception.
     socket.on('error', () => {});
     endSocket(socket, respond.rawRefusal(refusal('METHOD_NOT_ALLOWED'), newRequestId(), ['Allow', ALLOW_METHODS]));
   });
 }
 
-/** Calls back when the last byte of the response is out. */
+/** Calls back when the last byte of the response is sent. */
 function whenSent(response: ServerResponse, callback: () => void): void {
   if (response.writableFinished) callback();
   else response.once('finish', callback);

@@ -27,9 +27,10 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified
 const HTTP_DATE =
   /^(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT|[A-Z][a-z]+day, \d\d-[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})$/;
 
-/** @returns NaN when the text is not an HTTP date */
+/** @returns NaN when the text is not an HTTP date; a comparison with NaN is false */
 function parseDate(text: string): number {
   if (!HTTP_DATE.test(text)) return Number.NaN;
+  // The third format has no zone, and is always in GMT.
   return Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
 }
 
@@ -37,9 +38,10 @@ function parseDate(text: string): number {
 function matches(header: string, etag: string | undefined): boolean {
   const tags = parseEntityTags(header);
   if (tags === undefined) return false;
-  return tags === '*' || (etag !== undefined && tags.some((tag) => opaque(tag) === opaque(etag)));
+  return tags === '*' || (etag !== undefined && tags.some((tag) => opaqueTag(tag) === opaqueTag(etag)));
 }
 
-function opaque(tag: string): string {
+/** Removes the mark of a weak tag. */
+function opaqueTag(tag: string): string {
   return tag.startsWith('W/') ? tag.slice(2) : tag;
 }

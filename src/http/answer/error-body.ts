@@ -30,7 +30,7 @@ export type FormatError = (
   thrown: unknown,
 ) => ErrorBody | undefined;
 
-/** The request, as log lines name it. */
+/** The fields of a request that its log lines show. */
 type Subject = Pick<Exchange, 'requestId' | 'trace'>;
 
 export function createErrorFormat(format: NonNullable<ServiceOptions['formatError']>, log: Log): FormatError {
@@ -50,6 +50,7 @@ function refusalOf(error: HttpError, requestId: string, exchange: Exchange | und
   const { status, code, message, details } = error;
   const errors = details !== undefined && { errors: details };
   const refusal = { status, code, message, requestId, ...errors, ...(exchange && requestFactsOf(exchange)) };
+  // `cause` is not enumerable, so JSON.stringify(refusal) does not send it.
   return Object.defineProperty(refusal, 'cause', { value: thrown });
 }
 
@@ -62,9 +63,10 @@ function requestFactsOf({ groupInUrl, operation, request, verb }: Exchange): Par
   };
 }
 
-/** @throws Error when `formatError` has returned something that cannot be sent */
+/** Makes the body from what `formatError` has returned. @throws Error when this cannot be sent */
 function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject: Subject, log: Log): ErrorBody {
   if (isThenable(result)) {
+    // Without a listener, a rejection of the promise would be an uncaught exception.
     Promise.resolve(result).catch(() => {});
     throw new TypeError('formatError returned a promise: it must return the body itself');
   }
@@ -85,7 +87,7 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
   return { status, text, contentType, headers: allowedErrorHeaders({ headers, code: error.code }, subject, log) };
 }
 
-/** Returns the names and values of an error's headers in turn. A header that no error may set is dropped and logged. */
+/** Returns alternating names and values. Omits headers that all answers have. Logs others that no error may set. */
 export function allowedErrorHeaders(error: Pick<HttpError, 'headers' | 'code'>, subject: Subject, log: Log): string[] {
   const headers: string[] = [];
   for (const [name, value] of Object.entries(error.headers ?? {})) {

@@ -7,18 +7,18 @@ import { endBody, type StreamListener } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
 import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
 
-/** Header lines of each event stream, unless the operation sets them. `X-Accel-Buffering` makes nginx not buffer. */
+/** Header lines of each event stream, unless the operation sets them. `X-Accel-Buffering` turns off nginx's buffer. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
 /** Milliseconds between two comment lines. */
 const HEARTBEAT = 15_000;
-/** Milliseconds after which a client reconnects: few, so that it soon reaches the new code after a reload. */
+/** Milliseconds after which a client reconnects: few, so that the client soon reaches the new code after a reload. */
 const RETRY = 500;
 const EVENT_FIELDS: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry']);
 
 export interface LiveEvents {
   /** Ends the stream now, between two events. */
   end(): void;
-  /** Cancels the source, because the client is not waiting any more. */
+  /** Cancels the source and sends nothing more, because the client is not waiting any more. */
   cancel(): void;
 }
 
@@ -37,6 +37,7 @@ export function sendEvents(
   let timer: NodeJS.Timeout | undefined;
   const retry = stream.options.retry ?? RETRY;
   const iterator = stream.source[Symbol.asyncIterator]();
+  // After an error comes 'close', at which the exchange cancels the stream.
   response.on('error', () => {});
   void run();
   return { end: finish, cancel };
@@ -86,6 +87,7 @@ export function sendEvents(
     });
   }
 
+  /** Sends an empty comment, unless the client has not read the last bytes yet. */
   function beat(): void {
     if (!response.writableNeedDrain) write(':\n\n');
   }
@@ -109,7 +111,7 @@ export function sendEvents(
   function cancel(): void {
     if (isOver) return;
     stop();
-    // When the client has left, the response emits nothing more.
+    // If the client has left, the response emits nothing more, so the listener is called here.
     if (response.destroyed) listener.clientLeft(bytes);
   }
 
@@ -121,8 +123,8 @@ export function sendEvents(
 }
 
 /**
- * Calls `return()` of the source's iterator and ignores its errors. A generator that waits for something runs
- * `return()` only after that wait. The code of the generator can end the wait by `params.signal`.
+ * Calls `return()` of the source's iterator, and ignores an error of that call. A generator that waits for something
+ * runs `return()` only after the wait. The code of the generator can end the wait by `params.signal`.
  */
 export async function endSource(getIterator: () => AsyncIterator<unknown>): Promise<void> {
   try {
@@ -151,13 +153,10 @@ function encodeEvent(item: unknown): string {
   return `${text}data: ${json}\n\n`;
 }
 
+/** Recognises an item that sets the fields of an event. Any other item is the data of an event. */
 function isEvent(item: unknown): item is ServerEvent {
-  return (
-    typeof item === 'object' &&
-    item !== null &&
-    Object.hasOwn(item, 'data') &&
-    Object.keys(item).every((key) => EVENT_FIELDS.has(key))
-  );
+  if (typeof item !== 'object' || item === null || !Object.hasOwn(item, 'data')) return false;
+  return Object.keys(item).every((key) => EVENT_FIELDS.has(key));
 }
 
 /** Refuses a line break, which would begin another field, and a NUL, which makes a client ignore the id. */

@@ -1,5 +1,5 @@
 // Encodes the result of an operation as JSON, or explains why that is not possible. JSON.stringify turns a Map, an
-// Error or a promise into `{}`, so its content is lost. A result that contains such a lost object at any depth is
+// Error or a promise into `{}`. Such an object is called lost. A result that contains a lost object at any depth is
 // refused.
 import { Readable } from 'node:stream';
 import { refusal } from '../../base/errors.ts';
@@ -37,7 +37,7 @@ export function describeLostObject(value: unknown, json: string): string | undef
   try {
     lost = findLostObject(value);
   } catch {
-    // A getter threw when it was read again, or the value is too deep for the recursion. The result is then sent.
+    // If a getter throws at this reading, or the value is too deep for the recursion, the result is sent as it is.
   }
   if (lost === undefined) return undefined;
   const place = lost.pointer === '' ? '' : ` at ${lost.pointer}`;
@@ -55,8 +55,9 @@ interface LostObject {
 function findLostObject(value: object): LostObject | undefined {
   const { toJSON } = value as { toJSON?: unknown };
   if (typeof toJSON === 'function') {
-    const shown: unknown = value instanceof Date ? undefined : toJSON.call(value);
-    return typeof shown === 'object' && shown !== null ? findLostObject(shown) : undefined;
+    // JSON.stringify() has encoded the result of toJSON() in the place of the value. A Date becomes a text.
+    const replacement: unknown = value instanceof Date ? undefined : toJSON.call(value);
+    return typeof replacement === 'object' && replacement !== null ? findLostObject(replacement) : undefined;
   }
   const children: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
   if (children.length === 0) return isLost(value) ? { pointer: '', value } : undefined;
@@ -80,6 +81,7 @@ function isLost(value: object): boolean {
  * Wraps a result for the body:
  * - An object or array is the body itself.
  * - `undefined`, `null` and `true` become a success message.
+ * - A function and a symbol become `undefined`, because they have no JSON form.
  * - Any other value becomes `{ data }`.
  */
 function wrapResult(value: unknown): unknown {
@@ -89,19 +91,15 @@ function wrapResult(value: unknown): unknown {
   return typeof value === 'function' || typeof value === 'symbol' ? undefined : { data: value };
 }
 
-/** Returns whether an object is sent as JSON. Replies, streams, bytes and objects that JSON would lose are not. */
+/** Says whether an object is sent as JSON. Replies, streams, bytes and lost objects are not. */
 export function isJson(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value);
-  // Arrays and plain objects are sent as JSON. A plain object may come from another realm, and parsed queries and forms
-  // have no prototype.
-  if (
-    prototype === Object.prototype ||
-    prototype === null ||
-    Array.isArray(value) ||
-    Object.getPrototypeOf(prototype) === null
-  )
-    return true;
+  // Parsed queries and forms have no prototype.
+  if (prototype === Object.prototype || prototype === null || Array.isArray(value)) return true;
+  // Plain objects of another realm (a vm context) have another Object.prototype.
+  if (Object.getPrototypeOf(prototype) === null) return true;
   if (isReply(value) || isEventStream(value) || isStream(value) || value instanceof Error) return false;
+  // A Buffer has toJSON(), too, but its bytes are sent.
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return !(value instanceof Uint8Array);
   if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return false;
   // An instance of a class is sent as JSON when it has fields of its own.
@@ -110,11 +108,8 @@ export function isJson(value: object): boolean {
 
 /** Recognises a web object by its tag. `instanceof Response` would load all of `fetch` in every service. */
 export function isWebObject(value: unknown, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag
-  );
+  if (typeof value !== 'object' || value === null) return false;
+  return (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag;
 }
 
 export function isBlob(value: object): value is Blob {
@@ -145,13 +140,13 @@ export function adviseInstead(value: object): string {
   return 'return a plain object: it has no fields of its own that JSON could show';
 }
 
-/** Creates the refusal of a result. @param kind names the result @param instead says what to return instead */
+/** Creates the refusal of a result. @param kind names the result: `a Map` @param instead says what to return */
 export function unencodable(kind: string, instead: string): Error {
-  return refusal('UNENCODABLE_RESULT', undefined, {
-    cause: new TypeError(`the operation returned ${kind}: ${instead}`),
-  });
+  const cause = new TypeError(`the operation returned ${kind}: ${instead}`);
+  return refusal('UNENCODABLE_RESULT', undefined, { cause });
 }
 
+/** Names the kind of a value for an error message: `a function`, `an object of class Map`. */
 export function nameKind(value: unknown): string {
   if (typeof value === 'function') return isClass(value) ? 'a class' : 'a function';
   if (typeof value !== 'object' || value === null) return `a ${typeof value}`;

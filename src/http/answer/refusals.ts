@@ -1,5 +1,5 @@
 // Turns an error into the content of an answer, by the usual error envelope or by `formatError` of the service file.
-// Logs the cause of the error. response.ts sends the answer.
+// This file also logs the cause of the error. response.ts sends the answer.
 import { envelope, JSON_TYPE, rawRefusal } from '../../base/envelope.ts';
 import { type HttpError, isHttpError } from '../../base/errors.ts';
 import { describeError, idsOf, type Log } from '../../base/log.ts';
@@ -13,8 +13,9 @@ import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatErro
 export interface Refusals {
   /** @param thrown the value for which `error` was made; often `error` itself */
   answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody;
-  /** Returns a whole answer to bytes that are not a valid request. @param own more headers: names and values in turn */
+  /** Returns the text of an answer to bytes that are no request. @param own more headers: alternating names, values */
   rawAnswer(error: HttpError, requestId: string, set: HeaderSet, own?: readonly string[]): string;
+  /** Uses this `formatError` from now on; undefined for the usual error envelope. */
   useFormat(format: ServiceOptions['formatError']): void;
 }
 
@@ -34,15 +35,13 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
     const content =
       formatted === undefined
         ? { status, text: envelope(error, requestId, detail), contentType: undefined, headers: errorHeaders }
-        : {
-            ...formatted,
-            headers: formatted.headers.length === 0 ? errorHeaders : [...formatted.headers, ...errorHeaders],
-          };
+        : { ...formatted, headers: [...formatted.headers, ...errorHeaders] };
     if (content.status >= 500) failEvent(exchange, thrown);
     logCause(exchange, error, content.status);
     return content;
   }
 
+  /** Logs the cause of an error, if there is one, and sets `isClientFault`. */
   function logCause(exchange: Exchange, error: HttpError, status: number): void {
     exchange.isClientFault = isClientFault(exchange, error);
     if (error.cause === undefined) return;
@@ -77,17 +76,12 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
 export function isAnswerable(thrown: unknown): thrown is HttpError {
   if (!isHttpError(thrown)) return false;
   const { status, code, message } = thrown;
-  return (
-    Number.isInteger(status) &&
-    status >= 400 &&
-    status <= 599 &&
-    typeof code === 'string' &&
-    typeof message === 'string'
-  );
+  if (typeof code !== 'string' || typeof message !== 'string') return false;
+  return Number.isInteger(status) && status >= 400 && status <= 599;
 }
 
 /** Recognises a 500 that docs/REFERENCE.md prescribes, although the request caused it by naming something unknown. */
 function isClientFault({ caller }: Exchange, { code }: HttpError): boolean {
-  // If the request has a valid credential, the row of that credential has named the missing group, and not the request.
+  // With a valid credential, not the request but the row of the credential has named the missing group.
   return code === 'OPERATION_NOT_FOUND' || (code === 'DELEGATED_GROUP_NOT_FOUND' && caller === undefined);
 }

@@ -3,6 +3,7 @@
 import { isHttpError, refusal } from '../../base/errors.ts';
 import { describeError, idsOf, type Log } from '../../base/log.ts';
 import { resetOnClose } from '../../base/node-internals.ts';
+import type { EventStream } from '../../controller/event-stream.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { Exchange } from '../exchange.ts';
 import type { WatchStream } from '../open-streams.ts';
@@ -15,9 +16,9 @@ import { type Answer, type AnswerBody, convertResult, NO_BODY } from './result.t
 
 export interface ReplyParts {
   readonly log: Log;
-  /** Sends a whole answer. @throws when a header cannot be sent; nothing has been sent then */
+  /** Sends a whole answer. @throws Error when a header cannot be sent; then, nothing has been sent */
   readonly send: (exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array) => void;
-  /** Sends the head of a streamed answer, which ends the connection if `endsConnection`. @throws like `send` */
+  /** Sends the head of a streamed answer. `endsConnection` ends the connection with the answer. @throws like `send` */
   readonly sendHead: (exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean) => void;
   /** Marks an answer as complete: it was streamed, or its client left before the head was sent. */
   readonly complete: (exchange: Exchange, status: number, bytes: number) => void;
@@ -33,22 +34,23 @@ export interface Replies {
 
 export function createReplies({ log, send, sendHead, complete, fail, watchStream }: ReplyParts): Replies {
   /** For each open event stream, the function that ends it. */
-  const endStreams = new Set<() => void>();
+  const endFunctions = new Set<() => void>();
   let isDraining = false;
 
   function answer(exchange: Exchange, value: unknown): void {
-    let converted: Answer | undefined;
+    let convertedAnswer: Answer | undefined;
     try {
-      converted = convertResult(value, exchange.status);
-      for (const name of converted.droppedHeaders) {
+      convertedAnswer = convertResult(value, exchange.status);
+      for (const name of convertedAnswer.droppedHeaders) {
         const header = name.slice(0, 100);
         log.warn('header-dropped', { ...requestFacts(exchange), header, reason: 'it belongs to the server' });
       }
-      sendAnswer(exchange, converted);
-      if (converted.body === NO_BODY) discardResult(value);
+      sendAnswer(exchange, convertedAnswer);
+      // A status such as 204 has no body, but the result may hold one.
+      if (convertedAnswer.body === NO_BODY) discardResult(value);
     } catch (error) {
       discardResult(value);
-      if (converted === undefined) return fail(exchange, error);
+      if (convertedAnswer === undefined) return fail(exchange, error);
       fail(exchange, refusal('UNENCODABLE_RESULT', undefined, { cause: error }));
     }
   }
@@ -80,17 +82,12 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
         stream.fail(refusal);
         exchange.abort(credentialLost());
       });
-    } else sendEventStream(exchange, body, status, headers);
+    } else sendEventStream(exchange, body.events, status, headers);
   }
 
   /** Collects a stream as the result of a tool. The time limit of the operation applies until the stream ends. */
-  function collect(
-    exchange: Exchange,
-    body: AnswerBody & { kind: 'stream' | 'events' },
-    status: number,
-    headers: readonly string[],
-  ): void {
-    if (body.kind === 'events') {
+  function collect(exchange: Exchange, body: AnswerBody, status: number, headers: readonly string[]): void {
+    if (body.kind !== 'stream') {
       cancelBody(body);
       return fail(exchange, refusal('UNENCODABLE_RESULT', 'The result is a stream of events, which no tool returns'));
     }
@@ -99,7 +96,8 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     const stream = sendStream(body.source, collector, {
       begin: () => !exchange.isAnswered,
       end: () => send(exchange, status, headers, collector.bytes()),
-      clientLeft: () => {},
+      // The source can end before the event 'error' of the collector comes.
+      clientLeft: () => fail(exchange, collector.errored),
       fail: (error) => fail(exchange, error),
     });
     collector.once('error', stream.fail);
@@ -109,12 +107,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     };
   }
 
-  function sendEventStream(
-    exchange: Exchange,
-    { events }: AnswerBody & { kind: 'events' },
-    status: number,
-    headers: readonly string[],
-  ): void {
+  function sendEventStream(exchange: Exchange, events: EventStream, status: number, headers: readonly string[]): void {
     exchange.watchClient();
     const stream = sendEvents(events, exchange.response, streamListener(exchange, status, headers, true));
     exchange.cancelAnswer = stream.cancel;
@@ -123,8 +116,8 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
       exchange.abort(reason);
     };
     const endForDrain = () => end(new Error('the worker is draining'));
-    endStreams.add(endForDrain);
-    exchange.response.once('close', () => endStreams.delete(endForDrain));
+    endFunctions.add(endForDrain);
+    exchange.response.once('close', () => endFunctions.delete(endForDrain));
     watchStream(exchange, (refusal) => {
       log.info('stream-ended-early', { ...requestFacts(exchange), ...describeError(refusal) });
       end(credentialLost());
@@ -167,7 +160,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
     answer,
     drain() {
       isDraining = true;
-      for (const end of endStreams) end();
+      for (const end of endFunctions) end();
     },
   };
 }
@@ -186,7 +179,7 @@ function clientHasContent({ verb, request }: Exchange, answer: Answer): boolean 
   return (verb === 'GET' || verb === 'HEAD') && isNotModified(request.headers, answer);
 }
 
-/** Removes the headers that describe a body: a 304 has no body (RFC 9110, 15.4.5). */
+/** Removes the headers `Content-…` that describe a body, because a 304 has none (RFC 9110, 15.4.5). */
 function withoutContentHeaders(headers: readonly string[]): string[] {
   return headers.filter((_, i) => !/^content-(?!location$|security-policy)/i.test(headers[i - (i % 2)] as string));
 }
@@ -198,7 +191,7 @@ function contentLength(status: number, body: AnswerBody): number | undefined {
   return typeof body.content === 'string' ? Buffer.byteLength(body.content) : body.content.length;
 }
 
-/** Adds to `headers` those lines of `defaults` whose names it does not have. */
+/** Adds those lines of `defaults` whose names are not in `headers` yet. */
 function addMissing(headers: string[], defaults: readonly string[]): void {
   const names = new Set(headers.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()));
   for (let i = 0; i < defaults.length; i += 2) {
@@ -207,8 +200,8 @@ function addMissing(headers: string[], defaults: readonly string[]): void {
 }
 
 /**
- * Discards a result that is not sent, or whose body is not sent. The files and connections that the result holds are
- * closed, and later errors of its stream or promise are ignored.
+ * Discards a result that is not sent, or whose body is not sent. Closes the files and connections that the result
+ * holds, and ignores later errors of its stream or promise.
  */
 export function discardResult(value: unknown): void {
   try {
@@ -217,11 +210,11 @@ export function discardResult(value: unknown): void {
     if ('then' in content) Promise.resolve(content).catch(() => {});
     else cancelBody(convertResult(content, 200).body);
   } catch {
-    // The result cannot be converted to an answer, so this code does not know what to close.
+    // If the result cannot be converted to an answer, this code does not know what to close.
   }
 }
 
-/** Cancels the source of a body that is not read, because the source may hold a file or a database connection. */
+/** Cancels the source of a body that is not sent, because the source may hold a file or a database connection. */
 function cancelBody(body: AnswerBody): void {
   if (body.kind === 'events') void endSource(() => body.events.source[Symbol.asyncIterator]());
   else if (body.kind === 'stream') {
@@ -233,7 +226,7 @@ function cancelBody(body: AnswerBody): void {
 
 /**
  * Cuts the connection, so that the client does not take the broken body for complete. In HTTP/1.0, which has no chunks,
- * a body may end with its connection. There, only a reset of the connection shows an error.
+ * a body may end with its connection. So there, only a reset of the connection shows the error.
  */
 function resetConnection({ request, response }: Exchange): void {
   const { socket } = response;

@@ -18,7 +18,7 @@ import { createReplies } from './replies.ts';
 
 export interface RequestObserver {
   /**
-   * @param status the status of the answer that is out; 499 when the client has left
+   * @param status the status of the answer that was sent; 499 when the client has left
    * @param duration milliseconds since the head of the request
    */
   answered(exchange: Exchange, status: number, bytes: number, duration: number): void;
@@ -34,10 +34,10 @@ export interface ResponderOptions {
   readonly isSecure: boolean;
   readonly observer?: RequestObserver | undefined;
   /** Called once for each exchange, when its whole answer has been passed to Node. */
-  readonly onSettled: (exchange: Exchange) => void;
-  /** Called when the head of a streamed answer has been sent, before `onSettled`. */
+  readonly onAnswered: (exchange: Exchange) => void;
+  /** Called when the head of a streamed answer has been sent. `onAnswered` follows later. */
   readonly onStreaming: (exchange: Exchange) => void;
-  /** Called for each streamed answer, which has to end when its credential no longer allows the request. */
+  /** Called for each streamed answer. Ends the answer when its credential no longer allows the request. */
   readonly watchStream: WatchStream;
 }
 
@@ -57,7 +57,7 @@ export interface Responder {
   rawRefusal(error: HttpError, requestId: string, own?: readonly string[]): string;
   /** Uses the headers and the error format of this service file from now on. */
   useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void;
-  /** Makes each answer from now on end its connection, unless a pipelined request waits on that connection. */
+  /** Makes each answer from now on end its connection, unless a pipelined request waits on the connection. */
   setDraining(): void;
 }
 
@@ -74,31 +74,22 @@ const CLOSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'HTTP_VERSION_NOT_SUPPORTED',
   'EXPECTATION_FAILED',
 ]);
-/** Milliseconds that a client has to read an answer while it is still sending its request. */
+/** Maximum milliseconds for which the rest of a request is read, so that its client can read the answer meanwhile. */
 const LINGER = 2000;
 
-export function createResponder({
-  log,
-  accessLog,
-  bodyLimit,
-  showsCauses,
-  isSecure,
-  observer,
-  onSettled,
-  onStreaming,
-  watchStream,
-}: ResponderOptions): Responder {
+export function createResponder(options: ResponderOptions): Responder {
+  const { log, accessLog, bodyLimit, showsCauses, isSecure, observer, onAnswered, onStreaming, watchStream } = options;
   let isDraining = false;
   let headerSets = createHeaderSets(undefined);
   const refusals = createRefusals({ log, showsCauses });
 
   /**
-   * @param usual a shared array of a header set, in which this function replaces the request id and the length. That is
-   *   safe, because writeHead() has read the array when it returns
+   * @param usual an array that ends in LAST_LINES. This function replaces the request id and the length in the array,
+   *   which can be shared, because writeHead() has read the array when it returns
    * @param extra more headers: alternating names and values
    * @param endsConnection whether the connection ends with this answer; Node then adds the header `Connection`
    */
-  function send(
+  function sendText(
     exchange: Exchange,
     status: number,
     body: string,
@@ -112,12 +103,12 @@ export function createResponder({
     if (endsConnection || (isDraining && !hasWaitingRequests(exchange))) response.shouldKeepAlive = false;
     usual[usual.length - 3] = exchange.requestId;
     usual[usual.length - 1] = String(bytes);
-    response.writeHead(status, extra === NO_HEADERS ? usual : headersOf(exchange).extended(usual, extra));
+    response.writeHead(status, extra === NO_HEADERS ? usual : headerSetOf(exchange).extended(usual, extra));
     end(exchange, body);
     complete(exchange, status, exchange.verb === 'HEAD' || response.destroyed ? 0 : bytes);
   }
 
-  const headersOf = (exchange: Exchange): HeaderSet => headerSets(exchange.head.origin);
+  const headerSetOf = (exchange: Exchange): HeaderSet => headerSets(exchange.head.origin);
 
   function end(exchange: Exchange, body: string | Uint8Array): void {
     const { response } = exchange;
@@ -146,15 +137,15 @@ export function createResponder({
     watchStream,
   });
 
-  /** Sends a head. @param headers the header lines of the operation; the server's are added here */
+  /** Sends a head. @param headers the header lines of the operation; this function adds those of the server */
   function writeHead(exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean): void {
     const { response, requestId } = exchange;
     if (endsConnection || hasLongRest(exchange) || (isDraining && !hasWaitingRequests(exchange)))
       response.shouldKeepAlive = false;
-    response.writeHead(status, [...headersOf(exchange).withOwn(headers), 'X-Request-Id', requestId]);
+    response.writeHead(status, [...headerSetOf(exchange).withOwn(headers), 'X-Request-Id', requestId]);
   }
 
-  /** Hands an answer to the tool that made the call, instead of sending it on the connection. */
+  /** Passes the answer to a tool call to the code in mcp/, and sends nothing on the connection. */
   function deliver(exchange: Exchange, status: number, headers: readonly string[], body: string | Uint8Array): void {
     complete(exchange, status, Buffer.byteLength(body));
     exchange.capture?.({ status, headers, body });
@@ -167,10 +158,10 @@ export function createResponder({
   function complete(exchange: Exchange, status: number, bytes: number): void {
     exchange.isAnswered = true;
     if (exchange.timeLimitTimer !== undefined) clearTimeout(exchange.timeLimitTimer);
-    onSettled(exchange);
+    onAnswered(exchange);
     if (accessLog === undefined && observer === undefined && exchange.event === undefined) return;
     const { response } = exchange;
-    // The client has left. The log then says 499, as nginx does.
+    // If the client has left, the log says 499, as nginx does.
     if (response.destroyed) return report(exchange, 499, bytes);
     const { socket } = response;
     exchange.unsentBytes = socket === null ? 0 : unsentBytes(socket);
@@ -187,7 +178,7 @@ export function createResponder({
     });
   }
 
-  /** Logs and counts an answer whose last byte is out, or whose client has left. */
+  /** Logs and counts an answer whose last byte is sent, or whose client has left. */
   function report(exchange: Exchange, status: number, bytes: number): void {
     if (accessLog !== undefined || observer !== undefined) {
       const now = performance.now();
@@ -199,7 +190,7 @@ export function createResponder({
 
   function result(exchange: Exchange, value: unknown): void {
     if (exchange.isAnswered || exchange.isStreamingAnswer) return;
-    // Nearly all results are plain objects. This check is all that the other kinds of results cost them.
+    // Nearly all results are plain objects. For them, this check is the only cost of the other kinds of results.
     if (
       typeof value === 'object' &&
       value !== null &&
@@ -213,29 +204,23 @@ export function createResponder({
     } catch (error) {
       return fail(exchange, error);
     }
-    send(
-      exchange,
-      exchange.status,
-      body,
-      headersOf(exchange).json,
-      NO_HEADERS,
-      exchange.streamsBody && hasLongRest(exchange),
-    );
+    const endsConnection = exchange.streamsBody && hasLongRest(exchange);
+    sendText(exchange, exchange.status, body, headerSetOf(exchange).json, NO_HEADERS, endsConnection);
   }
 
   function secret(exchange: Exchange, status: number, body: object): void {
-    if (!exchange.isAnswered) send(exchange, status, JSON.stringify(body), headersOf(exchange).uncached);
+    if (!exchange.isAnswered) sendText(exchange, status, JSON.stringify(body), headerSetOf(exchange).uncached);
   }
 
   function preflight(exchange: Exchange): void {
     const requested = exchange.request.headers['access-control-request-headers'];
-    const headers = headersOf(exchange).preflight(requested);
-    send(exchange, 200, '', [...headers, ...LAST_LINES], NO_HEADERS, hasLongRest(exchange));
+    const headers = headerSetOf(exchange).preflight(requested);
+    sendText(exchange, 200, '', [...headers, ...LAST_LINES], NO_HEADERS, hasLongRest(exchange));
   }
 
   /**
-   * Answers any value that is thrown. Reading the value can throw, too (a getter, a proxy), and Node can reject a
-   * header. Such a second error is answered with a 500.
+   * Answers any value that is thrown. To read the value can throw, too (a getter, a proxy), and Node can reject a
+   * header. The answer to such a second error is a 500.
    */
   function fail(exchange: Exchange, thrown: unknown): void {
     if (exchange.isAnswered || exchange.isStreamingAnswer) return;
@@ -257,13 +242,13 @@ export function createResponder({
       CLOSING_CODES.has(error.code) ||
       hasLongRest(exchange) ||
       (error.code === 'OVERLOADED' && isStillSending(exchange));
-    const set = headersOf(exchange);
-    if (contentType === undefined) return send(exchange, status, text, set.uncached, headers, endsConnection);
+    const set = headerSetOf(exchange);
+    if (contentType === undefined) return sendText(exchange, status, text, set.uncached, headers, endsConnection);
     const lines = set.withOwn(['Content-Type', contentType, ...NO_STORE, ...headers]);
-    send(exchange, status, text, [...lines, ...LAST_LINES], NO_HEADERS, endsConnection);
+    sendText(exchange, status, text, [...lines, ...LAST_LINES], NO_HEADERS, endsConnection);
   }
 
-  /** Says whether the rest of the body can be so long that ending the connection is better than reading that rest. */
+  /** Says whether the rest of the body can be so long that it is better to end the connection than to read the rest. */
   function hasLongRest(exchange: Exchange): boolean {
     const { transferEncoding, contentLength } = exchange.head;
     return isStillSending(exchange) && (transferEncoding !== undefined || Number(contentLength) > bodyLimit);
@@ -289,8 +274,8 @@ export function createResponder({
 /**
  * Does the same as `response.end(body)`, but faster. On Node 20 and 22, `end(body)` writes the answer and an empty
  * string by one `writev`, which costs up to a fifth of a request more than a `write` and then an `end()`. With TLS, a
- * write is asynchronous, and an `end()` right after it would write the empty string, too. So there, `end()` waits for
- * the write.
+ * write is asynchronous, and `end()` before its end would write the empty string, too. So with TLS, `end()` follows in
+ * the callback of the write.
  */
 function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
   const { socket } = response;
@@ -312,8 +297,8 @@ function isStillSending({ request, hasBody }: Exchange): boolean {
 
 /**
  * Sends an answer while the client is still sending its request. To close a socket with unread bytes would reset the
- * connection, and the client could lose the answer. So first, the rest of the request is read and dropped, until
- * LINGER.
+ * connection, and the client could lose the answer. So first, the rest of the request is read and dropped, for LINGER
+ * at most.
  */
 function endAfterRequest({ request, response }: Exchange, body: string | Uint8Array): void {
   response.write(body);
@@ -326,6 +311,7 @@ function endAfterRequest({ request, response }: Exchange, body: string | Uint8Ar
   request.socket.resume();
   request.once('end', end);
   request.once('close', end);
+  // An error is followed by 'close'.
   request.on('error', () => {});
   request.resume();
 }

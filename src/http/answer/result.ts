@@ -9,14 +9,15 @@ import type { Validators } from './conditional.ts';
 import { adviseInstead, encodeResult, isBlob, isJson, isStream, isWebObject, nameKind, unencodable } from './json.ts';
 
 export type AnswerBody =
-  /** A text is JSON, or '' when there is no body. */
+  /** A `content` that is a text is JSON, or '' when there is no body. */
   | { readonly kind: 'whole'; readonly content: string | Uint8Array }
+  /** `length` is in bytes; undefined when it is not known before the end of the stream. */
   | { readonly kind: 'stream'; readonly source: ByteSource; readonly length: number | undefined }
   | { readonly kind: 'events'; readonly events: EventStream };
 
 export interface Answer extends Validators {
   readonly status: number;
-  /** The media type of the body; undefined without a body, and for a web Response whose body has no type. */
+  /** The media type of the body; undefined without a body, and for a web Response without a Content-Type. */
   readonly contentType: string | undefined;
   /** Alternating names and values, without the headers that only the server may set. */
   readonly headers: readonly string[];
@@ -30,7 +31,8 @@ export const NO_BODY: AnswerBody = { kind: 'whole', content: '' };
 const NEVER_A_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**
- * @param status the status of a result that has none of its own
+ * Converts a value that an operation returned. `status` is the status of a value that has none of its own.
+ *
  * @throws HttpError UNENCODABLE_RESULT, whose cause says what to return instead
  */
 export function convertResult(value: unknown, status: number): Answer {
@@ -41,7 +43,7 @@ export function convertResult(value: unknown, status: number): Answer {
 }
 
 function convertReply(status: number, value: unknown, replyHeaders: ReplyHeaders | undefined): Answer {
-  // The object can come from another version of Gatefold, or from code that imitates a Reply.
+  // The Reply can come from another version of Gatefold, or from code that imitates one. So its fields are checked.
   if (!Number.isInteger(status) || status < 200 || status > 399)
     throw unencodable(`a Reply whose status is ${String(status)}`, 'return one from 200 to 399');
   // Object.entries() would read a Headers object or a Map as empty, and an array as headers named 0, 1, 2.
@@ -71,10 +73,10 @@ function convertResponse(response: Response): Answer {
   return { status, ...lines, body };
 }
 
-/** Headers of a fetched Response that describe its connection, or its body before inflating. */
+/** Headers of a fetched Response, which has a URL, that describe its connection, or its body before inflating. */
 const CONNECTION_HEADERS = /^(?:content-encoding|content-length|transfer-encoding|connection|keep-alive)$/;
 
-/** @throws HttpError UNENCODABLE_RESULT */
+/** Sorts the headers of a result into the fields of an answer. @throws HttpError UNENCODABLE_RESULT */
 function readHeaders(entries: readonly (readonly [name: string, value: unknown])[]): Omit<Answer, 'status' | 'body'> {
   const headers: string[] = [];
   const droppedHeaders: string[] = [];
@@ -125,6 +127,7 @@ const OCTETS = 'application/octet-stream';
 function refuseTransferred(bytes: Uint8Array): Uint8Array {
   if (bytes.length > 0) return bytes;
   try {
+    // This throws if the buffer has been transferred.
     return new Uint8Array(bytes.buffer, 0, 0);
   } catch {
     throw unencodable('bytes that have been transferred', 'return a copy of them');

@@ -8,7 +8,7 @@ import { decodeMultipart, type Query } from './form.ts';
 import { type BodyKind, bodyKindOf } from './media-type.ts';
 import { Pieces } from './pieces.ts';
 
-/** Receives the data of all bodies: new functions for each request would cost 2 percent of a POST. */
+/** Receives the outcome of each body. One sink serves all requests: a sink for each would cost 2 percent of a POST. */
 export interface DataSink {
   /**
    * @param data undefined when the body is empty, which counts as no body
@@ -16,20 +16,21 @@ export interface DataSink {
    * @param bytes the inflated body, for operations that read it raw
    */
   done(exchange: Exchange, data: unknown, query: Query, bytes: Buffer | undefined): void;
+  /** Can be called again for the same exchange, and then has no effect. */
   fail(exchange: Exchange, error: unknown): void;
 }
 
-/** The limits of the whole process that a body has to pass. */
-export interface Intake {
+/** The limits that all requests of the process share. */
+export interface ProcessLimits {
   readonly budget: BodyBudget;
-  /** Says whether more requests are under way than MAX_IN_FLIGHT allows. */
+  /** Says whether more requests than MAX_IN_FLIGHT are under way. */
   readonly isFull: () => boolean;
 }
 
 export interface BodyRules {
-  /** Maximum size in bytes, counted after inflating. */
+  /** Maximum bytes of the body, both as it is sent and after inflating. */
   readonly limit: number;
-  /** Media types and ranges that the operation accepts undecoded, as a `Blob`. */
+  /** The setting `accepts`: the media types and ranges (`image/*`) that the operation gets undecoded, as a `Blob`. */
   readonly accepts: readonly string[] | undefined;
 }
 
@@ -42,7 +43,7 @@ export interface BodyRules {
 export function readBody(
   exchange: Exchange,
   { limit, accepts }: BodyRules,
-  { budget, isFull }: Intake,
+  { budget, isFull }: ProcessLimits,
   sink: DataSink,
   query: Query,
 ): void {
@@ -51,42 +52,43 @@ export function readBody(
   const coding = codingOf(head.contentEncoding);
   const announcedLength = head.contentLength === undefined ? -1 : Number(head.contentLength);
   if (announcedLength > limit) throw tooLarge(limit, announcedLength);
-  budget.begin(exchange);
+  budget.beginUpload(exchange);
   if (exchange.expectsContinue) exchange.response.writeContinue();
 
   const failIncomplete = () => {
     const cause = new Error('the client closed the connection before the end of the body');
     sink.fail(exchange, refusal('MALFORMED_REQUEST', undefined, { cause }));
   };
-  // The client can leave before this function runs, while the request waits for the import of its group.
+  // The client may have left while the request waited for the import of its group.
   if (request.destroyed) return failIncomplete();
-  exchange.onLost = failIncomplete;
+  exchange.onBodyLost = failIncomplete;
   let size = 0;
   request.on('data', (chunk: Buffer) => {
     // After a refusal, the rest of the body is still read, and dropped here, so that the client can read the answer.
     if (exchange.isAnswered) return;
     size += chunk.length;
     if (size > limit) return sink.fail(exchange, tooLarge(limit));
-    // Once the whole body has come, its last chunk is not counted. So a body in one chunk never makes others wait.
+    // Two kinds of chunks are not counted: one that is the whole body, as Content-Length says, and those that Node had
+    // buffered when the end of the body came. They are few, and MAX_IN_FLIGHT limits their requests.
     if (!request.complete && chunk.length !== announcedLength && !budget.reserve(exchange, chunk.length))
       return sink.fail(exchange, overloaded());
     keepChunk(exchange, chunk);
   });
   request.on('end', () => {
-    exchange.onLost = undefined;
+    exchange.onBodyLost = undefined;
     if (exchange.isAnswered) return;
-    budget.complete(exchange);
+    budget.completeUpload(exchange);
     const { receivedBody } = exchange;
-    // Until its next request comes, the connection refers to this exchange, and so would keep the body in memory.
+    // The connection refers to this exchange until its next request comes, and would keep the body in memory so long.
     exchange.receivedBody = undefined;
     if (receivedBody === undefined) return sink.done(exchange, undefined, query, undefined);
     if (isFull()) return sink.fail(exchange, overloaded());
     const bytes = receivedBody instanceof Pieces ? receivedBody.join() : receivedBody;
     if (coding === undefined) return decode(exchange, kind, bytes, sink, query);
-    budget.inflate((done) =>
+    budget.whenMayInflate((done) =>
       coding.inflate(bytes, { maxOutputLength: limit }, (error, inflated) => {
         if (exchange.isAnswered) return done();
-        budget.add(exchange, error === null ? inflated.length : 0);
+        budget.hold(exchange, error === null ? inflated.length : 0);
         done();
         if (error !== null) sink.fail(exchange, inflateFailure(error, limit));
         else if (inflated.length === 0) sink.done(exchange, undefined, query, undefined);
@@ -96,7 +98,7 @@ export function readBody(
   });
 }
 
-/** Keeps a chunk of the body. Nearly every body is one chunk, which is then not copied. */
+/** Keeps a chunk of the body. Nearly every body is one chunk, and such a chunk is not copied. */
 function keepChunk(exchange: Exchange, chunk: Buffer): void {
   const { receivedBody } = exchange;
   if (receivedBody === undefined) exchange.receivedBody = chunk;
@@ -138,7 +140,7 @@ function inflateFailure(error: Error, limit: number): Error {
   return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(limit) : malformedEncoding();
 }
 
-/** @param size the announced length in bytes, when the client sent one */
+/** Creates the refusal of a body over `limit` bytes. @param size the bytes that Content-Length announces, if any */
 export function tooLarge(limit: number, size?: number): Error {
   return refusal(
     'BODY_TOO_LARGE',

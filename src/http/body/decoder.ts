@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { Duplex, pipeline } from 'node:stream';
 import { zlib } from '../../base/builtins.ts';
 import { refusal } from '../../base/errors.ts';
+import { isObject } from '../../base/values.ts';
 import { parseQuery } from './form.ts';
 import type { BodyKind } from './media-type.ts';
 
@@ -13,7 +14,7 @@ export function decodeBody(kind: Exclude<BodyKind, 'multipart' | 'blob'>, bytes:
   return kind === 'form' ? parseQuery(text) : text;
 }
 
-/** Decodes UTF-8 and refuses bad bytes. A byte order mark is dropped. */
+/** Decodes UTF-8, and refuses bytes that are not UTF-8. A byte order mark is dropped. */
 function decodeText(kind: BodyKind, bytes: Buffer): string {
   const text = bytes.toString('utf8');
   // toString() replaces bad bytes by U+FFFD. A client can also send that character itself, so isUtf8() decides.
@@ -26,8 +27,8 @@ function decodeText(kind: BodyKind, bytes: Buffer): string {
 }
 
 /**
- * Finds the first bad byte. The text has U+FFFD in its place. So when the text is encoded again, the result first
- * differs from `bytes` at the bad byte, or at a character that is cut off at the end of the body.
+ * Returns the index of the first bad byte, or of a character that is cut off at the end of the body. `text` has U+FFFD
+ * there. So when `text` is encoded again, the result first differs from `bytes` at that index.
  */
 function firstBadByte(bytes: Buffer, text: string): number {
   return Buffer.from(text).findIndex((byte, index) => byte !== bytes[index]);
@@ -42,47 +43,44 @@ function parseJson(text: string): unknown {
     const problem = position >= text.length ? 'it ends too early' : 'there is a character that does not belong';
     throw refusal('MALFORMED_JSON', `Cannot parse the body as JSON: ${problem}, at position ${position}`);
   }
-  // Checking each key by a reviver of JSON.parse() would cost more than half of the parse. So the value is searched
-  // only when its text suggests a forbidden key.
+  // A reviver of JSON.parse() that checks each key would cost more than half of the parse. So the value is searched
+  // only if its text has `proto`, as both forbidden keys do, or `\u00`, with which the escapes of ASCII letters begin.
   if (text.includes('proto') || text.includes('\\u00')) checkKeys(value);
   return value;
 }
 
 /** Refuses keys that set a prototype when the value is merged into another object (CWE-1321). */
 function checkKeys(root: unknown): void {
-  const queue: unknown[] = [root];
-  for (let value = queue.pop(); queue.length > 0 || value !== undefined; value = queue.pop()) {
+  const stack: unknown[] = [root];
+  for (let value = stack.pop(); value !== undefined; value = stack.pop()) {
     if (typeof value !== 'object' || value === null) continue;
-    const ownConstructor: unknown = Object.hasOwn(value, 'constructor')
-      ? (value as { constructor: unknown }).constructor
-      : undefined;
-    const setsPrototype =
-      typeof ownConstructor === 'object' && ownConstructor !== null && Object.hasOwn(ownConstructor, 'prototype');
+    const ownConstructor: unknown = Object.hasOwn(value, 'constructor') ? value.constructor : undefined;
+    const setsPrototype = isObject(ownConstructor) && Object.hasOwn(ownConstructor, 'prototype');
     if (Object.hasOwn(value, '__proto__') || setsPrototype) {
-      throw refusal(
-        'FORBIDDEN_KEY',
-        `Cannot accept the body: it has the key ${setsPrototype ? 'constructor.prototype' : '__proto__'}`,
-      );
+      const key = setsPrototype ? 'constructor.prototype' : '__proto__';
+      throw refusal('FORBIDDEN_KEY', `Cannot accept the body: it has the key ${key}`);
     }
-    for (const child of Object.values(value)) if (typeof child === 'object' && child !== null) queue.push(child);
+    for (const child of Object.values(value)) if (typeof child === 'object' && child !== null) stack.push(child);
   }
 }
 
-/** Matches white space, and one JSON token if one follows. The text must have no escapes in its strings. */
+/** Matches white space and the JSON token after it, if any. The strings of the text must have no escapes. */
 const TOKEN = /[\t\n\r ]*("[^"]*"|[[\]{}:,]|-?\d[\d.eE+-]*|true|false|null)?/y;
 
 /**
- * Finds where the JSON is wrong. A client needs the position, but must not see V8's message, which can quote the body.
- * When a value is missing, as in `[1,]`, V8's message has no position. Then this function reads the tokens until it
- * finds one in the place of a value: the `]` of the example.
+ * Returns the index at which the JSON is wrong, or the length of the text if it ends too early. A client needs the
+ * position, but must not see V8's message, which can quote the body. When a value is missing, as in `[1,]`, V8's
+ * message has no position. Then this function reads the tokens up to the one in the place of the value: the `]`.
  */
 function jsonErrorPosition(text: string, message: string): number {
   const position = / at position (\d+)(?: \(line \d+ column \d+\))?$/.exec(message)?.[1];
   if (position !== undefined) return Number(position);
+  // The other message without a position says that the text ends too early.
   if (!message.endsWith(' is not valid JSON')) return text.length;
-  // In a string with 10 million escapes, TOKEN would overflow the stack. So the escapes are replaced first.
+  // In a string with 10 million escapes, TOKEN would overflow the stack. So each escape becomes a text of its length.
   const unescaped = text.replace(/\\./g, '__');
   TOKEN.lastIndex = 0;
+  // A value must come at the beginning, as after a comma.
   for (let previous = ',', token: string | undefined; ; previous = token) {
     token = TOKEN.exec(unescaped)?.[1];
     if (token === undefined) return TOKEN.lastIndex;
@@ -91,7 +89,7 @@ function jsonErrorPosition(text: string, message: string): number {
   }
 }
 
-/** A content coding: two ways to inflate a body. */
+/** A content coding, such as gzip: inflates a body as a whole, or by a stream. */
 export interface Coding {
   inflate(
     bytes: Buffer,
@@ -103,15 +101,15 @@ export interface Coding {
 }
 
 const GZIP: Coding = {
-  inflate: (...body) => zlib().gunzip(...body),
+  inflate: (...args) => zlib().gunzip(...args),
   createStream: () => zlib().createGunzip(),
 };
 const DEFLATE: Coding = {
-  inflate: (...body) => (hasZlibHeader(body[0]) ? zlib().inflate(...body) : zlib().inflateRaw(...body)),
+  inflate: (...args) => (hasZlibHeader(args[0]) ? zlib().inflate(...args) : zlib().inflateRaw(...args)),
   createStream: () => Duplex.from(inflateChunks),
 };
 const BROTLI: Coding = {
-  inflate: (...body) => zlib().brotliDecompress(...body),
+  inflate: (...args) => zlib().brotliDecompress(...args),
   createStream: () => zlib().createBrotliDecompress(),
 };
 const CODINGS: ReadonlyMap<string, Coding> = new Map([
@@ -122,8 +120,8 @@ const CODINGS: ReadonlyMap<string, Coding> = new Map([
 ]);
 
 /**
- * Says whether the bytes begin with a zlib header, whose first byte names method 8. `deflate` means the zlib format
- * (RFC 9110, 8.4.1.2), but some senders omit the header.
+ * Says whether the bytes begin with a zlib header: the low four bits of the first byte are 8. The coding `deflate` is
+ * the zlib format (RFC 9110, 8.4.1.2), but some senders omit the header.
  */
 function hasZlibHeader(bytes: Uint8Array): boolean {
   return ((bytes[0] ?? 0) & 0x0f) === 8;
@@ -157,6 +155,6 @@ async function* inflateChunks(source: AsyncIterable<Buffer>): AsyncGenerator<Buf
     yield first;
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
   }
-  // The callback ignores an error, because the reader of the result gets it, too.
+  // The callback ignores an error, because the reader of this generator gets the same error.
   yield* pipeline(allChunks, inflate, () => {});
 }

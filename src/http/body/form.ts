@@ -1,5 +1,5 @@
-// Parses query strings, urlencoded forms and multipart forms into fields. The time grows linearly with the size, and
-// the number of fields is limited. So a form costs about as much time as a JSON body of its size.
+// Parses query strings, urlencoded forms and multipart forms into fields. The number of fields is limited, and the time
+// grows linearly with the size, so a form costs about as much time as a JSON body of the same size.
 import { refusal } from '../../base/errors.ts';
 import { unescapeBytes } from '../../base/node-internals.ts';
 import type { FormValue } from '../../controller.ts';
@@ -11,18 +11,18 @@ export type Query = Record<string, string | string[]>;
 export const MAX_PAIRS = 10_000;
 /** Maximum number of parts in a multipart body. Node's parser needs about 10 µs for each part. */
 export const MAX_PARTS = 1000;
-/** Maximum bytes of the headers of all parts together. Node's parser needs about 0.2 µs for each byte. */
+/** Maximum bytes of the headers of all parts of a body together. Node's parser needs about 0.2 µs for each byte. */
 export const MAX_PART_HEADER_BYTES = 128 * 1024;
 /** Maximum characters of a boundary (RFC 2046, 5.1.1). */
 const MAX_BOUNDARY_LENGTH = 70;
 
 /**
- * Parses a query string or an urlencoded form by the URL standard (section 5.1). A repeated key becomes an array. The
- * object has no prototype, so `__proto__` is a key like any other. Node's own parsers are slow on hostile input:
- * URLSearchParams needs seconds for 1 MiB of `a&a&…` on Node 24 and later. querystring.parse() needs 0.1 s for 1 MiB of
- * plus signs.
+ * Parses a query string or an urlencoded form by the URL standard (section 5.1). The values of a repeated key become an
+ * array. The result has no prototype, so `__proto__` is a key like any other. Node's own parsers are slow on hostile
+ * input: for 1 MiB of `a&a&…`, URLSearchParams needs seconds on Node 24 and later. For 1 MiB of plus signs,
+ * querystring.parse() needs 0.1 s.
  *
- * @param query the object without prototype that is filled and returned
+ * @param query an empty object without a prototype, which is filled and returned
  * @throws HttpError TOO_MANY_FIELDS
  */
 export function parseQuery(text: string, query: Query = Object.create(null)): Query {
@@ -49,7 +49,7 @@ function decode(text: string): string {
   return /[%+]/.test(text) ? unescapeBytes(Buffer.from(text).toString('latin1'), true).toString() : text;
 }
 
-/** @throws HttpError MALFORMED_BODY, TOO_MANY_FIELDS */
+/** Parses a multipart form. A repeated name becomes an array. @throws HttpError MALFORMED_BODY, TOO_MANY_FIELDS */
 export async function decodeMultipart(contentType: string, bytes: Buffer): Promise<Record<string, FormValue>> {
   const type = parseMediaType(contentType);
   checkParts(type?.params.get('boundary') ?? '', bytes);
@@ -77,6 +77,7 @@ function checkParts(boundary: string, bytes: Buffer): void {
   let headerBytes = 0;
   for (let start = bytes.indexOf(delimiter), next: number; start >= 0; start = next) {
     next = bytes.indexOf(delimiter, start + delimiter.length);
+    // Each delimiter but the last begins a part.
     if (next >= 0 && ++parts > MAX_PARTS) throw tooMany('parts', MAX_PARTS);
     const part = bytes.subarray(start, next < 0 ? bytes.length : next);
     const headerEnd = part.indexOf('\r\n\r\n');
@@ -95,14 +96,15 @@ function tooMany(unit: 'pairs' | 'parts', limit: number): Error {
 
 /**
  * Creates an empty object without a prototype, for fields that an operation may return in its result.
- * `Object.create(null)` is 20 times as fast, but V8 stores such an object as a dictionary, a slower hash table. When
- * `JSON.stringify` of Node 22 and later finds a dictionary in a result, it starts over. The whole result then takes
- * twice as long.
+ * `Object.create(null)` is 20 times as fast, but V8 stores its object as a dictionary, a slower hash table. When
+ * `JSON.stringify` of Node 22 and later finds a dictionary in a result, `JSON.stringify` starts over and takes twice as
+ * long.
  */
 export function objectWithoutPrototype<V>(): Record<string, V> {
   return Object.setPrototypeOf({}, null);
 }
 
+/** Sets a field. If the field exists, its values become an array. */
 function addValue<V>(fields: Record<string, V | V[]>, key: string, value: V): void {
   const existing = fields[key];
   if (existing === undefined) fields[key] = value;

@@ -1,4 +1,5 @@
-// Chooses the decoder of a request body by its Content-Type, which Node parses by the WHATWG standard.
+// Chooses the decoder of a request body by its Content-Type, which Node parses by the WHATWG standard. The essence of a
+// media type is the type without its parameters, in lower case: `text/plain`.
 import type { MIMEType } from 'node:util';
 import { util } from '../../base/builtins.ts';
 import { refusal } from '../../base/errors.ts';
@@ -8,7 +9,7 @@ export type BodyKind = 'json' | 'form' | 'multipart' | 'text' | 'blob';
 
 const KINDS: ReadonlyMap<string, BodyKind> = new Map([
   ['application/json', 'json'],
-  // Many clients send this spelling. Parsing it would cost microseconds for each request.
+  // Many clients send this spelling, so it is looked up without parsing, which would cost microseconds a request.
   ['application/json; charset=utf-8', 'json'],
   ['application/x-www-form-urlencoded', 'form'],
   ['multipart/form-data', 'multipart'],
@@ -16,14 +17,15 @@ const KINDS: ReadonlyMap<string, BodyKind> = new Map([
 ]);
 
 /**
- * @param contentType the header's value; undefined means JSON
- * @param accepts media types and ranges that the operation accepts undecoded
+ * Chooses how a body is decoded. Without a Content-Type, the body is JSON.
+ *
+ * @param accepts the media types and ranges (`image/*`) that the operation gets undecoded
  * @throws HttpError UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_CHARSET
  */
 export function bodyKindOf(contentType: string | undefined, accepts?: readonly string[]): BodyKind {
   if (contentType === undefined || contentType === 'application/json') return 'json';
-  const knownKind = KINDS.get(contentType);
-  if (knownKind !== undefined) return knownKind;
+  const usualKind = KINDS.get(contentType);
+  if (usualKind !== undefined) return usualKind;
   const type = parseMediaType(contentType);
   const essence = type?.essence ?? '';
   const kind = essence.endsWith('+json') ? 'json' : KINDS.get(essence);
@@ -36,7 +38,7 @@ export function bodyKindOf(contentType: string | undefined, accepts?: readonly s
 }
 
 /**
- * Refuses a media type that `accepts` does not list.
+ * Refuses a media type that `accepts` does not list. The message lists what every operation accepts, too.
  *
  * @throws HttpError UNSUPPORTED_MEDIA_TYPE
  */

@@ -7,11 +7,12 @@ const LARGE_PIECE = 4 * 1024;
 const TAIL_SIZE = 16 * 1024;
 
 export class Pieces {
+  /** The bytes of all pieces together. */
   size = 0;
   readonly #pieces: Buffer[] = [];
   #tail: Buffer | undefined;
-  /** Bytes of the tail that are in use. */
-  #filled = 0;
+  /** The number of bytes in the tail that are in use. */
+  #tailLength = 0;
 
   add(piece: Buffer): void {
     this.size += piece.length;
@@ -20,9 +21,9 @@ export class Pieces {
       this.#pieces.push(piece);
       return;
     }
-    if (this.#filled + piece.length > TAIL_SIZE) this.#closeTail();
+    if (this.#tailLength + piece.length > TAIL_SIZE) this.#closeTail();
     this.#tail ??= Buffer.allocUnsafeSlow(TAIL_SIZE);
-    this.#filled += piece.copy(this.#tail, this.#filled);
+    this.#tailLength += piece.copy(this.#tail, this.#tailLength);
   }
 
   join(): Buffer {
@@ -32,8 +33,8 @@ export class Pieces {
 
   #closeTail(): void {
     if (this.#tail === undefined) return;
-    this.#pieces.push(this.#tail.subarray(0, this.#filled));
+    this.#pieces.push(this.#tail.subarray(0, this.#tailLength));
     this.#tail = undefined;
-    this.#filled = 0;
+    this.#tailLength = 0;
   }
 }

@@ -1,5 +1,5 @@
 // Gives the body of a request to the operation as a stream (the setting `body: 'stream'`). The stream inflates the
-// body, and reads from the client only as fast as the operation reads. So the body is not held in memory.
+// body, and reads from the client only as fast as the operation reads. So the whole body is never in memory.
 import { refusal } from '../../base/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import { tooLarge } from './body.ts';
@@ -20,6 +20,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
     throw tooLarge(limit, Number(head.contentLength));
   const source = inflate === undefined ? request : request.pipe(inflate);
   let size = 0;
+  /** True when the stream has been closed, cancelled or has failed. */
   let isOver = false;
 
   return new ReadableStream<Uint8Array>(
@@ -28,7 +29,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
         const finish = (close: () => void) => {
           if (isOver) return;
           isOver = true;
-          exchange.onLost = undefined;
+          exchange.onBodyLost = undefined;
           close();
         };
         const fail = (error: unknown) =>
@@ -37,7 +38,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
             source.pause();
           });
         source.on('data', (chunk: Buffer) => {
-          // After the answer, or when the operation has cancelled the stream, the rest is read and dropped.
+          // Bytes that come after the answer or the end of the stream are dropped.
           if (isOver || exchange.isAnswered) return;
           size += chunk.length;
           if (size > limit) return fail(tooLarge(limit));
@@ -46,7 +47,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
         });
         source.on('end', () => finish(() => controller.close()));
         inflate?.on('error', () => fail(malformedEncoding()));
-        // Unread bytes would block the next request of the connection, so they are read and dropped.
+        // Unread bytes would block the next request of the connection. So after the answer, they are read and dropped.
         response.once('close', () => {
           fail(new Error('the request has already been answered'));
           if (inflate !== undefined) request.unpipe(inflate);
@@ -55,7 +56,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
         const failIncomplete = () =>
           fail(refusal('MALFORMED_REQUEST', 'The client closed the connection before the end of the body'));
         if (request.destroyed && !request.complete) failIncomplete();
-        else exchange.onLost = failIncomplete;
+        else exchange.onBodyLost = failIncomplete;
         source.pause();
       },
       pull() {
@@ -67,7 +68,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
       },
       cancel() {
         isOver = true;
-        exchange.onLost = undefined;
+        exchange.onBodyLost = undefined;
       },
     },
     { highWaterMark: 0 },

@@ -1,6 +1,6 @@
-// The open connections of one server: limits their number and ends idle ones. A sweep (a regular check of all
-// connections) replaces Node's own keep-alive timer. Node sets and clears its timer on every request, which costs 4
-// percent of the request (docs/PERFORMANCE.md).
+// Limits the number of open connections of one server, and ends idle ones. A sweep (a regular check of all connections)
+// replaces Node's own keep-alive timers. To set and clear such a timer costs 4 percent of each request
+// (docs/PERFORMANCE.md).
 import type { Server } from 'node:http';
 import type { Exchange } from '../exchange.ts';
 import {
@@ -31,9 +31,9 @@ export interface Connections extends Pick<Turns, 'defer'> {
   watch(server: Server, event: 'connection' | 'secureConnection'): void;
   /** @returns false when the request must not be served, because an earlier answer ends the connection */
   begin(exchange: Exchange): boolean;
-  /** Called when the answer is complete. The idle time of the connection then begins. */
+  /** Called when the answer is complete. The idle time of the connection begins with this call. */
   end(exchange: Exchange): void;
-  /** Returns the exchange that began last on each connection. */
+  /** Returns the last exchange of each connection. */
   exchanges(): Iterable<Exchange>;
 }
 
@@ -64,10 +64,10 @@ export function createConnections({
 
   function remove(this: TrackedSocket): void {
     const connection = connectionOf(this);
-    const { slot, exchange } = connection;
-    // While a closed connection is in memory, each garbage collection of V8 would copy all that it refers to, which
-    // takes up to 10 µs for each connection on Node 24 and later. So the references are removed here.
-    connection.exchange = undefined;
+    const { slot, lastExchange } = connection;
+    // While a closed connection is in memory, each garbage collection of V8 would copy everything that the connection
+    // refers to. This takes up to 10 µs a connection on Node 24 and later. So the references are removed here.
+    connection.lastExchange = undefined;
     turns.forget(connection);
     sockets[slot] = undefined;
     freeSlots.push(slot);
@@ -75,10 +75,11 @@ export function createConnections({
       clearInterval(timer);
       timer = undefined;
     }
-    // If the last request has `onLost`, its body was still arriving. Nobody can read the answer, so both end now.
-    if (exchange?.onLost === undefined) return;
-    exchange.response.destroy();
-    exchange.onLost();
+    // If `onBodyLost` is set, the body of the last request was still arriving, and its reader now gets an error. Nobody
+    // can read the answer any more, so the response ends, too.
+    if (lastExchange?.onBodyLost === undefined) return;
+    lastExchange.response.destroy();
+    lastExchange.onBodyLost();
   }
 
   function sweep(): void {
@@ -87,17 +88,13 @@ export function createConnections({
     for (const socket of sockets) {
       if (socket === undefined) continue;
       const connection = connectionOf(socket);
+      const isIdleTooLong = isIdle(connection) && sweepCount - connection.idleSince > idleSweeps;
       if (socket.writableLength > 0) {
         connection.idleSince = sweepCount;
         // A socket that is being closed has no handle, so the counters of the kernel cannot be read.
         if (!socket.destroyed) unsentSockets.push(socket);
-      } else if (
-        connection.exchange !== undefined &&
-        isIdle(connection) &&
-        sweepCount - connection.idleSince > idleSweeps
-      )
-        // A connection that has sent no request is not ended here: Node itself ends it at HEADERS_TIMEOUT.
-        socket.destroy();
+      } else if (isIdleTooLong && connection.lastExchange !== undefined) socket.destroy();
+      // A connection that has sent no request is not ended here: Node itself ends it at HEADERS_TIMEOUT.
     }
     cutSlowReaders(unsentSockets, sweepCount);
   }
@@ -105,15 +102,15 @@ export function createConnections({
   /**
    * Ends the idle connections of a worker that drains (completes its requests and then exits). The worker calls this
    * function repeatedly. A connection that has received bytes since the last call is not ended, because these bytes can
-   * be the start of a request. Node's own function would also end a connection whose client is reading its answer.
+   * be the start of a request. This function replaces Node's, which also ends connections with unsent bytes.
    */
   function closeIdleConnections(): void {
     for (const socket of sockets) {
       const connection = socket && connectionOf(socket);
-      if (socket === undefined || connection?.exchange === undefined) continue;
+      if (socket === undefined || connection?.lastExchange === undefined) continue;
       if (!isIdle(connection) || socket.writableLength > 0) continue;
-      if (socket.bytesRead === connection.lastReadBytes) socket.destroy();
-      connection.lastReadBytes = socket.bytesRead;
+      if (socket.bytesRead === connection.lastBytesRead) socket.destroy();
+      connection.lastBytesRead = socket.bytesRead;
     }
   }
 
@@ -125,16 +122,17 @@ export function createConnections({
    */
   function destroyOldest(): boolean {
     let oldest: TrackedSocket | undefined;
-    let lowest = Number.POSITIVE_INFINITY;
+    let lowestRank = Number.POSITIVE_INFINITY;
     for (const socket of sockets) {
       if (socket === undefined) continue;
       const connection = connectionOf(socket);
-      // A connection that came after the last sweep is probably about to send its request, so it is not silent yet.
-      const isSilent = connection.exchange === undefined && connection.idleSince < sweepCount;
+      // A connection that came after the last sweep is probably about to send its request, so it is not silent yet. A
+      // silent connection has a negative rank, so it is ended before those that have been idle for longest.
+      const isSilent = connection.lastExchange === undefined && connection.idleSince < sweepCount;
       const rank = isSilent ? connection.activityOrder - nextActivityOrder : connection.activityOrder;
-      if (rank >= lowest || !isIdle(connection) || socket.writableLength > 0 || socket.destroyed) continue;
+      if (rank >= lowestRank || !isIdle(connection) || socket.writableLength > 0 || socket.destroyed) continue;
       oldest = socket;
-      lowest = rank;
+      lowestRank = rank;
     }
     oldest?.destroy();
     return oldest !== undefined;
@@ -147,8 +145,8 @@ export function createConnections({
     },
     begin(exchange) {
       const connection = connectionOf(exchange.request.socket);
-      if (connection.exchange?.response.shouldKeepAlive === false) return false;
-      connection.exchange = exchange;
+      if (connection.lastExchange?.response.shouldKeepAlive === false) return false;
+      connection.lastExchange = exchange;
       return true;
     },
     end(exchange) {
@@ -159,13 +157,13 @@ export function createConnections({
     defer: turns.defer,
     *exchanges() {
       for (const socket of sockets) {
-        const exchange = socket && connectionOf(socket).exchange;
+        const exchange = socket && connectionOf(socket).lastExchange;
         if (exchange !== undefined) yield exchange;
       }
     },
   };
 }
 
-function isIdle({ exchange, waitingCount }: Connection): boolean {
-  return waitingCount === 0 && (exchange === undefined || exchange.isAnswered);
+function isIdle({ lastExchange, waitingCount }: Connection): boolean {
+  return waitingCount === 0 && (lastExchange === undefined || lastExchange.isAnswered);
 }

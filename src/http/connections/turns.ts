@@ -1,7 +1,7 @@
 // Serves pipelined requests (sent before the earlier answers came) one after another. A request waits until the last
-// byte of the answer before its own is sent. Meanwhile, the socket is paused. There are two reasons to wait:
-// - A client cannot fill the memory, or a whole turn of the event loop, by one write of many requests.
-// - No request runs whose answer is lost because an earlier answer ends the connection (RFC 9112, 9.3.2).
+// byte of the previous answer is sent. Meanwhile, the socket is paused. The wait prevents two things:
+// - A client would fill the memory, or a whole turn of the event loop, by one write of many requests.
+// - A request would run whose answer is lost because an earlier answer ends the connection (RFC 9112, 9.3.2).
 import type { ServerResponse } from 'node:http';
 import { onTurn } from '../../base/node-internals.ts';
 import type { Exchange } from '../exchange.ts';
@@ -9,7 +9,7 @@ import { type Connection, connectionOf, type TrackedSocket } from './connection.
 
 /**
  * Maximum number of requests that wait in one process. Each takes about 3 KB. One read of 64 KiB can bring 2,500
- * requests before the pause takes effect. The connection whose request would exceed the maximum is cut.
+ * requests, although the socket is then paused. The connection whose request would exceed the maximum is cut.
  */
 export const MAX_WAITING = 10_000;
 
@@ -33,8 +33,8 @@ export function createTurns(): Turns {
       connection.waitingCount++;
       totalWaiting++;
       socket.pause();
-      // Node gives a response its socket when the last byte of the answer before it is out. Each turn of the event loop
-      // starts one request, so that other clients are served in between.
+      // Node gives a response its socket when the last byte of the previous answer is sent. Each turn of the event loop
+      // starts one request of the connection, so that other clients are served in between.
       onTurn(response, () =>
         setImmediate(() => {
           if (socket.destroyed) return;

@@ -8,7 +8,7 @@ import { CheckRun } from '../../../src/contract/check/run.ts';
 import { findAmbiguity } from '../../../src/contract/check/union-safety.ts';
 import type { Schema } from '../../../src/contract/contract.ts';
 import { createSchemaWriter } from '../../../src/contract/schema/schema.ts';
-import { createTypeFiles } from '../../../src/contract/source/files.ts';
+import { createSourceFiles } from '../../../src/contract/source/files.ts';
 import { parseModule } from '../../../src/contract/source/parse-module.ts';
 import { Unsupported } from '../../../src/contract/source/source-error.ts';
 import { createEvaluator } from '../../../src/contract/types/evaluate.ts';
@@ -134,7 +134,7 @@ function typeOf(program: ts.Program, path: string, name: string): ts.Type {
 const PLAIN_FILES = {
   textOf: (path: string) => readFileSync(path, 'utf8'),
   resolve: () => undefined,
-  remember: () => {},
+  watch: () => {},
 };
 
 /** The check of each type, which gives the first mistake of a value; or the reason why the type is refused. */
@@ -142,7 +142,7 @@ function createChecks(
   path: string,
   source: string,
 ): (name: string) => string | ((value: unknown) => string | undefined) {
-  const files = createTypeFiles(PLAIN_FILES);
+  const files = createSourceFiles(PLAIN_FILES);
   const { evaluate } = createEvaluator();
   const module = parseModule(source);
   return (name) => {

@@ -51,9 +51,9 @@ async function createAnnouncer({ settings, ink, sink }: ProcessBasics): Promise<
 async function createStore({ settings, log, sink }: ProcessBasics): Promise<SharedStore | undefined> {
   if (settings.store === undefined) return undefined;
   const { createSharedStore } = await import('./store/link.ts');
-  const args = process.argv.slice(2);
-  const exec = entryPath('store-host');
-  return createSharedStore({ exec, args, maxAge: settings.storeMaxAge, log, writeLine: sink.write });
+  const scriptArguments = process.argv.slice(2);
+  const scriptPath = entryPath('store-host');
+  return createSharedStore({ scriptPath, scriptArguments, maxAge: settings.storeMaxAge, log, writeLine: sink.write });
 }
 
 async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {

@@ -8,7 +8,7 @@ import { makeFolder } from '../base/make-folder.ts';
 import { groupNameOf } from '../base/page-name.ts';
 import { identifyCaller } from '../credentials/identify.ts';
 import { checkSessionToken, deriveSessionKey, hasSessionShape, readSessionKey } from '../credentials/session.ts';
-import type { Listed } from '../credentials/table/listing.ts';
+import type { ListedRow } from '../credentials/table/listing.ts';
 import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
 import { tablePath } from '../credentials/write/store.ts';
@@ -196,7 +196,7 @@ function describeExpiry(time: number | undefined): string {
 
 const HEADER = ['ID', 'NAME', 'STATE', 'EXPIRES', 'METHODS', 'HANDLER', 'GROUPS', 'SCOPES'];
 
-function drawTable(rows: readonly Listed[]): string {
+function drawTable(rows: readonly ListedRow[]): string {
   const lines = rows.map((row) => [
     row.id ?? '-',
     row.name,
@@ -213,7 +213,7 @@ function drawTable(rows: readonly Listed[]): string {
 }
 
 /** Returns the default of a field. The result is `-` for a quarantined (invalid) row, whose fields nothing uses. */
-function unlessQuarantined(row: Listed, fallback: string): string {
+function unlessQuarantined(row: ListedRow, fallback: string): string {
   return row.state === 'quarantined' ? '-' : fallback;
 }
 

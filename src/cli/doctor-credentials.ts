@@ -5,7 +5,7 @@ import { METHODS } from '../base/builtins.ts';
 import { groupNameOf } from '../base/page-name.ts';
 import { trustedMode } from '../base/system.ts';
 import { readSessionKey } from '../credentials/session.ts';
-import { type Listed, listCredentials } from '../credentials/table/listing.ts';
+import { type ListedRow, listCredentials } from '../credentials/table/listing.ts';
 import { tablePath } from '../credentials/write/store.ts';
 import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { Installation, Report } from './doctor.ts';
@@ -37,7 +37,7 @@ export function checkCredentials({ settings, now, inspection }: Installation, re
   report(level, `${others.length} more of the kind; gatefold credentials list shows all`, path);
 }
 
-function checkFile(path: string, rows: readonly Listed[], liveRows: readonly Listed[], report: Report): void {
+function checkFile(path: string, rows: readonly ListedRow[], liveRows: readonly ListedRow[], report: Report): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return report('note', `there is no ${path}, so there are no credentials`);
   const mode = trustedMode(stats);
@@ -51,7 +51,7 @@ function checkFile(path: string, rows: readonly Listed[], liveRows: readonly Lis
 
 type RowFinding = readonly [level: 'wrong' | 'warning', message: string];
 
-function findingsOf(row: Listed, now: number): RowFinding[] {
+function findingsOf(row: ListedRow, now: number): RowFinding[] {
   const credential = `credential ${JSON.stringify(row.name)}${row.id === undefined ? '' : ` (${row.id})`}`;
   if (row.state === 'quarantined') return [['wrong', `${credential} is invalid and was skipped: ${row.reason}`]];
   if (row.state === 'expired')
@@ -70,7 +70,7 @@ function findingsOf(row: Listed, now: number): RowFinding[] {
 }
 
 /** Finds the groups that live rows name but the controllers folder does not have. */
-function missingGroups(liveRows: readonly Listed[], inspection: Inspection | Error): RowFinding[] {
+function missingGroups(liveRows: readonly ListedRow[], inspection: Inspection | Error): RowFinding[] {
   if (inspection instanceof Error) return [];
   const served = new Set(inspection.groups.map(({ group }) => group));
   const named = liveRows.flatMap(({ handler, groups = [] }) => handler ?? (groups === '*' ? [] : groups));

@@ -1,7 +1,7 @@
 // Reads and changes the credentials table for the commands. The table is a file in the data folder. When the setting
 // STORE is set, the table is in the store instead, the database that several machines share.
 import type { Settings } from '../base/settings.ts';
-import { type Listed, listCredentials, listRows } from '../credentials/table/listing.ts';
+import { type ListedRow, listCredentials, listRows } from '../credentials/table/listing.ts';
 import { readTable } from '../credentials/table/live-table.ts';
 import { type CredentialTable, type OnRow, parseTable } from '../credentials/table/table.ts';
 import type { EditableTable } from '../credentials/write/editable-table.ts';
@@ -22,7 +22,7 @@ export async function editTable<T>(
   return withStore(settings, (store) => updateRows(store, ids, edit));
 }
 
-export async function listTable(settings: TableSettings, now: number): Promise<Listed[]> {
+export async function listTable(settings: TableSettings, now: number): Promise<ListedRow[]> {
   if (settings.store === undefined) return listCredentials(tablePath(settings.dataDir), now);
   const text = await readStoredTable(settings);
   return listRows((onRow: OnRow) => parseTable(text, onRow), now);

@@ -20,7 +20,7 @@ export const MAX_WAITING = 100;
 
 export type Registration = Pick<NewRow, 'name' | 'description'> & { readonly owner: Owner };
 
-/** The kind `away` means that the table is older than the setting STORE_MAX_AGE, so no credential is accepted. */
+/** The kind `away`: the table is older than the setting STORE_MAX_AGE, so no credential is accepted. */
 type CallerOrAway = Caller | { readonly kind: 'away' };
 
 /**
@@ -28,7 +28,7 @@ type CallerOrAway = Caller | { readonly kind: 'away' };
  * machine with a store, the file of the table is a copy of the rows in the store.
  */
 export interface SharedTable {
-  /** Makes the file equal to the store. Resolves soon, also when the store cannot be reached. Never rejects. */
+  /** Makes the file equal to the store, if the store answers within seconds. Never rejects. */
   refresh(): Promise<void>;
   /**
    * Adds a row to the store.
@@ -67,7 +67,7 @@ export interface Credentials {
    */
   findByOwner(owner: Owner): Promise<CredentialRow[]>;
   /**
-   * Appends a row to the table's file.
+   * Appends a row to the table, in the store or in the file. Resolves when the row is in memory.
    *
    * @throws HttpError `ALREADY_REGISTERED`, `TOO_MANY_APPLICATIONS`, `REGISTRATION_UNAVAILABLE`, or
    *   `INVALID_REQUEST_DATA` for values that no row can have
@@ -90,13 +90,8 @@ export interface CredentialsOptions {
 }
 
 /** @throws Error with a message of one line, when the file of the table or of the session key exists but is unusable */
-export async function createCredentials({
-  dataDir,
-  sessionKey,
-  log,
-  shared,
-  now = Date.now,
-}: CredentialsOptions): Promise<Credentials> {
+export async function createCredentials(options: CredentialsOptions): Promise<Credentials> {
+  const { dataDir, sessionKey, log, shared, now = Date.now } = options;
   const table = await createLiveTable(tablePath(dataDir), log);
   const keys = createKeyHolder(dataDir, sessionKey, log, shared?.sharesSessionKey === true);
   let waitingRequests = 0;
@@ -146,20 +141,20 @@ export async function createCredentials({
     },
     async register(request) {
       try {
-        const issued = createRow(request, now());
+        const created = createRow(request, now());
         if (shared === undefined)
           await updateTable(dataDir, ({ rows, append }) => {
             const code = refuseRegistration(rows, request.owner, request.name, now());
             if (code !== undefined) throw refusal(code);
-            append(issued.row);
+            append(created.row);
           });
-        else await shared.register(issued.row, request);
+        else await shared.register(created.row, request);
         // The client's next request can already use the new token, so the row must be in memory before the answer.
         await table.look();
-        const row = table.current().rows.get(issued.token.id);
+        const row = table.current().rows.get(created.token.id);
         if (row === undefined)
           throw new Error('The row was written, but then another change removed it from the table');
-        return { row, token: issued.token.token };
+        return { row, token: created.token.token };
       } catch (error) {
         if (error instanceof ChangeRefused) throw refusal('INVALID_REQUEST_DATA', error.message);
         throw isHttpError(error) ? error : refusal('REGISTRATION_UNAVAILABLE', undefined, { cause: error });
@@ -171,10 +166,10 @@ export async function createCredentials({
 }
 
 /**
- * Keeps the session key in memory.
+ * Keeps the key that signs session tokens in memory.
  *
  * @param setting the value of SESSION_KEY; when it is undefined, the key is in the file session.key
- * @param isShared whether the store writes that file
+ * @param isShared whether the store writes that file, so that this machine makes no key of its own
  */
 function createKeyHolder(dataDir: string, setting: string | undefined, log: Log, isShared: boolean) {
   const readKey = (): Buffer | undefined => {
@@ -182,8 +177,10 @@ function createKeyHolder(dataDir: string, setting: string | undefined, log: Log,
     return text === undefined ? undefined : deriveSessionKey(text);
   };
   let key = readKey();
+  /** The message of the last error, which is not logged again. */
   let loggedError = '';
   return {
+    /** @throws Error when there is no key and none can be made */
     findOrMakeKey: (): Buffer => {
       key ??= isShared ? readKey() : deriveSessionKey(makeSessionKey(dataDir));
       if (key === undefined) throw new Error('The store has not given this machine the session key yet');
@@ -193,7 +190,7 @@ function createKeyHolder(dataDir: string, setting: string | undefined, log: Log,
     forgetKey(): void {
       if (isShared) key = undefined;
     },
-    /** While there is no key in memory, each call reads the file, because another worker may have made the key. */
+    /** Reads the file if there is no key in memory, because another worker may have made the key. */
     findKey(): Buffer | undefined {
       try {
         key ??= readKey();

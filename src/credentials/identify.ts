@@ -1,26 +1,26 @@
 // Identifies the caller of a request: compares its Authorization value with the rows of the credentials table. The
 // table, the time and the session key are arguments, and nothing is read from a file. A row is live when it is neither
-// revoked nor expired. A quarantined row has a mistake, so it is not used. Reasons of a refusal are logged and never
-// sent.
+// revoked nor expired. A quarantined row has a mistake, and identifies nobody. The reason of a refusal is logged and
+// never sent.
 import { crypto } from '../base/builtins.ts';
 import { checkSessionToken, hasSessionShape } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table/table.ts';
 import { parseToken, sha256 } from './token.ts';
 
 export type Caller =
-  /** The value belongs to a live row. It is valid until `expiresAt` (Unix milliseconds, or `Infinity`). */
+  /** The value belongs to a live row. The value is valid until `expiresAt` (Unix milliseconds, or `Infinity`). */
   | { readonly kind: 'row'; readonly row: CredentialRow; readonly expiresAt: number }
   /** The value is no Gatefold token and belongs to no row. The controllers decide what it means. */
   | { readonly kind: 'foreign' }
-  /** The value is a Gatefold token or the literal value of a row, but it belongs to no live row: the answer is 401. */
+  /** The value looks like a Gatefold token or is the literal value of a row, but has no live row. The answer is 401. */
   | Refusal;
 
 export interface Refusal {
   readonly kind: 'refused';
   readonly reason: string;
-  /** The row's id, when the token contains one. */
+  /** The row's id, when the value names a row. */
   readonly id?: string;
-  /** True when the row or its secret is not in the table in memory. The file of the table may already have it. */
+  /** True when the table in memory lacks the row or its secret. The file of the table may already have the row. */
   readonly isUnknown?: true;
 }
 
@@ -28,20 +28,19 @@ export interface IdentifyContext {
   readonly table: CredentialTable;
   /** Unix milliseconds. */
   readonly now: number;
+  /** Returns the key that signs session tokens; undefined when there is none. */
   readonly sessionKey: () => Buffer | undefined;
 }
 
 const FOREIGN: Caller = Object.freeze({ kind: 'foreign' });
-/**
- * Compared with the secret's digest when no row has the token's id. So response times do not reveal which ids exist.
- */
+/** Compared with a secret's digest when no row has the token's id. So response times do not reveal which ids exist. */
 const NO_DIGEST = Buffer.alloc(32);
 
 /** @param authorization the header value as it was received, without spaces and tabs around it */
 export function identifyCaller(authorization: string, context: IdentifyContext): Caller {
   const caller = identifyGatefoldToken(authorization, context);
   if (caller.kind === 'row' || context.table.literals.size === 0) return caller;
-  // Node decodes header values as Latin-1, so this restores the bytes that were received.
+  // Node decodes header values as Latin-1, so `Buffer.from` restores the bytes that were received.
   const key = literalKey(Buffer.from(authorization, 'latin1'));
   if (!context.table.literals.has(key)) return caller;
   const row = context.table.literals.get(key);
@@ -100,7 +99,7 @@ function refused(reason: string, id?: string): Refusal {
   return id === undefined ? { kind: 'refused', reason } : { kind: 'refused', reason, id };
 }
 
-/** Refuses a caller by the table in memory. A new read of the file may lead to another result. */
+/** Refuses a caller for now. After a new read of the table's file, the caller is identified again. */
 function refusedUntilRead(id: string, reason: string): Refusal {
   return { kind: 'refused', reason, id, isUnknown: true };
 }
@@ -110,8 +109,8 @@ const BEARER = /^bearer +/i;
 
 // A request with a damaged Gatefold token must not become an anonymous call. Examples: `Basic gfk_…`, `"gfk_…"`, U+00A0
 // before the token, `GFK_…`. But the token of another service can contain "gfk_" by chance, as one JWT in some
-// thousands does. So the prefix alone counts only at the beginning of a word. Inside a word, more of the shape must
-// match. Both patterns take time linear in the length.
+// thousands does. So the prefix `gfk_` or `gfs_` is enough only at the beginning of a word. Inside a word, more of the
+// token's shape must match. Both patterns take time linear in the length of the value.
 const PREFIX_OF_WORD = /(?:^|[^0-9A-Za-z._~+/-])gf[ks]_/i;
 const SHAPE_IN_WORD = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
 

@@ -1,7 +1,7 @@
 // Creates and checks session tokens, `gfs_<claims>.<mac>`, where the claims are the id of a credentials row and two
-// times. A token is valid for an hour. This check needs only the session key, so every machine with the key accepts the
-// token. identify.ts then checks the row. The key comes from the setting SESSION_KEY or from the file `session.key` in
-// the data folder, which is made when a key is first needed.
+// times. A token is valid for an hour. The check in this file needs only the session key, so every machine with the key
+// accepts the token. identify.ts then checks the row. The key comes from the setting SESSION_KEY or from the file
+// `session.key` in the data folder. The file is made when a key is first needed.
 import { linkSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
@@ -20,7 +20,7 @@ export interface Session {
   readonly expiresAt: number;
 }
 
-/** For a valid token, the id of its row and its expiry in Unix milliseconds; otherwise the reason of the refusal. */
+/** For a valid token: the id of its row, and its expiry in Unix milliseconds. Otherwise: the reason of the refusal. */
 type SessionCheck = { readonly rowId: string; readonly expiresAt: number } | { readonly reason: string };
 
 /**
@@ -49,15 +49,15 @@ export function checkSessionToken(key: Buffer, token: string, now: number): Sess
   if (match === null) return { reason: 'it does not have the shape of a session token' };
   const [, claims, macText] = match as unknown as [string, string, string];
   const mac = Buffer.from(macText, 'base64url');
-  // The MAC has 256 bits, but 43 characters hold 258. So four different texts decode to the same MAC. Only the one that
-  // is accepted equals the MAC when it is encoded again.
+  // The MAC has 256 bits, but 43 characters of base64url hold 258. So four texts decode to the same MAC. Only the text
+  // that comes from encoding the MAC is accepted.
   const isGenuine = crypto().timingSafeEqual(mac, computeMac(key, claims)) && mac.toString('base64url') === macText;
   if (!isGenuine) return { reason: 'it is not signed with the session key' };
   const { row, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { row: string; exp: number };
   return exp * 1000 > now ? { rowId: row, expiresAt: exp * 1000 } : { reason: 'the session is over' };
 }
 
-/** Signs the text of the claims, so that only the spelling that this service has written is accepted. */
+/** Signs the encoded text of the claims. So only the spelling that this service has written is accepted. */
 function computeMac(key: Buffer, claims: string): Buffer {
   return crypto().createHmac('sha256', key).update(SESSION_PREFIX).update(claims).digest();
 }
@@ -81,11 +81,10 @@ export function readSessionKey(dataDir: string): string | undefined {
     if (errorCode(error) === 'ENOENT') return undefined;
     throw new Error(`Cannot read ${path}: ${describeFailure(error)}`);
   }
-  if (text.length < MIN_KEY_LENGTH) {
+  if (text.length < MIN_KEY_LENGTH)
     throw new Error(
       `Cannot use ${path}: it has ${text.length} characters, a key has ${MIN_KEY_LENGTH} or more; remove it to have one made`,
     );
-  }
   return text;
 }
 
@@ -97,8 +96,9 @@ export function writeSessionKey(dataDir: string, text: string): void {
 }
 
 /**
- * Returns the text of the key file. When there is no file, makes one with a new key. Processes that do this at the same
- * time get the same key: each process writes a draft, and the final name can be linked to only one of the drafts.
+ * Returns the text of the key file. When there is no file, makes one with a new key. Processes that do so at the same
+ * time get the same key: each process writes a draft, but the final name can be linked to only one of the drafts. For
+ * the other drafts, the link fails with EEXIST.
  *
  * @throws Error with a message of one line
  */

@@ -1,5 +1,5 @@
-// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets for the credentials table. Anybody
-// can compute the checksum. With it, a scanner can recognise leaked tokens, and a typing error is found without the
+// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets for the credentials table. The
+// checksum is no secret. With the checksum, a scanner recognises leaked tokens, and a typing error is found without the
 // table. identify.ts checks tokens against the table.
 import { crypto, hash } from '../base/builtins.ts';
 
@@ -17,7 +17,7 @@ export interface Token {
 
 type RandomBytes = (size: number) => Uint8Array;
 
-/** Makes a token with a new secret, whose 43 base62 characters hold 256 bits. */
+/** Makes a token with a new secret, whose 43 base62 characters hold 256 bits. @param id the id of a rotated row */
 export function generateToken(
   randomBytes: RandomBytes = crypto().randomBytes,
   id = randomBase62(ID_LENGTH, randomBytes),
@@ -35,7 +35,7 @@ export function parseToken(text: string): Pick<Token, 'id' | 'secret'> | undefin
   return computeChecksum(text.slice(0, -checksum.length)) === checksum ? { id, secret } : undefined;
 }
 
-/** Whether the text has the shape of a token. Its checksum may be wrong. */
+/** Returns whether the text has the shape of a token. The checksum may be wrong. */
 export function hasTokenShape(text: string): boolean {
   return TOKEN_SHAPE.test(text);
 }
@@ -59,7 +59,7 @@ function randomBase62(length: number, randomBytes: RandomBytes): string {
   return text;
 }
 
-/** Returns the CRC-32 as six base62 characters. Node has `zlib.crc32` only from 20.15 on. */
+/** Returns the CRC-32 as six base62 characters. Node has had `zlib.crc32` only since version 20.15. */
 function computeChecksum(ascii: string): string {
   let crc = -1;
   for (let i = 0; i < ascii.length; i++) crc = (crc >>> 8) ^ (CRC_TABLE[(crc ^ ascii.charCodeAt(i)) & 0xff] as number);
@@ -72,6 +72,7 @@ function computeChecksum(ascii: string): string {
   return text;
 }
 
+/** Byte → its CRC-32, with the polynomial of zlib. */
 const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;

@@ -3,7 +3,7 @@
 
 const LOOPBACK = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])$/;
 
-/** @returns undefined when no keys may be fetched from the URL */
+/** @returns undefined for text that is no URL, or a URL from which no keys may be fetched */
 function parseAddress(text: unknown): URL | undefined {
   if (typeof text !== 'string' || text.length > 2048 || !URL.canParse(text)) return undefined;
   const url = new URL(text);
@@ -11,10 +11,12 @@ function parseAddress(text: unknown): URL | undefined {
   return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.test(url.hostname)) ? url : undefined;
 }
 
-/** Returns whether the text is a URL without query and fragment, as an issuer is (OpenID Connect Discovery 1.0 3). */
+/**
+ * Returns whether the text is a URL without query and fragment, as an issuer is (OpenID Connect Discovery 1.0 3). The
+ * text itself is searched, because the parsed URL of `https://a.example/?` has an empty query.
+ */
 export function isIssuer(text: unknown): text is string {
-  const url = parseAddress(text);
-  return url !== undefined && !String(text).includes('?') && !String(text).includes('#');
+  return parseAddress(text) !== undefined && !/[?#]/.test(String(text));
 }
 
 /** Returns whether the text can be a `jwks_uri`. With an https issuer, an http URL is refused, even on loopback. */

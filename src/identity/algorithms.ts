@@ -1,5 +1,5 @@
-// The supported algorithms of signatures (RFC 7518 section 3.1, RFC 8037). `none` and the HMACs must never be added: in
-// place of the secret of an HMAC, a forger could use the public key, which everybody can read (RFC 8725 section 2.1).
+// The supported algorithms of signatures (RFC 7518 section 3.1, RFC 8037). `none` must never be added, and no HMAC: as
+// the secret of an HMAC, a forger could use the public key, which everybody can read (RFC 8725 section 2.1).
 
 export interface Algorithm {
   readonly name: string;
@@ -21,9 +21,9 @@ const RSA_PKCS1_PADDING = 1;
 const RSA_PKCS1_PSS_PADDING = 6;
 
 const PKCS1 = { padding: RSA_PKCS1_PADDING };
-/** A salt must be as long as the hash (RFC 7518 section 3.5). By default, OpenSSL accepts any length. */
+/** A salt must have as many bytes as the hash (RFC 7518 section 3.5). By default, OpenSSL accepts any length. */
 const pss = (saltLength: number) => ({ padding: RSA_PKCS1_PSS_PADDING, saltLength });
-/** A signature is the numbers R and S, one after the other (RFC 7518 section 3.4). By default, OpenSSL expects DER. */
+/** A signature is the numbers R and S, one after the other (RFC 7518 section 3.4). OpenSSL's default form is DER. */
 const P1363 = { dsaEncoding: 'ieee-p1363' } as const;
 
 const ALGORITHM_ROWS: readonly Algorithm[] = [

@@ -4,7 +4,7 @@ import { type Fields, parseObject } from '../base/values.ts';
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 
-/** Returns the bytes. @returns undefined when the text is not base64url */
+/** Decodes a text. @returns undefined when the text is not base64url, or not the one spelling of its bytes */
 export function decodeBase64url(text: unknown): Buffer | undefined {
   if (typeof text !== 'string' || !ALPHABET.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');
@@ -14,6 +14,7 @@ export function decodeBase64url(text: unknown): Buffer | undefined {
 /** Parses a JSON object. @returns undefined for any other value, and for bytes that are not UTF-8 */
 export function parseJsonObject(bytes: Uint8Array): Fields | undefined {
   try {
+    // With `ignoreBOM`, a byte order mark stays in the text, which then is not JSON.
     return parseObject(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
     return undefined;

@@ -5,10 +5,11 @@ import { InvalidToken } from './invalid-token.ts';
 
 /** The tolerated difference in seconds between the clock of the provider and the clock of the server. */
 export const CLOCK_SKEW_S = 60;
+/** Maximum seconds from `iat` to `exp`. */
 export const MAX_LIFETIME_S = 24 * 60 * 60;
 const MAX_SUBJECT_LENGTH = 255;
 
-/** The person who signed in. Issuer and subject together identify the person. The other fields may change. */
+/** The person who signs in. Issuer and subject together identify the person. The other fields may change. */
 export interface VerifiedIdentity {
   /** The issuer as the provider row spells it, also when the token spells it in another way. */
   readonly issuer: string;
@@ -48,9 +49,10 @@ export function issuerSpellings(issuer: string): readonly string[] {
 function checkAudience({ aud, azp }: Readonly<Record<string, unknown>>, clientIds: readonly string[]): void {
   const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((audience) => typeof audience === 'string')) throw new InvalidToken('aud-malformed');
-  // Every audience has the token. A foreign service among the audiences could sign in here with it.
+  // Every service in `aud` may have the token. A service of somebody else could sign in here with the token.
   if (audiences.length === 0 || !audiences.every((audience) => clientIds.includes(audience)))
     throw new InvalidToken('aud-mismatch');
+  // The claim `azp` names the client that got the token. With several audiences, this claim is required.
   if (azp === undefined && audiences.length === 1) return;
   if (typeof azp !== 'string' || !clientIds.includes(azp)) throw new InvalidToken('azp-mismatch');
 }
@@ -84,16 +86,15 @@ export function isSameSecret(left: string, right: string): boolean {
 
 /** The subject becomes the key of an account, so control characters and lone surrogates are refused. */
 function parseSubject(sub: unknown): string {
-  if (typeof sub !== 'string' || sub === '' || sub.length > MAX_SUBJECT_LENGTH || /\p{Cc}|\p{Cs}/u.test(sub)) {
+  if (typeof sub !== 'string' || sub === '' || sub.length > MAX_SUBJECT_LENGTH || /\p{Cc}|\p{Cs}/u.test(sub))
     throw new InvalidToken('sub-malformed');
-  }
   return sub;
 }
 
-/** Claim → field of VerifiedIdentity. */
+/** Claim of the token → field of VerifiedIdentity. */
 const PROFILE_FIELDS = { email: 'email', name: 'name', picture: 'picture', hd: 'hostedDomain' };
 
-/** Returns the claims that describe the person. Some providers send null for a claim that is absent. */
+/** Returns the claims that describe the person. Some providers send null for a claim, which then counts as absent. */
 function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedIdentity, 'issuer' | 'subject'> {
   const profile: Record<string, string | boolean> = {};
   for (const [claim, field] of Object.entries(PROFILE_FIELDS)) {
@@ -105,7 +106,7 @@ function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedI
   const emailVerified = claims.email_verified ?? undefined;
   if (typeof emailVerified === 'boolean') profile.emailVerified = emailVerified;
   // Apple and Cognito send the text 'true' or 'false', although Core section 5.1 demands a boolean. Both texts are
-  // accepted, but with neither is the address verified.
+  // accepted, but even with 'true', the address does not count as verified.
   else if (emailVerified !== undefined && emailVerified !== 'true' && emailVerified !== 'false')
     throw new InvalidToken('profile-malformed');
   // A page may use the picture in a link, where `javascript:` is code.

@@ -29,7 +29,7 @@ export async function fetchJson(fetch: Fetch, url: string, timeoutMs = FETCH_TIM
   return { value: parseJson(text), maxAge: parseMaxAge(response.headers.get('cache-control')) };
 }
 
-/** Reads at most MAX_DOCUMENT_BYTES. The header Content-Length is not used: it is the length before decompression. */
+/** Reads at most MAX_DOCUMENT_BYTES. The header Content-Length is no limit: it is the length of the compressed body. */
 async function readBody(response: Response): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -49,6 +49,7 @@ function parseJson(text: string): unknown {
   }
 }
 
+/** @returns seconds; undefined when the header has no `max-age` */
 function parseMaxAge(header: string | null): number | undefined {
   const match = /(?:^|,)\s*max-age\s*=\s*"?(\d{1,10})"?\s*(?:,|$)/i.exec(header ?? '');
   return match === null ? undefined : Number(match[1]);

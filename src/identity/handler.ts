@@ -22,14 +22,14 @@ export interface OwnedRow {
   readonly application: { readonly id: string; readonly name: string };
 }
 
-/** The credentials table, as sign-in needs it. worker/parts.ts passes the functions of credentials/. */
+/** The functions of the credentials table that sign-in needs. worker/parts.ts gets them from credentials/. */
 export interface Accounts {
   /** Creates a session token. `expiresAt` is Unix time in seconds. @throws HttpError SESSION_UNAVAILABLE */
   issueSession(rowId: string): { readonly token: string; readonly expiresAt: number };
-  /** The owner's rows that are neither revoked nor expired, the oldest first. */
+  /** Returns the owner's rows that are neither revoked nor expired, the oldest first. */
   findByOwner(owner: Owner): Promise<readonly OwnedRow[]>;
   /**
-   * Creates a row. The row is on disk when the promise resolves.
+   * Creates a row. The row is saved when the promise resolves.
    *
    * @throws HttpError ALREADY_REGISTERED, TOO_MANY_APPLICATIONS, REGISTRATION_UNAVAILABLE
    */
@@ -47,6 +47,7 @@ export interface IdentityAnswer {
 }
 
 export interface IdentityStatus {
+  /** The names of the providers. */
   readonly providers: readonly string[];
   readonly refusedRows: number;
   readonly keyFetches: number;
@@ -65,7 +66,7 @@ export interface IdentityOptions {
   readonly log: Log;
   readonly accounts: Accounts;
   readonly fetch?: Fetch;
-  /** The current Unix time in milliseconds, for the times in a token. */
+  /** Returns the current Unix time in milliseconds, for the times in a token. */
   readonly now?: () => number;
   /** A monotonic clock in milliseconds, for the lifetime of keys in memory. */
   readonly clock?: () => number;
@@ -121,7 +122,7 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
   }
 }
 
-/** Converts an error to the client's answer, which has no details. http/ logs the details, from the `cause`. */
+/** Converts an error to the refusal for the client, which has no details. http/ logs the details, from the `cause`. */
 function toRefusal(cause: unknown): unknown {
   // RFC 6750 section 3.1 defines this header.
   const headers = { 'WWW-Authenticate': 'Bearer error="invalid_token"' };
@@ -132,12 +133,12 @@ function toRefusal(cause: unknown): unknown {
 }
 
 /**
- * Chooses the row with the wanted id, or else with the wanted name. The id comes first, because a row can have the id
- * of another row as its name. Without a wish, the oldest row is chosen, so that each sign-in gets the same one.
+ * Chooses the row with this id, or else with this name; undefined when there is none. The id comes first, because a row
+ * can have the id of another row as its name. Without a wish, each sign-in gets the same row, the oldest one.
  */
-function chooseRow(rows: readonly OwnedRow[], wanted: string | undefined): OwnedRow | undefined {
-  if (wanted === undefined) return rows[0];
-  return rows.find((row) => row.application.id === wanted) ?? rows.find((row) => row.application.name === wanted);
+function chooseRow(rows: readonly OwnedRow[], idOrName: string | undefined): OwnedRow | undefined {
+  if (idOrName === undefined) return rows[0];
+  return rows.find((row) => row.application.id === idOrName) ?? rows.find((row) => row.application.name === idOrName);
 }
 
 /** Copies the fields of a row that its owner may see. */

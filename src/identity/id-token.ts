@@ -13,12 +13,12 @@ export interface KeySource {
 }
 
 export interface IdTokenExpectation {
-  /** Finds the provider with exactly this spelling of its issuer. */
+  /** Finds the provider by the exact text of the token's `iss`. */
   readonly findProvider: (issuer: string) => Provider | undefined;
   readonly keys: KeySource;
   /** The nonce that the client sent to its provider, if any. */
   readonly nonce?: string | undefined;
-  /** Unix time in milliseconds. */
+  /** Returns the Unix time in milliseconds. */
   readonly now?: () => number;
 }
 
@@ -49,12 +49,8 @@ export async function verifyIdToken(token: unknown, expected: IdTokenExpectation
   checkSignedBy(jws, key);
 
   // The clock is read after the wait for keys, because the token may expire meanwhile.
-  const identity = checkClaims(claims, {
-    issuer: provider.issuer,
-    clientIds: provider.clientIds,
-    nonce,
-    now: now() / 1000,
-  });
+  const { issuer, clientIds } = provider;
+  const identity = checkClaims(claims, { issuer, clientIds, nonce, now: now() / 1000 });
   return { provider, identity };
 }
 

@@ -3,15 +3,15 @@
 // - when its Cache-Control lifetime is over (then its keys are stale)
 // - when a token names an unknown key id (`kid`)
 //
-// While a provider does not answer, its stale keys are used for a day. Anybody can send tokens with made-up kids, so an
-// unknown kid causes a fetch only once in 30 s for each provider.
+// While a provider does not answer, its stale keys are used for a day. Anybody can send tokens with made-up kids, so
+// unknown kids cause a fetch at most once in 30 s for each provider.
 
 import { describeError, type Log } from '../base/log.ts';
 import { isObject } from '../base/values.ts';
 import { isKeyAddress } from './addresses.ts';
 import { type Fetch, fetchJson } from './fetch-json.ts';
 import type { KeySource } from './id-token.ts';
-import { parseKeySet, selectKey, type UnusableKey, type VerificationKey, type WantedKey } from './keys.ts';
+import { type ProviderKey, parseKeySet, selectKey, type VerificationKey, type WantedKey } from './keys.ts';
 import type { Provider } from './provider-rows.ts';
 
 const MINUTE = 60_000;
@@ -32,23 +32,24 @@ export const KEY_TIMES = {
   discovery: 24 * HOUR,
 } as const;
 
-/** A time that has passed. The number 0 would be the present of a clock that has just begun. */
+/** A time in the past. The number 0 would not be in the past of a clock that has just begun. */
 const LONG_AGO = Number.NEGATIVE_INFINITY;
 
 /** A provider's keys cannot be fetched, and none are in memory. The client did nothing wrong. */
 export class KeysUnavailable extends Error {}
 
 interface KeySet {
-  keys: readonly (VerificationKey | UnusableKey)[] | undefined;
+  /** Undefined before the first successful fetch. */
+  keys: readonly ProviderKey[] | undefined;
   freshUntil: number;
   /** The earliest time of the next fetch for an unknown kid. */
   nextKidFetch: number;
   /** The earliest time of the next fetch after a failed one. */
   nextAttempt: number;
-  /** The `jwks_uri` in the provider's discovery document, and the time until which it is used. */
-  discovered: { readonly uri: string; readonly until: number } | undefined;
+  /** The `jwks_uri` in the provider's discovery document, and the time until which this address is used. */
+  discovered?: { readonly uri: string; readonly until: number } | undefined;
   /** The running fetch of this set. Never rejects. */
-  pendingFetch: Promise<void> | undefined;
+  pendingFetch?: Promise<void> | undefined;
 }
 
 export interface KeySetsOptions {
@@ -65,11 +66,8 @@ export interface KeySets extends KeySource {
   retain(providers: readonly Provider[]): void;
 }
 
-export function createKeySets({
-  log,
-  fetch = (url, init) => globalThis.fetch(url, init),
-  clock: now = () => performance.now(),
-}: KeySetsOptions): KeySets {
+export function createKeySets(options: KeySetsOptions): KeySets {
+  const { log, fetch = (url, init) => globalThis.fetch(url, init), clock: now = () => performance.now() } = options;
   const sets = new Map<string, KeySet>();
   const counters = { fetches: 0, failures: 0 };
   return { find, counters, retain };
@@ -80,8 +78,8 @@ export function createKeySets({
     if (isStale) await refresh(provider, set);
     const key = selectKey(usableKeys(provider, set), wanted);
     if (key !== undefined) return key;
-    // Either the provider has a new key, or the kid is made up. A fetch finds out, unless the set is from just now. A
-    // fetch that another request has begun is used, too.
+    // Either the provider has a new key, or the kid is made up. A new fetch shows which, unless the set has just been
+    // fetched above. When a fetch of another request is running, its result is used.
     if (set.pendingFetch === undefined) {
       const mayFetch = !isStale && now() >= set.nextKidFetch;
       if (mayFetch || isStale) set.nextKidFetch = now() + KEY_TIMES.coolDown;
@@ -93,29 +91,20 @@ export function createKeySets({
 
   function getKeySet(provider: Provider): KeySet {
     const id = cacheKey(provider);
-    let set = sets.get(id);
-    if (set === undefined) {
-      set = {
-        keys: undefined,
-        freshUntil: LONG_AGO,
-        nextKidFetch: LONG_AGO,
-        nextAttempt: LONG_AGO,
-        discovered: undefined,
-        pendingFetch: undefined,
-      };
-      sets.set(id, set);
-    }
+    const newSet: KeySet = { keys: undefined, freshUntil: LONG_AGO, nextKidFetch: LONG_AGO, nextAttempt: LONG_AGO };
+    const set = sets.get(id) ?? newSet;
+    sets.set(id, set);
     return set;
   }
 
-  function usableKeys(provider: Provider, set: KeySet): readonly (VerificationKey | UnusableKey)[] {
-    if (set.keys === undefined || now() >= set.freshUntil + KEY_TIMES.stale) {
+  /** Returns the keys, unless they are too old. @throws KeysUnavailable */
+  function usableKeys(provider: Provider, set: KeySet): readonly ProviderKey[] {
+    if (set.keys === undefined || now() >= set.freshUntil + KEY_TIMES.stale)
       throw new KeysUnavailable(`Cannot verify tokens of ${provider.name}: its keys are temporarily unavailable`);
-    }
     return set.keys;
   }
 
-  /** Fetches the keys, or waits for the running fetch. In the pause after a failed fetch, does nothing. */
+  /** Fetches the keys, or waits for the running fetch. Does nothing in the pause after a failed fetch. */
   async function refresh(provider: Provider, set: KeySet): Promise<void> {
     if (set.pendingFetch === undefined) {
       if (now() < set.nextAttempt) return;
@@ -133,7 +122,7 @@ export function createKeySets({
       const keys = parseKeySet(value);
       for (const key of keys)
         if ('unusable' in key) log.debug('identity-key-unusable', { provider: provider.name, reason: key.unusable });
-      // A provider may send an empty set while it is being deployed. Then the keys in memory stay.
+      // A provider may send an empty set while the provider is being deployed. Then the keys in memory stay.
       if (!keys.some((key) => 'key' in key)) throw new Error('the key set has no usable key');
       set.keys = keys;
       set.freshUntil = now() + freshTime(maxAge);
@@ -171,11 +160,12 @@ export function createKeySets({
   }
 }
 
-/** Returns the key of a set in the Map. After a change of a row's `jwks_uri`, its key set is fetched again. */
+/** Returns the key of a set in the Map. The key has the `jwks_uri`, so that a new address gets a new set. */
 function cacheKey({ issuer, jwksUri }: Provider): string {
   return JSON.stringify([issuer, jwksUri]);
 }
 
+/** Returns for how many milliseconds keys are fresh. @param maxAge seconds */
 function freshTime(maxAge: number | undefined): number {
   if (maxAge === undefined) return KEY_TIMES.fresh;
   return Math.min(Math.max(maxAge * 1000, KEY_TIMES.minFresh), KEY_TIMES.maxFresh);

@@ -7,6 +7,7 @@ import { decodeBase64url, parseJsonObject } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
 import type { VerificationKey } from './keys.ts';
 
+/** Maximum characters of a token. */
 export const MAX_TOKEN_LENGTH = 16_384;
 const MAX_KID_LENGTH = 256;
 
@@ -27,6 +28,7 @@ export function parseJws(token: unknown): Jws {
   if (token.length > MAX_TOKEN_LENGTH) throw new InvalidToken('too-long');
   const segments = token.split('.');
   const [headerText, payloadText, signatureText] = segments;
+  // An empty payload is refused by id-token.ts.
   if (segments.length !== 3 || !headerText || payloadText === undefined || !signatureText)
     throw new InvalidToken('not-three-segments');
   const headerBytes = decodeBase64url(headerText);
@@ -36,16 +38,14 @@ export function parseJws(token: unknown): Jws {
     throw new InvalidToken('not-base64url');
   const header = parseJsonObject(headerBytes);
   if (header === undefined) throw new InvalidToken('header-not-an-object');
-  return {
-    ...checkHeader(header),
-    header,
-    payload,
-    signature,
-    signingInput: Buffer.from(`${headerText}.${payloadText}`, 'latin1'),
-  };
+  const signingInput = Buffer.from(`${headerText}.${payloadText}`, 'latin1');
+  return { ...checkHeader(header), header, payload, signature, signingInput };
 }
 
-/** Ignores `jwk`, `jku`, `x5c` and `x5u`: a key that comes with the token proves nothing (RFC 8725 section 3.10). */
+/**
+ * Returns the checked `alg` and `kid`. The members `jwk`, `jku`, `x5c` and `x5u` are ignored, because a key that comes
+ * with the token proves nothing (RFC 8725 section 3.10).
+ */
 function checkHeader(header: Record<string, unknown>): { alg: string; kid: string | undefined } {
   const { alg, kid } = header;
   // The names are case-sensitive: rs256 is not supported.

@@ -20,9 +20,11 @@ export interface VerificationKey {
 /** A key that cannot be used. A token with its `kid` is refused without a new fetch. */
 export interface UnusableKey {
   readonly kid: string | undefined;
-  /** The reason. */
+  /** The reason why the key cannot be used. */
   readonly unusable: string;
 }
+
+export type ProviderKey = VerificationKey | UnusableKey;
 
 export const MAX_KEYS = 100;
 /** The JWK members of private and symmetric keys. If a key is published with one of them, anybody can sign with it. */
@@ -33,38 +35,39 @@ const MIN_MODULUS_BITS = 2048;
 const MAX_MODULUS_BITS = 16_384;
 
 /** @param jwk any value that a provider has sent */
-export function parseKey(jwk: unknown): VerificationKey | UnusableKey {
+export function parseKey(jwk: unknown): ProviderKey {
   if (!isObject(jwk)) return { kid: undefined, unusable: 'not an object' };
   const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
-  const unusable = (reason: string): UnusableKey => ({ kid, unusable: reason });
+  const refuse = (reason: string): UnusableKey => ({ kid, unusable: reason });
 
-  if (jwk.kid !== undefined && kid === undefined) return unusable('the kid is not a string');
-  if (PRIVATE_MEMBERS.some((name) => Object.hasOwn(jwk, name))) return unusable('it has private members');
-  if (jwk.use !== undefined && jwk.use !== 'sig') return unusable('its use is not sig');
-  if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify'))) {
-    return unusable('its key_ops do not include verify');
-  }
+  if (jwk.kid !== undefined && kid === undefined) return refuse('the kid is not a string');
+  if (PRIVATE_MEMBERS.some((name) => Object.hasOwn(jwk, name))) return refuse('it has private members');
+  if (jwk.use !== undefined && jwk.use !== 'sig') return refuse('its use is not sig');
+  if (jwk.key_ops !== undefined && !(Array.isArray(jwk.key_ops) && jwk.key_ops.includes('verify')))
+    return refuse('its key_ops do not include verify');
   const curve = jwk.kty === 'RSA' ? undefined : jwk.crv;
-  const fitting = [...ALGORITHMS.values()].filter(({ kty, crv }) => kty === jwk.kty && crv === curve);
-  const [first] = fitting;
-  if (first === undefined) return unusable('its kty or crv is not supported');
-  const names = fitting.map(({ name }) => name);
+  const candidates = [...ALGORITHMS.values()].filter(({ kty, crv }) => kty === jwk.kty && crv === curve);
+  // All candidates have the same kind of key, which the first one can describe.
+  const [algorithm] = candidates;
+  if (algorithm === undefined) return refuse('its kty or crv is not supported');
+  const names = candidates.map(({ name }) => name);
   const algorithms = new Set(jwk.alg === undefined ? names : names.filter((name) => name === jwk.alg));
-  if (algorithms.size === 0) return unusable('its alg does not fit its kty');
+  if (algorithms.size === 0) return refuse('its alg does not fit its kty');
 
-  const key = importKey(jwk, first);
-  if (key === undefined) return unusable('its numbers are not a valid key');
-  if (first.kty !== 'RSA') return { kid, algorithms, key, modulusBytes: 0 };
+  const key = importKey(jwk, algorithm);
+  if (key === undefined) return refuse('its numbers are not a valid key');
+  if (algorithm.kty !== 'RSA') return { kid, algorithms, key, modulusBytes: 0 };
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS)
-    return unusable(`its modulus has ${modulusLength} bits`);
-  // With the exponent 1, a signature equals its message. Other small ones have made forgeries possible in the past.
-  if (publicExponent < 65_537n || publicExponent % 2n === 0n) return unusable('its exponent is even or below 65,537');
+    return refuse(`its modulus has ${modulusLength} bits`);
+  // With the exponent 1, a signature equals its message. Other small exponents have made forgeries possible before.
+  if (publicExponent < 65_537n || publicExponent % 2n === 0n) return refuse('its exponent is even or below 65,537');
   return { kid, algorithms, key, modulusBytes: Math.ceil(modulusLength / 8) };
 }
 
+/** @returns undefined when the numbers are not a key of the algorithm */
 function importKey(jwk: Fields, { kty, crv, coordinateBytes }: Algorithm): KeyObject | undefined {
-  // Node gets only the members that it needs, and not x5c or x5u.
+  // Node gets only the members that a public key needs, and not x5c or x5u.
   const members: JsonWebKeyInput['key'] = crv === undefined ? { kty } : { kty, crv };
   for (const name of PUBLIC_MEMBERS[kty]) {
     const bytes = decodeBase64url(jwk[name]);
@@ -79,7 +82,7 @@ function importKey(jwk: Fields, { kty, crv, coordinateBytes }: Algorithm): KeyOb
 }
 
 /** @throws Error when the value is not a key set (RFC 7517 section 5) of at most 100 keys */
-export function parseKeySet(value: unknown): (VerificationKey | UnusableKey)[] {
+export function parseKeySet(value: unknown): ProviderKey[] {
   const keys = isObject(value) ? value.keys : undefined;
   if (!Array.isArray(keys)) throw new Error('the key set has no list of keys');
   if (keys.length > MAX_KEYS) throw new Error(`the key set has ${keys.length} keys, the limit is ${MAX_KEYS}`);
@@ -96,15 +99,12 @@ export interface WantedKey {
  *
  * @returns undefined when the set lacks the key, which a newer set may have
  * @throws InvalidToken `key-unfit` when the key with the kid is not for the algorithm; `key-ambiguous` when several
- *   keys fit, because the sender must not choose among keys
+ *   keys fit, because a sender could otherwise try several keys with one token
  */
-export function selectKey(
-  keys: readonly (VerificationKey | UnusableKey)[],
-  { alg, kid }: WantedKey,
-): VerificationKey | undefined {
-  const named = kid === undefined ? keys : keys.filter((key) => key.kid === kid);
-  const fitting = named.filter((key): key is VerificationKey => 'key' in key && key.algorithms.has(alg));
-  if (fitting.length > 1) throw new InvalidToken('key-ambiguous');
-  if (fitting.length === 0 && kid !== undefined && named.length > 0) throw new InvalidToken('key-unfit');
-  return fitting[0];
+export function selectKey(keys: readonly ProviderKey[], { alg, kid }: WantedKey): VerificationKey | undefined {
+  const candidates = kid === undefined ? keys : keys.filter((key) => key.kid === kid);
+  const fittingKeys = candidates.filter((key): key is VerificationKey => 'key' in key && key.algorithms.has(alg));
+  if (fittingKeys.length > 1) throw new InvalidToken('key-ambiguous');
+  if (fittingKeys.length === 0 && kid !== undefined && candidates.length > 0) throw new InvalidToken('key-unfit');
+  return fittingKeys[0];
 }

@@ -10,7 +10,7 @@ import { issuerSpellings, type VerifiedIdentity } from './claims.ts';
 /** The people who may register. The default is `closed`, because anybody can get an account at a public provider. */
 export type Registration = 'open' | 'closed' | RegistrationRules;
 
-/** A person who matches one entry of either list may register. ASCII letters in the entries are in lower case. */
+/** A person who matches an entry of one of the lists may register. ASCII letters in the entries are in lower case. */
 export interface RegistrationRules {
   readonly hostedDomains: readonly string[];
   readonly emails: readonly string[];
@@ -40,7 +40,7 @@ const KNOWN_FIELDS = ['name', 'issuer', 'client_ids', 'jwks_uri', 'algorithms', 
 const MAX_ROWS = 100;
 const MAX_TEXT_LENGTH = 255;
 
-/** @throws Error when the text as a whole is not a list of rows */
+/** Parses the text of the file. @throws Error when the text as a whole is not a list of rows */
 export function parseProviderRows(text: string): ProviderRows {
   const rows = parseJsonList(text);
   if (rows.length > MAX_ROWS) throw new Error(`it has ${rows.length} rows, the limit is ${MAX_ROWS}`);
@@ -58,6 +58,7 @@ export function parseProviderRows(text: string): ProviderRows {
   return { providers, refused };
 }
 
+/** Returns whether the rules of the provider let this person register. */
 export function mayRegister({ registration }: Provider, identity: VerifiedIdentity): boolean {
   if (typeof registration === 'string') return registration === 'open';
   const { hostedDomain, email, emailVerified } = identity;
@@ -69,6 +70,7 @@ export function mayRegister({ registration }: Provider, identity: VerifiedIdenti
 function parseJsonList(text: string): unknown[] {
   let value: unknown;
   try {
+    // Some editors write a byte order mark, which JSON.parse refuses.
     value = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch {
     throw new Error('it is not JSON');
@@ -80,12 +82,13 @@ function parseJsonList(text: string): unknown[] {
   return value;
 }
 
+/** @throws Error with the mistake of the row */
 function parseRow(row: unknown): Provider {
   if (!isObject(row)) throw new Error('it is not an object');
   const name = readName(row);
   if (name === undefined) throw new Error('its name is not a text of 1 to 100 printable characters');
   const unknownField = Object.keys(row).find((field) => !KNOWN_FIELDS.includes(field));
-  // A misspelled field could be a rule that the author relies on.
+  // An unknown field could be a misspelled rule that the author relies on.
   if (unknownField !== undefined)
     throw new Error(`it has an unknown field: ${JSON.stringify(unknownField.slice(0, 100))}`);
   const { issuer, jwks_uri: jwksUri } = row;
@@ -130,12 +133,11 @@ function parseRegistration(value: unknown): Registration {
   if (value === undefined) return 'closed';
   if (value === 'open' || value === 'closed') return value;
   const { hosted_domains: domains, emails, ...rest } = isObject(value) ? value : {};
-  if ((domains === undefined && emails === undefined) || Object.keys(rest).length > 0) {
+  if ((domains === undefined && emails === undefined) || Object.keys(rest).length > 0)
     throw new Error('its registration is not "open", "closed", or an object of hosted_domains and emails');
-  }
   const hostedDomains = domains === undefined ? [] : parseStrings(domains, 'hosted_domains').map(lowerCase);
   const addresses = emails === undefined ? [] : parseStrings(emails, 'emails').map(lowerCase);
-  // The author of `*@example.com` or `example.com` expects it to match addresses, which it does not.
+  // An entry only matches the equal address. The author of `*@example.com` or `example.com` expects more.
   if (!addresses.every((email) => /^[^\s*@]+@[^\s*@]+$/.test(email)))
     throw new Error('emails has an entry that is not a complete address');
   if (!hostedDomains.every((domain) => /^[^\s*@]+$/.test(domain)))
@@ -143,7 +145,7 @@ function parseRegistration(value: unknown): Registration {
   return { hostedDomains, emails: addresses };
 }
 
-/** Refuses a second row of an issuer, because the `iss` of a token must select one set of keys. */
+/** Refuses a second row of a name or of an issuer. The `iss` of a token must select one row. */
 function checkUnique(provider: Provider, others: readonly Provider[]): void {
   if (others.some((other) => other.name === provider.name)) throw new Error('a row above has the same name');
   const spellings = issuerSpellings(provider.issuer);
@@ -153,7 +155,7 @@ function checkUnique(provider: Provider, others: readonly Provider[]): void {
   if (sameIssuer !== undefined) throw new Error(`a row above, ${JSON.stringify(sameIssuer.name)}, has the same issuer`);
 }
 
-/** Changes only ASCII letters. `toLowerCase` would change the Kelvin sign to k, and so make two addresses equal. */
+/** Changes only ASCII letters. `toLowerCase` would make addresses equal that differ, because it makes k of U+212A. */
 function lowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

@@ -11,13 +11,14 @@ export interface ProvidersOptions {
   readonly log: Log;
   /** Milliseconds between two reads of the file. */
   readonly pollMs?: number;
+  /** Called with the list at the start and after each change. */
   readonly onChange?: (providers: readonly Provider[]) => void;
 }
 
 export interface Providers {
   readonly list: readonly Provider[];
   readonly refused: readonly RefusedRow[];
-  /** Finds a provider by the exact text of a token's `iss`. */
+  /** Finds a provider by the exact text of a token's `iss`. @returns undefined when no row has this issuer */
   find(issuer: string): Provider | undefined;
   close(): void;
 }
@@ -38,7 +39,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
     paths: [path],
     maxBytes: MAX_FILE_BYTES,
     pollMs,
-    // A file that is missing or invalid may be about to be replaced. Two polls in a row must find it so.
+    // Somebody may just be replacing a file that is missing or invalid, so two polls in a row must find the file so.
     confirmations: 2,
     liveFingerprint: firstContent.fingerprint,
     parse: parseContent,
@@ -73,7 +74,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
   }
 }
 
-/** An operator may remove the file to end sign-in, so a missing file is an empty list. */
+/** @returns an empty list for a missing file, because an operator may remove the file to end sign-in */
 function parseContent(content: Content): ProviderRows {
   if (content.files !== undefined) return parseProviderRows(String(content.files[0]));
   if (content.isMissing) return { providers: [], refused: [] };

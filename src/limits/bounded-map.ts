@@ -2,6 +2,7 @@
 // `old`. When `young` is full, it becomes `old`, and the entries of the old half before it are dropped. A read moves
 // its entry to `young`. Nearly all reads find their entry there already, and such a read costs one look-up.
 
+/** A map for any values but undefined. */
 export interface BoundedMap<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
@@ -10,7 +11,7 @@ export interface BoundedMap<V> {
   size(): number;
 }
 
-/** @param maxEntries the maximum size; the half of it that was used last is never dropped */
+/** @param maxEntries the maximum number of entries; the half of them that was used last is never dropped */
 export function createBoundedMap<V>(maxEntries: number): BoundedMap<V> {
   const halfSize = Math.max(1, Math.floor(maxEntries / 2));
   let young = new Map<string, V>();

@@ -1,6 +1,6 @@
 // A token bucket, and the key of the caller that it belongs to. With a rate of 100 requests in 60 seconds, a bucket
 // gains 100 tokens in 60 seconds, and holds at most `burst` tokens. A request takes one token. The number of tokens can
-// be negative: the caller then has to wait for longer.
+// be negative. The caller then has a debt, and has to wait for longer.
 import { hash } from '../base/builtins.ts';
 import type { Rate } from '../base/rate.ts';
 
@@ -12,7 +12,7 @@ export interface Bucket {
 
 /** Maximum number of callers whose tokens a process keeps. A caller takes some 300 bytes, so all take 30 MB at most. */
 export const MAX_CALLERS = 100_000;
-/** Maximum characters of a caller's key. The end of a longer key is replaced by a digest of the key. */
+/** Maximum characters of a caller's key. The end of a longer key is replaced by a digest of the complete key. */
 const MAX_KEY_LENGTH = 200;
 /** Characters of a SHA-256 digest in base64url. */
 const DIGEST_LENGTH = 43;

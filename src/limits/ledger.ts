@@ -11,14 +11,14 @@ export interface Ledger {
   /**
    * Subtracts the tokens that a worker reports as spent.
    *
-   * @returns the tokens that the reported callers have left. For the empty report of a new worker: the tokens of the
-   *   callers that have less than half of their burst
+   * @returns the tokens that the reported callers have left. A new worker sends an empty report, and gets the tokens of
+   *   the callers that have less than half of their burst
    */
   spend(spendings: readonly Spending[]): Balance[];
   /**
    * Replaces the tokens of a caller with the number that the store returned for all machines.
    *
-   * @param spent the tokens that this machine has spent and the store has not counted yet
+   * @param spent the tokens that this machine has spent and the store has not counted yet, which are subtracted
    */
   replaceTokens(callerKey: string, tokens: number, spent: number): void;
 }
@@ -36,26 +36,23 @@ export interface LedgerOptions {
 
 /** Maximum debt of a caller (negative tokens), in bursts. So a wrong count locks nobody out for long. */
 const MAX_DEBT = 2;
-/** Maximum balances in the reply to a new worker. It gets the balance of another caller after that caller's request. */
+/** Maximum balances in the reply to a new worker. The worker gets other balances when the callers send it requests. */
 const MAX_INITIAL_BALANCES = 1000;
 
 export function createLedger({ now = () => performance.now(), divisor = () => 1 }: LedgerOptions = {}): Ledger {
   const accounts = createBoundedMap<Account>(MAX_CALLERS);
 
-  function spend([callerKey, spent, count, seconds, burst]: Spending, time: number): Balance {
+  function subtract([callerKey, spent, count, seconds, burst]: Spending, time: number): Balance {
     const rate = { count, seconds, burst };
-    let account = accounts.get(callerKey);
-    if (account === undefined) {
-      account = { rate, ...fullBucket(rate, time) };
-      accounts.set(callerKey, account);
-    }
+    const account = accounts.get(callerKey) ?? { rate, ...fullBucket(rate, time) };
+    accounts.set(callerKey, account);
     account.rate = rate;
     refill(account, machineShare(rate), time);
     account.tokens = Math.max(-MAX_DEBT * burst, account.tokens - spent);
     return [callerKey, account.tokens, count, seconds, burst];
   }
 
-  /** Returns the rate that this machine enforces. */
+  /** Returns the part of a rate that this machine enforces. */
   function machineShare(rate: Rate): Rate {
     const machines = divisor();
     return machines === 1 ? rate : { ...rate, count: rate.count / machines, burst: Math.max(1, rate.burst / machines) };
@@ -75,7 +72,7 @@ export function createLedger({ now = () => performance.now(), divisor = () => 1 
   return {
     spend(spendings) {
       const time = now();
-      return spendings.length === 0 ? lowBalances(time) : spendings.map((spending) => spend(spending, time));
+      return spendings.length === 0 ? lowBalances(time) : spendings.map((spending) => subtract(spending, time));
     },
     replaceTokens(callerKey, tokens, spent) {
       const account = accounts.get(callerKey);

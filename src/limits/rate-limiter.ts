@@ -18,7 +18,7 @@ export type Balance = readonly [callerKey: string, tokens: number, ...rate: Flat
 type FlatRate = readonly [count: number, seconds: number, burst: number];
 
 export interface RateLimiterOptions {
-  /** Sends a report to the supervisor. An empty report asks for balances. Undefined where no supervisor exists. */
+  /** Sends a report to the supervisor; undefined without a supervisor. An empty report asks for all low balances. */
   readonly report?: ((spendings: readonly Spending[]) => void) | undefined;
   /** The number of workers that share the tokens. */
   readonly workers?: number;
@@ -53,23 +53,21 @@ interface Account extends Bucket {
 
 /** The tokens that a request needs: 1, minus a margin for the rounding errors of added fractions. */
 const NEARLY_ONE_TOKEN = 1 - 1e-6;
-/** A burst is small when its equal part for each worker has fewer tokens. Small bursts have looser rules below. */
+/** A share of fewer tokens is small. `isBeyondShare` and `isUrgent` have looser rules for small shares. */
 const SMALL_SHARE = 8;
 /** Milliseconds from one report to the next, unless the next one is urgent. */
 const REPORT_INTERVAL = 4;
 
-export function createRateLimiter({
-  report,
-  workers = 1,
-  now = () => performance.now(),
-  later = callLater,
-}: RateLimiterOptions = {}): RateLimiter {
+export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter {
+  const { report, workers = 1, now = () => performance.now(), later = callLater } = options;
   const refused = { credential: 0, address: 0, operation: 0 };
   let accounts: BoundedMap<Account> | undefined;
   let unreportedAccounts: Account[] = [];
   /** The delay of the scheduled report in milliseconds; infinite when none is scheduled. */
   let scheduledDelay = Number.POSITIVE_INFINITY;
+  /** Whether the reply to the last report has not come yet. */
   let isReplyDue = false;
+  /** When the last report was sent. Long ago, so that the first report is sent at once. */
   let reportedAt = Number.NEGATIVE_INFINITY;
 
   function check(kind: LimitKind, name: string, rate: Rate): void {
@@ -101,7 +99,7 @@ export function createRateLimiter({
   }
 
   /**
-   * Whether this worker has spent its share of the last balance. All workers get the same balance, so each one may
+   * Returns whether the worker has spent its share of the last balance. All workers get the same balance, so each may
    * spend only a share, two thirds of an equal part, before the next balance arrives. A share of fewer than SMALL_SHARE
    * tokens is enforced only when at most an eighth of the burst is left. So a caller with five requests an hour may
    * send them one after the other through one worker.
@@ -112,7 +110,7 @@ export function createRateLimiter({
     return spentSinceBalance > 0 && spentSinceBalance + 1 > share && (share >= SMALL_SHARE || balance <= burst / 8);
   }
 
-  /** Whether this worker has spent a quarter of an equal part, and would soon refuse requests without a new balance. */
+  /** Returns whether the worker has spent a quarter of its equal part of the last balance, and so needs a new one. */
   function isUrgent({ tokens, spentSinceBalance, rate: { burst } }: Account): boolean {
     return burst >= SMALL_SHARE * workers && spentSinceBalance * 4 * workers >= tokens + spentSinceBalance;
   }
@@ -127,7 +125,7 @@ export function createRateLimiter({
 
   function sendReport(): void {
     scheduledDelay = Number.POSITIVE_INFINITY;
-    // The next report waits for the reply to this one. So a reply counts all spent tokens except those in `unreported`.
+    // A report is sent only after the reply to the last one. So a reply counts all spent tokens except `unreported`.
     if (isReplyDue || unreportedAccounts.length === 0) return;
     isReplyDue = true;
     reportedAt = now();
@@ -159,7 +157,8 @@ export function createRateLimiter({
   };
 }
 
-function callLater(callback: () => void, milliseconds: number): void {
+/** The default of `later`. */
+export function callLater(callback: () => void, milliseconds: number): void {
   if (milliseconds === 0) setImmediate(callback);
   else setTimeout(callback, milliseconds).unref();
 }
@@ -175,8 +174,8 @@ function rateLimited(kind: LimitKind, { count, seconds }: Rate, tokens: number):
   if (cached !== undefined) return cached;
   if (refusals.size >= MAX_REFUSALS) refusals.clear();
   const error = refusal('RATE_LIMITED', undefined, {
-    // The headers follow draft-ietf-httpapi-ratelimit-headers: the tokens left (r), the seconds to wait (t), and the
-    // limit.
+    // The headers follow draft-ietf-httpapi-ratelimit-headers. They have the tokens that are left (r), the seconds to
+    // wait (t), the number of requests (q), and the seconds for them (w).
     headers: {
       'Retry-After': String(wait),
       RateLimit: `"${kind}";r=0;t=${wait}`,

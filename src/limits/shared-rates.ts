@@ -5,16 +5,13 @@
 // about a second. While the store cannot be reached, each machine enforces an equal part of each rate.
 import type { Rate } from '../base/rate.ts';
 import { createLedger, type Ledger } from './ledger.ts';
-import type { Spending } from './rate-limiter.ts';
+import { callLater, type RateLimiterOptions, type Spending } from './rate-limiter.ts';
 
-export interface SharedRatesOptions {
-  /** Subtracts spent tokens at the store. @returns the tokens left; undefined when the store cannot be reached */
+export interface SharedRatesOptions extends Pick<RateLimiterOptions, 'now' | 'later'> {
+  /** Subtracts spent tokens at the store. @returns the tokens left; undefined when the store does not answer */
   readonly spend: (spendings: readonly Spending[]) => Promise<readonly number[] | undefined>;
+  /** Returns how many machines share the rates. */
   readonly machines: () => number;
-  /** A clock in milliseconds that never goes back. */
-  readonly now?: () => number;
-  /** Calls back after a delay that does not keep the process alive. */
-  readonly later?: (callback: () => void, milliseconds: number) => void;
 }
 
 /** Milliseconds from one report to the next, unless the next one is urgent. */
@@ -26,12 +23,8 @@ const URGENT_PART = 0.25;
 /** Maximum number of callers in one report. The others are in the next report. */
 const CALLERS_PER_REPORT = 1000;
 
-export function createSharedLedger({
-  spend: spendAtStore,
-  machines,
-  now = () => performance.now(),
-  later = (callback, milliseconds) => void setTimeout(callback, milliseconds).unref(),
-}: SharedRatesOptions): Pick<Ledger, 'spend'> {
+export function createSharedLedger(options: SharedRatesOptions): Pick<Ledger, 'spend'> {
+  const { spend: spendAtStore, machines, now = () => performance.now(), later = callLater } = options;
   let isStoreUnreachable = false;
   const ledger = createLedger({ now, divisor: () => (isStoreUnreachable ? Math.max(1, machines()) : 1) });
   /** The tokens that each caller has spent since the last report, by the key of the caller. */
@@ -44,13 +37,13 @@ export function createSharedLedger({
   function schedule(isUrgent: boolean): void {
     if (isReporting) return;
     const time = now();
-    const due = Math.max(time, reportedAt + (isUrgent ? URGENT_INTERVAL : REPORT_INTERVAL));
-    if (due >= dueAt) return;
-    dueAt = due;
+    const reportAt = Math.max(time, reportedAt + (isUrgent ? URGENT_INTERVAL : REPORT_INTERVAL));
+    if (reportAt >= dueAt) return;
+    dueAt = reportAt;
     later(() => {
-      // When an urgent report was scheduled after this timer was set, `dueAt` has changed, and this timer is not used.
-      if (dueAt === due) void report();
-    }, due - time);
+      // If an urgent report was scheduled after this timer was set, `dueAt` has changed, and this timer does nothing.
+      if (dueAt === reportAt) void report();
+    }, reportAt - time);
   }
 
   async function report(): Promise<void> {
@@ -59,15 +52,16 @@ export function createSharedLedger({
     isReporting = true;
     reportedAt = now();
     const entries = [...unreported];
-    const sent = entries.slice(0, CALLERS_PER_REPORT);
+    const reported = entries.slice(0, CALLERS_PER_REPORT);
     unreported = new Map(entries.slice(CALLERS_PER_REPORT));
     const tokens = await spendAtStore(
-      sent.map(([callerKey, { spent, rate }]) => [callerKey, spent, rate.count, rate.seconds, rate.burst]),
+      reported.map(([callerKey, { spent, rate }]) => [callerKey, spent, rate.count, rate.seconds, rate.burst]),
     ).catch(() => undefined);
     isReporting = false;
-    // The tokens of a failed report are not sent again, because this machine then enforces its own part of each rate.
+    // The tokens of a failed report are not sent again: until a report succeeds, this machine enforces its own part of
+    // each rate.
     isStoreUnreachable = tokens === undefined;
-    for (const [index, [callerKey]] of sent.entries()) {
+    for (const [index, [callerKey]] of reported.entries()) {
       const tokensLeft = tokens?.[index];
       if (tokensLeft !== undefined) ledger.replaceTokens(callerKey, tokensLeft, unreported.get(callerKey)?.spent ?? 0);
     }

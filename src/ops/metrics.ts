@@ -210,7 +210,7 @@ export const METRICS: readonly MetricRow[] = [
   ),
 
   gauge('gatefold_store_up', '1 while the store answers', (service) =>
-    storeSample(service, ({ state }) => Number(state.away === null)),
+    storeSample(service, ({ state }) => Number(state.awayReason === null)),
   ),
   gauge('gatefold_store_age_seconds', 'Seconds since the credentials table was proven complete', (service) =>
     storeSample(service, ({ ageSeconds }) => ageSeconds ?? Number.POSITIVE_INFINITY),

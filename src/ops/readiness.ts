@@ -49,8 +49,8 @@ export function describeReadiness(service: ServiceStatus, now: Date = new Date()
   };
 }
 
-function describeStore({ state: { away, machines }, ageSeconds }: StoreStatus): object {
-  return { state: away === null ? 'connected' : 'away', reason: away, age_seconds: ageSeconds, machines };
+function describeStore({ state: { awayReason: reason, machines }, ageSeconds }: StoreStatus): object {
+  return { state: reason === null ? 'connected' : 'away', reason, age_seconds: ageSeconds, machines };
 }
 
 function describeRejection(rejected: NonNullable<ServiceStatus['supervisor']>['rejected']): object | null {

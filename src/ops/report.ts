@@ -1,6 +1,6 @@
 // The report that a worker sends to the supervisor once a second: its counts since the last report, and its state now.
 // The supervisor adds the counts up, so the totals stay correct when a worker ends.
-import type { Quarantined } from '../credentials/table/table.ts';
+import type { QuarantinedRow } from '../credentials/table/table.ts';
 import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { HistogramDelta } from './histogram.ts';
 import type { CredentialCount, OperationDelta } from './request-counts.ts';
@@ -38,7 +38,7 @@ export interface WorkerReport extends Readonly<Record<(typeof COUNTERS)[number],
   /** The number of quarantined rows: the invalid rows of the credentials table. */
   readonly quarantinedRows: number;
   /** The names of the first 20 quarantined rows at most, and why these rows are invalid. */
-  readonly quarantineReasons: readonly Pick<Quarantined, 'name' | 'reason'>[];
+  readonly quarantineReasons: readonly Pick<QuarantinedRow, 'name' | 'reason'>[];
   /** The reason why the worker still uses an older credentials table; '' when its table is the latest. */
   readonly credentialsFailure: string;
   /** The number of identity providers in use. */

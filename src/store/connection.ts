@@ -13,9 +13,9 @@ import { StoreAway } from './store.ts';
 export type Row = Readonly<Record<string, unknown>>;
 
 export interface Connection {
-  /** @throws StoreAway: after `timeout` milliseconds, or earlier when the server refuses the query */
+  /** @throws StoreAway when the server refuses the query, or has not answered after `timeout` milliseconds */
   query(text: string, parameters?: readonly (string | number | null)[], timeout?: number): Promise<readonly Row[]>;
-  readonly isOpen: boolean;
+  isOpen(): boolean;
   close(): void;
 }
 
@@ -25,7 +25,7 @@ export type PostgresPackage = (options: Readonly<Record<string, unknown>>) => {
   end(options: { timeout: number }): Promise<void>;
 };
 
-/** The time limit of a query, in milliseconds. A normal query for changes reads an index and takes less than 1 ms. */
+/** The default time limit of a query, in milliseconds. A query for changes reads an index, and takes less than 1 ms. */
 const QUERY_TIMEOUT = 2000;
 
 /**
@@ -43,21 +43,23 @@ export async function loadPostgres(folders: readonly string[]): Promise<Postgres
     } catch (error) {
       if (errorCode(error) === 'MODULE_NOT_FOUND') continue;
       const message = `Cannot load the package postgres: ${describeFailure(error)}`;
-      throw new StoreAway(message, { isFinal: true, cause: error });
+      throw new StoreAway(message, { needsOperator: true, cause: error });
     }
   }
-  throw new StoreAway('STORE needs the package postgres. Run: npm install postgres', { isFinal: true });
+  throw new StoreAway('STORE needs the package postgres. Run: npm install postgres', { needsOperator: true });
 }
 
 export interface ConnectionOptions {
+  /** Loads the package `postgres`. */
   readonly load: () => Promise<PostgresPackage>;
   readonly address: StoreAddress;
   /** The index of the host in `address.hosts`. */
   readonly hostIndex: number;
   /** The name of the connection in `pg_stat_activity`. */
   readonly name: string;
+  /** Called with each notification of the database. */
   readonly onNotify: (payload: string) => void;
-  /** The time limit for connecting and logging in, in milliseconds. */
+  /** The time limit for connecting, and again for the first query, in milliseconds. */
   readonly timeout: number;
 }
 
@@ -76,6 +78,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     pass: address.password,
     database: address.database,
     max: 1,
+    // The package closes no connection by its own rules, asks for no types, and starts no TLS, which socket.ts does.
     idle_timeout: null,
     max_lifetime: null,
     connect_timeout: timeout / 1000,
@@ -85,7 +88,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     onnotice() {},
     onnotify: (_channel: string, payload: string) => onNotify(payload),
     onclose: close,
-    // The package would open a closed connection again. The error prevents this.
+    // The package opens a closed connection again. Here, the error prevents a second connection.
     socket: async () => {
       if (socket !== undefined || !isOpen) throw new Error('the connection was closed');
       const onSocket = (next: Socket) => {
@@ -104,11 +107,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     socket?.destroy();
   }
 
-  async function query(
-    text: string,
-    parameters: readonly (string | number | null)[] = [],
-    limit = QUERY_TIMEOUT,
-  ): Promise<readonly Row[]> {
+  const query: Connection['query'] = async (text, parameters = [], limit = QUERY_TIMEOUT) => {
     if (!isOpen) throw new StoreAway(`${server}: the connection was closed`);
     let timer: NodeJS.Timeout | undefined;
     const timedOut = new Promise<never>((_, reject) => {
@@ -130,7 +129,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     } finally {
       clearTimeout(timer);
     }
-  }
+  };
 
   try {
     const [row] = await query('select pg_is_in_recovery() as standby', [], timeout);
@@ -139,17 +138,11 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     close();
     throw error;
   }
-  return {
-    query,
-    get isOpen() {
-      return isOpen;
-    },
-    close,
-  };
+  return { query, isOpen: () => isOpen, close };
 }
 
-/** By SQLSTATE: the reason for the operator, and whether a retry is useless until somebody changes something. */
-const REASONS: Readonly<Record<string, readonly [reason: string, isFinal: boolean]>> = {
+/** SQLSTATE → the reason for the operator, and whether a retry is useless until the operator changes something. */
+const REASONS: Readonly<Record<string, readonly [reason: string, needsOperator: boolean]>> = {
   '28P01': ['it refuses the user or the password', true],
   '28000': ['it refuses the user', true],
   '3D000': ['it has no such database', true],
@@ -164,10 +157,10 @@ const REASONS: Readonly<Record<string, readonly [reason: string, isFinal: boolea
   '57P03': ['it starts or shuts down', false],
 };
 
-/** Matches the SQLSTATE of errors after which the connection can be used for other statements. */
+/** Matches the SQLSTATE of errors after which the connection still works. Two characters are a class of errors. */
 const STATEMENT_ERROR = /^(?:0A|2[1-3]|25006|3F|40|42|53100|55)/;
 
-/** @returns the five characters of PostgreSQL's error code; undefined for other errors */
+/** @returns the five characters of PostgreSQL's error code (SQLSTATE); undefined for an error without such a code */
 export function sqlState(error: unknown): string | undefined {
   const code = errorCode(error instanceof StoreAway ? error.cause : error);
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
@@ -177,8 +170,8 @@ function toStoreAway(error: unknown, server: string): StoreAway {
   if (error instanceof StoreAway) return error;
   const code = errorCode(error) ?? '';
   const reason = REASONS[code];
-  if (reason !== undefined) return new StoreAway(`${server}: ${reason[0]}`, { isFinal: reason[1], cause: error });
+  if (reason !== undefined) return new StoreAway(`${server}: ${reason[0]}`, { needsOperator: reason[1], cause: error });
   const [message = ''] = String((error as Error)?.message ?? error).split('\n', 1);
-  const hasCode = code === '' || message.includes(code);
-  return new StoreAway(`${server}: ${message.slice(0, 200)}${hasCode ? '' : ` (${code})`}`, { cause: error });
+  const codeSuffix = message.includes(code) ? '' : ` (${code})`;
+  return new StoreAway(`${server}: ${message.slice(0, 200)}${codeSuffix}`, { cause: error });
 }

@@ -8,11 +8,11 @@ import type { HostState } from './messages.ts';
 import { isRevoked, type Replica, revokeAs } from './replica.ts';
 import { type Store, StoreAway } from './store.ts';
 
-type FollowerStatus = Pick<HostState, 'away' | 'isFinal' | 'fullReads' | 'missedBells'>;
+type FollowerStatus = Pick<HostState, 'awayReason' | 'needsOperator' | 'fullReads' | 'missedBells'>;
 
 export interface Follower {
   /**
-   * Makes a look that begins after this call, when an earlier look has ended. All calls until its beginning share it.
+   * Makes a look. The look begins when the running one has ended, and all calls until then share the look.
    *
    * @throws StoreAway
    */
@@ -31,28 +31,30 @@ export interface FollowerOptions {
   readonly onLook: () => void;
 }
 
-/** Milliseconds from the end of a look to the next one while the bell works. */
+/** Milliseconds from the end of a look to the next one, on average, while the bell works. */
 const INTERVAL_MS = 1000;
-/** Milliseconds from the end of a look to the next one after a change that no bell announced. */
+/** The same pause after a change that no bell announced. */
 const INTERVAL_WITHOUT_BELL_MS = 250;
-/** Milliseconds from the end of a look to the next one while the store is away. */
+/** The same pause while the store is away. */
 const RETRY_MS = 250;
 /**
- * The pause after a write of the file, as a multiple of the processor time of the write. So at most a fifth of the
- * processor is spent on writing, however many changes come. Elapsed time is not used, because on a busy machine it
- * includes the time of other processes, and the pause would be longer than necessary.
+ * The pause between two writes of the file, as a multiple of the processor time of the first write. So writing takes at
+ * most a fifth of a processor, however many changes come. Elapsed time is not used: on a busy machine, it includes the
+ * time of other processes, and the pause would be longer than necessary.
  */
 const PUBLISH_PAUSE_FACTOR = 4;
 /** At most this many lost revocations are written back to the store in one write. */
 const MAX_RESTORED = 1000;
 
 export function createFollower({ store, replica, log, onPublished, onLook }: FollowerOptions): Follower {
-  let status: FollowerStatus = { away: null, isFinal: false, fullReads: 0, missedBells: 0 };
+  let status: FollowerStatus = { awayReason: null, needsOperator: false, fullReads: 0, missedBells: 0 };
+  /** How often the bell has rung. */
   let bellCount = 0;
   /** Whether the bell has rung since the last look began. */
   let hasRung = false;
   /** Whether the bell has missed a change and has not rung since. Looks are then more frequent. */
   let isBellBroken = false;
+  /** When the store was first found away; undefined while it can be used. Times are those of `performance.now()`. */
   let awaySince: number | undefined;
   let isClosed = false;
   let lastLook: Promise<void> = Promise.resolve();
@@ -65,6 +67,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
     bellCount++;
     hasRung = true;
     isBellBroken = false;
+    // `lookNow` has logged an error, and has scheduled the next look.
     look().catch(() => {});
   });
   schedule(0);
@@ -90,25 +93,23 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
       replica.markComplete();
       if (awaySince !== undefined) log.info('store-back', { away_seconds: Math.round((beganAt - awaySince) / 1000) });
       awaySince = undefined;
-      status = { ...status, away: null, isFinal: false };
-      // A store that is only read-only does not count as away. The next look tries to write again.
+      status = { ...status, awayReason: null, needsOperator: false };
+      // This write fails while the store is read-only. Such a store is not away, and the next look writes again.
       await restoreRevocations().catch(() => {});
     } catch (error) {
       const reason = (error as Error).message;
-      if (status.away !== reason) log.error('store-away', { reason, age_seconds: ageInSeconds() });
+      const ageSeconds = Math.round(replica.age() / 1000);
+      const facts = { reason, age_seconds: Number.isFinite(ageSeconds) ? ageSeconds : null };
+      if (status.awayReason !== reason) log.error('store-away', facts);
       awaySince ??= performance.now();
-      status = { ...status, away: reason, isFinal: !(error instanceof StoreAway) || error.isFinal };
+      // Any other error than StoreAway is one of the files on this machine.
+      status = { ...status, awayReason: reason, needsOperator: !(error instanceof StoreAway) || error.needsOperator };
       throw error instanceof StoreAway ? error : new StoreAway(reason, { cause: error });
     } finally {
       onLook();
       const interval = isBellBroken ? INTERVAL_WITHOUT_BELL_MS : INTERVAL_MS;
-      if (!isClosed) schedule(status.away === null ? interval : RETRY_MS);
+      if (!isClosed) schedule(status.awayReason === null ? interval : RETRY_MS);
     }
-  }
-
-  function ageInSeconds(): number | null {
-    const age = replica.age();
-    return Number.isFinite(age) ? Math.round(age / 1000) : null;
   }
 
   function schedule(pause: number): void {
@@ -121,7 +122,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   async function update(): Promise<boolean> {
     let isChanged = false;
     // While the store was away, no bell could ring. The changes of that time do not count as missed by the bell.
-    const isAnnounced = hasRung || status.away !== null;
+    const isAnnounced = hasRung || status.awayReason !== null;
     hasRung = false;
     for (;;) {
       const version = replica.version();
@@ -132,6 +133,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
         if (version !== undefined) log.warn('store-history-changed', { rows: snapshot.entries.size });
         replica.replaceAll(snapshot);
         isChanged = true;
+        // Further changes can have come during the read, so the store is asked for changes since the snapshot.
         continue;
       }
       if (changes.changes.length > 0) {
@@ -150,7 +152,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
    */
   async function countMissedBell(countBefore: number): Promise<void> {
     await sleep(1000, undefined, { ref: false });
-    if (bellCount !== countBefore || status.away !== null) return;
+    if (bellCount !== countBefore || status.awayReason !== null) return;
     status = { ...status, missedBells: status.missedBells + 1 };
     if (!isBellBroken) log.warn('store-bell-missing', { effect: 'changes are found four times a second' });
     isBellBroken = true;
@@ -158,15 +160,13 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
 
   /**
    * Writes the revocations that the store has lost back to the store, in one write. If another machine was faster,
-   * nothing is written, and the update afterwards fetches the rows that the other machine has written.
+   * nothing is written, and the update at the end fetches the rows that the other machine has written.
    */
   async function restoreRevocations(): Promise<void> {
     const lost = [...replica.lostRevocations()].slice(0, MAX_RESTORED);
     if (lost.length === 0) return;
-    const { entries } = await store.read(
-      'keys',
-      lost.map(([name]) => name),
-    );
+    const names = lost.map(([name]) => name);
+    const { entries } = await store.read('keys', names);
     const changes = lost.flatMap(([name, revoked]) => {
       const entry = entries.get(name);
       if (entry === undefined || isRevoked(entry.value)) return [];

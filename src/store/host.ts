@@ -19,6 +19,7 @@ import { retryWhileAway } from './update.ts';
 
 export interface HostOptions {
   readonly settings: Settings & { readonly store: StoreAddress };
+  /** Sends a message to the supervisor. */
   readonly send: (message: FromHost) => void;
 }
 
@@ -49,15 +50,17 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
   const store = createPostgresStore({ address, load, name: 'gatefold' });
   const replica = openReplica(dataDir, log);
   const seal = storeKeys.length === 0 ? undefined : createSeal(storeKeys);
+  /** When each chore is due next, by `performance.now()`. */
   const dueAt = { report: 0, sessionKey: 0, sweep: performance.now() + SWEEP_INTERVAL_MS };
   let machines = 1;
   let looks = 0;
+  /** The message of the last failure, which is not logged again; empty after a success. */
   let lastChoreFailure = '';
   const follower = createFollower({
     store,
     replica,
     log,
-    onPublished: () => send({ kind: 'published' }),
+    onPublished: () => send({ kind: 'files-changed' }),
     onLook() {
       looks++;
       sendState();
@@ -75,28 +78,25 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     send({ kind: 'state', state: { ...status, hasTable: replica.hasTable(), age, rows, machines, looks } });
   }
 
-  /** Does the periodic work that is due, after each look (a query for changes). */
+  /** Does the chores (periodic work) that are due. Called after each look, which is a query for changes. */
   async function doChores(): Promise<void> {
-    if (follower.status().away !== null) {
-      // The session key may change in the store meanwhile, so it is read when the store is back.
+    if (follower.status().awayReason !== null) {
+      // The session key may change in the store meanwhile, so the key is read as soon as the store is back.
       dueAt.sessionKey = 0;
       return;
     }
     const now = performance.now();
-    const isDue = (name: keyof typeof dueAt, interval: number) => {
+    /** Returns whether a chore is due. If so, the chore is due again after the interval. */
+    const takeTurn = (name: keyof typeof dueAt, interval: number) => {
       if (now < dueAt[name]) return false;
       dueAt[name] = now + interval;
       return true;
     };
     try {
-      if (isDue('report', REPORT_INTERVAL_MS)) machines = await store.reportMachine();
-      if (isDue('sweep', SWEEP_INTERVAL_MS)) await store.sweepRates();
-      if (
-        seal !== undefined &&
-        isDue('sessionKey', SESSION_KEY_INTERVAL_MS) &&
-        (await syncSessionKey(store, seal, dataDir))
-      )
-        send({ kind: 'published' });
+      if (takeTurn('report', REPORT_INTERVAL_MS)) machines = await store.reportMachine();
+      if (takeTurn('sweep', SWEEP_INTERVAL_MS)) await store.sweepRates();
+      const isKeyDue = seal !== undefined && takeTurn('sessionKey', SESSION_KEY_INTERVAL_MS);
+      if (isKeyDue && (await syncSessionKey(store, seal, dataDir))) send({ kind: 'files-changed' });
       lastChoreFailure = '';
     } catch (error) {
       const { message } = error as Error;
@@ -113,7 +113,7 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
       case 'register':
         return register(store, replica, follower.look, request);
       case 'spend':
-        if (follower.status().away !== null) throw new StoreAway('the store is away');
+        if (follower.status().awayReason !== null) throw new StoreAway('the store is away');
         return { tokens: await store.spend(request.spendings) };
     }
   }
@@ -134,6 +134,8 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
 /**
  * Adds the row of an application. The write succeeds only if no row has changed since the check of the limits.
  * Otherwise the check and the write are repeated.
+ *
+ * @throws StoreAway when there is no success within REGISTRATION_PATIENCE_MS
  */
 async function register(
   store: Store,
@@ -147,6 +149,7 @@ async function register(
   const change = { name: id, expectedVersion: '', value: JSON.stringify(row) };
   const attempt = async (): Promise<Answer | undefined> => {
     await look();
+    // An earlier attempt has written the row, but its answer was lost.
     if (replica.rows().has(id)) return {};
     // Only rows with the text of the subject can belong to the owner, so only these are parsed.
     const rows = [...replica.rows().values()]
@@ -155,6 +158,7 @@ async function register(
     const code = refuseRegistration(rows, owner, name, Date.now());
     if (code !== undefined) return { error: code, code };
     if (!(await store.write('keys', [change], writeId, replica.version()))) return undefined;
+    // Workers read the replica, so it should have the row before the client gets its answer.
     await look().catch(() => {});
     return {};
   };

@@ -1,16 +1,18 @@
 // The supervisor's side of the store, the PostgreSQL database whose rows several machines share:
 // - starts the store-host, the process that talks to the store, and starts it again when it ends
 // - passes calls of workers on to the store-host
-// - sends workers a message when they must read the table again, and when the table becomes too old
+// - notifies the workers when the store-host has written a file that they read, and when the credentials table becomes
+//   too old or is no longer too old. In each case, the notice is the same: read the files again, and keep `isTooOld`
 import { type ChildProcess, fork } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
+import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Answer, FromHost, HostState, Request, ToWorkerStore, WorkerCall } from './messages.ts';
 import type { Spending } from './store.ts';
 
 export interface StoreStatus {
   readonly state: HostState;
-  /** Seconds since the store last confirmed that this machine's table is complete; null when it never did. */
+  /** Seconds since the copy of the table on this machine was last proven complete; null when it never was. */
   readonly ageSeconds: number | null;
   /** Whether the age is more than the setting STORE_MAX_AGE. */
   readonly isTooOld: boolean;
@@ -19,25 +21,25 @@ export interface StoreStatus {
 
 export interface SharedStore {
   /**
-   * Resolves when workers have a table to read.
+   * Starts the store-host, and resolves when workers have a table to read.
    *
-   * @throws Error with a message of one line, when the store cannot work until somebody changes something
+   * @throws Error with a message of one line, when there is no table, or no store-host, until an operator changes
+   *   something
    */
   start(): Promise<void>;
   status(): StoreStatus;
-  /** Spends tokens of rate limits. @returns the tokens that are left; undefined when the store cannot be used */
+  /** Spends tokens of rate limits. @returns the tokens left, in the same order; undefined when the store is away */
   spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined>;
-  /** Returns the number of machines that share the rate limits. */
+  /** Returns how many machines share the rate limits, including this one. */
   machines(): number;
   close(): void;
 }
 
 export interface SharedStoreOptions {
   /** The path of the store-host's script. */
-  readonly exec: string;
-  /** The arguments of the script. */
-  readonly args: readonly string[];
-  /** The value of the setting STORE_MAX_AGE, in milliseconds. */
+  readonly scriptPath: string;
+  readonly scriptArguments: readonly string[];
+  /** The value of the setting STORE_MAX_AGE, in milliseconds; infinite for `off`. */
   readonly maxAge: number;
   readonly log: Log;
   /** Writes a line of the store-host to the log. */
@@ -45,8 +47,8 @@ export interface SharedStoreOptions {
 }
 
 /**
- * The time limit of a look (a query for changes), in milliseconds. A request whose credential is not in the table waits
- * for a look, because the credential may be new.
+ * The time limit of a look (a query for changes), in milliseconds. The limit is short, because a request whose
+ * credential is not in the table waits for a look: the credential may be new.
  */
 const LOOK_TIMEOUT_MS = 1000;
 /** Minimum milliseconds between the beginnings of two looks. */
@@ -60,50 +62,70 @@ const SPEND_TIMEOUT_MS = 1000;
  * each of its own looks, so about every second.
  */
 const MAX_SILENCE_MS = 5000;
-/** Milliseconds before the store-host is started again. */
+/** Milliseconds from the end of the store-host to its next start. */
 const RESTART_PAUSE_MS = 500;
-/** Milliseconds before the store-host is started again when somebody must first change something. */
-const FINAL_RESTART_PAUSE_MS = 10_000;
+/** The same pause while an operator must change something first, such as a password. */
+const OPERATOR_RESTART_PAUSE_MS = 10_000;
 /** Maximum characters of the store-host's standard error that are logged, from the end. */
 const MAX_ERROR_LENGTH = 2000;
 
 const INITIAL_STATE: HostState = {
-  ...{ away: 'the store-host starts', isFinal: false, hasTable: false, age: null, rows: 0 },
+  ...{ awayReason: 'the store-host starts', needsOperator: false, hasTable: false, age: null, rows: 0 },
   ...{ machines: 1, looks: 0, fullReads: 0, missedBells: 0 },
 };
 
-export function createSharedStore({ exec, args, maxAge, log, writeLine }: SharedStoreOptions): SharedStore {
+export function createSharedStore(options: SharedStoreOptions): SharedStore {
+  const { scriptPath, scriptArguments, maxAge, log, writeLine } = options;
   let host: ChildProcess | undefined;
   let state = INITIAL_STATE;
   let stateReceivedAt = performance.now();
+  /** The last result of `isTooOld` that the workers have got. */
   let wasTooOld = false;
   let hostRestarts = 0;
-  let isClosed = false;
-  let nextCall = 0;
+  let lastCallNumber = 0;
+  /** The number of a call → the function that ends it. */
   const calls = new Map<number, (answer: Answer) => void>();
-  let starting: { resolve: () => void; reject: (error: Error) => void } | undefined;
-  let nextLook: Promise<unknown> | undefined;
-  let lookBeganAt = Number.NEGATIVE_INFINITY;
+  let pendingStart: { resolve: () => void; reject: (error: Error) => void } | undefined;
+  /** The look that is to begin at `lookBeginsAt`; undefined when no look waits. */
+  let waitingLook: Promise<Answer> | undefined;
+  /** When the latest look began or is to begin. */
+  let lookBeginsAt = Number.NEGATIVE_INFINITY;
   let ageTimer: NodeJS.Timeout | undefined;
+  let restartTimer: NodeJS.Timeout | undefined;
 
   function startHost(): void {
-    const child = fork(exec, [...args], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+    try {
+      watchHost(fork(scriptPath, [...scriptArguments], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] }));
+    } catch (error) {
+      restartHost(null, null, describeFailure(error));
+    }
+  }
+
+  function watchHost(child: ChildProcess): void {
     host = child;
-    let errors = '';
+    let errorText = '';
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      errors = (errors + text).slice(-MAX_ERROR_LENGTH);
+      errorText = (errorText + text).slice(-MAX_ERROR_LENGTH);
     });
-    child.on('error', () => {});
     child.on('message', (message: FromHost) => receive(message));
-    child.on('exit', (code, signal) => {
-      if (host !== child || isClosed) return;
-      host = undefined;
-      hostRestarts++;
-      setState({ ...state, age: tableAge(), away: 'the store-host has ended' });
-      for (const resolve of [...calls.values()]) resolve({ error: 'the store-host has ended' });
-      log.error('store-host-exited', { code, signal, error: errors.trim() });
-      setTimeout(startHost, state.isFinal ? FINAL_RESTART_PAUSE_MS : RESTART_PAUSE_MS);
+    // When the system cannot start the process, this event has the reason. Then `close` is emitted, but not `exit`.
+    child.on('error', (error) => {
+      errorText = describeFailure(error);
     });
+    // When a process ends, `exit` can be emitted before its last message and the end of its standard error are read.
+    child.on('close', (code, signal) => {
+      if (host === child) restartHost(code, signal, errorText.trim());
+    });
+  }
+
+  /** Starts the store-host again after a pause, because it has ended or could not be started. */
+  function restartHost(code: number | null, signal: string | null, error: string): void {
+    host = undefined;
+    hostRestarts++;
+    setAway('the store-host has ended', state.needsOperator);
+    for (const finish of [...calls.values()]) finish({ error: 'the store-host has ended' });
+    log.error('store-host-exited', { code, signal, error });
+    restartTimer = setTimeout(startHost, state.needsOperator ? OPERATOR_RESTART_PAUSE_MS : RESTART_PAUSE_MS);
   }
 
   function receive(message: FromHost): void {
@@ -112,52 +134,61 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
         return calls.get(message.call)?.(message.answer);
       case 'log':
         return writeLine(message.line);
-      case 'published':
-        return broadcast();
+      case 'files-changed':
+        return notifyWorkers();
       case 'state':
         return setState(message.state);
       case 'failed':
         log.error('store-unusable', { reason: message.reason });
-        starting?.reject(new Error(message.reason));
-        return setState({ ...state, away: message.reason, isFinal: true });
+        pendingStart?.reject(new Error(message.reason));
+        return setAway(message.reason, true);
     }
+  }
+
+  /** Sets the state of a store that cannot be used. The table gets older meanwhile, so its age is computed anew. */
+  function setAway(awayReason: string, needsOperator: boolean): void {
+    setState({ ...state, age: tableAge(), awayReason, needsOperator });
   }
 
   function setState(next: HostState): void {
     state = next;
     stateReceivedAt = performance.now();
-    if (isTooOld() !== wasTooOld) checkAge();
-    if (state.hasTable) starting?.resolve();
-    else if (state.isFinal) starting?.reject(new Error(`STORE: ${state.away}`));
+    updateTooOld();
+    if (state.hasTable) pendingStart?.resolve();
+    else if (state.needsOperator) pendingStart?.reject(new Error(`STORE: ${state.awayReason}`));
   }
 
+  /** @returns milliseconds; null when the table was never complete */
   function tableAge(): number | null {
     return state.age === null ? null : state.age + performance.now() - stateReceivedAt;
   }
 
   function isTooOld(): boolean {
-    return (tableAge() ?? Number.POSITIVE_INFINITY) > maxAge && maxAge !== Number.POSITIVE_INFINITY;
+    return (tableAge() ?? Number.POSITIVE_INFINITY) > maxAge;
   }
 
-  function checkAge(): void {
+  /** Notifies the workers when the table has become too old, or is no longer too old. */
+  function updateTooOld(): void {
     if (isTooOld() === wasTooOld) return;
     wasTooOld = !wasTooOld;
-    // Without a table, no worker has started, so no credential is refused.
+    // Without a table, no worker has started, so no credential is refused, and nothing is logged.
     if (wasTooOld && state.hasTable)
       log.error('store-too-old', { effect: 'credentials are refused with 503 STORE_AWAY' });
-    broadcast();
+    notifyWorkers();
   }
 
   function isAway(): boolean {
-    return host === undefined || state.away !== null || performance.now() - stateReceivedAt > MAX_SILENCE_MS;
+    return host === undefined || state.awayReason !== null || performance.now() - stateReceivedAt > MAX_SILENCE_MS;
   }
 
+  /** Calls the store-host. Never rejects: without an answer in `timeout` milliseconds, the answer is an error. */
   function call(request: Request, timeout: number): Promise<Answer> {
     if (host === undefined) return Promise.resolve({ error: 'the store-host has ended' });
-    const callNumber = ++nextCall;
+    const callNumber = ++lastCallNumber;
     return new Promise((resolve) => {
       const timer = setTimeout(finish, timeout, { error: 'the store has not answered in time' });
       calls.set(callNumber, finish);
+      // A failed send needs no treatment of its own: `restartHost` or the timer ends the call.
       host?.send({ call: callNumber, request }, () => {});
       function finish(answer: Answer): void {
         clearTimeout(timer);
@@ -167,58 +198,56 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
     });
   }
 
-  /** Makes a look, at most ten times a second. All calls until the beginning of the next look share this look. */
-  function lookForChanges(): Promise<unknown> {
-    if (nextLook !== undefined) return nextLook;
-    const pause = Math.max(0, lookBeganAt + MIN_LOOK_INTERVAL_MS - performance.now());
-    lookBeganAt = performance.now() + pause;
+  /** Makes a look, at most ten times a second. While a look waits for its beginning, all calls share that look. */
+  function lookForChanges(): Promise<Answer> {
+    if (waitingLook !== undefined) return waitingLook;
+    const pause = Math.max(0, lookBeginsAt + MIN_LOOK_INTERVAL_MS - performance.now());
+    lookBeginsAt = performance.now() + pause;
     const begin = () => {
-      nextLook = undefined;
+      waitingLook = undefined;
       return call({ kind: 'look' }, LOOK_TIMEOUT_MS);
     };
     if (pause === 0) return begin();
-    nextLook = new Promise<void>((resolve) => setTimeout(resolve, pause)).then(begin);
-    return nextLook;
+    waitingLook = new Promise<void>((resolve) => setTimeout(resolve, pause)).then(begin);
+    return waitingLook;
   }
 
   async function answerWorker(request: Request): Promise<Answer> {
-    if (isAway()) return { error: `The store is away: ${state.away ?? 'it does not answer'}` };
-    if (request.kind !== 'look') return call(request, CALL_TIMEOUT_MS);
-    await lookForChanges();
-    return {};
+    if (isAway()) return { error: `The store is away: ${state.awayReason ?? 'it does not answer'}` };
+    return request.kind === 'look' ? lookForChanges() : call(request, CALL_TIMEOUT_MS);
   }
 
   function onMessage(worker: Worker, message: unknown): void {
     const workerCall = (message as { gatefold?: WorkerCall } | null)?.gatefold;
     if (workerCall?.kind !== 'store') return;
-    send(worker, { kind: 'store', isTooOld: isTooOld() });
+    // A new worker has got no notice yet, but it makes a call when it starts.
+    notifyWorkers([worker]);
     void answerWorker(workerCall.request).then((answer) =>
       send(worker, { kind: 'store', call: workerCall.call, answer }),
     );
   }
 
-  function broadcast(): void {
-    for (const worker of Object.values(cluster.workers ?? {}))
-      if (worker !== undefined) send(worker, { kind: 'store', isTooOld: isTooOld() });
+  function notifyWorkers(workers = Object.values(cluster.workers ?? {})): void {
+    for (const worker of workers) if (worker !== undefined) send(worker, { kind: 'store', isTooOld: isTooOld() });
   }
 
   return {
     async start() {
       cluster.on('message', onMessage);
-      ageTimer = setInterval(checkAge, 1000);
+      ageTimer = setInterval(updateTooOld, 1000);
       ageTimer.unref();
       await new Promise<void>((resolve, reject) => {
-        starting = { resolve, reject };
+        pendingStart = { resolve, reject };
         startHost();
       }).finally(() => {
-        starting = undefined;
+        pendingStart = undefined;
       });
     },
     status() {
       const milliseconds = tableAge();
-      const away = state.away ?? (isAway() ? 'the store-host does not answer' : null);
+      const awayReason = state.awayReason ?? (isAway() ? 'the store-host does not answer' : null);
       return {
-        state: { ...state, away },
+        state: { ...state, awayReason },
         ageSeconds: milliseconds === null ? null : Math.round(milliseconds / 100) / 10,
         isTooOld: isTooOld(),
         hostRestarts,
@@ -229,13 +258,16 @@ export function createSharedStore({ exec, args, maxAge, log, writeLine }: Shared
     },
     machines: () => state.machines,
     close() {
-      isClosed = true;
       clearInterval(ageTimer);
+      clearTimeout(restartTimer);
+      // The store-host ends when its channel is closed. It is not started again, because it is no longer `host`.
       host?.disconnect();
+      host = undefined;
     },
   };
 }
 
 function send(worker: Worker, message: ToWorkerStore): void {
+  // An error is ignored: a worker that ends meanwhile needs no message.
   if (worker.isConnected()) worker.send({ gatefold: message }, undefined, {}, () => {});
 }

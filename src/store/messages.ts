@@ -4,7 +4,7 @@
 import type { Owner } from '../credentials/table/table.ts';
 import type { Spending } from './store.ts';
 
-/** A request to the store-host. The sender numbers its calls, and each call gets one answer with its number. */
+/** A request to the store-host. */
 export type Request =
   /** Makes the replica, which is this machine's copy of the credentials table, equal to the store. */
   | { readonly kind: 'look' }
@@ -23,6 +23,7 @@ export interface Answer {
 }
 
 export interface ToHost {
+  /** The number of the call. The sender numbers its calls, and gets one answer with the same number for each. */
   readonly call: number;
   readonly request: Request;
 }
@@ -31,24 +32,26 @@ export type FromHost =
   | { readonly kind: 'answer'; readonly call: number; readonly answer: Answer }
   /** A line of the log, with its line feed. */
   | { readonly kind: 'log'; readonly line: string }
-  /** The file of the table or of the session key has changed, so workers must read it again. */
-  | { readonly kind: 'published' }
+  /** The store-host has written the file of the table or of the session key, so workers must read it again. */
+  | { readonly kind: 'files-changed' }
   | { readonly kind: 'state'; readonly state: HostState }
   /** The store-host cannot start until somebody changes something. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 export interface HostState {
-  /** The reason why the store cannot be used; null when the last look succeeded. */
-  readonly away: string | null;
-  /** Whether a retry is useless until somebody changes something. */
-  readonly isFinal: boolean;
+  /** The reason why the store cannot be used; null when the last look succeeded, and before the first look. */
+  readonly awayReason: string | null;
+  /** Whether a retry is useless until an operator changes something, such as a password. */
+  readonly needsOperator: boolean;
   /** Whether workers have a table. */
   readonly hasTable: boolean;
   /** Milliseconds since the replica was last proven to be complete; null when it never was. */
   readonly age: number | null;
+  /** The number of rows in the replica. */
   readonly rows: number;
   /** The number of machines that have reported within 15 s, including this one. */
   readonly machines: number;
+  /** This and the next two numbers count from the start of the store-host. */
   readonly looks: number;
   /** How often all rows were read, and not only the changes. */
   readonly fullReads: number;

@@ -4,18 +4,7 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import { type Connection, type ConnectionOptions, openConnection, type Row, sqlState } from './connection.ts';
-import {
-  COUNT_WRITTEN,
-  MAX_CHANGES,
-  READ,
-  READ_NAMES,
-  REPORT_MACHINE,
-  SCHEMA,
-  SINCE,
-  SPEND,
-  SWEEP_RATES,
-  WRITE,
-} from './schema.ts';
+import * as sql from './schema.ts';
 import { type Store, StoreAway } from './store.ts';
 
 export interface PostgresStore extends Store {
@@ -31,7 +20,7 @@ export interface PostgresStore extends Store {
 
 type PostgresOptions = Pick<ConnectionOptions, 'address' | 'load' | 'name'>;
 
-/** The time limit for the first connection, in milliseconds. Each later limit is four times the last duration. */
+/** The time limit for the first connection, in milliseconds. A later limit is four times what the last one took. */
 const FIRST_CONNECT_TIMEOUT = 5000;
 /** The minimum of the later limits, in milliseconds. */
 const MIN_CONNECT_TIMEOUT = 1500;
@@ -51,7 +40,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
   let isClosed = false;
 
   function getConnection(): Promise<Connection> | Connection {
-    if (connection?.isOpen) return connection;
+    if (connection?.isOpen()) return connection;
     opening ??= openPrimary().finally(() => {
       opening = undefined;
     });
@@ -60,7 +49,8 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
 
   /**
    * Connects to all hosts, and uses the first that is not a standby. An attempt that begins during a network failure
-   * still waits for a lost packet when the failure is over. So further rounds begin while the first one waits.
+   * still waits for a lost packet when the failure is over. So further rounds begin while the first one waits. The
+   * first round that succeeds or fails decides.
    */
   async function openPrimary(): Promise<Connection> {
     const deadline = performance.now() + connectTimeout;
@@ -90,9 +80,11 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
     );
     const primary = await Promise.any(attempts).catch(({ errors }: { readonly errors: StoreAway[] }) => {
       const message = errors.map((error) => error.message).join('; ');
-      throw new StoreAway(message, { isFinal: errors.every(({ isFinal }) => isFinal), cause: errors[0]?.cause });
+      const needsOperator = errors.every((error) => error.needsOperator);
+      throw new StoreAway(message, { needsOperator, cause: errors[0]?.cause });
     });
     closeOthers(attempts, primary);
+    // When another round was faster, nobody uses this connection.
     if (isClosed || finished.aborted) primary.close();
     if (bellListeners.size > 0) await primary.query('listen gatefold');
     return [primary, performance.now() - beganAt];
@@ -111,24 +103,25 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
     async read(space, names) {
       const rows =
         names === undefined
-          ? await run(READ, [space], LONG_QUERY_TIMEOUT)
-          : await run(READ_NAMES, [space, JSON.stringify(names)]);
+          ? await run(sql.READ, [space], LONG_QUERY_TIMEOUT)
+          : await run(sql.READ_NAMES, [space, JSON.stringify(names)]);
       const entries = entriesOf(rows).map(({ name, v, value }) => {
         return [String(name), { version: String(v), value: String(value) }] as const;
       });
       return { version: versionOf(rows), entries: new Map(entries) };
     },
     async since(space, version) {
-      const seen = parseVersion(version);
-      if (seen === undefined) return undefined;
-      const rows = await run(SINCE, [space, seen.number]);
+      const start = parseVersion(version);
+      if (start === undefined) return undefined;
+      const rows = await run(sql.SINCE, [space, start.number]);
       const current = versionOf(rows);
       const { origin, number } = parseVersion(current) as Version;
-      if (origin !== seen.origin || BigInt(number) < BigInt(seen.number)) return undefined;
+      // A database that was restored can have a smaller number. It lacks changes that the reader has seen.
+      if (origin !== start.origin || BigInt(number) < BigInt(start.number)) return undefined;
       const changes = entriesOf(rows).map(({ name, value }) => {
         return [String(name), value === null ? undefined : String(value)] as const;
       });
-      const isComplete = changes.length < MAX_CHANGES;
+      const isComplete = changes.length < sql.MAX_CHANGES;
       return { version: isComplete ? current : `${origin}/${rows.at(-1)?.v}`, changes, isComplete };
     },
     async write(space, changes, id, spaceVersion) {
@@ -139,37 +132,38 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       const expected = spaceVersion === undefined ? null : (parseVersion(spaceVersion)?.number ?? '-1');
       const timeout = changes.length > 100 ? LONG_QUERY_TIMEOUT : WRITE_TIMEOUT;
       try {
-        const [row] = await run(WRITE, [space, JSON.stringify(list), String(list.length), id, expected], timeout);
+        const [row] = await run(sql.WRITE, [space, JSON.stringify(list), String(list.length), id, expected], timeout);
         if (row?.written === list.length) return true;
       } catch (error) {
         if (sqlState(error) !== DIVISION_BY_ZERO) throw error;
       }
       // Nothing was written now. But an earlier attempt, whose answer was lost, can have written the changes.
-      const [row] = await run(COUNT_WRITTEN, [space, JSON.stringify(changes.map(({ name }) => name)), id]);
+      const [row] = await run(sql.COUNT_WRITTEN, [space, JSON.stringify(changes.map(({ name }) => name)), id]);
       return row?.written === changes.length;
     },
     onBell(listener) {
       bellListeners.add(listener);
-      if (connection?.isOpen) connection.query('listen gatefold').catch(() => {});
+      if (connection?.isOpen()) connection.query('listen gatefold').catch(() => {});
       return () => void bellListeners.delete(listener);
     },
     async spend(spendings) {
       const list = spendings.map(([caller, spent, count, seconds, burst]) => {
         return { caller, spent, burst, gain: count / seconds };
       });
-      const rows = await run(SPEND, [JSON.stringify(list)]);
+      const rows = await run(sql.SPEND, [JSON.stringify(list)]);
       const tokens = new Map(rows.map((row) => [row.caller, Number(row.tokens)]));
       return spendings.map(([caller, , , , burst]) => tokens.get(caller) ?? burst);
     },
     async reportMachine() {
-      const [row] = await run(REPORT_MACHINE, [machineId, hostname()]);
+      const [row] = await run(sql.REPORT_MACHINE, [machineId, hostname()]);
       return Number(row?.machines ?? 1);
     },
     async sweepRates() {
-      await run(SWEEP_RATES, [], LONG_QUERY_TIMEOUT);
+      await run(sql.SWEEP_RATES, [], LONG_QUERY_TIMEOUT);
     },
     async init() {
-      for (const statement of SCHEMA.split(/;\s*$/m).filter((text) => text.trim() !== '')) await run(statement, []);
+      // Each statement ends with a semicolon at the end of a line.
+      for (const statement of sql.SCHEMA.split(/;\s*$/m).filter((text) => text.trim() !== '')) await run(statement, []);
     },
     query: (text) => run(text, []),
     async close() {
@@ -184,7 +178,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
 /** The SQLSTATE with which `WRITE` fails when not all of its changes can be made. */
 const DIVISION_BY_ZERO = '22012';
 
-/** Closes the connections of these attempts, also of those that still wait, except for the one that is used. */
+/** Closes the connections of these attempts, except for the used one. Also closes those that are opened later. */
 function closeOthers(attempts: readonly Promise<Connection>[], used: Connection | undefined): void {
   for (const attempt of attempts)
     attempt.then(
@@ -195,14 +189,15 @@ function closeOthers(attempts: readonly Promise<Connection>[], used: Connection 
 
 interface Version {
   /**
-   * The history, which is the id of the tables, and the timeline, which a promoted standby changes: `…-…/00000002`. Two
-   * origins can give the same number to different changes.
+   * The history, which is the id of the tables, and the timeline, which a promoted standby changes: `…-…/00000002`. The
+   * same number can mean different changes in two origins.
    */
   readonly origin: string;
   /** The number of the latest change of the space. */
   readonly number: string;
 }
 
+/** @returns undefined for a text without an origin or a number, such as the empty text */
 function parseVersion(version: string): Version | undefined {
   const [, origin = '', number = ''] = /^(.+)\/(\d+)$/.exec(version) ?? [];
   return origin === '' ? undefined : { origin, number };
@@ -210,11 +205,11 @@ function parseVersion(version: string): Version | undefined {
 
 function versionOf(rows: readonly Row[]): string {
   const [row] = rows;
-  if (row === undefined) throw new StoreAway('it is not prepared. Run: gatefold store init', { isFinal: true });
+  if (row === undefined) throw new StoreAway('it is not prepared. Run: gatefold store init', { needsOperator: true });
   return `${row.history}/${row.timeline}/${row.head}`;
 }
 
-/** Without any entry, the statement returns one row that has only the version of the space. */
+/** Returns the rows that have an entry. When there is none, a statement returns one row with only the version. */
 function entriesOf(rows: readonly Row[]): readonly Row[] {
   return rows.filter(({ name }) => name !== null);
 }

@@ -69,7 +69,8 @@ export function openReplica(dataDir: string, log: Log): Replica {
   /** The time of the list of `revoke --here` at the last `publish`. */
   let publishedListTime: number | undefined = 0;
   let isSyncDue = false;
-  // A table from the time before this machine used the store counts as complete at the start.
+  // The times are those of `performance.now()`. A table from the time before this machine used the store counts as
+  // complete at the start.
   let completeAt =
     fileTable === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
   let touchedAt = Number.NEGATIVE_INFINITY;
@@ -83,9 +84,8 @@ export function openReplica(dataDir: string, log: Log): Replica {
       if (current === undefined) missingNames.push(name);
       else if (isRevoked(row) && !isRevoked(current)) lostRevocations.set(name, revokeAs(row, current));
     }
-    if (missingNames.length > 0) {
+    if (missingNames.length > 0)
       log.warn('store-rows-missing', { count: missingNames.length, names: missingNames.slice(0, MAX_NAMES) });
-    }
     if (lostRevocations.size > 0)
       log.warn('store-revocations-lost', { count: lostRevocations.size, effect: 'they are written again' });
   }
@@ -99,6 +99,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
     isSyncDue = true;
     setTimeout(async () => {
       isSyncDue = false;
+      // An error is ignored, because the store has every change that this sync would save.
       const file = await open(path, 'r+').catch(() => undefined);
       await file?.sync().catch(() => {});
       await file?.close();
@@ -120,11 +121,10 @@ export function openReplica(dataDir: string, log: Log): Replica {
     replaceAll({ version: next, entries }) {
       // Without a version, the rows are from the time before this machine used the store.
       const missingCount = version === undefined ? [...rows.keys()].filter((name) => !entries.has(name)).length : 0;
-      if (missingCount > 0) {
+      if (missingCount > 0)
         throw new Error(
           `${path} has ${missingCount} rows of its own that the store lacks. Run: gatefold store import, or move the file away`,
         );
-      }
       if (version !== undefined) keepLostRevocations(entries);
       rows = new Map();
       for (const [name, { value }] of entries) setRow(name, value);
@@ -175,6 +175,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
   };
 }
 
+/** Sets the time of a file to now. After an error, the file has an older time, so the table counts as older. */
 function touchFile(path: string): void {
   const now = new Date();
   try {
@@ -190,6 +191,7 @@ function timeSince(path: string): number {
   return stats === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - stats.mtimeMs);
 }
 
+/** @param row the JSON of a row. The search for the field saves parsing most rows */
 export function isRevoked(row: string): boolean {
   return row.includes('"revoked_at"') && revocationOf(row) !== undefined;
 }

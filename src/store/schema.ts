@@ -13,7 +13,8 @@ create table if not exists gatefold.head (
 );
 
 -- "v" is the number of the latest change of the entry, "was" of the change before it, and "first" of its creation.
--- "change" is the id of the write. A write that is repeated because its answer was lost has the same id.
+-- "value" is null when the entry was removed. "change" is the id of the latest write of the entry. A write that is
+-- repeated because its answer was lost has the same id.
 create table if not exists gatefold.entry (
   space text not null,
   name text not null,
@@ -74,14 +75,15 @@ export const SINCE = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.
 /**
  * Writes changes. Parameters:
  * - $1 is the space.
- * - $2 is the list of changes as JSON.
+ * - $2 is the list of changes as JSON: the "name", the "value", the expected version "is" (0 for a new entry), and "k",
+ *   which counts the changes from 1.
  * - $3 is the number of changes.
  * - $4 is the id of the write.
  * - $5 is the number that the space must have, or null when any number is accepted.
  *
  * The update of `head` waits until no other write holds the row. Then a change is made only if its entry has the
- * expected version. If only some of the changes can be made, the statement divides by zero, and this error undoes all
- * of them.
+ * expected version. If not all of several changes can be made, the statement divides by zero, and this error undoes
+ * the others. For a single change, the returned "written" is then 0.
  */
 export const WRITE = `with h as (
     update gatefold.head set v = v + $3::text::bigint

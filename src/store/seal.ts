@@ -13,10 +13,12 @@ export interface Seal {
   open(name: string, sealed: string): { readonly text: string; readonly isCurrent: boolean };
 }
 
-/** The beginning of each sealed value: `v1.<nonce, tag and encrypted text in base64url>`. */
+/** The beginning of each sealed value, which has the form `v1.<nonce, tag and encrypted text in base64url>`. */
 const FORM = 'v1';
+/** The lengths in bytes. */
 const NONCE_LENGTH = 12;
 const TAG_LENGTH = 16;
+const OPTIONS = { authTagLength: TAG_LENGTH };
 
 /** @param keys the keys in STORE_KEY: the first one seals values, and every key is tried to open a value */
 export function createSeal(keys: readonly string[]): Seal {
@@ -26,23 +28,19 @@ export function createSeal(keys: readonly string[]): Seal {
 
   function tryOpen(key: string, name: string, bytes: Buffer): string | undefined {
     try {
-      const decipher = createDecipheriv('aes-256-gcm', derive(key, name), bytes.subarray(0, NONCE_LENGTH), {
-        authTagLength: TAG_LENGTH,
-      });
+      const decipher = createDecipheriv('aes-256-gcm', derive(key, name), bytes.subarray(0, NONCE_LENGTH), OPTIONS);
       decipher.setAAD(Buffer.from(name));
       decipher.setAuthTag(bytes.subarray(NONCE_LENGTH, NONCE_LENGTH + TAG_LENGTH));
       return decipher.update(bytes.subarray(NONCE_LENGTH + TAG_LENGTH), undefined, 'utf8') + decipher.final('utf8');
     } catch {
-      return undefined;
+      return undefined; // The value was sealed with another key or under another name, or it was changed.
     }
   }
 
   return {
     seal(name, text) {
       const nonce = randomBytes(NONCE_LENGTH);
-      const cipher = createCipheriv('aes-256-gcm', derive(keys[0] as string, name), nonce, {
-        authTagLength: TAG_LENGTH,
-      });
+      const cipher = createCipheriv('aes-256-gcm', derive(keys[0] as string, name), nonce, OPTIONS);
       cipher.setAAD(Buffer.from(name));
       const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
       return `${FORM}.${Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url')}`;

@@ -21,7 +21,7 @@ export async function syncSessionKey(store: Store, seal: Seal, dataDir: string):
   if (entry === undefined) {
     const text = localKey ?? crypto().randomBytes(32).toString('base64url');
     const wasWritten = await writeKey(store, seal, text, '');
-    // Another machine has written its key first. The next call reads that key.
+    // If another machine has written its key first, a second call reads that key.
     if (!wasWritten) return syncSessionKey(store, seal, dataDir);
     if (localKey === undefined) writeSessionKey(dataDir, text);
     return localKey === undefined;
@@ -34,17 +34,14 @@ export async function syncSessionKey(store: Store, seal: Seal, dataDir: string):
 }
 
 function writeKey(store: Store, seal: Seal, text: string, expectedVersion: string): Promise<boolean> {
-  return store.write(
-    'secrets',
-    [{ name: SESSION_KEY, expectedVersion, value: seal.seal(SESSION_KEY, text) }],
-    crypto().randomUUID(),
-  );
+  const change = { name: SESSION_KEY, expectedVersion, value: seal.seal(SESSION_KEY, text) };
+  return store.write('secrets', [change], crypto().randomUUID());
 }
 
 function openKey(seal: Seal, value: string): ReturnType<Seal['open']> {
   try {
     return seal.open(SESSION_KEY, value);
   } catch (error) {
-    throw new StoreAway((error as Error).message, { isFinal: true });
+    throw new StoreAway((error as Error).message, { needsOperator: true });
   }
 }

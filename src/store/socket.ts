@@ -1,6 +1,6 @@
-// The socket of a connection to PostgreSQL. This file starts TLS itself, although the package `postgres` could, for two
-// reasons. For an IP address, the package checks the certificate as if the host were `localhost`. And after the package
-// has closed a TLS connection, a write throws an error that nothing catches, which would end the process.
+// Opens the socket of a connection to PostgreSQL. This file starts TLS itself, although the package `postgres` could,
+// for two reasons. For an IP address, the package checks the certificate as if the host were `localhost`. And after the
+// package has closed a TLS connection, a write throws an error that nothing catches, which would end the process.
 import { readFileSync } from 'node:fs';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -12,10 +12,7 @@ export interface SocketOptions {
   readonly address: Pick<StoreAddress, 'tls' | 'rootCertificate'>;
   readonly host: string;
   readonly port: number;
-  /**
-   * Called with the TCP socket, and later with the TLS socket over it. The later socket ends the attempt when
-   * destroyed.
-   */
+  /** Called with the TCP socket, and again with the TLS socket over it. To destroy the last one ends the attempt. */
   readonly onSocket: (socket: Socket) => void;
 }
 
@@ -25,10 +22,9 @@ const SSL_REQUEST = Buffer.from('0000000804d2162f', 'hex');
 const TLS_ACCEPTED = 0x53;
 
 /**
- * Resolves when the socket can carry messages: it is connected and, if the address asks for TLS, the certificate is
- * verified.
+ * Resolves when the socket is connected and, if the address asks for TLS, the certificate is verified.
  *
- * @throws Error also when the server does not offer TLS
+ * @throws Error also when the address asks for TLS and the server does not offer it
  */
 export async function openSocket({ address, host, port, onSocket }: SocketOptions): Promise<Socket> {
   const trust = readRootCertificate(address);
@@ -41,7 +37,7 @@ export async function openSocket({ address, host, port, onSocket }: SocketOption
   // (CVE-2021-23222).
   const answer = await waitFor(socket, 'data');
   if (answer.length !== 1 || answer[0] !== TLS_ACCEPTED) throw new Error('the server offers no TLS');
-  // RFC 6066 forbids an IP address as `servername`. Without it, Node checks the certificate for `host`.
+  // RFC 6066 forbids an IP address as `servername`. Without a `servername`, Node checks the certificate for `host`.
   const hostNames = isIP(host) === 0 ? { host, servername: host } : { host };
   const tlsSocket = connectTls({ socket, ...hostNames, ...trust, rejectUnauthorized: true });
   onSocket(tlsSocket);
@@ -49,6 +45,7 @@ export async function openSocket({ address, host, port, onSocket }: SocketOption
   return tlsSocket;
 }
 
+/** Resolves with the value of the next event of this name. @throws Error when the socket fails or closes first */
 function waitFor(socket: Socket, eventName: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const onClose = () => reject(new Error('the connection was closed'));
@@ -67,6 +64,6 @@ function readRootCertificate({ tls, rootCertificate }: SocketOptions['address'])
   try {
     return { ca: readFileSync(rootCertificate) };
   } catch (error) {
-    throw new StoreAway(`Cannot read ${rootCertificate}: ${describeFailure(error)}`, { isFinal: true });
+    throw new StoreAway(`Cannot read ${rootCertificate}: ${describeFailure(error)}`, { needsOperator: true });
   }
 }

@@ -61,25 +61,23 @@ export interface Store {
   /**
    * Subtracts tokens from the rate limits of callers, by the clock of the store.
    *
-   * @returns the tokens that each caller has left, in the order of the spendings
+   * @returns the tokens that each caller has left, which can be negative, in the order of the spendings
    * @throws StoreAway
    */
   spend(spendings: readonly Spending[]): Promise<number[]>;
   close(): Promise<void>;
 }
 
-/**
- * A caller, the tokens that it has spent (one for each request), and its rate: `count` in `seconds`, `burst` at once.
- */
+/** A caller, the tokens that it has spent, and its rate: `count` requests in `seconds`, at most `burst` at once. */
 export type Spending = readonly [caller: string, spent: number, count: number, seconds: number, burst: number];
 
 /** Thrown when the store does not answer or refuses. The message is the reason, in one line and without a secret. */
 export class StoreAway extends Error {
-  /** True when a retry is useless until somebody changes something, such as a password. */
-  readonly isFinal: boolean;
+  /** True when a retry is useless until an operator changes something, such as a password. */
+  readonly needsOperator: boolean;
 
-  constructor(message: string, { isFinal = false, cause }: { isFinal?: boolean; cause?: unknown } = {}) {
+  constructor(message: string, { needsOperator = false, cause }: { needsOperator?: boolean; cause?: unknown } = {}) {
     super(message, { cause });
-    this.isFinal = isFinal;
+    this.needsOperator = needsOperator;
   }
 }

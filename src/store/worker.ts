@@ -9,7 +9,7 @@ export interface SharedTableOptions {
   readonly sharesSessionKey: boolean;
   /** Sends a message to the supervisor. */
   readonly send: (message: object) => void;
-  /** Registers a function that gets each message of the supervisor. */
+  /** Registers a function that gets each message of the supervisor, also messages for other parts of the worker. */
   readonly onMessage: (listener: (message: unknown) => void) => void;
 }
 
@@ -20,7 +20,7 @@ const REGISTER_TIMEOUT = 15_000;
 
 export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedTableOptions): SharedTable {
   const calls = new Map<number, (answer: Answer) => void>();
-  let nextCall = 0;
+  let lastCallNumber = 0;
   /** Whether the table is older than the setting STORE_MAX_AGE. */
   let isTooOld = false;
   let refreshing: Promise<void> | undefined;
@@ -35,7 +35,7 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
   });
 
   function call(request: Request, timeout: number): Promise<Answer> {
-    const callNumber = ++nextCall;
+    const callNumber = ++lastCallNumber;
     return new Promise((resolve) => {
       const timer = setTimeout(finish, timeout, { error: 'The supervisor does not answer' });
       timer.unref();
@@ -49,7 +49,7 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
     });
   }
 
-  // Each call also makes the supervisor send whether the table is too old, so the worker makes a first call at once.
+  // Before its answer to a call, the supervisor sends `isTooOld`. This first call asks for it at the start.
   void call({ kind: 'look' }, REFRESH_TIMEOUT);
   return {
     refresh() {
@@ -57,6 +57,7 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
       // need a change that this look does not find, so the request makes another look.
       refreshing ??= Promise.resolve().then(() => {
         refreshing = undefined;
+        // After a failed look, the table in memory decides: a credential that it does not have is refused.
         return call({ kind: 'look' }, REFRESH_TIMEOUT).then(() => {});
       });
       return refreshing;

@@ -20,6 +20,7 @@ import { refusal } from '../../src/base/errors.ts';
 import { parseTable } from '../../src/credentials/table/table.ts';
 import { createRow } from '../../src/credentials/write/changes.ts';
 import { acquireLock, isDead } from '../../src/credentials/write/lock.ts';
+import { readRevokedHere, revokedHerePath, writeRevokedHere } from '../../src/credentials/write/revoked-here.ts';
 import { ChangeRefused, updateTable } from '../../src/credentials/write/store.ts';
 import { createFolder, makeRow, spawnFixture, tableText, writeTable } from '../support/credentials-bench.ts';
 import { LOADER, modulePath } from '../support/own-modules.ts';
@@ -33,6 +34,18 @@ async function issue(folder: string, name = 'n', options?: Parameters<typeof upd
   await updateTable(folder, (table) => table.append(row), options);
   return token.id;
 }
+
+test('a damaged list of `revoke --here` is an error, because an empty list would undo the revocations', (t) => {
+  const folder = createFolder(t);
+  assert.equal(readRevokedHere(folder).size, 0);
+  const revoked = new Map([['0123456789ab', '2026-01-01T00:00:00Z']]);
+  writeRevokedHere(folder, revoked);
+  assert.deepEqual(readRevokedHere(folder), revoked);
+  for (const text of ['', '{', 'null', '[]', '7', '"x"', '{"0123456789ab":null}', '{"0123456789ab":""}']) {
+    writeFileSync(revokedHerePath(folder), text);
+    assert.throws(() => readRevokedHere(folder), /is not a JSON object of ids and times/, text);
+  }
+});
 
 test('updateTable makes the table when there is none, mode 0600, and leaves nothing beside it', async (t) => {
   const folder = createFolder(t);

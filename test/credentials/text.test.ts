@@ -11,7 +11,7 @@ import {
   revokeRow,
   rotateRow,
 } from '../../src/credentials/write/changes.ts';
-import { type EditableTable, editTable } from '../../src/credentials/write/editable-table.ts';
+import { type EditableTable, editTableText } from '../../src/credentials/write/editable-table.ts';
 import { ChangeRefused } from '../../src/credentials/write/store.ts';
 import { makeRow, tableText } from '../support/credentials-bench.ts';
 
@@ -19,10 +19,10 @@ const NOW = Date.parse('2026-11-21T12:00:00Z');
 const DAY = 86_400_000;
 
 function edit(text: string, mutate: (table: EditableTable) => void): string | undefined {
-  return editTable(Buffer.from(text), mutate).text;
+  return editTableText(Buffer.from(text), mutate).text;
 }
 
-test('editTable writes a row a line, and keeps every row and every member', () => {
+test('editTableText writes a row a line, and keeps every row and every member', () => {
   const row = { id: 'b', n: 1 };
   const rows: [string, string, string][] = [
     ['as shipped', '{ "production": [] }\n', '{"production":[\n{"id":"b","n":1}\n]}\n'],
@@ -54,7 +54,7 @@ test('editTable writes a row a line, and keeps every row and every member', () =
     );
 });
 
-test('editTable writes a row that is changed with the fields that it had', () => {
+test('editTableText writes a row that is changed with the fields that it had', () => {
   const change = (fields: Record<string, unknown>) => (table: EditableTable) => table.change(0, fields);
   const rows: [string, string, Record<string, unknown>, string][] = [
     ['a field that is there', '{"production":[{"a": 1.0,"b":"x\\"}"} , 7]}', { b: 'y' }, '{"a":1,"b":"y"},\n7'],
@@ -66,15 +66,15 @@ test('editTable writes a row that is changed with the fields that it had', () =>
     assert.equal(edit(before, change(fields)), `{"production":[\n${after}\n]}\n`, name);
 });
 
-test('editTable writes nothing when nothing was changed, and refuses a text that is no table', () => {
+test('editTableText writes nothing when nothing was changed, and refuses a text that is no table', () => {
   assert.deepEqual(
-    editTable(Buffer.from('{"production":[7]}'), (table) => table.rows),
-    { text: undefined, result: [7] },
+    editTableText(Buffer.from('{"production":[7]}'), (table) => table.rows),
+    { result: [7] },
   );
   assert.throws(() => edit('{"production":[', () => {}), /it is not JSON/);
 });
 
-test('editTable refuses to write where a field comes twice: one of the two would be lost, and a bad row would be a good one', () => {
+test('editTableText refuses to write where a field comes twice: one of the two would be lost, and a bad row would be a good one', () => {
   const { row } = makeRow({ revoked_at: '2026-01-01', note: 'a' });
   const text = tableText({}, row).replace('"note":"a"', '"revoked_at":null');
   assert.equal(parseTable(text).rows.size, 0);
@@ -93,7 +93,7 @@ test('editTable refuses to write where a field comes twice: one of the two would
   );
 });
 
-test('editTable: what was there is there afterwards, for any JSON in any layout', () => {
+test('editTableText: what was there is there afterwards, for any JSON in any layout', () => {
   fc.assert(
     fc.property(
       fc.array(fc.jsonValue(), { maxLength: 5 }),
@@ -146,7 +146,7 @@ test('createRow makes a row that the table takes, and its token', () => {
 
 /** The row of `id` after a rotation, and its new token. */
 function rotate(text: string, id: string, overlap: number, now = NOW) {
-  const { text: after = '', result } = editTable(Buffer.from(text), (table) => rotateRow(table, id, overlap, now));
+  const { text: after = '', result } = editTableText(Buffer.from(text), (table) => rotateRow(table, id, overlap, now));
   const row = (JSON.parse(after) as { production: Record<string, unknown>[] }).production.find((row) => row.id === id);
   return { row: row as Record<string, unknown>, text: after, token: result.token.token };
 }

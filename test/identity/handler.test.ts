@@ -93,6 +93,7 @@ describe('signin and register: what makes no sense is 400, also where nothing is
     ['a name with a line feed', { name: 'a\nb' }, /cannot be printed/],
     ['a name with an escape', { name: '\u001b[2Ja' }, /cannot be printed/],
     ['a name that turns around', { name: 'a\u202Eb' }, /cannot be printed/],
+    ['a name with an Arabic letter mark', { name: 'a\u061Cb' }, /cannot be printed/],
     ['a name with half a surrogate pair', { name: 'a\uD800' }, /cannot be printed/],
     ['a description that is a list', { name: 'A', description: [] }, /application.description must be a text/],
     [

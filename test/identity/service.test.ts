@@ -110,6 +110,28 @@ test('idp-signin and register over the running service', async (suite) => {
     assert.deepEqual([forged.status, forged.body.error_code], [400, 'CSRF_TOKEN_MISMATCH']);
   });
 
+  await suite.test('no body that a foreign page can send with cookies signs in without the double submit', async () => {
+    for (const [path, application] of [
+      ['/api/idp-signin', undefined],
+      ['/api/register', 'Forged'],
+    ] as const) {
+      const text = JSON.stringify({ credential, application });
+      // fetch sends no Content-Type for a Blob without a type, and text/plain for a text.
+      for (const headers of [{ origin: 'https://evil.example' }, { origin: 'null' }, { cookie: 'a=b' }]) {
+        const untyped = await ask(path, { method: 'POST', headers, body: new Blob([text]) });
+        assert.deepEqual([untyped.status, untyped.body.error_code], [400, 'CSRF_TOKEN_MISMATCH']);
+        assert.match(String(untyped.body.message), /Content-Type/);
+      }
+      const plain = await ask(path, { method: 'POST', headers: { origin: 'https://evil.example' }, body: text });
+      assert.deepEqual([plain.status, plain.body.error_code], [400, 'INVALID_REQUEST_DATA']);
+    }
+    const body = new Blob([JSON.stringify({ credential })]);
+    await until(
+      () => ask('/api/idp-signin', { method: 'POST', body }),
+      ({ status }) => status === 200,
+    );
+  });
+
   await suite.test('idp-signin refuses a forged token with one 401, and the log has the reason', async () => {
     const [header, payload] = credential.split('.');
     const { status, headers, body } = await post('/api/idp-signin', {

@@ -164,7 +164,7 @@ describe('the store through faults', { skip: noPostgres }, () => {
     const store = openStore(test, cluster.url());
     proxy.cut();
     const ids = await addRows(store, 5);
-    await until('away', () => copy.state().away !== null);
+    await until('away', () => copy.state().awayReason !== null);
     assert.equal(copy.rows().size, 0);
     proxy.heal();
     await until('complete', () => ids.every((id) => copy.rows().has(id)));
@@ -178,7 +178,7 @@ describe('the store through faults', { skip: noPostgres }, () => {
     await primary.sql('grant select, insert, update, delete on all tables in schema gatefold to machine');
     const url = cluster.url().replace('postgres@', 'machine@');
     const copy = await openCopy(test, url);
-    const isAway = () => copy.state().away !== null;
+    const isAway = () => copy.state().awayReason !== null;
     primary.freeze();
     await until('frozen', isAway);
     const { looks } = copy.state();
@@ -189,7 +189,7 @@ describe('the store through faults', { skip: noPostgres }, () => {
 
     await primary.sql('alter user machine connection limit 0');
     await primary.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'machine'");
-    await until('no free connection', () => /no free connection/.test(String(copy.state().away)));
+    await until('no free connection', () => /no free connection/.test(String(copy.state().awayReason)));
     const ids = await addRows(openStore(test, cluster.url()), 1);
     await primary.sql('alter user machine connection limit -1');
     await until('complete', () => ids.every((id) => copy.rows().has(id)));
@@ -209,7 +209,7 @@ describe('the store through faults', { skip: noPostgres }, () => {
     const copy = await openCopy(test, url);
     await primary.sql("alter user guarded password 'second word'");
     await primary.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'guarded'");
-    await until('refused', () => /refuses the user or the password/.test(String(copy.state().away)));
+    await until('refused', () => /refuses the user or the password/.test(String(copy.state().awayReason)));
     await assert.rejects(openStore(test, url).read('keys'), /refuses the user or the password/);
     const ids = await addRows(openStore(test, cluster.url()), 1);
     await primary.sql("alter user guarded password 'first word'");
@@ -234,7 +234,7 @@ describe('the store through faults', { skip: noPostgres }, () => {
         reason,
         name,
       );
-      assert.equal(copy.state().away, null);
+      assert.equal(copy.state().awayReason, null);
       await primary.sql('drop trigger refuse on gatefold.head; drop function refuse()');
     }
     await revoke(store, id);

@@ -129,7 +129,7 @@ describe('a store-host', { skip: noPostgres }, () => {
     await store.query('create trigger refuse before update on gatefold.head execute function gatefold.refuse()');
     const host = await openHost(test, url, { data: first.data });
     await host.call({ kind: 'look' });
-    assert.equal(host.state().away, null);
+    assert.equal(host.state().awayReason, null);
     assert.ok(host.rows().get(row.id)?.revoked_at);
     await host.close();
     await store.query('drop trigger refuse on gatefold.head');
@@ -179,7 +179,7 @@ describe('a store-host', { skip: noPostgres }, () => {
     const wrong = await openHost(test, url, { storeKey: 'w'.repeat(40) });
     await until('it is reported', () => wrong.events.includes('store-refused'));
     assert.throws(() => keyOf(wrong), /ENOENT/);
-    assert.equal(wrong.state().away, null);
+    assert.equal(wrong.state().awayReason, null);
   });
 });
 

@@ -9,16 +9,14 @@ const ISO_UTC = /^\d{4}-\d{2}-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z)?
 export function parseTime(text: string): number | undefined {
   const match = ISO_UTC.exec(text);
   const time = match === null ? Number.NaN : Date.parse(text);
-  // Date.parse reads 30 February as 2 March, and 24:00 as the next day. So the day of the result is compared with the
-  // day in the text.
+  // Date.parse reads 30 February as 2 March, and 24:00 as the next day. Such a text is refused, because the day of the
+  // result is not the day in the text. For other forms, both days are NaN, which equals nothing.
   return new Date(time).getUTCDate() === Number(match?.[1]) ? time : undefined;
 }
 
 const CENTURY_MS = 36_525 * 86_400_000;
 
-/**
- * Returns the milliseconds of `45s`, `30m`, `12h`, `90d` or `2w`; undefined for other forms and over a hundred years.
- */
+/** Returns the milliseconds of `45s`, `30m`, `12h`, `90d` or `2w`; undefined for other forms and over a century. */
 export function parseSpan(text: string): number | undefined {
   const match = /^([1-9]\d{0,7})([smhdw])$/.exec(text);
   const span = match === null ? Number.NaN : Number(match[1]) * (TIME_UNITS[match[2] as string] as number);

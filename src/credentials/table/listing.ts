@@ -1,12 +1,11 @@
-// Lists every row of the credentials table with its state, for the command that prints the list. The list includes
-// quarantined rows. Such a row has a mistake, so no request is checked against it. Hashes and literal header values are
-// not listed.
+// Lists every row of the credentials table with its state, for the commands. The list includes quarantined rows. Such a
+// row has a mistake, so no request is checked against it. Hashes and literal header values are not listed.
 import type { CallingApplication } from '../../controller.ts';
 import { whyNotLive } from '../identify.ts';
 import { readTable } from './live-table.ts';
 import { type CredentialRow, type CredentialTable, FIELDS, type OnRow, type RawRow } from './table.ts';
 
-export interface Listed extends Partial<CallingApplication> {
+export interface ListedRow extends Partial<CallingApplication> {
   readonly name: string;
   readonly state: 'live' | 'expired' | 'revoked' | 'quarantined';
   /** The mistake of a quarantined row. */
@@ -18,7 +17,7 @@ export interface Listed extends Partial<CallingApplication> {
   readonly created_at?: string;
   readonly expires_at?: string;
   readonly revoked_at?: string;
-  /** The latest expiry of the secrets that earlier rotations replaced. */
+  /** The latest expiry of the secrets that rotations replaced; absent when all of them have expired. */
   readonly previous_expires_at?: string;
   /** True when the row has the complete value of an Authorization header instead of the hash of a secret. */
   readonly literal?: true;
@@ -27,20 +26,21 @@ export interface Listed extends Partial<CallingApplication> {
 }
 
 /** @throws Error with a message of one line, when the table cannot be read */
-export function listCredentials(path: string, now: number): Listed[] {
+export function listCredentials(path: string, now: number): ListedRow[] {
   return listRows((onRow) => readTable(path, onRow), now);
 }
 
 /** @param readTable reads the table, and calls `onRow` for each valid row */
-export function listRows(readTable: (onRow: OnRow) => CredentialTable, now: number): Listed[] {
+export function listRows(readTable: (onRow: OnRow) => CredentialTable, now: number): ListedRow[] {
   const rawRows = new Map<string, RawRow>();
   const table = readTable((row, raw) => void rawRows.set(row.id, raw));
   const rows = [...table.rows.values()].map((row) => listRow(row, rawRows.get(row.id) ?? {}, now));
   return [...rows, ...table.quarantined.map((row) => ({ ...row, state: 'quarantined' as const }))];
 }
 
-function listRow(row: CredentialRow, raw: RawRow, now: number): Listed {
+function listRow(row: CredentialRow, raw: RawRow, now: number): ListedRow {
   const otherFields = Object.keys(raw).filter((name) => !FIELDS.has(name));
+  // Without earlier secrets, the result is -Infinity.
   const previousExpiry = Math.max(...row.previous.map((earlier) => earlier.expiresAt));
   return {
     ...row.application,

@@ -5,7 +5,7 @@
 import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
-import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type Quarantined } from './table.ts';
+import { type CredentialTable, compileTable, EMPTY_TABLE, type OnRow, type QuarantinedRow } from './table.ts';
 
 /**
  * Maximum bytes of the file, enough for about 250,000 rows. Larger files are neither read nor written, because each
@@ -17,12 +17,12 @@ export const MAX_BYTES = 64 * 1024 * 1024;
  * reported when two polls in a row have found it.
  */
 const POLL_MS = 250;
-/** Maximum number of quarantined rows that get a log line each. One further line counts the others. */
+/** Maximum number of quarantined rows that get a log line each. One further line has the number of the others. */
 const MAX_NAMED_ROWS = 20;
 
 export interface TableStatus extends LiveFileStatus {
   readonly rows: number;
-  readonly quarantined: readonly Quarantined[];
+  readonly quarantined: readonly QuarantinedRow[];
 }
 
 export interface LiveTable extends Pick<LiveFile, 'look' | 'lookNow' | 'close'> {
@@ -40,6 +40,7 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     paths: [path],
     maxBytes: MAX_BYTES,
     pollMs,
+    // Invalid content may be a file that is still being written, so two polls in a row must find it.
     confirmations: 2,
     liveFingerprint: firstContent.fingerprint,
     parse,
@@ -55,7 +56,7 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     table = next;
     const literalNames = [...table.literals.values()].filter((row) => row !== undefined).map(({ name }) => name);
     log.info('credentials-loaded', { file: path, missing: table === EMPTY_TABLE, rows: table.rows.size, reloads });
-    /** By a text that identifies the warning: the function that logs it. */
+    /** A text that identifies a warning → the function that logs the warning. */
     const warnings = new Map<string, () => void>();
     for (const { name, reason } of table.quarantined.slice(0, MAX_NAMED_ROWS)) {
       warnings.set(`${name}: ${reason}`, () => log.warn('credentials-row-quarantined', { name, reason }));
@@ -66,7 +67,7 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     const names = literalNames.slice(0, MAX_NAMED_ROWS);
     if (count > 0)
       warnings.set(JSON.stringify(literalNames), () => log.warn('credentials-literal-rows', { count, names }));
-    // A warning that was already logged for the previous table is not logged again.
+    // A warning that holds for the previous table, too, is not logged again.
     for (const [text, logWarning] of warnings) if (!loggedWarnings.has(text)) logWarning();
     loggedWarnings = new Set(warnings.keys());
   }

@@ -1,5 +1,5 @@
 // Runs long computations, which are generators that yield often. A worker runs a computation in slices of a few
-// milliseconds, and serves requests between two slices. A command runs the computation at once.
+// milliseconds, and serves requests between two slices. A command runs the whole computation without a pause.
 
 export type Sliced<T> = Generator<undefined, T>;
 
@@ -10,7 +10,7 @@ export function runAtOnce<T>(work: Sliced<T>): T {
   }
 }
 
-/** The length of a slice in milliseconds. A request that arrives during a slice waits for its end. */
+/** The length of a slice in milliseconds. A request that arrives during a slice waits for the end of the slice. */
 const SLICE_MS = 8;
 
 export async function runInSlices<T>(work: Sliced<T>, sliceMs = SLICE_MS): Promise<T> {

@@ -25,7 +25,7 @@ export interface CredentialRow {
   readonly limit: Rate | undefined;
   /** SHA-256 of the secret; `undefined` for a row with a literal, which is the complete value of the header. */
   readonly digest: Buffer | undefined;
-  /** Earlier secrets that stay valid for a time after a rotation. */
+  /** The digests of earlier secrets. Each of them stays valid after a rotation until `expiresAt`. */
   readonly previous: readonly { readonly digest: Buffer; readonly expiresAt: number }[];
   readonly expiresAt: number;
   readonly revoked: boolean;
@@ -35,7 +35,7 @@ export interface CredentialRow {
 
 export type Owner = NonNullable<CallingApplication['owner']>;
 
-export interface Quarantined {
+export interface QuarantinedRow {
   /** The row's name, or else its id, or else `row 3`. */
   readonly name: string;
   readonly id?: string;
@@ -43,13 +43,14 @@ export interface Quarantined {
 }
 
 export interface CredentialTable {
+  /** Id → valid row. */
   readonly rows: ReadonlyMap<string, CredentialRow>;
   /**
-   * Rows by the digest of their literal header value. For a quarantined row, the map has `undefined`, so that a request
-   * with the header value of the row is refused and does not count as anonymous.
+   * The digest of a literal header value (`literalKey`) → the row. For a quarantined row, the map has `undefined`, so
+   * that a request with the header value of the row is refused and does not count as anonymous.
    */
   readonly literals: ReadonlyMap<string, CredentialRow | undefined>;
-  readonly quarantined: readonly Quarantined[];
+  readonly quarantined: readonly QuarantinedRow[];
 }
 
 export const EMPTY_TABLE: CredentialTable = { rows: new Map(), literals: new Map(), quarantined: [] };
@@ -77,16 +78,16 @@ export type OnRow = (row: CredentialRow, raw: RawRow) => void;
  * @throws Error with a message of one line, when the bytes are not a table
  */
 export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTable> {
-  // A key of a quarantined row has the value undefined in these two maps.
+  // In these two maps, the key of a quarantined row has the value undefined. At the end, `rows` loses such keys.
   const rows = new Map<string, CredentialRow | undefined>();
   const literals = new Map<string, CredentialRow | undefined>();
-  const quarantined: Quarantined[] = [];
+  const quarantined: QuarantinedRow[] = [];
   const sets: SharedSets = new Map();
   const meanings: Meanings = new Map();
 
   /**
-   * Adds a row to one of the maps. Two rows with the same key are both quarantined, because it is unknown which one is
-   * meant, and one of them may be revoked.
+   * Adds a row to one of the maps. Two rows with the same key are both quarantined: nothing shows which of them is
+   * meant, and one may be revoked.
    *
    * @returns the row; undefined when it is quarantined
    */
@@ -105,17 +106,17 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
     return undefined;
   }
 
-  const { rows: rawRows, repeated } = parseTableText(bytes);
-  /** By the index of a row: a field that the row has twice. The path of such a field begins with `production`, 3. */
-  const repeatedFields = new Map(
-    repeated.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]),
+  const { rows: rawRows, repeatedFields } = parseTableText(bytes);
+  /** The index of a row → a field that the row has twice. The path of such a field begins with `production`, index. */
+  const repeatedFieldByRow = new Map(
+    repeatedFields.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]),
   );
 
   function addRow(raw: unknown, index: number): void {
     let row: CredentialRow | undefined;
     try {
-      if (repeatedFields.has(index))
-        throw new InvalidRow(`it has the field ${JSON.stringify(repeatedFields.get(index)?.slice(0, 100))} twice`);
+      if (repeatedFieldByRow.has(index))
+        throw new InvalidRow(`it has the field ${JSON.stringify(repeatedFieldByRow.get(index)?.slice(0, 100))} twice`);
       const compiled = compileRow(raw, index, sets);
       // A revoked row has no rights that an unread field could restrict.
       if (!compiled.revoked) checkUnreadFields(raw as RawRow, meanings);
@@ -146,8 +147,8 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
 
 /**
  * Finds all rows of an owner, including revoked and expired ones. Each call scans the whole table, because an index
- * would make every load slower. Only sign-in calls this function, and its check of a signature costs more than the
- * scan.
+ * would make every load slower. Only sign-in calls this function, and checking the signature of the sign-in costs more
+ * than the scan.
  */
 export function findByOwner(table: CredentialTable, { issuer, subject }: Owner): CredentialRow[] {
   return [...table.rows.values()].filter(
@@ -165,7 +166,7 @@ function nameRow(raw: unknown, index: number): string {
   return name?.slice(0, 100) ?? `row ${index + 1}`;
 }
 
-/** Returns the digest of a header value, as `literals` has it: a look-up by the value itself would compare secrets. */
+/** Returns the digest of a header value, the key in `literals`: to look up the value itself would compare secrets. */
 export function literalKey(bytes: Buffer): string {
   return sha256(bytes).toString('latin1');
 }
@@ -175,7 +176,8 @@ function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRo
   const hasLiteral = raw.authorization !== undefined;
   if (hasLiteral && raw.hash !== undefined) throw new InvalidRow('it has both "hash" and "authorization"');
   if (hasLiteral) checkLiteral(raw.authorization);
-  // A row with a literal may lack its id or its name. The name is then used as the id, or the id as the name.
+  // A row with a literal may lack its id or its name. The name is then used as the id, or the id as the name. A row
+  // without both gets the name `row 3`.
   const id = hasLiteral ? parseText(raw.id === undefined ? nameRow(raw, index) : raw.id, 'id') : parseId(raw.id);
   const name = hasLiteral && raw.name === undefined ? id : parseText(raw.name, 'name');
   const application: { -readonly [K in keyof CallingApplication]: CallingApplication[K] } = { id, name };
@@ -213,11 +215,9 @@ const PREVIOUS_FIELDS = new Set(['hash', 'expires_at']);
 /** @throws InvalidRow when an unread field looks like a restriction */
 function checkUnreadFields(row: RawRow, meanings: Meanings): void {
   const previous = (row.previous ?? []) as readonly RawRow[];
-  const reasons = [
-    findUnreadRestriction(row, FIELDS, meanings),
-    ...previous.map((item) => findUnreadRestriction(item, PREVIOUS_FIELDS, meanings)),
-  ];
-  for (const reason of reasons) if (reason !== undefined) throw new InvalidRow(reason);
+  const previousReasons = previous.map((item) => findUnreadRestriction(item, PREVIOUS_FIELDS, meanings));
+  for (const reason of [findUnreadRestriction(row, FIELDS, meanings), ...previousReasons])
+    if (reason !== undefined) throw new InvalidRow(reason);
 }
 
 export function isAbsent(value: unknown): value is undefined | null {
@@ -253,7 +253,7 @@ export function isHandlerName(value: unknown): value is string {
   return typeof value === 'string' && value.length <= 200 && groupNameOf(value) !== undefined;
 }
 
-/** Sets of groups or methods by their content, for example by `methods GET POST`. Rows with equal sets share one. */
+/** Content, such as `methods GET POST` → the set of groups or methods. Rows with equal sets share one set. */
 type SharedSets = Map<string, ReadonlySet<string>>;
 
 function shareSet(sets: SharedSets, kind: string, items: readonly string[]): ReadonlySet<string> {
@@ -267,9 +267,7 @@ function isMethod(value: unknown): value is string {
   return typeof value === 'string' && /^[A-Za-z][A-Za-z-]{0,31}$/.test(value);
 }
 
-/**
- * Accepts methods in lower case. They are case-sensitive (RFC 9110, 9.1), but nobody means "get" as another than GET.
- */
+/** Also accepts methods in lower case. Methods are case-sensitive (RFC 9110, 9.1), but who writes "get" means GET. */
 function parseMethods(value: unknown, sets: SharedSets): ReadonlySet<string> {
   if (!Array.isArray(value) || !value.every(isMethod)) throw new InvalidRow('"methods" is not a list of HTTP methods');
   const methods = value.map((method) => method.toUpperCase());
@@ -295,8 +293,8 @@ function parseScopes(value: unknown): readonly string[] {
   return Object.freeze(value);
 }
 
-// 43 characters of base64url hold two bits more than a digest. These bits of the last character must be zero, so that
-// each digest has one spelling.
+// 43 characters of base64url hold two bits more than a digest. The pattern only matches last characters in which these
+// bits are zero, so that each digest has one spelling.
 const HASH = /^sha256:[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 function parseHash(value: unknown): Buffer {
@@ -321,9 +319,8 @@ function parseInstant(value: unknown, field: string): number {
 
 function checkLiteral(value: unknown): void {
   if (typeof value !== 'string' || value === '') throw new InvalidRow('"authorization" is not a text');
-  if (/^[ \t]|[ \t]$|[\0-\x08\x0a-\x1f\x7f]/.test(value)) {
+  if (/^[ \t]|[ \t]$|[\0-\x08\x0a-\x1f\x7f]/.test(value))
     throw new InvalidRow(
       '"authorization" begins or ends with space, or has control characters: no request can carry it',
     );
-  }
 }

@@ -1,4 +1,4 @@
-// Parses the text of the credentials table, `{"production":[row, …]}`. The rows are not checked here, but in table.ts.
+// Parses the text of the credentials table, `{"production":[row, …]}`. table.ts checks the rows.
 import { isUtf8 } from 'node:buffer';
 import { type RepeatedKey, repeatedKeys } from '../../base/json-keys.ts';
 
@@ -7,8 +7,8 @@ export interface TableText {
   readonly members: Readonly<Record<string, unknown>>;
   /** The value of the member `production`. */
   readonly rows: readonly unknown[];
-  /** The fields that an object in the text has twice. */
-  readonly repeated: readonly RepeatedKey[];
+  /** The fields that an object of the text has more than once. */
+  readonly repeatedFields: readonly RepeatedKey[];
 }
 
 /** @throws Error with a message of one line, which quotes no part of the text, because the text may contain secrets */
@@ -17,12 +17,19 @@ export function parseTableText(bytes: Buffer): TableText {
   // Some editors write a byte order mark, which JSON.parse refuses.
   const text = bytes.toString().replace(/^\uFEFF/, '');
   const members = parseJson(text, bytes.length);
-  const repeated = repeatedKeys(text, members);
-  if (repeated.some(({ key, path }) => key === 'production' && path.length === 0))
+  const repeatedFields = repeatedKeys(text, members);
+  if (repeatedFields.some(({ key, path }) => key === 'production' && path.length === 0))
     throw new Error('it has the list "production" twice');
   const rows = members?.production;
   if (!Array.isArray(rows)) throw new Error('it has no list "production"');
-  return { members: members as TableText['members'], rows, repeated };
+  return { members: members as TableText['members'], rows, repeatedFields };
+}
+
+/** @throws Error that names the first of the repeated fields, if there is any */
+export function refuseRepeatedFields([first]: TableText['repeatedFields']): void {
+  if (first === undefined) return;
+  const path = ['the table', ...first.path].join('/').slice(0, 100);
+  throw new Error(`${path} has the field ${JSON.stringify(first.key.slice(0, 100))} twice; remove one of them`);
 }
 
 function parseJson(text: string, byteLength: number): { readonly production?: unknown } | null {

@@ -1,11 +1,11 @@
 // Finds fields of a credentials row that Gatefold does not read, but that look like a restriction: `expires`,
-// `revoked`, `method`, `expiresAt`. The row would have more rights than its author intended, so the row is refused. All
-// other unknown fields are allowed.
+// `revoked`, `method`, `expiresAt`. The restriction would have no effect, so the row is refused. All other unknown
+// fields are allowed.
 import { isNear, lettersOf } from '../../base/near.ts';
 
 /**
- * The fields that restrict a row, each with a pattern of other names that people write for it. The pattern is matched
- * with the letters of a name, in lower case. Typing errors need no pattern, because `isTypo` finds them.
+ * The fields that restrict a row, each with a pattern of other names that people write for the field. The pattern is
+ * matched with the letters of a name, in lower case. Typing errors need no pattern, because `isTypo` finds them.
  */
 const RESTRICTING_FIELDS: readonly (readonly [field: string, alsoWritten: RegExp])[] = [
   [
@@ -22,7 +22,7 @@ const RESTRICTING_FIELDS: readonly (readonly [field: string, alsoWritten: RegExp
   ['scopes', /^(?:allowed|allow)?scopes?$/],
   ['limit', /^(?:rate|ratelimits?|limits?|quota|throttle)$/],
   ['handler', /^(?:handlers?|handlergroup)$/],
-  // For these restrictions, Gatefold has no field.
+  // For these restrictions, Gatefold has no field, which the empty text says.
   ['', /^allowed|(?:allow|block|deny|white|black)list|^(?:ips?|cidrs?|notbefore|nbf|valid(?:from|after)|starts?at)$/],
 ];
 
@@ -33,8 +33,7 @@ const INACTIVE =
 const FALSE = /^(?:false|0|no|off)$/i;
 
 /**
- * A cache: the name of an unread field → the field that it looks like, or undefined when it looks like none. A table
- * has many rows, but few different names.
+ * A cache: the name of an unread field → the result of `findMeaning`. A table has many rows, but few different names.
  */
 export type Meanings = Map<string, string | undefined>;
 
@@ -63,8 +62,8 @@ function findMeaning(letters: string): string | undefined {
 }
 
 /**
- * Returns whether a name differs from a field by a typing error. A short name may differ in one letter only, because
- * with two letters, "props" would be "groups", and "stores" would be "scopes".
+ * Returns whether a name differs from a field by a typing error: in one letter, or in two for a field of more than six
+ * letters. With two letters, "props" would be a typing error for "groups", and "stores" for "scopes".
  */
 function isTypo(letters: string, field: string): boolean {
   return field !== '' && isNear(letters, field, field.length > 6 ? 2 : 1);

@@ -1,6 +1,6 @@
 // Issues, rotates and revokes rows of the credentials table. To rotate a row is to give it a new secret. A new token is
-// returned once, and only the hash of its secret is stored. The rows have the field names of the table's file, which
-// store.ts reads and writes. A row with a mistake is quarantined: it stays in the file, but is not used.
+// returned once, and only the hash of its secret is stored. The rows of this file have the fields of the table's file,
+// which store.ts reads and writes. A row with a mistake is quarantined: it stays in the table, but is not used.
 import { isObject } from '../../base/values.ts';
 import { isAbsent, type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type Token } from '../token.ts';
@@ -57,18 +57,16 @@ interface Rotation {
   readonly previousUntil: number | undefined;
 }
 
-/**
- * @param overlapMs how long the previous secret stays valid; with 0, all secrets of earlier rotations expire at once
- */
+/** @param overlapMs how long the current secret stays valid; with 0, that secret and all earlier ones expire at once */
 export function rotateRow(table: EditableTable, id: string, overlapMs: number, now: number): Rotation {
   const [index, ...others] = findIndexes(table, id);
   if (index === undefined) throw new ChangeRefused(`Cannot rotate ${id}: there is no such row`);
   if (others.length > 0) throw new ChangeRefused(`Cannot rotate ${id}: the table has several rows of this id`);
   const raw = table.rows[index] as RawRow;
-  const parsed = parseTable(JSON.stringify({ production: [raw] }));
-  const row = parsed.rows.get(id);
+  const parsedTable = parseTable(JSON.stringify({ production: [raw] }));
+  const row = parsedTable.rows.get(id);
   if (row === undefined)
-    throw new ChangeRefused(`Cannot rotate ${id}: the row is quarantined, ${parsed.quarantined[0]?.reason}`);
+    throw new ChangeRefused(`Cannot rotate ${id}: the row is quarantined, ${parsedTable.quarantined[0]?.reason}`);
   if (row.digest === undefined)
     throw new ChangeRefused(`Cannot rotate ${id}: the row carries a literal "authorization"; issue a new one`);
   if (row.revoked) throw new ChangeRefused(`Cannot rotate ${id}: the row is revoked; issue a new one`);
@@ -84,17 +82,13 @@ export function rotateRow(table: EditableTable, id: string, overlapMs: number, n
   return { token, name: row.name, previousUntil };
 }
 
-/** Returns the unexpired entries of the field `previous`, whose form was checked when the row was parsed. */
+/** Returns the unexpired entries of the field `previous`. Their form was checked when the row was parsed. */
 function selectUnexpired(previous: unknown, now: number): { expires_at: string }[] {
   return ((previous ?? []) as { expires_at: string }[]).filter((entry) => Date.parse(entry.expires_at) > now);
 }
 
 /** @returns the name of the row, and the time of its revocation: for a row that was revoked before, the earlier time */
-export function revokeRow(
-  table: EditableTable,
-  id: string,
-  now: number,
-): { readonly name: string; readonly revokedAt: string } {
+export function revokeRow(table: EditableTable, id: string, now: number): { name: string; revokedAt: string } {
   const indexes = findIndexes(table, id);
   if (indexes.length === 0) throw new ChangeRefused(`Cannot revoke ${id}: there is no such row`);
   let revokedAt = toIso(now);
@@ -127,7 +121,7 @@ export function refuseRegistration(
   return liveRows.length >= MAX_APPLICATIONS ? 'TOO_MANY_APPLICATIONS' : undefined;
 }
 
-/** A row with an invalid expiry counts as live, so that it cannot be used to exceed the maximum. */
+/** Returns whether a row is a live row of the owner. An invalid expiry does not lower the number of live rows. */
 function isLiveRowOf(raw: unknown, owner: Owner, now: number): boolean {
   if (!isObject(raw) || !isObject(raw.owner)) return false;
   if (raw.owner.issuer !== owner.issuer || raw.owner.subject !== owner.subject) return false;

@@ -2,7 +2,7 @@
 // rows again, one on a line. Fields that Gatefold does not read stay in the text. changes.ts contains functions that
 // change rows.
 import { isObject } from '../../base/values.ts';
-import { parseTableText } from '../table/text.ts';
+import { parseTableText, refuseRepeatedFields } from '../table/text.ts';
 
 export interface EditableTable {
   /** The rows as they were read. `append` and `change` do not alter this list. */
@@ -14,45 +14,35 @@ export interface EditableTable {
 
 /**
  * @param changeRows changes the rows
- * @returns the new text, which is undefined when nothing was changed; and the value that `changeRows` returned
+ * @returns the new text, which is absent when nothing was changed; and the value that `changeRows` returned
  * @throws Error when the bytes are not a table, or when an object in the text has the same field twice and a row was
  *   changed; also any error of `changeRows`
  */
-export function editTable<T>(
-  bytes: Buffer,
-  changeRows: (table: EditableTable) => T,
-): { readonly text: string | undefined; readonly result: T } {
-  const { members, rows, repeated } = parseTableText(bytes);
-  const { table, edited } = createEditableTable(rows);
+export function editTableText<T>(bytes: Buffer, changeRows: (table: EditableTable) => T): { text?: string; result: T } {
+  const { members, rows, repeatedFields } = parseTableText(bytes);
+  const { table, editedRows } = createEditableTable(rows);
   const result = changeRows(table);
-  if (edited.length === rows.length && edited.every((row, index) => row === rows[index]))
-    return { text: undefined, result };
-  const [duplicate] = repeated;
-  // JSON.parse keeps only the last of two fields with the same name, so the new text would have only that one. A row
-  // that is ignored because of its repeated field would then become valid.
-  if (duplicate !== undefined) {
-    const path = ['the table', ...duplicate.path].join('/').slice(0, 100);
-    throw new Error(`${path} has the field ${JSON.stringify(duplicate.key.slice(0, 100))} twice; remove one of them`);
-  }
-  const rowList = `[\n${edited.map((row) => JSON.stringify(row)).join(',\n')}\n]`;
+  if (editedRows.length === rows.length && editedRows.every((row, index) => row === rows[index])) return { result };
+  // JSON.parse keeps only the last of two fields with the same name, so the new text would have only the last one.
+  // A row that is ignored because of its repeated field would then become valid.
+  refuseRepeatedFields(repeatedFields);
+  const rowList = `[\n${editedRows.map((row) => JSON.stringify(row)).join(',\n')}\n]`;
   const memberTexts = Object.entries(members).map(
     ([key, value]) => `${JSON.stringify(key)}:${value === rows ? rowList : JSON.stringify(value)}`,
   );
   return { text: `{${memberTexts.join(',\n')}}\n`, result };
 }
 
-/**
- * Returns a table, and the list of its rows with all edits. Changed rows keep their indexes, new rows are at the end.
- */
+/** Returns a table, and the list of its rows with all edits. Edited rows keep their index. New rows are at the end. */
 export function createEditableTable(rows: readonly unknown[]) {
-  const edited = [...rows];
+  const editedRows = [...rows];
   const table: EditableTable = {
     rows,
-    append: (row) => edited.push(row),
+    append: (row) => editedRows.push(row),
     change(index, fields) {
-      const row = edited[index];
-      edited[index] = { ...(isObject(row) ? row : {}), ...fields };
+      const row = editedRows[index];
+      editedRows[index] = { ...(isObject(row) ? row : {}), ...fields };
     },
   };
-  return { table, edited };
+  return { table, editedRows };
 }

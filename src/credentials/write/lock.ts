@@ -3,8 +3,8 @@
 // - To acquire the lock, a process prepares a draft of that folder and renames the draft to the lock's path. The rename
 //   succeeds only if there is no folder at that path, or an empty one.
 // - To break the lock of a dead holder, a process removes the file with the name of that holder, and then renames its
-//   draft. When two processes do this at the same time and one of them acquires the lock, the other cannot break the
-//   new lock, because the name of the new holder is another one.
+//   own draft. Suppose that two processes do so at the same time, and one of them acquires the lock. The other cannot
+//   break the new lock: it removes only the file with the old name.
 import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -26,7 +26,7 @@ export interface LockOptions {
 }
 
 export interface Lock {
-  /** The name of this process and this acquisition. No other acquisition has it, and it can be a file name. */
+  /** The name of this process and this acquisition. The name is unique, and it can be a file name. */
   readonly holder: string;
   /** Whether this process still holds the lock. Another process may have broken the lock while this one was paused. */
   isHeld(): Promise<boolean>;
@@ -35,7 +35,7 @@ export interface Lock {
 
 /**
  * @param path the path of the lock's folder, whose parent folder must exist
- * @throws Error when the lock was not free within `waitMs`; its message names the holder. Or the error of a system call
+ * @throws Error that names the holder, when the lock was not free within `waitMs`; or the error of a system call
  */
 export async function acquireLock(
   path: string,
@@ -81,11 +81,10 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
       await ignore(['ENOENT'], unlink(join(path, holder)));
       continue;
     }
-    if (now - start > waitMs) {
+    if (now - start > waitMs)
       throw new Error(
         `Cannot lock ${path}: process ${holder?.split('-', 1)[0] ?? 'unknown'} has held it for ${waitMs / 1000} s`,
       );
-    }
     // Random pauses keep several waiting processes from retrying at the same times.
     await sleep(pause * (0.5 + Math.random()));
   }
@@ -101,6 +100,7 @@ async function tryRename(draft: string, path: string): Promise<boolean> {
   }
 }
 
+/** @returns undefined when there is no lock, when its folder is empty, or when the folder is just being renamed */
 async function readHolder(path: string): Promise<string | undefined> {
   try {
     return (await readdir(path))[0];
@@ -111,6 +111,7 @@ async function readHolder(path: string): Promise<string | undefined> {
   }
 }
 
+/** Waits for the work. Errors with these codes are ignored. */
 async function ignore(codes: readonly string[], work: Promise<unknown>): Promise<void> {
   try {
     await work;
@@ -121,7 +122,7 @@ async function ignore(codes: readonly string[], work: Promise<unknown>): Promise
 
 /**
  * Returns whether the process with this holder's name has ended. A process of another machine cannot be checked, so
- * such a process counts as dead when it is overdue.
+ * `isOverdue` decides: whether the process has held the lock for too long.
  */
 export function isDead(holder: string, isOverdue: boolean): boolean {
   const [pid, start, machine] = holder.split('-');
@@ -131,12 +132,10 @@ export function isDead(holder: string, isOverdue: boolean): boolean {
   return currentStart !== start && currentStart !== UNREADABLE_START;
 }
 
-/** The result of `readStart` for a process that runs, but whose start cannot be read. */
+/** The result of `readStart` for a process that runs, but whose start cannot be read. The process counts as alive. */
 const UNREADABLE_START = 'alive';
 
-/**
- * Returns for example `4711-123456-0123456789abcdef`: the id of this process, its start and the name of its machine.
- */
+/** Returns for example `4711-123456-0123456789abcdef`: the process id, the start, and the name of the machine. */
 function processName(): string {
   return `${process.pid}-${readStart(process.pid)}-${machineName()}`;
 }
@@ -144,8 +143,8 @@ function processName(): string {
 let cachedMachineName: string | undefined;
 
 /**
- * Returns a name for this boot of this machine, and for this container: the same process id means different processes
- * in two containers. The name is computed at the first call, because few processes write.
+ * Returns a name for this boot of this machine and for this container, because each boot and each container has process
+ * ids of its own. The name is computed at the first call, because few processes write.
  */
 function machineName(): string {
   if (cachedMachineName !== undefined) return cachedMachineName;

@@ -1,10 +1,11 @@
 // Reads and writes the list of credentials that `gatefold credentials revoke --here` has revoked. Such a revocation is
-// valid only on this machine. It does not need the store, the database whose rows several machines share. A row in the
-// list is refused even if it is live in the store, until `--undo` removes it from the list.
+// valid only on this machine, and can be made without the store, the database whose rows several machines share. A row
+// in the list is refused even if the row is live in the store, until `--undo` removes it from the list.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import { replaceFile } from '../../base/system.ts';
+import { parseObject } from '../../base/values.ts';
 import { writePrivateFile } from './private-file.ts';
 
 export function revokedHerePath(dataDir: string): string {
@@ -14,7 +15,8 @@ export function revokedHerePath(dataDir: string): string {
 /**
  * Returns the time of revocation (ISO 8601) of each row, by the row's id.
  *
- * @throws Error when the file exists and is not such a list, because an empty result would undo the revocations
+ * @returns an empty map when there is no file
+ * @throws Error when the file exists and is not such a list, because an empty map would undo the revocations
  */
 export function readRevokedHere(dataDir: string): ReadonlyMap<string, string> {
   let text: string;
@@ -24,11 +26,10 @@ export function readRevokedHere(dataDir: string): ReadonlyMap<string, string> {
     if (errorCode(error) === 'ENOENT') return new Map();
     throw error;
   }
-  try {
-    return new Map(Object.entries(JSON.parse(text) as Record<string, string>));
-  } catch {
+  const times = parseObject(text);
+  if (times === undefined || !Object.values(times).every((time) => typeof time === 'string' && time !== ''))
     throw new Error(`Cannot read ${revokedHerePath(dataDir)}: it is not a JSON object of ids and times`);
-  }
+  return new Map(Object.entries(times as Record<string, string>));
 }
 
 export function writeRevokedHere(dataDir: string, revoked: ReadonlyMap<string, string>): void {

@@ -10,14 +10,14 @@ import { describeFailure, errorCode } from '../../base/failure.ts';
 import { readContent } from '../../base/live-file.ts';
 import { replaceFile, syncFolder } from '../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
-import { type EditableTable, editTable } from './editable-table.ts';
+import { type EditableTable, editTableText } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 
 /** The text that is used in place of a missing file: a table without rows. */
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
 /**
- * The age in milliseconds after which the draft of a lock (lock.ts) is removed when another machine has written it. The
- * processes of that machine cannot be checked, but a process waits for a lock only for seconds.
+ * The age in milliseconds after which the draft of a lock (lock.ts) is removed when another machine has written the
+ * draft. The processes of that machine cannot be checked, but a process waits for a lock only for seconds.
  */
 const DRAFT_LIFETIME_MS = 10 * 60_000;
 
@@ -25,16 +25,16 @@ export function tablePath(dataDir: string): string {
   return join(dataDir, 'production.json');
 }
 
-/** Thrown by a change that is not possible. Nothing is written, and the message is for the caller. */
+/** Thrown by a change that is not possible. Nothing is written. The message is for the person who wants the change. */
 export class ChangeRefused extends Error {}
 
 /**
- * Changes the table. When the promise resolves, the change survives a power cut. Any number of processes may call this
- * at the same time: each waits for the lock, and fails when that takes too long.
+ * Changes the table. When the promise resolves, the change survives a power cut. Any number of processes may do so at
+ * the same time: each waits for the lock, and fails when the wait takes too long.
  *
  * @param change changes the rows, synchronously; when it throws, nothing is written
  * @returns the value that `change` returned
- * @throws Error with a message of one line, when the table could not be read or written. The table is then unchanged
+ * @throws a ChangeRefused or HttpError of `change`; otherwise an Error with a message of one line
  */
 export async function updateTable<T>(
   dataDir: string,
@@ -47,7 +47,7 @@ export async function updateTable<T>(
     const lock = await acquireLock(`${path}.lock`, options);
     try {
       await removeDrafts(path);
-      const { text, result } = editTable(readTableBytes(path), change);
+      const { text, result } = editTableText(readTableBytes(path), change);
       if (text !== undefined) await replaceTable(path, text, lock);
       return result;
     } finally {

@@ -1,0 +1,143 @@
+// The supervisor's side of the store, with a script in place of the store-host. No database is needed.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { createSharedStore, type SharedStore } from '../../src/store/link.ts';
+import type { FromHost, HostState } from '../../src/store/messages.ts';
+import { createMemoryLog, type MemoryLine } from '../support/memory-log.ts';
+
+/** Each run of the script does the step with its number, and the last step again and again. */
+interface Step {
+  readonly messages?: readonly FromHost[];
+  readonly stderr?: string;
+  /** The exit code; without one, the script runs until its channel is closed. */
+  readonly exit?: number;
+}
+
+const SCRIPT = `
+import { appendFileSync, readFileSync, writeSync } from 'node:fs';
+const [path] = process.argv.slice(2);
+appendFileSync(path + '.runs', 'x');
+const steps = JSON.parse(readFileSync(path, 'utf8'));
+const { messages = [], stderr = '', exit } = steps[Math.min(steps.length, readFileSync(path + '.runs').length) - 1];
+process.on('disconnect', () => process.exit());
+for (const message of messages) await new Promise((resolve) => process.send(message, resolve));
+writeSync(2, stderr);
+if (exit !== undefined) process.exit(exit);
+`;
+const STATE: HostState = {
+  ...{ awayReason: null, needsOperator: false, hasTable: true, age: 100_000, rows: 1 },
+  ...{ machines: 1, looks: 1, fullReads: 0, missedBells: 0 },
+};
+
+interface Bench {
+  readonly store: SharedStore;
+  /** Resolves with the first line of this event. */
+  logged(event: string): Promise<MemoryLine>;
+  /** How often the script has run. */
+  runs(): number;
+}
+
+function openStore(test: TestContext, steps: readonly Step[], extraArguments: readonly string[] = []): Bench {
+  const folder = mkdtempSync(join(tmpdir(), 'gatefold-link-'));
+  test.after(() => rmSync(folder, { recursive: true, force: true }));
+  const scriptPath = join(folder, 'store-host.mjs');
+  writeFileSync(scriptPath, SCRIPT);
+  const path = join(folder, 'steps.json');
+  writeFileSync(path, JSON.stringify(steps));
+  let check = () => {};
+  const { log, lines } = createMemoryLog(() => check());
+  const store = createSharedStore({
+    ...{ scriptPath, scriptArguments: [path, ...extraArguments], maxAge: Number.POSITIVE_INFINITY, log },
+    writeLine() {},
+  });
+  test.after(() => store.close());
+  return {
+    store,
+    logged: (event) =>
+      new Promise((resolve) => {
+        check = () => {
+          const line = lines.find((each) => each.event === event);
+          if (line !== undefined) resolve(line);
+        };
+        check();
+      }),
+    runs: () => readFileSync(`${path}.runs`).length,
+  };
+}
+
+describe('the store-host of a supervisor', () => {
+  it('lets the table get older while it cannot start again', async (test) => {
+    const { store, logged } = openStore(test, [
+      { messages: [{ kind: 'state', state: STATE }], exit: 1 },
+      { messages: [{ kind: 'failed', reason: 'a file is damaged' }] },
+    ]);
+    await store.start();
+    const startedAt = performance.now();
+    await logged('store-unusable');
+    const seconds = (performance.now() - startedAt) / 1000;
+    // The status is rounded to tenths of a second.
+    await new Promise((resolve) => setImmediate(resolve));
+    const { ageSeconds, state } = store.status();
+    assert.equal(state.awayReason, 'a file is damaged');
+    assert.ok((ageSeconds ?? 0) >= 100 + seconds - 0.1, `${ageSeconds} s, of which ${seconds} s passed here`);
+  });
+
+  it('fails the start with its reason, when there is no table', async (test) => {
+    const { store } = openStore(test, [{ messages: [{ kind: 'failed', reason: 'a file is damaged' }], exit: 1 }]);
+    await assert.rejects(store.start(), { message: 'a file is damaged' });
+  });
+
+  it('is started again when it has ended, and the log has the end of its standard error', async (test) => {
+    const { store, logged, runs } = openStore(test, [
+      { stderr: `${'x'.repeat(60_000)} the end\n`, exit: 3 },
+      { messages: [{ kind: 'state', state: STATE }] },
+    ]);
+    await store.start();
+    const { code, error } = await logged('store-host-exited');
+    assert.equal(code, 3);
+    assert.match(String(error), /^x{1900,} the end$/);
+    assert.deepEqual([runs(), store.status().hostRestarts], [2, 1]);
+  });
+
+  it('is started again when the system could not start it', async (test) => {
+    const { store, logged } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }] }]);
+    const { execPath } = process;
+    test.after(() => {
+      process.execPath = execPath;
+    });
+    process.execPath = join(tmpdir(), 'no', 'such', 'node');
+    const start = store.start();
+    const { error } = await logged('store-host-exited');
+    assert.equal(error, 'it does not exist');
+    process.execPath = execPath;
+    await start;
+  });
+
+  it('is started again when the system refuses the start at once', async (test) => {
+    const { store, logged } = openStore(test, [{}], ['x'.repeat(4_000_000)]);
+    store.start().catch(() => {});
+    const { code, error } = await logged('store-host-exited');
+    assert.equal(code, null);
+    assert.match(String(error), /E2BIG/);
+  });
+
+  it('is not started again after the end', async (test) => {
+    const { store, logged, runs } = openStore(test, [
+      { messages: [{ kind: 'state', state: STATE }], exit: 1 },
+      { messages: [{ kind: 'state', state: STATE }] },
+    ]);
+    test.mock.timers.enable({ apis: ['setTimeout'] });
+    await store.start();
+    await logged('store-host-exited');
+    store.close();
+    test.mock.timers.tick(60_000);
+    test.mock.timers.reset();
+    // A store-host that was started wrongly has begun before this one.
+    const other = openStore(test, [{ messages: [{ kind: 'state', state: STATE }] }]);
+    await other.store.start();
+    assert.equal(runs(), 1);
+  });
+});

@@ -134,14 +134,16 @@ function readSchemes(schemes: Readonly<Record<string, SecurityScheme>>): Readonl
     if (name === BEARER_SCHEME || name === KEY_HEADER_SCHEME)
       fail('this name is that of the credentials of Gatefold: choose another');
     if (!isPlainObject(scheme)) fail('it must be an object');
-    const fields = SCHEME_FIELDS[scheme.type];
+    const fields = Object.hasOwn(SCHEME_FIELDS, scheme.type) ? SCHEME_FIELDS[scheme.type] : undefined;
     if (fields === undefined) return fail(`type must be one of ${Object.keys(SCHEME_FIELDS).join(', ')}`);
     const knownFields = new Set(['type', 'description', 'bearerFormat', ...fields]);
     const unknown = Object.keys(scheme).find((field) => !knownFields.has(field) && !field.startsWith('x-'));
     if (unknown !== undefined) fail(`${unknown} is no field of a scheme of type ${scheme.type}`);
     for (const field of fields) {
       const value: unknown = Reflect.get(scheme, field);
-      if (field === 'flows' ? !isPlainObject(value) : !isNonEmptyText(value)) fail(`${field} is missing or no text`);
+      const isObjectWanted = field === 'flows';
+      if (isObjectWanted ? !isPlainObject(value) : !isNonEmptyText(value))
+        fail(`${field} must be ${isObjectWanted ? 'an object' : 'a text'}`);
     }
     if (scheme.type === 'http' && !isToken(scheme.scheme))
       fail('scheme must be the name of an HTTP authentication scheme, such as bearer');
@@ -167,8 +169,11 @@ const HEADERS_OF_ONE_ANSWER: ReadonlySet<string> = new Set(
 );
 
 function readHeaders(headers: Readonly<Record<string, unknown>>): readonly string[] {
+  const namesSoFar = new Set<string>();
   return Object.entries(headers).flatMap(([name, value]) => {
     const lower = name.toLowerCase();
+    if (namesSoFar.has(lower)) throw new DefinitionError(`headers: ${name} is there twice`, name);
+    namesSoFar.add(lower);
     if (isReservedHeader(lower) || isOnEveryAnswer(lower) || HEADERS_OF_ONE_ANSWER.has(lower))
       throw new DefinitionError(`headers: ${name} belongs to the server or to a single answer`, name);
     if (!isNonEmptyText(value)) throw new DefinitionError(`headers: ${name} must be a text`, name);

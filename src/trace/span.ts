@@ -104,11 +104,12 @@ export class Span implements Trace, SpanParts, EndedSpan {
         return result;
       }
       // A thenable of a library, such as a query, is returned itself, because it can have methods that a promise lacks.
-      // For a native promise, the chained promise is returned, so that Node reports a rejection without a handler.
       if (Object.getPrototypeOf(result) !== Promise.prototype) {
-        result.then(end, fail);
+        observe(result, end, fail);
         return result;
       }
+      // The chained promise is returned. If the promise itself were returned, `fail` would count as its handler, and Node
+      // would not report a rejection that the author does not handle.
       return result.then(
         (value) => {
           end();
@@ -174,6 +175,34 @@ export function errorType(error: unknown): string {
     // A thrown value can be anything, so even reading its fields can throw.
   }
   return '_OTHER';
+}
+
+/**
+ * Calls `end` or `fail` when a thenable has settled for the first time. Each call of `then` can run a query again, so
+ * this function calls none: it watches the calls of the author. Calls `end` at once if it cannot watch them.
+ */
+function observe(thenable: PromiseLike<unknown>, end: () => void, fail: (error: unknown) => void): void {
+  const { then } = thenable;
+  let isSettled = false;
+  const settle = (report: () => void): void => {
+    if (!isSettled) report();
+    isSettled = true;
+  };
+  const observedThen: PromiseLike<unknown>['then'] = function (this: PromiseLike<unknown>, onValue, onError) {
+    return then.call(
+      this,
+      (value) => {
+        settle(end);
+        return onValue == null ? value : onValue(value);
+      },
+      (error: unknown) => {
+        settle(() => fail(error));
+        if (onError == null) throw error;
+        return onError(error);
+      },
+    ) as never;
+  };
+  if (!Reflect.defineProperty(thenable, 'then', { value: observedThen, configurable: true, writable: true })) end();
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -64,9 +64,23 @@ export default class AskController {
   'GET span-throws'(_, { trace }) { try { trace.span('throws', () => { throw new RangeError('x'); }); } catch { return 'caught'; } }
   'GET halves'(_, { trace }) { return trace.span('halves', () => ({}), { attributes: { 'text\\ud800': 'x', 'list\\ud800': ['y\\udc00'] } }); }
   async 'GET thenable'(_, { trace }) {
-    const query = { then(resolve) { setImmediate(resolve, 7); }, values() { return this; } };
+    let runs = 0;
+    const query = { then(resolve) { runs++; setImmediate(resolve, 7); }, values() { return this; } };
     const result = trace.span('query', () => query);
-    return { same: result === query, value: await result.values() };
+    return { same: result === query, value: await result.values(), runs };
+  }
+  async 'GET failing-thenable'(_, { trace }) {
+    let runs = 0;
+    class Query { then(resolve, reject) { runs++; return Promise.reject(new RangeError('x')).then(resolve, reject); } }
+    const query = trace.span('query', () => new Query());
+    const reasons = [];
+    for (let i = 0; i < 2; i++) await query.then(undefined, ({ name }) => reasons.push(name));
+    await query.then().catch(({ name }) => reasons.push(name));
+    return { reasons, runs };
+  }
+  async 'GET frozen-thenable'(_, { trace }) {
+    const query = Object.freeze({ then(resolve) { resolve(7); } });
+    return { value: await trace.span('query', () => query) };
   }
 }
 const later = async (port) => { await null; await (await fetch(base + port)).text(); };
@@ -283,7 +297,22 @@ describe('params.trace', () => {
   it('a thenable of a library is returned itself', async (test) => {
     const service = await startTraced(test, { controllers });
     const { only, body } = await ask(service, 'thenable', 2);
-    assert.deepEqual(body, { same: true, value: 7 });
+    // A library such as Knex runs the query at each call of `then`.
+    assert.deepEqual(body, { same: true, value: 7, runs: 1 });
+    assert.equal(only.name, 'query');
+  });
+
+  it('a thenable that fails ends its span once, however often it is awaited', async (test) => {
+    const service = await startTraced(test, { controllers });
+    const { only, body } = await ask(service, 'failing-thenable', 2);
+    assert.deepEqual(body, { reasons: ['RangeError', 'RangeError', 'RangeError'], runs: 3 });
+    assert.equal(only.attributes['error.type'], 'RangeError');
+  });
+
+  it('a thenable that cannot be observed ends its span at once', async (test) => {
+    const service = await startTraced(test, { controllers });
+    const { only, body } = await ask(service, 'frozen-thenable', 2);
+    assert.deepEqual(body, { value: 7 });
     assert.equal(only.name, 'query');
   });
 });

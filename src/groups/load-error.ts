@@ -75,11 +75,17 @@ async function describe(error: unknown, file: string, filesRead: () => readonly 
   }
   const frame = authorsFrame(stack);
   if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
-    return { reason, ...(await locateSyntaxError([file, ...lastScripts(filesRead(), file)])) };
+    const place = await locateSyntaxError([file, ...lastScripts(filesRead(), file)]);
+    // Without one, the error was thrown by code that ran, such as JSON.parse in an imported file.
+    return { reason, ...(place.at === undefined ? placeOfFrame(frame) : place) };
   }
   const imported = /'([^']+)' imported from (.+)$/m.exec(text);
   if (imported !== null) return { reason, ...placeOfImport(imported[1] as string, (imported[2] as string).trim()) };
-  return frame === undefined ? { reason } : { reason, at: `${frame.file}:${frame.line}`, column: Number(frame.column) };
+  return { reason, ...placeOfFrame(frame) };
+}
+
+function placeOfFrame(frame: Frame | undefined): Place {
+  return frame === undefined ? {} : { at: `${frame.file}:${frame.line}`, column: Number(frame.column) };
 }
 
 interface Frame {

@@ -108,8 +108,8 @@ export class Span implements Trace, SpanParts, EndedSpan {
         observe(result, end, fail);
         return result;
       }
-      // The chained promise is returned. If the promise itself were returned, `fail` would count as its handler, and Node
-      // would not report a rejection that the author does not handle.
+      // The chained promise is returned. If the promise itself were returned, `fail` would count as its handler, and
+      // Node would not report a rejection that the author does not handle.
       return result.then(
         (value) => {
           end();

@@ -84,4 +84,14 @@ describe('a file that does not load', () => {
     const [user] = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
     assert.equal({ at: undefined, ...user }.at, join(dir, 'lib/broken.js:2'));
   });
+
+  it('has the place in an imported file that throws a syntax error while it runs', async (test) => {
+    const dir = createFolder(test, {
+      'UserController.mjs': "import './lib/config.mjs';\nexport default class {}\n",
+      'lib/config.mjs': "\nexport const config = JSON.parse('{');\n",
+    });
+    const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+    const [user] = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
+    assert.equal({ at: undefined, ...user }.at, join(dir, 'lib/config.mjs:2'));
+  });
 });

@@ -61,7 +61,7 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ cors: { maxAge: -1 } }, /maxAge must be a number of seconds/],
   [{ cors: { allowHeaders: 'X-A' } }, /allowHeaders must be a list of header names/],
   [{ cors: { allowHeaders: ['X A'] } }, /allowHeaders must be a list of header names/],
-  [{ securitySchemes: { token: { type: 'http' } } }, /token: scheme is missing/],
+  [{ securitySchemes: { token: { type: 'http' } } }, /token: scheme must be a text/],
   [{ securitySchemes: { token: { type: 'bearer' } } }, /token: type must be one of http, apiKey, /],
   [{ securitySchemes: { token: { type: 'apiKey', in: 'body', name: 'a' } } }, /token: in must be/],
   [{ securitySchemes: { token: { type: 'http', scheme: 'bearer', sheme: 'x' } } }, /sheme is no field/],

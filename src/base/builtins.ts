@@ -44,5 +44,5 @@ export const util = (): typeof Util => require('node:util');
  */
 export const tls = (): typeof Tls => require('node:tls');
 
-/** Loads node:https. The service needs it only with TLS_CERT or DOMAINS. */
+/** Loads node:https. The service needs it only with TLS_CERT or DOMAINS. The exporter of spans uses node:tls itself. */
 export const https = (): typeof Https => require('node:https');

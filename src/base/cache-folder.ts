@@ -8,8 +8,9 @@ import { errorCode } from './failure.ts';
 
 /** Maximum number of cache folders of a user. Each release of a service has a folder. The oldest ones are removed. */
 const MAX_FOLDERS = 20;
-/** Mode bits of the group and of all others. */
+/** All mode bits of the group and of other users. */
 const ACCESS_BY_OTHERS = 0o077;
+/** The write bits of the group and of other users. */
 const WRITABLE_BY_OTHERS = 0o022;
 /** The mode bit of /tmp. In a folder with this bit, only the owner of a file can remove or rename the file. */
 const STICKY_BIT = 0o1000;

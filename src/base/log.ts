@@ -29,7 +29,7 @@ type KeyOf<Union> = Union extends unknown ? keyof Union : never;
 /** Takes whole lines, each with its line feed. */
 export interface LineSink {
   write(line: string): void;
-  /** Writes all waiting lines at once. Called after warnings and errors, and at the end of the process. */
+  /** Writes all waiting lines before it returns. Called after warnings and errors, and at the end of the process. */
   flush(): void;
 }
 
@@ -117,7 +117,7 @@ const readField = (object: object, name: string): unknown => attempt(() => Refle
 
 const textOf = (value: unknown): string => attempt(() => String(value), NO_TEXT);
 
-/** Returns the fallback when `read` throws. A getter or a proxy of a thrown value may throw at each access. */
+/** Returns the fallback when `read` throws. A thrown value may be a proxy or have getters, so each access may throw. */
 function attempt<T>(read: () => T, fallback: T): T {
   try {
     return read();

@@ -1,4 +1,4 @@
-// Checks of values whose type is not known, such as parsed JSON, and the exports of controllers and libraries.
+// Checks of values whose type is not known: parsed JSON, and the exports of controllers and of libraries.
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -12,8 +12,8 @@ export function isBoolean(value: unknown): boolean {
 }
 
 /**
- * Returns whether a call of the value runs code. A class cannot be called without `new`, and a call of a generator
- * function only creates a generator.
+ * Returns whether the value can be called as a function. A class needs `new`, and the call of a generator function runs
+ * none of its code.
  */
 export function isPlainFunction(value: unknown): boolean {
   if (typeof value !== 'function' || Object.prototype.toString.call(value).endsWith('GeneratorFunction]')) return false;

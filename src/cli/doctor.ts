@@ -29,7 +29,7 @@ export const command: Command = {
   name: 'doctor',
   about:
     'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers, certificate, traces; exit 1 when something is',
-  // No setting has to be valid for this command, because `checkSettings` reports the invalid ones.
+  // `reads` lists settings that must be valid. This command lists none, because `checkSettings` reports invalid ones.
   reads: [],
   run,
 };
@@ -56,7 +56,10 @@ export interface Installation extends CommandCall {
   readonly store: StoreDescription | Error | undefined;
 }
 
-/** The checks, in the order of their findings. When a check throws an Error, its message is one more finding. */
+/**
+ * The checks, in the order in which their findings are reported. When a check throws an Error, its message is one more
+ * finding.
+ */
 const CHECKS: readonly {
   readonly topic: string;
   readonly check: (installation: Installation, report: Report) => void;
@@ -159,7 +162,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
   if (inspection instanceof Error) throw inspection;
 }
 
-/** Reports files that other users can write. Their code would run as the user of the service. */
+/** Reports files that other users can write. Code that they write there would run as the user of the service. */
 function checkWriters(paths: readonly string[], report: Report): void {
   for (const path of paths) {
     const mode = trustedMode(statSync(path));

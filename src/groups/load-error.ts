@@ -22,13 +22,13 @@ interface Place {
 export interface LoadError extends Place {
   readonly reason: string;
   /**
-   * A file, such as package.json, that the import does not read, but whose change can repair the load. A change of this
-   * file therefore leads to a new load, as a change of an imported file does.
+   * A file that is not imported but can be the cause, such as package.json. When it changes, the controller is loaded
+   * again.
    */
   readonly dueTo?: string;
 }
 
-/** @param filesRead returns the files that this process has imported so far, in their order */
+/** @param filesRead returns the files that this process has imported so far, in the order of their imports */
 export async function describeLoadError(
   error: unknown,
   file: string,
@@ -98,7 +98,7 @@ interface Frame {
 export function authorsFrame(stack: string): Frame | undefined {
   for (const text of stack.split('\n')) {
     const frame = parseFrame(text);
-    // All further frames are of code that called Gatefold, so the error is not in them.
+    // Gatefold threw the error, or called what threw it. The next frames called Gatefold, and are not the place.
     if (frame !== undefined && isOwnFile(frame.file)) return undefined;
     if (frame !== undefined && !frame.file.includes('node_modules')) return frame;
   }
@@ -107,8 +107,8 @@ export function authorsFrame(stack: string): Frame | undefined {
 
 /**
  * Parses a line such as `at f (file:///x.ts:1:2)` or `at async /x.ts:1:2`. Returns undefined for a place that is not in
- * a file, such as `node:internal/url:1:2`. Each regular expression takes linear time, because the message of an error
- * can contain text that a client has sent.
+ * a file, such as `node:internal/url:1:2`. Each regular expression must take linear time, because the message of
+ * an error can contain text that a client has sent.
  */
 function parseFrame(text: string): Frame | undefined {
   const [, functionAndFile = '', line = '', column = ''] = /^ *at (?:async )?(.*):(\d+):(\d+)\)?$/.exec(text) ?? [];

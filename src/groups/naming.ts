@@ -35,7 +35,8 @@ export function listControllers(dir: string, folders?: readonly string[]): Map<s
   const files = new Map<string, string>();
   addControllers(dir, '', files);
   for (const folder of folders ?? (files.has(SERVICE) ? listFolders(dir) : [])) {
-    // When a controller has the name of the folder, the controller serves these URLs, so the folder is not listed.
+    // A controller with the name of the folder (`V2Controller.ts` beside `v2/`) serves the URLs below that name, so the
+    // folder is not listed.
     if (files.has(groupNameOf(folder) ?? '')) continue;
     try {
       addControllers(dir, `${folder}/`, files);
@@ -53,8 +54,8 @@ function addControllers(dir: string, prefix: string, files: Map<string, string>)
     const parsed = parseFileName(name);
     if (parsed === undefined) continue;
     const { group, extension } = parsed;
-    // A service file is listed even if it is not a file, and then does not load. Without the entry, the server would
-    // answer requests without the protections of the service file.
+    // The service file is listed even if it is a folder or a broken link. Its load then fails. If it were left out, the
+    // server would answer requests without its protections.
     if (group !== SERVICE && !isFile(folder, entry)) continue;
     const currentFile = files.get(group);
     if (
@@ -77,14 +78,18 @@ export function listFolders(dir: string): string[] {
   );
 }
 
-/** Says whether the service file has `folders: true`. @param loads the outcome of each load in one worker */
+/**
+ * Says whether the service file has `folders: true`.
+ *
+ * @param loads the loads of one worker, of which only that of the service file can have `folders`
+ */
 export function hasFolders(loads: Iterable<{ readonly folders?: boolean }>): boolean {
   return Array.from(loads).some(({ folders }) => folders === true);
 }
 
 /**
- * Returns the file of another group whose operations have the same ids in the OpenAPI document. Example: for
- * `v2/Order`, the file `V2_orderController.ts`.
+ * Returns the file of a group outside of folders whose operations have the same ids in the OpenAPI document. Example:
+ * the ids of `v2/Order` and of `V2_orderController.ts` begin with `v2_order`.
  *
  * @param listing every controller by its group
  */

@@ -50,9 +50,9 @@ interface Answer {
 
 /** Maximum number of connections. Scrapers and probes need fewer. */
 const MAX_CONNECTIONS = 100;
-/** Milliseconds that a client has to send a request. Probes give up sooner. */
+/** Milliseconds within which a client must have sent its request. Probes give up sooner. */
 const REQUEST_TIMEOUT = 5000;
-/** Milliseconds that a client has to read an answer. */
+/** Milliseconds within which a client must have read its answer. */
 const ANSWER_TIMEOUT = 5000;
 
 export function createOperationsServer(options: OperationsServerOptions): OperationsServer {

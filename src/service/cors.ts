@@ -59,7 +59,7 @@ function createMatcher(origins: readonly unknown[]): (origin: string) => boolean
   const suffixes: string[] = [];
   for (const entry of origins) {
     if (typeof entry !== 'string') throw new Error('an origin must be a text');
-    // `https://*.example.com` is valid if `https://wildcard.example.com` is an origin.
+    // The check of `https://*.example.com` has a label in the place of the asterisk.
     const withoutWildcard = entry.replace(/^https:\/\/\*\./, 'https://wildcard.');
     if (!isOrigin(withoutWildcard))
       throw new Error(

@@ -1,5 +1,5 @@
 // Checks the default export of a service file, and turns it into the definition that a worker uses. Each mistake is an
-// error that names the property and says how to correct it, so that no property that should protect is ignored.
+// error that names the property and says how to correct it. So a misspelt protection is never ignored in silence.
 import { isProxy } from 'node:util/types';
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
@@ -13,7 +13,7 @@ import { type CorsPolicy, createCorsPolicy } from './cors.ts';
 export interface ServiceDefinition {
   readonly strict: boolean;
   readonly folders: boolean;
-  /** Whether a file with an operation whose request data is not checked does not load. */
+  /** Whether a file does not load when the data of one of its operations is not checked. */
   readonly refusesUnchecked: boolean;
   readonly authenticate: ServiceOptions['authenticate'];
   readonly access: Access;
@@ -97,7 +97,7 @@ function readOptions(options: unknown): ServiceOptions {
         `${name} is no property of a service; there are ${Object.keys(PROPERTIES).join(', ')}`,
         name,
       );
-    // A getter could return another value later than to this check, and `{ ...options }` drops hidden properties.
+    // A getter could return another value after this check. `{ ...options }` drops properties that are not enumerable.
     const { value, get, enumerable } = Object.getOwnPropertyDescriptor(options, key) as PropertyDescriptor;
     if (get !== undefined || !enumerable)
       throw new DefinitionError(`${name} is an accessor or not enumerable: write the value itself`, name);

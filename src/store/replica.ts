@@ -28,7 +28,7 @@ export interface Replica {
    */
   replaceAll(snapshot: Snapshot): void;
   apply(changes: Changes): void;
-  /** By name: the JSON, with the revocation, of each row whose revocation the store has lost. */
+  /** The rows that were revoked here and are not revoked in the store. Name → JSON of the row with the revocation. */
   lostRevocations(): ReadonlyMap<string, string>;
   /**
    * Writes the file if its text has changed.
@@ -37,9 +37,9 @@ export interface Replica {
    * @throws the error of a system call
    */
   publish(): boolean;
-  /** Records that the rows are complete at this moment. */
+  /** Records that the rows equal those of the store at this moment. */
   markComplete(): void;
-  /** Milliseconds since the last `markComplete`, also one before a restart of this process; infinite when never. */
+  /** Milliseconds since the last `markComplete`, in this process or an earlier one; infinite if there was none. */
   age(): number;
 }
 
@@ -69,8 +69,8 @@ export function openReplica(dataDir: string, log: Log): Replica {
   /** The time of the list of `revoke --here` at the last `publish`. */
   let publishedListTime: number | undefined = 0;
   let isSyncDue = false;
-  // The times are those of `performance.now()`. A table from the time before this machine used the store counts as
-  // complete at the start.
+  // `completeAt` and `touchedAt` are times of `performance.now()`. A table from the time before this machine used the
+  // store counts as complete at the start.
   let completeAt =
     fileTable === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
   let touchedAt = Number.NEGATIVE_INFINITY;
@@ -142,7 +142,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
       const isListNew = listTime !== publishedListTime;
       if (!isDirty && !isListNew) return false;
       const revokedHere = readRevokedHere(dataDir);
-      // Without a version, a process that starts later reads all rows of the store, and finds the lost revocations
+      // With the empty version, a process that starts later reads all rows of the store, and finds the lost revocations
       // again.
       const mark = { version: lostRevocations.size > 0 ? '' : (version as string) };
       const text = tableText(
@@ -191,8 +191,9 @@ function timeSince(path: string): number {
   return stats === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - stats.mtimeMs);
 }
 
-/** @param row the JSON of a row. The search for the field saves parsing most rows */
+/** @param row the JSON of a row */
 export function isRevoked(row: string): boolean {
+  // Most rows have no such field and need not be parsed.
   return row.includes('"revoked_at"') && revocationOf(row) !== undefined;
 }
 

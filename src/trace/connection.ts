@@ -59,7 +59,7 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
     // Nothing is expected while no answer is pending. Bytes that come then could be taken for the next answer.
     socket.on('data', (bytes: Buffer) => (pendingAnswer === undefined ? close() : pendingAnswer.onBytes(bytes)));
     socket.on('close', () => {
-      // `close` has already dropped this socket, and another one may be in use.
+      // The function `close` has already dropped this socket, and another one may be in use.
       if (socket !== connection) return;
       connection = undefined;
       pendingAnswer?.onClose(failure);

@@ -19,7 +19,7 @@ export interface Tracer {
 /** Matches a code or a class name of an error. No other text of an error is sent, because it may contain data. */
 const ERROR_NAME = /^[\w.$-]{1,100}$/;
 
-/** About how many characters the JSON of a span has without `beginning`, `path` and `rest`. */
+/** About how many characters the JSON of a span has besides the texts `beginning`, `path` and `rest` of SpanParts. */
 const FIXED_SIZE = 250;
 
 export class Span implements Trace, SpanParts, EndedSpan {
@@ -135,7 +135,7 @@ export class Span implements Trace, SpanParts, EndedSpan {
     this.endWithJson(encodeNameAndKind(String(name), kind), undefined, attributes.join(','));
   }
 
-  /** Ends the span with the texts that `SpanParts` describes. Called only for a sampled span. */
+  /** Ends a sampled span. @param beginning, path, rest parts of its JSON; SpanParts has an example */
   endWithJson(beginning: string, path: string | undefined, rest: string): void {
     this.beginning = beginning;
     this.path = path;

@@ -32,13 +32,17 @@ import { MARK } from './ssh.ts';
 
 /** Milliseconds that this deployment waits for the lock while another deployment holds it. */
 const LOCK_WAIT = 3000;
-/** Milliseconds that this deployment waits for a lock from before a restart of the machine, whose holder has ended. */
+/**
+ * Milliseconds after which a lock is taken over whose holder is not found as a process, such as a lock from before a
+ * restart of the machine.
+ */
 const OLD_LOCK_WAIT = 1000;
 
 /** Runs an order, sends each step and the result to the deploying machine, and exits. @param text the order as JSON */
 export async function runOnMachine(text: string): Promise<void> {
   process.umask(0o022);
-  // Without these listeners, a lost connection would end the process. `send` gets the error from its own write.
+  // Without these listeners, a lost connection would end the process. `send` gets the same error in the callback of
+  // its write.
   process.stdout.on('error', () => {});
   process.on('SIGHUP', () => {});
   try {
@@ -94,7 +98,8 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     );
   if (isFull(dataDir))
     throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
-  // After an interrupted deployment, the link may lead to a release that does not serve. So the record comes first.
+  // After an interrupted deployment, the link `current` may lead to a release that does not serve. So the record of the
+  // running service, where there is one, says which release serves.
   const serving = listReleases(dir).find((name) => isRunning(record) && isInRelease(record.serving, dir, name));
   const before = serving ?? current;
   const isBack = order.action === 'back';
@@ -114,13 +119,15 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     return { ...result, state: outcome.state };
   }
   const failure = { ...result, state: 'failed', errors: outcome.errors } as const;
-  if (before === undefined || before === release)
+  if (before === release) return failure;
+  if (before === undefined)
     return { ...failure, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
   await report(`swap back to ${before}`).catch(() => {});
   const swapBack = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? gatefoldCopy);
   const isDraining = readRecord(dataDir)?.draining.some((path) => isInRelease(path, dir, release));
   if (!isBack && swapBack.state === 'serving' && !isDraining) removeRelease(dir, release);
-  const backNotes = swapBack.state === 'serving' ? [] : [`${before} does not serve: ${swapBack.errors.join('; ')}`];
+  const backNotes =
+    swapBack.state === 'failed' ? [`${before} does not serve: ${swapBack.errors.join('; ')}`] : swapBack.notes;
   return { ...failure, current: before, notes: [...outcome.notes, ...backNotes] };
 }
 

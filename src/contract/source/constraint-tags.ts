@@ -42,8 +42,8 @@ const LIBRARY_SCHEMA = 'a schema of a library in `static operations`';
 const NUMBER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
 /**
- * Constraints of class-validator, tsoa, typia and JSON Schema that are not read. A row has the cure (what to write
- * instead), a colon, and the names of the tags in lower case. The map has the cure of each name.
+ * Constraints of class-validator, tsoa, typia and JSON Schema that are not read. A row of the source is
+ * `cure: names`: what to write instead, and the tags in lower case. The map leads from each name to its cure.
  */
 const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
   [
@@ -83,9 +83,12 @@ const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** Returns why a tag is refused that only looks like a constraint. Returns undefined for a constraint and a remark. */
+/**
+ * Returns the error for a tag that looks like a constraint and is none. Returns undefined for a constraint, and for a
+ * tag that is only a remark.
+ */
 export function findTagMistake(name: string, text: string): string | undefined {
-  // typescript-json-schema reads `@TJS-minLength` like `@minLength`.
+  // typescript-json-schema reads `@TJS-minLength` like `@minLength`. Here, the error names the tag without the prefix.
   const bareName = name.replace(/^TJS-/i, '');
   if (bareName === name && CONSTRAINTS[name] !== undefined) return undefined;
   const lower = bareName.toLowerCase();
@@ -121,7 +124,7 @@ export const isConstraint = ({ name, text }: Tag): boolean =>
 export function findUnreadConstraint(doc: string | undefined, isScript = false): string | undefined {
   if (doc?.includes('@') !== true) return undefined;
   const { tags } = readDoc(doc);
-  // In JavaScript, js-types.ts reads the constraints of a `@typedef`, and `@type` declares a type.
+  // In JavaScript, js-types.ts reads the constraints of a `@typedef`, and `@type` declares a type. Both are understood.
   if (isScript && tags.some(({ name }) => name === 'typedef')) return undefined;
   const tag = tags.find((tag) => isConstraint(tag) && !(isScript && tag.name === 'type'));
   return tag === undefined ? undefined : unreadConstraintMessage(tag);
@@ -188,7 +191,7 @@ function readConstraintValue(tag: string, row: TagRow, text: string, next: Tag |
   return value;
 }
 
-/** Matches a pattern with text after its `$`, which no value fits. `\$` and the `$` of `[$]` are plain characters. */
+/** Matches a pattern that no value fits, because text follows its `$`. `\$` and the `$` of `[$]` are no such signs. */
 const TEXT_AFTER_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*?\$(?![$)|]|\(\?|$)/s;
 /** Matches a pattern that ends with a `$`, except for a plain character `$`. */
 const ENDS_WITH_DOLLAR = /^(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\\[])*\$$/s;
@@ -203,7 +206,7 @@ function refuseMisreadPattern(text: string, next: Tag | undefined): void {
   if (/^(["'`]).*\1$/.test(text)) fail('write the pattern without quotes');
   if (TEXT_AFTER_DOLLAR.test(text))
     fail('nothing can follow the $; write text above the tags, and \\$ for a dollar sign');
-  // The at sign of a next tag on the same line can be a part of the pattern: `^\S+ @\S+$`.
+  // The text of a tag ends before ` @`. In `^\S+ @\S+$`, that at sign belongs to the pattern, so the pattern is cut.
   const isCutByTag = next?.isFirstOnLine === false;
   if (isCutByTag && !ENDS_WITH_DOLLAR.test(text))
     fail(`@${next.name} ends it; write \\x40 for an at sign, or the next tag on its own line`);

@@ -19,28 +19,31 @@ export interface DocComment {
 
 /** The characters that TypeScript takes for white space within a line, as the inside of a character class. */
 const WHITE_SPACE = '\\t\\v\\f \\u0085\\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u3000\\ufeff';
-/** Perhaps white space within a line. As in TypeScript, the first character must be an ASCII character. */
+/** Optional white space within a line. As in TypeScript, it must begin with an ASCII character. */
 const BLANK = `(?:[\\t\\v\\f ][${WHITE_SPACE}]*)?`;
 const LINE_BREAK = '(?:\\r\\n|[\\n\\r])';
 const TAG_NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\p{Join_Control}-]*/uy;
-/** The at sign of a tag that only white space precedes in the body. */
+/** The at sign of a tag at the start of the comment, where only white space precedes it. */
 const TAG_AT_START = new RegExp(`(?<=^${BLANK})@`);
-/** White space and line breaks, each with the asterisk at the start of the next line. */
+/** White space and line breaks. A line break includes the asterisk at the start of the next line. */
 const GAP = new RegExp(`(?:${LINE_BREAK}${BLANK}\\*?|[\\t\\v\\f ][${WHITE_SPACE}]*)*`, 'y');
 /** The at sign of a tag that only white space and an asterisk precede on the line. */
 const TAG_AT_LINE_START = new RegExp(`(?<=(?:^|[\\n\\r])${BLANK}\\*?${BLANK})@`, 'y');
-/** Finds the next place that is not plain text: the start of a line, a backtick, a link, a tag after white space. */
+/**
+ * Finds the next place where a tag can begin (at the start of a line, or after white space), or that can hide an at
+ * sign: a backtick, or a link.
+ */
 const NOT_PLAIN_TEXT = new RegExp(
   `${LINE_BREAK}${BLANK}\\*?${BLANK}(@?)|(\`)|` +
     `\\{@link(?:code|plain)?(?![\\p{ID_Continue}$\\p{Join_Control}-])[\\t\\v\\f \\r\\n]*[^}\\n\\r]*\\}?|(?<=[${WHITE_SPACE}])(@)(?![\\s${WHITE_SPACE}])`,
   'gu',
 );
-/** Tags with a type in braces before their text. The tags of the inner group can have a name before the type. */
+/** Tags with a type in braces before their text. Those of group 1 can also have a name before it: `@param name {T}`. */
 const TAGS_WITH_TYPE =
   /^(?:(param|arg|argument|prop|property)|returns?|type|typedef|throws|exception|enum|this|satisfies|template|implements|augments|extends)$/;
 const PARAM_NAME = /[\p{ID_Continue}$.[\]`]+/uy;
 
-/** Reads a comment, or several joined ones: the tags of all of them, and the text of the last one that has a text. */
+/** Reads one comment, or several in a row: all their tags, and the text of the last one that has a text. */
 export function readDoc(doc: string | undefined): DocComment {
   const comments = doc?.slice(0, -'*/'.length).split('*/').map(readComment) ?? [];
   return { text: comments.findLast(({ text }) => text !== '')?.text ?? '', tags: comments.flatMap(({ tags }) => tags) };
@@ -70,7 +73,8 @@ function readComment(comment: string): DocComment {
 /**
  * Returns the offset of the next tag, or -1.
  *
- * @param isInTag whether `from` is in the text of a tag. In the text before the first tag, backticks hide no at sign
+ * @param isInTag whether `from` is in the text of a tag. There, an at sign between backticks begins no tag. Before the
+ *   first tag, it does
  */
 function findNextTag(body: string, from: number, isInTag: boolean): number {
   const pattern = NOT_PLAIN_TEXT;

@@ -34,7 +34,7 @@ export interface FollowedFunction {
   readonly scope: Scope;
   readonly doc: string | undefined;
   readonly at: number;
-  /** Whether the function has several signatures, at least one with types. */
+  /** Whether the function has several signatures, and a parameter of at least one has a type. */
   readonly isOverloaded: boolean;
 }
 
@@ -135,7 +135,7 @@ function joinDocs(doc: string | undefined, valueDoc: string | undefined): string
   return doc === undefined || valueDoc === undefined || doc === valueDoc ? (doc ?? valueDoc) : doc + valueDoc;
 }
 
-/** Reads a method from its signatures, of which overloads have several. Returns undefined for other members. */
+/** Reads a method, which has several signatures if it is overloaded. Returns undefined for other members. */
 export function readMethod(signatures: readonly Member[], scope: Scope): FollowedFunction | undefined {
   const [first] = signatures;
   if (first === undefined || signatures.some(({ kind }) => kind !== 'method')) return undefined;
@@ -153,12 +153,12 @@ export function resultTypeOf({ node, doc, at, scope }: FollowedFunction): TypeNo
 const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean =>
   params.some(({ type }) => type !== undefined);
 
-/** The results of `indexMembers`. The members alone are the key, because they always have the same scope. */
+/** Cache of `indexMembers`. Its scope is no part of the key, because a list of members always has the same scope. */
 const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
 
 /**
  * Lists the members by name, in source order, without static members and `declare` fields. A spread (`...others`) or a
- * member whose name code computes can replace any earlier member. So the members before one of these two are left out.
+ * member with a computed name can replace any earlier member. So the members before the last of these are left out.
  */
 export function indexMembers(members: readonly Member[], scope: Scope): ReadonlyMap<string, readonly Member[]> {
   const cached = indexes.get(members);

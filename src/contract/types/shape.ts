@@ -57,7 +57,7 @@ export interface Prop {
   readonly isUser?: boolean;
 }
 
-/** Throws an error with the place of a type. @param cure what to write instead, by default `unknown`; empty for none */
+/** Throws an error with the place of a type. @param cure the type to write instead; default: unknown; '' for no cure */
 export type Fail = (message: string, cure?: string) => never;
 
 const MAX_UNION_PARTS = 5000;
@@ -160,7 +160,7 @@ export function listConstants(shape: Shape, fail: Fail): (string | number | bool
   return fail('this must be a union of literals');
 }
 
-/** Returns a name for a type argument, as a part of a name in the document: `Page_UserList` for `Page<User[]>`. */
+/** Returns a name for a type argument: `UserList` for `User[]`. The document has `Page_UserList` for `Page<User[]>`. */
 export function nameOf(shape: Shape): string {
   if (shape.kind === 'named') return shape.name;
   if (shape.kind === 'array') return `${nameOf(shape.element)}List`;

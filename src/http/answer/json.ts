@@ -71,7 +71,10 @@ function findLostObject(value: object): LostObject | undefined {
   return undefined;
 }
 
-/** Says whether JSON loses the content of an object without fields. An empty typed array has no content to lose. */
+/**
+ * Says whether JSON shows an object as `{}` although it is more than an empty object, such as a Map. An empty typed
+ * array has no content to lose.
+ */
 function isLost(value: object): boolean {
   if (isJson(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))) return false;
   return JSON.stringify(value) === '{}';

@@ -11,7 +11,7 @@ import { listControllers } from '../../groups/naming.ts';
  * - `group:<name>` → the name of its file
  * - `link:<path>` → the real path behind a symbolic link in the tree
  * - `file:<path>` → its fingerprint
- * - `tree:<path>` → `ABSENT`, for each subfolder
+ * - `tree:<path>` → `ABSENT`, for each subfolder; only the outline (outline.ts) reads these keys
  *
  * A missing key equals `ABSENT`.
  */
@@ -61,7 +61,7 @@ export function firstDifference(earlier: Snapshot, later: Snapshot, includeAdded
   return undefined;
 }
 
-/** Files that an import can read. A controller that writes other files, its data, must not cause a reload. */
+/** Matches files that an import can read. Other files are data, and data that a controller writes causes no reload. */
 export const CODE_FILE = /\.(?:[cm]?[jt]sx?|json|node|wasm)$/;
 /** Maximum depth of subfolders. A mounted tree can be endless, and nobody keeps controllers so deep. */
 const MAX_DEPTH = 16;
@@ -72,8 +72,8 @@ function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, strin
     const isFingerprinted = wholeTree && CODE_FILE.test(entry.name);
     if (entry.isFile() && !isFingerprinted) continue;
     const path = join(folder, entry.name);
-    // The snapshot has the real path behind a link. A mounted volume or a release folder changes only this path, and
-    // not the link in the tree.
+    // The snapshot has the real path behind a link. When a mounted volume or a release folder is swapped, this path
+    // changes, and the link in the tree does not.
     if (entry.isSymbolicLink()) snapshot.set(`link:${path}`, realPathOf(path));
     if (entry.isDirectory()) {
       if (depth < MAX_DEPTH) addSubfolder(path, wholeTree, snapshot, depth + 1);
@@ -83,7 +83,7 @@ function addTree(folder: string, wholeTree: boolean, snapshot: Map<string, strin
 
 /** An unreadable subfolder does not fail the snapshot. The keys of its files are missing, and that is a difference. */
 function addSubfolder(path: string, wholeTree: boolean, snapshot: Map<string, string>, depth: number): void {
-  // `ABSENT` equals a missing key, so an empty subfolder that is new or gone is no difference.
+  // The outline needs the path. `ABSENT` equals a missing key, so a new or removed empty subfolder is no difference.
   snapshot.set(`tree:${path}`, ABSENT);
   try {
     addTree(path, wholeTree, snapshot, depth);

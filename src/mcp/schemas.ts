@@ -60,13 +60,16 @@ function joinSchemas(parts: readonly Schema[], defs: Defs): Schema {
   const [firstPart = {}] = parts;
   if (parts.length < 2) return firstPart;
   const objects = parts.map((part) => resolveReference(part, defs));
-  if (objects.some(({ properties }) => properties === undefined)) return { allOf: parts };
   const required = [...new Set(objects.flatMap(requiredOf))];
-  return {
-    type: 'object',
-    properties: Object.assign({}, ...objects.map(({ properties }) => properties)),
-    ...(required.length > 0 && { required }),
-  };
+  const joined = objects.some(isOpen)
+    ? { allOf: parts }
+    : { properties: Object.assign({}, ...objects.map(({ properties }) => properties)) };
+  return { type: 'object', ...joined, ...(required.length > 0 && { required }) };
+}
+
+/** Whether an object can have more fields than its `properties`. */
+function isOpen(schema: Schema): boolean {
+  return schema.properties === undefined || OPENING_KEYWORDS.some((keyword) => keyword in schema);
 }
 
 function requiredOf(schema: Schema): readonly string[] {
@@ -94,8 +97,7 @@ function dataSchema(
  */
 function closeSchema(schema: Schema, defs: Defs): Schema {
   const target = resolveReference(schema, defs);
-  const isOpen = OPENING_KEYWORDS.some((keyword) => keyword in target);
-  return target.properties === undefined || isOpen ? schema : { ...target, additionalProperties: false };
+  return isOpen(target) ? schema : { ...target, additionalProperties: false };
 }
 
 /**

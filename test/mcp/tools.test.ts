@@ -225,6 +225,7 @@ test('data that no type describes is open, and an enum of texts has a type', asy
     static operations = { '*': { tool: true } };
     'GET record'(data: Record<string, string>) { return data; }
     'GET unused'(_: unknown, params: ControllerParams) { return params.path; }
+    'GET both'(data: { page?: number; [other: string]: unknown }, params: ControllerParams<{ query: { size: number } }>) { return { ...data, size: params.query.size }; }
     'GET sorted'({ sort }: { sort?: Sort }) { return { sort }; }
     'POST either'(data: { kind: 'a'; a: number } | { kind: 'b'; b: number }) { return data; }
     'PATCH {id}'(data: { name?: string }, params: ControllerParams) { ifMatch(params, '"1"', { required: true }); return data; }
@@ -241,6 +242,10 @@ test('data that no type describes is open, and an enum of texts has a type', asy
   const query = { any: 'x' };
   for (const name of ['a_GET_record', 'b_index'])
     assert.deepEqual((await callTool(api, name, { query })).structuredContent, query);
+  // One type of the query is open, and the other one requires a field.
+  assert.deepEqual((inputs.a_GET_both as { required?: string[] }).required, ['query']);
+  const both = { size: 2, any: 'x' };
+  assert.deepEqual((await callTool(api, 'a_GET_both', { query: both })).structuredContent, both);
   const body = { kind: 'b', b: 1 };
   for (const name of ['a_POST_either', 'b_created'])
     assert.deepEqual((await callTool(api, name, { body })).structuredContent, body);

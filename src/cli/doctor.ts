@@ -119,7 +119,7 @@ function summaryOf(mistakes: number, warnings: number, ink: Ink): string {
 const MIN_NODE_MAJOR = 20;
 
 /** Key: the result of `typescriptSupport`. */
-const LOADED_FILES = {
+const TYPESCRIPT_NOTES = {
   node: 'it loads .ts by itself, .mjs and .js',
   tsx: 'it loads .ts by way of tsx, .mjs and .js',
   none: 'it loads .mjs and .js, but no .ts: run Node 22.18 or later, or install tsx beside gatefold',
@@ -128,7 +128,7 @@ const LOADED_FILES = {
 export function checkNode(report: Report, version = process.versions.node, support = typescriptSupport()): void {
   if (Number.parseInt(version, 10) < MIN_NODE_MAJOR)
     report('wrong', `Node ${version} is too old: ${MIN_NODE_MAJOR} or later is needed`);
-  else report('note', `Node ${version}: ${LOADED_FILES[support]}`);
+  else report('note', `Node ${version}: ${TYPESCRIPT_NOTES[support]}`);
 }
 
 function checkSettings({ readings, settings, io }: Installation, report: Report): void {
@@ -153,7 +153,7 @@ function checkSettings({ readings, settings, io }: Installation, report: Report)
 
 function checkFolder({ settings: { controllersDir: dir }, inspection }: Installation, report: Report): void {
   const files = listOrRefuse(dir);
-  checkWriters([dir, ...Array.from(files.values(), (file) => join(dir, file))], report);
+  checkFilePermissions([dir, ...Array.from(files.values(), (file) => join(dir, file))], report);
   const other = findOtherPackage(dir);
   if (other !== undefined)
     report('warning', `controllers import gatefold ${other.version}, and ${version()} runs them`, other.folder);
@@ -163,7 +163,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
 }
 
 /** Reports files that other users can write. Code that they write there would run as the user of the service. */
-function checkWriters(paths: readonly string[], report: Report): void {
+function checkFilePermissions(paths: readonly string[], report: Report): void {
   for (const path of paths) {
     const mode = trustedMode(statSync(path));
     if ((mode & WRITABLE_BY_EVERYONE) !== 0)
@@ -231,8 +231,8 @@ function checkIdentity({ settings: { dataDir, basePath } }: Installation, report
   for (const { name, reason } of providers.refused)
     report('wrong', `provider ${JSON.stringify(name)} was skipped: ${reason}`, path);
   for (const { name, issuer, registration } of providers.list) {
-    const admitted = typeof registration === 'string' ? registration : 'by rule';
-    report('note', `provider ${JSON.stringify(name)}: ${issuer}, registration ${admitted}`, path);
+    const registrationText = typeof registration === 'string' ? registration : 'by rule';
+    report('note', `provider ${JSON.stringify(name)}: ${issuer}, registration ${registrationText}`, path);
   }
   if (providers.list.length === 0)
     report('note', `no identity provider is configured: ${basePath}/idp-signin and ${basePath}/register answer 503`);

@@ -23,7 +23,7 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
    * Whether the folder was already examined in this turn of the event loop. All requests of a turn arrived before the
    * turn began, so one examination finds every file that existed when they were sent, even in a flood of unknown names.
    */
-  let isFresh = false;
+  let isExaminedThisTurn = false;
 
   return () => {
     refresh();
@@ -31,10 +31,10 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
   };
 
   function refresh(): void {
-    if (isFresh) return;
-    isFresh = true;
+    if (isExaminedThisTurn) return;
+    isExaminedThisTurn = true;
     setImmediate(() => {
-      isFresh = false;
+      isExaminedThisTurn = false;
     });
     const previousStates = states;
     states = [dir, ...folders.map((name) => join(dir, name))].map(statFolder);

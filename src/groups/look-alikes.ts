@@ -5,7 +5,7 @@ import { extname, join } from 'node:path';
 import { editDistance, isNear } from '../base/near.ts';
 import { groupNameOf, SERVICE } from '../base/page-name.ts';
 import { kindOf } from '../base/source-file.ts';
-import { hasFolders, listControllers, parseFileName } from './naming.ts';
+import { allowsFolders, listControllers, parseFileName } from './naming.ts';
 
 export interface LookAlike {
   /** Relative to the folder. */
@@ -25,7 +25,7 @@ const MAX_DEPTH = 3;
  * @throws the error of `readdir` for `dir`
  */
 export function findLookAlikes(dir: string, loads: Iterable<{ readonly folders?: boolean }> = []): LookAlike[] {
-  const servesFolders = hasFolders(loads);
+  const servesFolders = allowsFolders(loads);
   const controllers = listControllers(dir, servesFolders ? undefined : []);
   const lookAlikes: LookAlike[] = [];
   for (const entry of readdirSync(dir, { withFileTypes: true })) {

@@ -83,7 +83,7 @@ export function listFolders(dir: string): string[] {
  *
  * @param loads the loads of one worker, of which only that of the service file can have `folders`
  */
-export function hasFolders(loads: Iterable<{ readonly folders?: boolean }>): boolean {
+export function allowsFolders(loads: Iterable<{ readonly folders?: boolean }>): boolean {
   return Array.from(loads).some(({ folders }) => folders === true);
 }
 

@@ -21,12 +21,12 @@ interface ObjectSchema {
 }
 
 /** The methods of tools whose requests have no body. */
-const BODILESS_METHODS: ReadonlySet<string> = new Set(['GET', 'DELETE']);
+const BODILESS_VERBS: ReadonlySet<string> = new Set(['GET', 'DELETE']);
 /** Keywords by which an object can have more fields than its `properties`. */
 const OPENING_KEYWORDS = ['additionalProperties', 'patternProperties', 'allOf', 'anyOf', 'oneOf'];
 
 export function inputSchema({ operation, contract, endpoint, defs }: InputParts): ObjectSchema {
-  const dataIsQuery = BODILESS_METHODS.has(endpoint.verb);
+  const dataIsQuery = BODILESS_VERBS.has(endpoint.verb);
   const data = dataSchema(operation, contract, dataIsQuery);
   const queries = [dataIsQuery ? data : undefined, contract?.query].filter((part) => part !== undefined);
   const path = pathSchema(contract?.path, namesOf(endpoint.segments), defs);

@@ -60,12 +60,12 @@ function createMatcher(origins: readonly unknown[]): (origin: string) => boolean
   for (const entry of origins) {
     if (typeof entry !== 'string') throw new Error('an origin must be a text');
     // The check of `https://*.example.com` has a label in the place of the asterisk.
-    const withoutWildcard = entry.replace(/^https:\/\/\*\./, 'https://wildcard.');
-    if (!isOrigin(withoutWildcard))
+    const checkedOrigin = entry.replace(/^https:\/\/\*\./, 'https://wildcard.');
+    if (!isOrigin(checkedOrigin))
       throw new Error(
         `${JSON.stringify(entry)} is no origin: write scheme, host and port alone, such as https://app.example.com`,
       );
-    if (withoutWildcard === entry) exactOrigins.add(entry);
+    if (checkedOrigin === entry) exactOrigins.add(entry);
     else suffixes.push(entry.slice('https://*'.length));
   }
   return (origin) => exactOrigins.has(origin) || suffixes.some((suffix) => isSubdomain(origin, suffix));

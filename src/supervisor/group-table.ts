@@ -4,7 +4,7 @@
 import { readdirSync } from 'node:fs';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
-import { hasFolders, listControllers } from '../groups/naming.ts';
+import { allowsFolders, listControllers } from '../groups/naming.ts';
 
 /** The outcome of loading each group, by the name of the group. Groups that did not load are included. */
 export type Groups = ReadonlyMap<string, GroupLoad>;
@@ -111,7 +111,7 @@ export function findUnseenGroups(serving: Groups, loads: readonly GroupLoad[]): 
  */
 export function isAnyInFolder(groups: readonly GroupLoad[], dir: string, loads: readonly GroupLoad[]): boolean {
   if (groups.length === 0) return false;
-  const listing = listGroups(dir, hasFolders(loads) ? undefined : []);
+  const listing = listGroups(dir, allowsFolders(loads) ? undefined : []);
   return groups.some(({ group }) => listing.has(group));
 }
 

@@ -84,13 +84,13 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
       );
       let received = Buffer.alloc(0);
 
-      function finishRequest(settle: () => void, staysOpen: boolean): void {
+      function finishRequest(resolveOrReject: () => void, staysOpen: boolean): void {
         clearTimeout(timer);
         pendingAnswer = undefined;
         // A collector can answer before the whole body is sent. Closing the connection then drops the unsent bytes.
         if (staysOpen && socket.writableLength === 0) idleTimer = setTimeout(close, MAX_IDLE);
         else close();
-        settle();
+        resolveOrReject();
       }
       function readAnswer(isClosed: boolean): void {
         try {

@@ -17,7 +17,7 @@ import {
   setCurrent,
 } from './folders.ts';
 import type { Order, Reply, Result } from './order.ts';
-import { isFull, makeRelease } from './release.ts';
+import { isDiskFull, makeRelease } from './release.ts';
 import {
   canRestart,
   isInRelease,
@@ -96,16 +96,16 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     throw new Error(
       `The service at process ${record.pid} serves ${record.folder}, and no release of ${dir}: start it by ${join(dir, 'run')}`,
     );
-  if (isFull(dataDir))
+  if (isDiskFull(dataDir))
     throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
   // After an interrupted deployment, the link `current` may lead to a release that does not serve. So the record of the
   // running service, where there is one, says which release serves.
   const serving = listReleases(dir).find((name) => isRunning(record) && isInRelease(record.serving, dir, name));
   const before = serving ?? current;
-  const isBack = order.action === 'back';
-  const release = isBack ? releaseBefore(dir, current) : order.releaseName;
-  const gatefoldCopy = (isBack ? readNote(dir, release)?.runtime : undefined) ?? order.gatefoldCopy;
-  if (isBack) await report(`swap to ${release}`);
+  const isRollback = order.action === 'back';
+  const release = isRollback ? releaseBefore(dir, current) : order.releaseName;
+  const gatefoldCopy = (isRollback ? readNote(dir, release)?.runtime : undefined) ?? order.gatefoldCopy;
+  if (isRollback) await report(`swap to ${release}`);
   else await makeRelease({ order, input, before, env, report });
   const outcome = await activate({ dir, dataDir }, release, gatefoldCopy);
   const result = { release, before: before ?? null, current: release, errors: [], notes: outcome.notes };
@@ -125,7 +125,7 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
   await report(`swap back to ${before}`).catch(() => {});
   const swapBack = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? gatefoldCopy);
   const isDraining = readRecord(dataDir)?.draining.some((path) => isInRelease(path, dir, release));
-  if (!isBack && swapBack.state === 'serving' && !isDraining) removeRelease(dir, release);
+  if (!isRollback && swapBack.state === 'serving' && !isDraining) removeRelease(dir, release);
   const backNotes =
     swapBack.state === 'failed' ? [`${before} does not serve: ${swapBack.errors.join('; ')}`] : swapBack.notes;
   return { ...failure, current: before, notes: [...outcome.notes, ...backNotes] };

@@ -79,12 +79,13 @@ async function extract(input: Readable, folder: string): Promise<void> {
   }).finally(() => clearTimeout(silenceTimer));
   input.unpipe();
   if (code === 0) return;
-  if (isFull(folder)) throw new Error(`Cannot extract the files: no space is left on the disk of ${dirname(folder)}`);
+  if (isDiskFull(folder))
+    throw new Error(`Cannot extract the files: no space is left on the disk of ${dirname(folder)}`);
   throw new Error(`Cannot extract the files: ${reason || `tar ended with ${code}`}`);
 }
 
 /** Returns whether the disk of a folder is full. Returns false when the folder does not exist. */
-export function isFull(folder: string): boolean {
+export function isDiskFull(folder: string): boolean {
   if (!existsSync(folder)) return false;
   const { bavail, bsize } = statfsSync(folder);
   return bavail * bsize < MIN_FREE_SPACE;

@@ -20,21 +20,21 @@ export interface DocComment {
 /** The characters that TypeScript takes for white space within a line, as the inside of a character class. */
 const WHITE_SPACE = '\\t\\v\\f \\u0085\\u00a0\\u1680\\u2000-\\u200b\\u202f\\u205f\\u3000\\ufeff';
 /** Optional white space within a line. As in TypeScript, it must begin with an ASCII character. */
-const BLANK = `(?:[\\t\\v\\f ][${WHITE_SPACE}]*)?`;
+const OPTIONAL_SPACE = `(?:[\\t\\v\\f ][${WHITE_SPACE}]*)?`;
 const LINE_BREAK = '(?:\\r\\n|[\\n\\r])';
 const TAG_NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\p{Join_Control}-]*/uy;
 /** The at sign of a tag at the start of the comment, where only white space precedes it. */
-const TAG_AT_START = new RegExp(`(?<=^${BLANK})@`);
+const AT_SIGN_AT_COMMENT_START = new RegExp(`(?<=^${OPTIONAL_SPACE})@`);
 /** White space and line breaks. A line break includes the asterisk at the start of the next line. */
-const GAP = new RegExp(`(?:${LINE_BREAK}${BLANK}\\*?|[\\t\\v\\f ][${WHITE_SPACE}]*)*`, 'y');
+const SPACE_AND_LINE_STARTS = new RegExp(`(?:${LINE_BREAK}${OPTIONAL_SPACE}\\*?|[\\t\\v\\f ][${WHITE_SPACE}]*)*`, 'y');
 /** The at sign of a tag that only white space and an asterisk precede on the line. */
-const TAG_AT_LINE_START = new RegExp(`(?<=(?:^|[\\n\\r])${BLANK}\\*?${BLANK})@`, 'y');
+const AT_SIGN_AT_LINE_START = new RegExp(`(?<=(?:^|[\\n\\r])${OPTIONAL_SPACE}\\*?${OPTIONAL_SPACE})@`, 'y');
 /**
  * Finds the next place where a tag can begin (at the start of a line, or after white space), or that can hide an at
  * sign: a backtick, or a link.
  */
-const NOT_PLAIN_TEXT = new RegExp(
-  `${LINE_BREAK}${BLANK}\\*?${BLANK}(@?)|(\`)|` +
+const TAG_OR_SKIPPED_TEXT = new RegExp(
+  `${LINE_BREAK}${OPTIONAL_SPACE}\\*?${OPTIONAL_SPACE}(@?)|(\`)|` +
     `\\{@link(?:code|plain)?(?![\\p{ID_Continue}$\\p{Join_Control}-])[\\t\\v\\f \\r\\n]*[^}\\n\\r]*\\}?|(?<=[${WHITE_SPACE}])(@)(?![\\s${WHITE_SPACE}])`,
   'gu',
 );
@@ -52,22 +52,26 @@ export function readDoc(doc: string | undefined): DocComment {
 /** @param comment a doc comment without its end */
 function readComment(comment: string): DocComment {
   const body = comment.slice('/**'.length);
-  const tagNames: { at: number; name: string; nameEnd: number }[] = [];
-  let at = body.search(TAG_AT_START);
+  const tagHeads: { at: number; name: string; nameEnd: number }[] = [];
+  let at = body.search(AT_SIGN_AT_COMMENT_START);
   if (at < 0) at = findNextTag(body, 0, false);
   while (at >= 0) {
     const name = matchAt(TAG_NAME, body, at + 1);
     const nameEnd = at + 1 + name.length;
-    tagNames.push({ at, name, nameEnd });
-    const textStart = skipType(body, nameEnd + matchAt(GAP, body, nameEnd).length, TAGS_WITH_TYPE.exec(name));
+    tagHeads.push({ at, name, nameEnd });
+    const textStart = skipType(
+      body,
+      nameEnd + matchAt(SPACE_AND_LINE_STARTS, body, nameEnd).length,
+      TAGS_WITH_TYPE.exec(name),
+    );
     at = body[textStart] === '@' ? textStart : findNextTag(body, textStart, true);
   }
-  const tags = tagNames.map(({ at, name, nameEnd }, i): Tag => {
-    const text = removeLineStarts(body.slice(nameEnd, tagNames[i + 1]?.at));
-    const isFirstOnLine = matchAt(TAG_AT_LINE_START, body, at) !== '';
+  const tags = tagHeads.map(({ at, name, nameEnd }, i): Tag => {
+    const text = removeLineStarts(body.slice(nameEnd, tagHeads[i + 1]?.at));
+    const isFirstOnLine = matchAt(AT_SIGN_AT_LINE_START, body, at) !== '';
     return { name, text, isFirstOnLine, offset: at + '/**'.length };
   });
-  return { text: removeLineStarts(body.slice(0, tagNames[0]?.at)), tags };
+  return { text: removeLineStarts(body.slice(0, tagHeads[0]?.at)), tags };
 }
 
 /**
@@ -77,7 +81,7 @@ function readComment(comment: string): DocComment {
  *   first tag, it does
  */
 function findNextTag(body: string, from: number, isInTag: boolean): number {
-  const pattern = NOT_PLAIN_TEXT;
+  const pattern = TAG_OR_SKIPPED_TEXT;
   pattern.lastIndex = from;
   for (let match = pattern.exec(body); match !== null; match = pattern.exec(body)) {
     const [, atLineStart, backtick, afterSpace] = match;
@@ -95,7 +99,7 @@ function findNextTag(body: string, from: number, isInTag: boolean): number {
 function skipType(body: string, from: number, tag: RegExpExecArray | null): number {
   if (tag === null) return from;
   const afterName = from + (tag[1] === undefined ? '' : matchAt(PARAM_NAME, body, from)).length;
-  const start = afterName + matchAt(GAP, body, afterName).length;
+  const start = afterName + matchAt(SPACE_AND_LINE_STARTS, body, afterName).length;
   const end = findBracketEnd(body, start, '{}');
   return end < 0 ? from : end;
 }

@@ -30,8 +30,7 @@ export function readResults(
 }
 
 function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
-  const target = resolve(shape);
-  const parts = target.kind === 'union' ? target.parts : [shape];
+  const parts = listRepliesApart(shape);
   const isReply = (part: Shape) => resolve(part).kind === 'reply';
   const plainParts = parts.filter((part) => !isReply(part));
   const replies = parts.map(resolve).filter((part) => part.kind === 'reply');
@@ -41,10 +40,17 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
         ? { status, body: 'none' }
         : { ...writeResult(status, body, writer), isReply: true },
   );
-  // Without a `Reply`, the type is written as a whole, so that a named union keeps its name in the document.
-  if (plainParts.length > 0)
-    results.unshift(writeResult(200, replies.length === 0 ? shape : unite(plainParts), writer));
+  if (plainParts.length > 0) results.unshift(writeResult(200, unite(plainParts), writer));
   return results;
+}
+
+/**
+ * Lists the parts of a union, also of a named union inside it. A union without a `Reply` stays one part, so that it
+ * keeps its name in the document.
+ */
+function listRepliesApart(shape: Shape): Shape[] {
+  const target = resolve(shape);
+  return target.kind === 'union' && includesKind(target, 'reply') ? target.parts.flatMap(listRepliesApart) : [shape];
 }
 
 /** @param shape the type of a result that is no `Reply`, or of the body of a `Reply` */

@@ -7,7 +7,10 @@ import {
   type Fail,
   idOf,
   type Keywords,
+  type NamedShape,
   NEVER,
+  NO_NOTES,
+  nameOf,
   type Prop,
   type RecordShape,
   resolve,
@@ -15,18 +18,27 @@ import {
   unite,
 } from './shape.ts';
 
-/** Computes `A & B`. The order of the cases matters: a record is taken for a brand only when no earlier case fits. */
-export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
-  // The same type twice is not taken apart, because a recursive type would have no end.
+/**
+ * Computes `A & B`. The order of the cases matters: a record is taken for a brand only when no earlier case fits.
+ *
+ * @param metPairs the ids of the pairs of records that the intersection around this one has met. A pair that is met
+ *   again is computed later: two recursive types meet without end
+ */
+export function intersect(a: Shape, b: Shape, fail: Fail, metPairs: Set<string> = new Set()): Shape {
   if (idOf(a) === idOf(b)) return a;
   const left = resolve(a);
   const right = resolve(b);
   if (left.kind === 'any') return b;
   if (right.kind === 'any') return a;
-  if (left.kind === 'union') return unite(left.parts.map((part) => intersect(part, b, fail)));
-  if (right.kind === 'union') return unite(right.parts.map((part) => intersect(a, part, fail)));
+  if (left.kind === 'union') return unite(left.parts.map((part) => intersect(part, b, fail, metPairs)));
+  if (right.kind === 'union') return unite(right.parts.map((part) => intersect(a, part, fail, metPairs)));
   if (isNullish(left) || isNullish(right)) return left.kind === right.kind ? a : NEVER;
-  if (left.kind === 'record' && right.kind === 'record') return intersectRecords(left, right, fail);
+  if (left.kind === 'record' && right.kind === 'record') {
+    const pair = `${idOf(a)} & ${idOf(b)}`;
+    if (metPairs.has(pair)) return intersectLater(a, b, pair, fail);
+    metPairs.add(pair);
+    return intersectRecords(left, right, fail, metPairs);
+  }
   if (isEmptyRecord(left)) return b;
   if (isEmptyRecord(right)) return a;
   if (isScalar(left) && isScalar(right) && left.kind === right.kind)
@@ -41,25 +53,40 @@ export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
   return isPrimitive(left) && isPrimitive(right) ? NEVER : fail('this intersection is not understood');
 }
 
-function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail): Shape {
+/** Returns a named shape, which is computed when it is first needed. @param id the same for the same two types */
+function intersectLater(a: Shape, b: Shape, id: string, fail: Fail): NamedShape {
+  let shape: Shape | undefined;
+  const target = () => {
+    shape ??= intersect(a, b, fail);
+    return shape;
+  };
+  return { kind: 'named', name: `${nameOf(a)}_${nameOf(b)}`, id, notes: NO_NOTES, target };
+}
+
+function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail, metPairs: Set<string>): Shape {
   const props = new Map(left.props);
   for (const [key, prop] of right.props)
-    props.set(key, intersectProps(left.props.get(key), prop, indexTypeOf(left, key), fail));
+    props.set(key, intersectProps(left.props.get(key), prop, indexTypeOf(left, key), fail, metPairs));
   for (const [key, prop] of left.props) {
     const index = indexTypeOf(right, key);
     if (index !== undefined && !right.props.has(key))
-      props.set(key, { ...prop, shape: intersect(prop.shape, index, fail) });
+      props.set(key, { ...prop, shape: intersect(prop.shape, index, fail, metPairs) });
   }
-  const { index, isNumberIndex } = intersectIndexes(left, right, fail);
+  const { index, isNumberIndex } = intersectIndexes(left, right, fail, metPairs);
   return { kind: 'record', props, index, isNumberIndex };
 }
 
 /** Intersects the index signatures of two records. Each of the records may have none. */
-export function intersectIndexes(left: RecordShape, right: RecordShape, fail: Fail): Omit<RecordShape, 'props'> {
+export function intersectIndexes(
+  left: RecordShape,
+  right: RecordShape,
+  fail: Fail,
+  metPairs?: Set<string>,
+): Omit<RecordShape, 'props'> {
   if (left.index === undefined || right.index === undefined) return left.index === undefined ? right : left;
   if (Boolean(left.isNumberIndex) !== Boolean(right.isNumberIndex))
     fail('index signatures by string and by number together are not understood');
-  return { ...left, index: intersect(left.index, right.index, fail) };
+  return { ...left, index: intersect(left.index, right.index, fail, metPairs) };
 }
 
 /** Returns the type that the index signature of a record gives to a field; undefined for a field outside of it. */
@@ -67,11 +94,18 @@ const indexTypeOf = ({ index, isNumberIndex }: RecordShape, key: string): Shape 
   isNumberIndex && !isNumberName(key) ? undefined : index;
 
 /** Intersects a field with the field of the same name, or else with the index signature, of the other record. */
-function intersectProps(existing: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
+function intersectProps(
+  existing: Prop | undefined,
+  prop: Prop,
+  index: Shape | undefined,
+  fail: Fail,
+  metPairs: Set<string>,
+): Prop {
   const other = existing?.shape ?? index;
   if (other === undefined) return prop;
   const isOptional = prop.isOptional && (existing?.isOptional ?? true);
-  return { shape: intersect(other, prop.shape, fail), isOptional, notes: { ...existing?.notes, ...prop.notes } };
+  const shape = intersect(other, prop.shape, fail, metPairs);
+  return { shape, isOptional, notes: { ...existing?.notes, ...prop.notes } };
 }
 
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;

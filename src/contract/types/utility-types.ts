@@ -77,12 +77,13 @@ function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   return recordOf(props);
 }
 
-/** Returns the shape of `Reply<201, T>`. The status is 200 when the first argument is not one number. */
+/** Returns the shape of `Reply<201, T>`. For `Reply<201 | 202, T>`, returns a union; for other types, the status is 200. */
 function reply([type, body = { kind: 'any' }]: readonly Shape[], fail: Fail): Shape {
   const resolved = type && resolve(type);
-  const status = resolved?.kind === 'const' && typeof resolved.value === 'number' ? resolved.value : 200;
-  if (status < 200 || status > 399) fail('the status of a Reply is from 200 to 399');
-  return { kind: 'reply', status, body };
+  const parts = resolved?.kind === 'union' ? resolved.parts : [resolved];
+  const statuses = parts.map((part) => (part?.kind === 'const' && typeof part.value === 'number' ? part.value : 200));
+  if (statuses.some((status) => status < 200 || status > 399)) fail('the status of a Reply is from 200 to 399');
+  return unite(statuses.map((status): Shape => ({ kind: 'reply', status, body })));
 }
 
 /** Computes a utility type. Returns undefined for an unknown name, and for a name without type arguments. */

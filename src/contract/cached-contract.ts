@@ -57,7 +57,7 @@ export function createCachingReader(
   cache: ContractCache,
 ): CachingReader {
   const { path, group, exportName, classNames } = controller;
-  const identity = JSON.stringify([group, exportName, classNames.map((name) => name ?? null)]);
+  const identity = JSON.stringify([group, exportName, classNames]);
   const cachedEntry = readValidEntry(cache.find(path), identity, files, cache);
   const hiddenByMethod: Record<string, boolean> = {};
   const recorder = createRecorder(files, importedFiles);
@@ -217,7 +217,7 @@ const SEPARATOR = '\t';
 function encode(entry: CacheEntry, { operations, ...contract }: GroupContract): string | undefined {
   let isExact = true;
   const text = JSON.stringify({ ...contract, operations: [...operations.values()] }, (_, value: unknown) => {
-    if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) isExact = false;
+    if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
     if (typeof value !== 'object' || value === null) return value;
     const symbols = [...SYMBOL_KEYS].filter(([, symbol]) => Object.hasOwn(value, symbol));
     return symbols.length === 0 ? value : { ...value, ...Object.fromEntries(symbols.map(([key]) => [key, true])) };

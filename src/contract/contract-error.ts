@@ -17,12 +17,8 @@ export class ContractError extends Error {
   }
 }
 
-/** Returns the place of an offset: `/path/UserController.ts:12:5`, or the path alone when the file cannot be read. */
+/** Returns the place of an offset: `/path/UserController.ts:12:5`. */
 export function placeOf(path: string, offset: number, files: SourceFiles): string {
-  try {
-    const { source } = files.read(path);
-    return `${path}:${lineOf(source, offset)}:${offset - source.lastIndexOf('\n', offset - 1)}`;
-  } catch {
-    return path;
-  }
+  const { source } = files.read(path);
+  return `${path}:${lineOf(source, offset)}:${offset - source.lastIndexOf('\n', offset - 1)}`;
 }

@@ -44,11 +44,11 @@ export interface ResultContract {
   /** The schema of the value that the operation returns, or of the data of its events; undefined for any value. */
   readonly returnedSchema?: Schema | undefined;
   /** Whether the result is a `Reply` with a body. */
-  readonly isReply?: boolean;
+  readonly isReplyWithBody?: boolean;
   /** Whether the type of the result, or of the body of a `Reply`, includes undefined. */
   readonly mayBeAbsent?: boolean;
   /** Whether the type also includes undefined or null, for which the body is the success message of the service. */
-  readonly mayBeEmpty?: true;
+  readonly mayBeSuccessMessage?: true;
 }
 
 /** The `uncheckedReason` for data of the type `unknown` or `any`, as in `_: unknown`. */
@@ -98,9 +98,9 @@ export interface OperationFacts extends Pick<OperationContract, 'user' | 'unchec
   /** Whether the operation is found in the source. */
   readonly isFound: boolean;
   /** Whether `data` has a schema. */
-  readonly hasData: boolean;
+  readonly hasDataSchema: boolean;
   /** Whether `params.query` has a schema. */
-  readonly hasQuery: boolean;
+  readonly hasQuerySchema: boolean;
   /** The names of the fields in the schema of `params.path`; undefined when the path is not checked. */
   readonly pathNames?: readonly string[] | undefined;
   /** Whether each kind of answer is a stream of events. */
@@ -113,10 +113,10 @@ export function factsOf(contract: OperationContract): OperationFacts {
     user,
     uncheckedReason,
     isFound: at !== undefined,
-    hasData: data !== undefined,
-    hasQuery: query !== undefined,
+    hasDataSchema: data !== undefined,
+    hasQuerySchema: query !== undefined,
     pathNames: path && Object.keys(path.properties ?? {}),
-    hasOnlyEvents: results.length > 0 && results.every(({ body }) => body === 'events'),
+    hasOnlyEvents: results.every(({ body }) => body === 'events'),
   };
 }
 

@@ -13,7 +13,7 @@ import {
   type RequestSchemas,
 } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
-import { factsOf, type GroupContract, type OperationFacts } from './contract.ts';
+import { factsOf, type GroupContract, type OperationContract, type OperationFacts } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { type GroupReader, type LoadedController, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
@@ -82,14 +82,14 @@ function addChecks(
   const facts =
     cachedFacts ?? new Map(Array.from(contract.operations, ([name, operation]) => [name, factsOf(operation)]));
   const requestChecks = new Map<string, RequestCheck>();
+  const contractOf = (name: string) => contract.operations.get(name) as OperationContract;
   let compilers: Compilers | undefined;
   const schemasOf = ({ name, settings }: RunTimeOperation): RequestSchemas => {
-    const { data, dataIsOptional = false, query, path } = contract.operations.get(name) ?? {};
+    const { data, dataIsOptional, query, path } = contractOf(name);
     const body = settings.body === 'stream' ? undefined : settings.body;
-    // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The JSON
-    // Schema in the contract is then only for the document.
-    const hasLibrarySchema = body !== undefined || settings.query !== undefined;
     return {
+      // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The JSON
+      // Schema in the contract is then only for the document.
       data: needsNoDataType(name, settings) ? undefined : data,
       dataIsOptional,
       query: settings.query === undefined ? query : undefined,
@@ -98,22 +98,20 @@ function addChecks(
         compilers ??= createCompilers(contract.defs);
         return compilers;
       },
-      librarySchemas: hasLibrarySchema ? { body, query: settings.query, queryAsData: queryAsData(name, settings) } : {},
+      librarySchemas: { body, query: settings.query, queryAsData: queryAsData(name, settings) },
     };
   };
   for (const operation of operations) {
     const { name } = operation;
-    if (cachedFacts === undefined)
-      refuseUncompilable(name, contract.operations.get(name)?.at ?? file, schemasOf(operation));
+    if (cachedFacts === undefined) refuseUncompilable(name, contractOf(name).at ?? file, schemasOf(operation));
     const check = compileLater(() => schemasOf(operation));
     if (declaresCheck(operation, facts.get(name))) requestChecks.set(name, check);
   }
   // Frees the compiled checks. The getter of `compilers` creates new compilers at the first request.
   compilers = undefined;
   const resultCheckOf = (name: string) => {
-    const operation = contract.operations.get(name);
     const hasLibrarySchema = operations.some((other) => other.name === name && other.settings.result !== undefined);
-    return operation === undefined || hasLibrarySchema ? undefined : createResultCheck(operation, contract.defs);
+    return hasLibrarySchema ? undefined : createResultCheck(contractOf(name), contract.defs);
   };
   return { contract, facts, requestChecks, resultCheckOf };
 }
@@ -121,9 +119,9 @@ function addChecks(
 /** Whether the operation declares a schema for a part of its requests. */
 function declaresCheck({ name, settings }: RunTimeOperation, facts: OperationFacts | undefined): boolean {
   const { body, query } = settings;
-  if ((body !== undefined && body !== 'stream') || query !== undefined || facts?.hasQuery || facts?.pathNames)
+  if ((body !== undefined && body !== 'stream') || query !== undefined || facts?.hasQuerySchema || facts?.pathNames)
     return true;
-  return facts?.hasData === true && !needsNoDataType(name, settings);
+  return facts?.hasDataSchema === true && !needsNoDataType(name, settings);
 }
 
 /** Returns a check that is compiled at its first call, which most controllers of a large folder get late or never. */

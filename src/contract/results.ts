@@ -38,7 +38,7 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
     ({ status, body }): ResultContract =>
       BODILESS_STATUSES.has(status)
         ? { status, body: 'none' }
-        : { ...writeResult(status, body, writer), isReply: true },
+        : { ...writeResult(status, body, writer), isReplyWithBody: true },
   );
   if (plainParts.length > 0) results.unshift(writeResult(200, unite(plainParts), writer));
   return results;
@@ -74,7 +74,7 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
   const schema = writer.write(nonEmptyShape);
   return {
     ...result,
-    ...(includesKind(shape, 'undefined', 'null') && { mayBeEmpty: true }),
+    ...(includesKind(shape, 'undefined', 'null') && { mayBeSuccessMessage: true }),
     // The service sends `{ "data": 7 }` for 7.
     schema: isScalar(nonEmptyShape) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };

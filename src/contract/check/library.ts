@@ -124,8 +124,7 @@ function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output'): Schema 
   try {
     const jsonSchema = schema['~standard'].jsonSchema?.[side]?.({ target: 'draft-2020-12' });
     if (typeof jsonSchema !== 'object' || jsonSchema === null || Array.isArray(jsonSchema)) return {};
-    const { $schema: _, ...plain } = JSON.parse(JSON.stringify(jsonSchema)) as Record<string, unknown>;
-    return plain;
+    return JSON.parse(JSON.stringify(jsonSchema)) as Schema;
   } catch {
     // zod throws for a type that JSON Schema does not have, such as z.date(). The document then allows any value.
     return {};

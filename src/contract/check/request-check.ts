@@ -26,7 +26,7 @@ export interface RequestSchemas {
   readonly librarySchemas: {
     readonly body?: StandardSchema | undefined;
     readonly query?: StandardSchema | undefined;
-    readonly queryAsData?: QueryAsData;
+    readonly queryAsData: QueryAsData;
   };
 }
 
@@ -63,7 +63,7 @@ const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 /** Creates the check of an operation. Returns undefined when the operation declares nothing to check. */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const checkTypes = createTypeCheck(schemas);
-  const { body, query, queryAsData = 'never' } = schemas.librarySchemas;
+  const { body, query, queryAsData } = schemas.librarySchemas;
   if (body === undefined && query === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
     // Whether the operation gets the query as its `data`, after the library's schema has converted it.

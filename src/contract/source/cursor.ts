@@ -58,12 +58,6 @@ export class Cursor {
     return this.index >= this.tokens.length - 1;
   }
 
-  /** Returns an earlier comment joined with the comment of the current token, so that the tags of both are read. */
-  joinDoc(earlier: string | undefined): string | undefined {
-    const { doc } = this.token();
-    return doc === undefined || doc === earlier ? earlier : (earlier ?? '') + doc;
-  }
-
   /** Returns the comment of a declaration and records it as read. Skips one that may describe the previous token. */
   readDocAt(index: number): string | undefined {
     const { doc, isDocBesidePrevious } = this.tokens[index] as Token;

@@ -1,6 +1,7 @@
 // Parses the members of object types, classes and object literals, and the parameters of functions. The parsers step
 // over function bodies, and over the values of fields and parameters.
 import type { Cursor } from './cursor.ts';
+import { joinDocs } from './doc-comment.ts';
 import { SourceError } from './source-error.ts';
 import type { FunctionNode, Member, Param, TypeNode, TypeParam } from './syntax.ts';
 import { Kind } from './tokens.ts';
@@ -34,7 +35,7 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
     modifiers.push(c.next().text);
   // A comment can come before the decorators and the modifiers, or between these and the name.
   const docIndex = ownDoc === undefined ? c.index : from;
-  const doc = c.index === from ? ownDoc : c.joinDoc(ownDoc);
+  const doc = joinDocs(ownDoc, c.token().doc);
   const shared = { modifiers, doc, at, isOptional: false, params: [], type: undefined, hasBody: false };
   // A static block: `static { … }`.
   if (holder === 'class' && c.is('static', -1) && c.is('{')) {

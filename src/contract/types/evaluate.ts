@@ -169,7 +169,6 @@ export function createEvaluator(): Evaluator {
     for (const { doc, at } of declarations) refuseStrayConstraint(doc, failAt(outer, at));
     if (first.kind === 'enum')
       return readEnum(declarations, outer.module) ?? fail(`a value of the enum ${first.name} is not a literal`);
-    if (first.kind !== 'interface' && first.kind !== 'class') return fail(`${first.name} is a value and not a type`);
     let base: RecordShape | undefined;
     for (const { parents, members } of declarations) {
       for (const node of parents) {
@@ -214,20 +213,20 @@ export function createEvaluator(): Evaluator {
     const keys = resolve(evaluate(keysNode, scope));
     const evaluateValue = (key: Shape) => evaluate(node.value, withParam(scope, node.param, key));
     const sourceProps = source?.kind === 'record' ? source.props : undefined;
-    const isIndex = keys.kind === 'string' || keys.kind === 'number';
-    if (isIndex && keys.keywords !== undefined) fail('this kind of key is not understood');
+    const isIndexSignature = keys.kind === 'string' || keys.kind === 'number';
+    if (isIndexSignature && keys.keywords !== undefined) fail('this kind of key is not understood');
     const props = new Map<string, Prop>();
     // The keys of a record with an index signature are `string`. The fields beside the signature are mapped, too.
-    for (const value of isIndex ? (sourceProps?.keys() ?? []) : listConstants(keys, fail)) {
+    for (const value of isIndexSignature ? (sourceProps?.keys() ?? []) : listConstants(keys, fail)) {
       const sourceProp = sourceProps?.get(String(value));
-      const type = evaluateValue({ kind: 'const', value });
+      const shape = evaluateValue({ kind: 'const', value });
       props.set(String(value), {
-        shape: optionalSign === '-?' ? excludeKinds(type, 'undefined') : type,
+        shape: optionalSign === '-?' ? excludeKinds(shape, 'undefined') : shape,
         isOptional: optionalSign === '' ? (sourceProp?.isOptional ?? false) : optionalSign !== '-?',
         notes: sourceProp?.notes ?? NO_NOTES,
       });
     }
-    const index = isIndex ? evaluateValue(keys) : undefined;
+    const index = isIndexSignature ? evaluateValue(keys) : undefined;
     return { kind: 'record', props, index, isNumberIndex: keys.kind === 'number' };
   }
 

@@ -1,5 +1,6 @@
 // Follows a name or an expression to the class, object or function that it means, across the own files of a service
 // (files outside `node_modules`).
+import { joinDocs } from '../source/doc-comment.ts';
 import { isJavaScript } from '../source/files.ts';
 import { docResult } from '../source/js-types.ts';
 import type { Declaration, FunctionNode, Member, TypeNode, ValueNode } from '../source/syntax.ts';
@@ -78,8 +79,7 @@ function followDeclaration(declaration: Declaration, scope: Scope, steps: number
   const signatures = overloads.flatMap((declaration) =>
     declaration.value?.kind === 'function' ? [declaration.value] : [],
   );
-  const isOverloaded = signatures.length > 1 && signatures.some(isAnnotated);
-  return { kind, node: value as FunctionNode, scope, doc, at, isOverloaded };
+  return { kind, node: value as FunctionNode, scope, doc, at, isOverloaded: areOverloads(signatures) };
 }
 
 function followValue(
@@ -130,19 +130,14 @@ export function followFunction(owner: FollowedValue, name: string): FollowedFunc
   return typeof member === 'object' && member.kind === 'function' ? member : undefined;
 }
 
-/** Joins the comment of a name with the comment of its value. */
-function joinDocs(doc: string | undefined, valueDoc: string | undefined): string | undefined {
-  return doc === undefined || valueDoc === undefined || doc === valueDoc ? (doc ?? valueDoc) : doc + valueDoc;
-}
-
 /** Reads a method, which has several signatures if it is overloaded. Returns undefined for other members. */
 export function readMethod(signatures: readonly Member[], scope: Scope): FollowedFunction | undefined {
   const [first] = signatures;
   if (first === undefined || signatures.some(({ kind }) => kind !== 'method')) return undefined;
   const { params, type: result, typeParams = [], at } = first;
   const doc = signatures.find((signature) => signature.doc !== undefined)?.doc;
-  const isOverloaded = signatures.length > 1 && signatures.some(isAnnotated);
-  return { kind: 'function', node: { params, result, typeParams }, scope, doc, at, isOverloaded };
+  const node = { params, result, typeParams };
+  return { kind: 'function', node, scope, doc, at, isOverloaded: areOverloads(signatures) };
 }
 
 /** Returns the type annotation of a function's result, or in a JavaScript file the type in the function's comment. */
@@ -150,8 +145,8 @@ export function resultTypeOf({ node, doc, at, scope }: FollowedFunction): TypeNo
   return node.result ?? (isJavaScript(scope.path) ? docResult(doc, at) : undefined);
 }
 
-const isAnnotated = ({ params }: Pick<FunctionNode, 'params'>): boolean =>
-  params.some(({ type }) => type !== undefined);
+const areOverloads = (signatures: readonly Pick<FunctionNode, 'params'>[]): boolean =>
+  signatures.length > 1 && signatures.some(({ params }) => params.some(({ type }) => type !== undefined));
 
 /** Cache of `indexMembers`. Its scope is no part of the key, because a list of members always has the same scope. */
 const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();

@@ -51,8 +51,7 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
   if (name === 'ErrorReply') return args[0] ?? { kind: 'any' };
   if (name === 'FormValue')
     return unite([STRING, { kind: 'file' }, { kind: 'array', element: unite([STRING, { kind: 'file' }]) }]);
-  const isStream = name === 'EventStream' || name === 'ServerSentEvents';
-  return isStream ? { kind: 'events', data: args[0] ?? { kind: 'any' } } : undefined;
+  return name === 'EventStream' ? { kind: 'events', data: args[0] ?? { kind: 'any' } } : undefined;
 }
 
 /** Fields of ControllerParams that the server fills, so no request is checked against them. */
@@ -77,7 +76,7 @@ function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   return recordOf(props);
 }
 
-/** Returns the shape of `Reply<201, T>`. For `Reply<201 | 202, T>`, returns a union; for other types, the status is 200. */
+/** Returns the shape of `Reply<201, T>`, or a union for `Reply<201 | 202, T>`. Any other type gives the status 200. */
 function reply([type, body = { kind: 'any' }]: readonly Shape[], fail: Fail): Shape {
   const resolved = type && resolve(type);
   const parts = resolved?.kind === 'union' ? resolved.parts : [resolved];

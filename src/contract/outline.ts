@@ -34,7 +34,7 @@ function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): 
     return typeof target.items === 'object' ? `list of ${outlineSchema(target.items, defs)}` : 'list';
   if (target.enum !== undefined || 'const' in target) return 'one of its literals';
   if (target.anyOf !== undefined) return `one of ${target.anyOf.length} types`;
-  return typeof target.type === 'string' ? target.type : 'anything';
+  return [target.type ?? 'anything'].flat().join(' or ');
 }
 
 function outlineObject({ properties = {}, required = [], additionalProperties, patternProperties }: Schema): string {

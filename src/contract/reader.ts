@@ -1,7 +1,7 @@
 // The entry to the folder `contract`. A contract is what the source of a controller declares: the types of its
 // operations, and their comments. From the contract, this file makes the check of each operation's requests.
 // When a controller loads, each check is compiled once, so that a schema which does not compile refuses the controller.
-// To save memory, the check is then dropped, and it is compiled again at the operation's first request.
+// To save memory, the compiled check is dropped after the load. The operation's first request compiles the check again.
 // A worker imports this file only when it loads its first controller, because the parser takes time to load.
 import { type CachingReader, type ContractCache, createCachingReader } from './cached-contract.ts';
 import { needsNoDataType, queryAsData } from './check/library.ts';
@@ -27,9 +27,9 @@ export interface ControllerReader extends Pick<GroupReader, 'isHidden'> {
 
 export interface ContractWithChecks {
   readonly contract: GroupContract;
-  /** The facts of the operations, by the operation's name. */
+  /** By the operation's name. */
   readonly facts: ReadonlyMap<string, OperationFacts>;
-  /** The checks of requests, by the operation's name. An operation without a checked type has no entry. */
+  /** By the operation's name. An operation without a checked type has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
   readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
@@ -40,11 +40,11 @@ export interface Reader {
   openController(controller: LoadedController): ControllerReader;
   /** Reads the type of the error bodies that `formatError` of a service file returns. */
   readErrorBody(path: string): ErrorBody;
-  /** Frees the memory that controllers share, such as parsed files. Called when the whole folder has been read. */
+  /** Frees the parsed files, which controllers share. Called when the whole folder has been read. */
   release(): void;
 }
 
-/** @param cache the contracts that earlier processes have read; without it, each contract is read from its source */
+/** @param cache contracts that earlier processes have read; without a cache, each contract is read from its source */
 export function createReader(importedFiles: ImportedFiles, cache?: ContractCache): Reader {
   const files = createSourceFiles(importedFiles);
   return {
@@ -70,8 +70,8 @@ export function createReader(importedFiles: ImportedFiles, cache?: ContractCache
 }
 
 /**
- * @param cachedFacts the facts of the operations when the contract comes from the cache. An earlier process has already
- *   compiled its schemas. Nothing here reads such a contract before the first request, because reading decodes it
+ * @param cachedFacts the facts of the operations if the contract comes from the cache. An earlier process has then
+ *   compiled the schemas successfully. The first read of a cached contract decodes its text. The load must not read it
  */
 function addChecks(
   contract: GroupContract,
@@ -116,7 +116,6 @@ function addChecks(
   return { contract, facts, requestChecks, resultCheckOf };
 }
 
-/** Whether the operation declares a schema for a part of its requests. */
 function declaresCheck({ name, settings }: RunTimeOperation, facts: OperationFacts | undefined): boolean {
   const { body, query } = settings;
   if ((body !== undefined && body !== 'stream') || query !== undefined || facts?.hasQuerySchema || facts?.pathNames)
@@ -124,7 +123,7 @@ function declaresCheck({ name, settings }: RunTimeOperation, facts: OperationFac
   return facts?.hasDataSchema === true && !needsNoDataType(name, settings);
 }
 
-/** Returns a check that is compiled at its first call, which most controllers of a large folder get late or never. */
+/** Returns a check that is compiled at its first call. In a large folder, most operations get their first call late. */
 function compileLater(schemas: () => RequestSchemas): RequestCheck {
   let check: RequestCheck | undefined;
   return (parts, dataSource, verb) => {

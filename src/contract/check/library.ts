@@ -6,7 +6,7 @@ import type { OperationContract, Problem, ResultContract, Schema } from '../cont
 import type { MoveDefinitions } from '../schema/bundle.ts';
 import { LIMITS } from '../types/limits.ts';
 import { MESSAGES } from './messages.ts';
-import { cutPointer, stepOf } from './run.ts';
+import { cutPointer, escapeStep } from './run.ts';
 
 /** A schema by the interface of standardschema.dev, with the fields that the check and the document use. */
 export interface StandardSchema {
@@ -115,7 +115,7 @@ function problemOf(issue: unknown, part: Problem['in']): Problem {
   const steps = Array.isArray(path)
     ? path.map((step) => (typeof step === 'object' && step !== null ? (step as { key?: unknown }).key : step))
     : [];
-  const pointer = cutPointer(steps.map((step) => stepOf(String(step))).join(''));
+  const pointer = cutPointer(steps.map((step) => escapeStep(String(step))).join(''));
   return { in: part, pointer, message: typeof message === 'string' ? message : MESSAGES.invalid };
 }
 

@@ -27,7 +27,7 @@ export function compileUnion(schemas: readonly Schema[], compiler: Compiler): Ch
   const byKind = new Map<Kind, Check>();
   for (const kind of KINDS) {
     const fitting = parts.filter(({ schema }) => kindsOf(schema, compiler).has(kind));
-    if (kind === 'string' && compiler.readsText) byKind.set(kind, compileTextUnion(parts, compiler, message));
+    if (kind === 'string' && compiler.parsesText) byKind.set(kind, compileTextUnion(parts, compiler, message));
     else if (fitting.length > 0)
       byKind.set(kind, kind === 'object' ? compileObjects(fitting, compiler, message) : compileTrial(fitting, message));
   }
@@ -88,7 +88,7 @@ function compileObjects(parts: readonly Part[], compiler: Compiler, message: str
   const byTagValue = new Map<unknown, Check>();
   for (const { schema, check } of parts)
     for (const value of tagValuesOf(schema, tag, compiler) ?? []) byTagValue.set(value, check);
-  const byTagText = compiler.readsText
+  const byTagText = compiler.parsesText
     ? new Map(Array.from(byTagValue, ([value, check]): [unknown, Check] => [String(value), check]))
     : undefined;
   const wrongTag = MESSAGES.mustBe(listLiterals([...byTagValue.keys()]));

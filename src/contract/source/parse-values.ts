@@ -1,7 +1,7 @@
 // Parses the values from which a controller's operations can come: functions, classes, objects, and names of these. For
 // any other expression, `parseValue` returns undefined, and a file whose operations come from such a value is refused.
 import type { Cursor } from './cursor.ts';
-import { parseBody, parseClassName } from './parse-declaration.ts';
+import { parseClassName, parseParentsAndMembers } from './parse-declaration.ts';
 import { parseFunction, parseMembers, parseTypeArgs, skipValue } from './parse-members.ts';
 import { SourceError } from './source-error.ts';
 import type { ValueNode } from './syntax.ts';
@@ -86,7 +86,7 @@ function parseObject(c: Cursor): ValueNode {
 function parseClass(c: Cursor): ValueNode {
   const { at, doc } = c.token();
   c.index++;
-  return { kind: 'class', declaration: parseBody(c, 'class', parseClassName(c) ?? '', { doc, at }) };
+  return { kind: 'class', declaration: parseParentsAndMembers(c, 'class', parseClassName(c) ?? '', { doc, at }) };
 }
 
 function parseNew(c: Cursor): ValueNode | undefined {

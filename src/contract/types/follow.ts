@@ -35,25 +35,21 @@ export interface FollowedFunction {
   readonly scope: Scope;
   readonly doc: string | undefined;
   readonly at: number;
-  /** Whether the function has several signatures, and a parameter of at least one has a type. */
+  /** Whether the function has several signatures, and at least one of them has a type for a parameter. */
   readonly isOverloaded: boolean;
 }
 
-/**
- * The value that a name leads to; `package` for a value from a package or from JavaScript itself, and undefined for a
- * value that code computes.
- */
+/** `package` for a value from a package or from JavaScript itself; undefined for a value that code computes. */
 export type Followed = FollowedValue | 'package' | undefined;
 
-/** Maximum number of steps (names, members, `new`) to a value. The limit ends a circle of names. */
+/** Maximum number of names, members and `new` on the way to a value. The limit ends a circle of names. */
 const MAX_STEPS = 100;
 
-/** Follows the value that the scope's file exports under a name. */
 export function followExport(name: string, scope: Scope, steps = 0): Followed {
   return followTarget(findExportedValue(name, scope), steps);
 }
 
-/** Follows the value that a name, with dots or without, has in the scope's file. */
+/** @param name a name in the scope's file, with dots or without */
 export function followName(name: string, scope: Scope, steps = 0): Followed {
   const [head] = name.split('.') as [string];
   // A global name, such as the `Map` of `extends Map`, comes from JavaScript itself and has no source.
@@ -124,13 +120,13 @@ function followMember(owner: FollowedValue, name: string, steps: number): Follow
   return member === undefined ? undefined : readMethod([member], owner.scope);
 }
 
-/** Follows the function that an object or a file has under a name. Returns undefined for another value. */
+/** Returns undefined when the object or the file has another value under the name. */
 export function followFunction(owner: FollowedValue, name: string): FollowedFunction | undefined {
   const member = followMember(owner, name, 0);
   return typeof member === 'object' && member.kind === 'function' ? member : undefined;
 }
 
-/** Reads a method, which has several signatures if it is overloaded. Returns undefined for other members. */
+/** @param signatures the members of one name: several for an overloaded method. @returns undefined for a field */
 export function readMethod(signatures: readonly Member[], scope: Scope): FollowedFunction | undefined {
   const [first] = signatures;
   if (first === undefined || signatures.some(({ kind }) => kind !== 'method')) return undefined;
@@ -140,7 +136,7 @@ export function readMethod(signatures: readonly Member[], scope: Scope): Followe
   return { kind: 'function', node, scope, doc, at, isOverloaded: areOverloads(signatures) };
 }
 
-/** Returns the type annotation of a function's result, or in a JavaScript file the type in the function's comment. */
+/** In a JavaScript file, the type comes from the comment of the function. */
 export function resultTypeOf({ node, doc, at, scope }: FollowedFunction): TypeNode | undefined {
   return node.result ?? (isJavaScript(scope.path) ? docResult(doc, at) : undefined);
 }
@@ -148,12 +144,12 @@ export function resultTypeOf({ node, doc, at, scope }: FollowedFunction): TypeNo
 const areOverloads = (signatures: readonly Pick<FunctionNode, 'params'>[]): boolean =>
   signatures.length > 1 && signatures.some(({ params }) => params.some(({ type }) => type !== undefined));
 
-/** Cache of `indexMembers`. Its scope is no part of the key, because a list of members always has the same scope. */
+/** The results of `indexMembers`. The scope is no part of the key, because a list of members has always one scope. */
 const indexes = new WeakMap<readonly Member[], ReadonlyMap<string, readonly Member[]>>();
 
 /**
  * Lists the members by name, in source order, without static members and `declare` fields. A spread (`...others`) or a
- * member with a computed name can replace any earlier member. So the members before the last of these are left out.
+ * computed name can replace any member before it, so the members before it are left out.
  */
 export function indexMembers(members: readonly Member[], scope: Scope): ReadonlyMap<string, readonly Member[]> {
   const cached = indexes.get(members);

@@ -1,5 +1,5 @@
 // Narrows shapes (the meanings of types, shape.ts): by `A & B`, and by the constraints of a doc comment, such as
-// `@minimum 1`. Keywords are constraints as keywords of JSON Schema: `{ minimum: 1 }`.
+// `@minimum 1`.
 import { CONSTRAINTS, type ConstrainedKind } from '../source/constraint-tags.ts';
 import { FORMATS, isNumberName } from './formats.ts';
 import { checkPattern } from './pattern.ts';
@@ -21,8 +21,8 @@ import {
 /**
  * Computes `A & B`. The order of the cases matters: a record is taken for a brand only when no earlier case fits.
  *
- * @param metPairs the ids of the pairs of records that the intersection around this one has met. A pair that is met
- *   again is computed later: two recursive types meet without end
+ * @param metPairs the pairs of records that the outer intersections have met, as texts. In `A & B` of two recursive
+ *   types, the fields can have the type `A & B` again, without end. So a pair that is met again is computed later
  */
 export function intersect(a: Shape, b: Shape, fail: Fail, metPairs: Set<string> = new Set()): Shape {
   if (idOf(a) === idOf(b)) return a;
@@ -53,7 +53,7 @@ export function intersect(a: Shape, b: Shape, fail: Fail, metPairs: Set<string> 
   return isPrimitive(left) && isPrimitive(right) ? NEVER : fail('this intersection is not understood');
 }
 
-/** Returns a named shape, which is computed when it is first needed. @param id the same for the same two types */
+/** Returns a named shape that computes `A & B` when it is first needed. @param id the same for the same two types */
 function intersectLater(a: Shape, b: Shape, id: string, fail: Fail): NamedShape {
   let shape: Shape | undefined;
   const target = () => {
@@ -76,7 +76,7 @@ function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail, met
   return { kind: 'record', props, index, isNumberIndex };
 }
 
-/** Intersects the index signatures of two records. Each of the records may have none. */
+/** Each of the two records may have no index signature. */
 export function intersectIndexes(
   left: RecordShape,
   right: RecordShape,
@@ -89,11 +89,11 @@ export function intersectIndexes(
   return { ...left, index: intersect(left.index, right.index, fail, metPairs) };
 }
 
-/** Returns the type that the index signature of a record gives to a field; undefined for a field outside of it. */
+/** Returns the type that an index signature gives to a field. `[key: number]` gives none to a field `name`. */
 const indexTypeOf = ({ index, isNumberIndex }: RecordShape, key: string): Shape | undefined =>
   isNumberIndex && !isNumberName(key) ? undefined : index;
 
-/** Intersects a field with the field of the same name, or else with the index signature, of the other record. */
+/** @param existing the field of the same name in the other record. @param index the other record's index signature */
 function intersectProps(
   existing: Prop | undefined,
   prop: Prop,
@@ -119,7 +119,7 @@ const isNullish = (shape: Shape): boolean => shape.kind === 'null' || shape.kind
 const isEmptyRecord = (shape: Shape): boolean =>
   shape.kind === 'record' && shape.props.size === 0 && shape.index === undefined;
 
-/** Whether a shape accepts a literal. Only a pattern is read, because a template literal type is a pattern. */
+/** Whether a shape accepts a literal. A pattern is the only constraint that is read: templates become patterns. */
 function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape, fail: Fail): boolean {
   if (shape.kind === 'const') return shape.value === literal.value;
   if (shape.kind !== typeof literal.value) return false;
@@ -130,8 +130,9 @@ function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape, fai
 
 /**
  * Whether a record is only a brand of the shape. A brand exists in the type, and not in the value: a value of `string &
- * { readonly __brand: 'Id' }` is a plain string. Strings, numbers and booleans have no fields in JSON, so every record
- * beside these is a brand. Beside a list or a date, the names of all fields of a brand begin with an underscore.
+ * { readonly __brand: 'Id' }` is a plain string. Strings, numbers and booleans have no fields in JSON, so a record is a
+ * brand if the other type is one of these. If the other type is a list or a date, a record is a brand if the names of
+ * all its fields begin with an underscore.
  */
 function isBrandFor(record: Shape, shape: Shape): boolean {
   if (record.kind !== 'record' || record.index !== undefined || shape.kind === 'record') return false;
@@ -139,7 +140,7 @@ function isBrandFor(record: Shape, shape: Shape): boolean {
   return hasNoFields || [...record.props.keys()].every((key) => key.startsWith('_'));
 }
 
-/** Adds constraints to a shape. Fails for a constraint that applies to no part of the shape. */
+/** Fails for a constraint that applies to no part of the shape. */
 export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
   let constrained = shape;
   for (const kind of ['string', 'number', 'array'] as const) {
@@ -155,7 +156,7 @@ export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
 
 const PLURAL: Readonly<Record<ConstrainedKind, string>> = { string: 'strings', number: 'numbers', array: 'lists' };
 
-/** Adds the constraints of one kind to the parts of a shape that are of this kind. Undefined when no part is. */
+/** Adds constraints for strings, for example, to the parts of a shape that are strings. Undefined when no part is. */
 function applyKeywords(shape: Shape, kind: ConstrainedKind, keywords: Keywords, fail: Fail): Shape | undefined {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') {
@@ -166,7 +167,7 @@ function applyKeywords(shape: Shape, kind: ConstrainedKind, keywords: Keywords, 
   return resolved.kind === kind ? mergeKeywords(resolved as Constrainable, keywords, fail) : undefined;
 }
 
-/** Adds constraints to those of a shape. The stricter of two bounds is used. Any other keyword can have one value. */
+/** Of two bounds, the stricter one is used. Two different values of any other keyword are an error. */
 function mergeKeywords<T extends Constrainable>(shape: T, keywords: Keywords, fail: Fail): T {
   const merged: Record<string, unknown> = { ...shape.keywords };
   for (const [key, value] of Object.entries(keywords)) {

@@ -30,7 +30,6 @@ export interface ContractSettings {
   readonly summary?: string | undefined;
 }
 
-/** Replaces the parts of a contract that `static operations` declares instead of the source. */
 export function applySettings(
   contract: OperationContract,
   { body, query, result, status, summary }: ContractSettings,
@@ -88,11 +87,7 @@ export function needsNoDataType(name: string, settings: ContractSettings): boole
 
 export type Validated = { readonly value: unknown } | { readonly problems: readonly Problem[] };
 
-/**
- * Validates a value by a library's schema. The promise rejects for the same reasons.
- *
- * @throws the error of the library, and TypeError when the library returns no object or issues that are no list
- */
+/** @throws or rejects with the error of the library; with TypeError for no object, and for issues that are no list */
 export function validate(schema: StandardSchema, value: unknown, part: Problem['in']): Validated | Promise<Validated> {
   const result = schema['~standard'].validate(value);
   return result instanceof Promise ? result.then((resolved) => readResult(resolved, part)) : readResult(result, part);
@@ -119,7 +114,7 @@ function problemOf(issue: unknown, part: Problem['in']): Problem {
   return { in: part, pointer, message: typeof message === 'string' ? message : MESSAGES.invalid };
 }
 
-/** Returns the JSON Schema of a library's schema, or `{}` (any value) when the library makes none. */
+/** Returns `{}` (any value) when the library makes no JSON Schema. */
 function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output'): Schema {
   try {
     const jsonSchema = schema['~standard'].jsonSchema?.[side]?.({ target: 'draft-2020-12' });

@@ -135,7 +135,7 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
     return copy;
   }
 
-  /** Checks the undeclared fields by the index signature. Returns the object with all converted fields. */
+  /** Checks the undeclared fields by the index signature. @returns the object with all converted fields */
   function checkUndeclared(fields: Fields, conversions: Conversions, run: CheckRun, mistakesAtStart: number): unknown {
     const copy = copyFields(fields, conversions, false);
     let differs = conversions !== undefined;

@@ -56,7 +56,6 @@ function kindOf(value: unknown): Kind {
   return value instanceof Blob ? 'file' : 'object';
 }
 
-/** Returns the kinds of values that a schema accepts. */
 export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>): ReadonlySet<Kind> {
   const target = compiler.resolve(schema);
   const { type } = target;
@@ -112,7 +111,7 @@ export function findTag(parts: readonly Schema[], compiler: Pick<Compiler, 'reso
   });
 }
 
-/** Returns the literals that a field of a part can be, or undefined when the field is optional or has another type. */
+/** Returns the literals that a required field can be; undefined for an optional field, and for another type. */
 function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resolve'>): readonly unknown[] | undefined {
   const { required, properties } = compiler.resolve(part);
   if (!required?.includes(name) || properties === undefined) return undefined;
@@ -154,7 +153,7 @@ function compileTrial(parts: readonly Part[], message: string): Check {
 
 const FAILED = Symbol('failed');
 
-/** Runs the check of a part. When the check reports mistakes, discards them and returns FAILED. */
+/** Returns FAILED when the check of a part reports mistakes. These mistakes are discarded. */
 function tryPart(check: Check, value: unknown, run: CheckRun): unknown {
   const mistakesBefore: Mistake[] = run.mistakes;
   run.mistakes = [];

@@ -80,8 +80,9 @@ export class Cursor {
   }
 
   /**
-   * The `end` for `refuseStrayTags` when the cursor is directly after a declaration. A comment before a `;`, `,`, `=` or
-   * `}` there belongs to the declaration. So does a comment after this token, if it is on the same line or before a `}`.
+   * The `end` for `refuseStrayTags` when the cursor is directly after a declaration. A comment before a `;`, `,`, `=`
+   * or `}` there belongs to the declaration. So does a comment after this token, if it is on the same line or before a
+   * `}`.
    */
   get declarationEnd(): number {
     const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.index + 1 : this.index;

@@ -105,12 +105,12 @@ function parsePropertyValue(c: Cursor, end: number, member: Pick<Member, 'name' 
   return value;
 }
 
-/** Parses a function from its type parameters or parameters on, up to its body. */
+/** Parses a function from its type parameters or parameters up to its body. */
 export function parseFunction(c: Cursor): FunctionNode {
   return { kind: 'function', ...parseSignature(c) };
 }
 
-/** Steps over decorators. Returns the name of the first one, or undefined when there is none. */
+/** @returns the name of the first decorator */
 export function skipDecorators(c: Cursor): string | undefined {
   let first: string | undefined;
   while (c.accept('@')) {
@@ -122,7 +122,7 @@ export function skipDecorators(c: Cursor): string | undefined {
   return first;
 }
 
-/** Whether the token at `ahead` can begin a member. The word before it is then a modifier, and not a member's name. */
+/** Whether the token at `ahead` can begin a member. If so, the word before this token is a modifier, and no name. */
 function beginsMember(c: Cursor, ahead: number): boolean {
   const { kind, text, startsLine } = c.token(ahead);
   if (kind === Kind.name) return !startsLine || !SAME_LINE_MODIFIERS.test(c.token(ahead - 1).text);

@@ -34,7 +34,7 @@ interface ModuleContent {
 function parseStatements(c: Cursor, content: ModuleContent, end: number): void {
   while (c.index < end) {
     const start = c.index;
-    // The start of a line is only perhaps the start of a statement. The parsers below leave any other token alone.
+    // These tokens may begin a statement. The parsers below read only those that do.
     const isStatementStart = c.index === 0 || c.token().startsLine || c.is(';', -1) || c.is('}', -1) || c.is('{', -1);
     if (isStatementStart) skipDecorators(c);
     if (isStatementStart && c.is('import') && c.namespace === '') parseImport(c, content);
@@ -112,7 +112,7 @@ function parseExport(c: Cursor, content: ModuleContent): void {
   }
 }
 
-/** Parses `default` and the declaration or the value after it. A value becomes a constant of the name `default`. */
+/** A value after `default` becomes a constant of the name `default`. */
 function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: number): void {
   c.index++;
   skipDecorators(c);
@@ -133,7 +133,7 @@ function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: n
 
 // Declarations
 
-/** Adds a declaration to those of the same name. Returns the name without its namespace. */
+/** @returns the name without its namespace */
 function addDeclaration(content: ModuleContent, declaration: Declaration): string {
   const key = declaration.namespace + declaration.name;
   const sameName = content.declarations.get(key);
@@ -162,8 +162,8 @@ function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.
 }
 
 /**
- * Parses a statement from its word on, adds its declarations and returns their names. Returns undefined for a statement
- * that declares nothing, such as `type = 5`. @param docIndex index of the token with the statement's comment
+ * Parses a statement from its first word on, and adds its declarations. @returns the declared names; undefined for a
+ * statement that declares nothing, such as `type = 5`. @param docIndex index of the token with the statement's comment
  */
 type DeclarationParser = (c: Cursor, content: ModuleContent, docAndPlace: DocAndPlace, docIndex: number) => Names;
 type Names = string | readonly string[] | undefined;

@@ -28,7 +28,7 @@ export function parseValue(c: Cursor, end: number): ValueNode | undefined {
   return undefined;
 }
 
-/** Steps over a suffix that has no effect at run time: `x!`, `x as T`, `x satisfies T`. Returns whether it did so. */
+/** Steps over a suffix that has no effect at run time: `x!`, `x as T`, `x satisfies T`. Returns false without one. */
 function skipTypeSuffix(c: Cursor): boolean {
   if (c.token().startsLine) return false;
   if (c.accept('!')) return true;
@@ -100,7 +100,7 @@ function parseNew(c: Cursor): ValueNode | undefined {
   return { kind: 'new', callee, typeArgs };
 }
 
-/** Parses a function. For any other value the result is undefined, and the cursor does not move. */
+/** For any value but a function, the result is undefined, and the cursor does not move. */
 function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.index;
   if (c.is('async') && !c.token(1).startsLine && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.index++;

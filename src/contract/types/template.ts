@@ -81,7 +81,7 @@ const writeChoice = (patterns: readonly string[]): string =>
 
 function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   if (keywords !== undefined) {
-    // A pattern between `^` and `$`. A `$` behind a backslash is a character of the text.
+    // A pattern between `^` and `$`. A `$` after a backslash is a character of the text.
     const pattern = /^\^(.*[^\\])\$$/s.exec(String(keywords.pattern))?.[1];
     if (pattern === undefined || Object.keys(keywords).length > 1)
       return fail('a constrained string inside of a template is not understood');
@@ -94,8 +94,8 @@ function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placehol
 }
 
 /**
- * Returns the pattern of a number. In `${number}-5`, the text behind the number looks like a part of it. The pattern
- * then never matches the first character of that text, so the number ends there.
+ * In `${number}-5`, the text after the number could be a part of the number. So the number's pattern never matches the
+ * first character of this text.
  */
 function numberPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   const isInteger = keywords?.integer === true;

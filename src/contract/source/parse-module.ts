@@ -34,7 +34,7 @@ interface ModuleContent {
 function parseStatements(c: Cursor, content: ModuleContent, end: number): void {
   while (c.index < end) {
     const start = c.index;
-    // These tokens may begin a statement. The parsers below read only those that do.
+    // The first token of a line may begin a statement. The parsers below leave any other token alone.
     const isStatementStart = c.index === 0 || c.token().startsLine || c.is(';', -1) || c.is('}', -1) || c.is('{', -1);
     if (isStatementStart) skipDecorators(c);
     if (isStatementStart && c.is('import') && c.namespace === '') parseImport(c, content);

@@ -19,7 +19,7 @@ export class Unsupported extends Error {
   /** The file that has the type; empty when the file is unknown. */
   readonly path: string;
   readonly at: number;
-  /** What to write instead; empty when the message already says so. */
+  /** The advice what to write instead; empty when the message has it already. */
   readonly cure: string;
   constructor(message: string, path: string, at: number, cure = 'write unknown and check it yourself') {
     super(message);

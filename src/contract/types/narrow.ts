@@ -167,7 +167,7 @@ function applyKeywords(shape: Shape, kind: ConstrainedKind, keywords: Keywords, 
   return resolved.kind === kind ? mergeKeywords(resolved as Constrainable, keywords, fail) : undefined;
 }
 
-/** Of two bounds, the stricter one is used. Two different values of any other keyword are an error. */
+/** The stricter of two bounds is used. Two different values of any other keyword are an error. */
 function mergeKeywords<T extends Constrainable>(shape: T, keywords: Keywords, fail: Fail): T {
   const merged: Record<string, unknown> = { ...shape.keywords };
   for (const [key, value] of Object.entries(keywords)) {

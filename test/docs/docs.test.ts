@@ -1,5 +1,5 @@
-// GET /api/openapi.json and GET /api/docs over a socket: the document of real controllers, kept while they stay as they
-// are; the setting DOCS; and `gatefold openapi`, which prints the same.
+// GET /api/openapi.json and GET /api/docs over a socket: the document of real controllers, which is made again only
+// when they change. Also the setting DOCS, and `gatefold openapi`, which prints the same document.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

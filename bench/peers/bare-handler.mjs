@@ -22,7 +22,7 @@ export function serve(request, response) {
 }
 
 /**
-  * Answers the routes whose requests the other servers check. This handler does not check them.
+ * Answers the routes whose requests the other servers check. This handler does not check them.
  *
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
@@ -71,7 +71,7 @@ function answer(response, id, text) {
 }
 
 /**
-  * Sends a status of its own and two further header fields.
+ * Sends a status of its own and two further header fields.
  *
  * @param {import('node:http').ServerResponse} response
  * @param {string} id

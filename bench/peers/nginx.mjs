@@ -29,8 +29,8 @@ await answers();
 announce({ address: HOST, family: 'IPv4', port });
 
 /**
-  * The settings that matter for the comparison: TLS versions, session tickets and kept-alive connections are those of
-  * node:https and Gatefold.
+ * The settings that matter for the comparison: TLS versions, session tickets and kept-alive connections are those of
+ * node:https and Gatefold.
  */
 function configuration() {
   const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(

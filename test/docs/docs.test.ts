@@ -122,7 +122,7 @@ test('a group that has come since is in the document at the next request', async
 test('what only hidden operations use is in no document', async (t) => {
   const cwd = makeProject(t, {
     'controllers/OrderController.ts': `
-      /** Of an order. @minLength 2 */ type Code = string;
+      /** A code of an order. @minLength 2 */ type Code = string;
       interface Order { n: number; code: Code }
       /** The master key of the warehouse. */
       interface SecretPayload { /** Thirty-seven percent. */ secretDiscount: number; code: Code; next?: SecretPayload }

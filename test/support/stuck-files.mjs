@@ -3,7 +3,7 @@
 
 /**
  * @param {AsyncIterable<{ type: string, data: { name: string, file?: string, details: { error: unknown } } }>} events
-  * the events of `node:test`
+ * the events of `node:test`
  */
 export default async function* (events) {
   /** @type {Set<string>} */

@@ -20,7 +20,7 @@ database.exec(`
 `);
 
 /**
-  * The base class of the groups that use the database. It closes the database when the worker ends.
+ * The base class of the groups that use the database. It closes the database when the worker ends.
  */
 export abstract class ShopController {
   [Symbol.dispose](): void {

@@ -71,7 +71,8 @@ export function createReader(importedFiles: ImportedFiles, cache?: ContractCache
 
 /**
  * @param cachedFacts the facts of the operations if the contract comes from the cache. An earlier process has then
- *   compiled the schemas successfully. The first read of a cached contract decodes its text. The load must not read it
+ *   compiled the schemas successfully. The first read of a cached contract decodes its text, which takes time. So the
+ *   load does not read such a contract
  */
 function addChecks(
   contract: GroupContract,

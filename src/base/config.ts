@@ -37,11 +37,7 @@ export interface SettingReading {
  * @throws SettingsError for the first wrong setting. Its message is one line: the setting, the value (unless the value
  *   is a secret), and the form that the value needs; or the word of `argv` that is no setting
  */
-export function parseSettings(
-  env: Readonly<Record<string, string | undefined>>,
-  argv: readonly string[],
-  processFacts: ProcessFacts,
-): Settings {
+export function parseSettings(env: NodeJS.ProcessEnv, argv: readonly string[], processFacts: ProcessFacts): Settings {
   const { values, positionals } = parseCommandLine(argv);
   const [operand] = positionals;
   if (operand !== undefined) throw new SettingsError(`${operand.split('=', 1)[0]}: unknown setting`);
@@ -57,7 +53,7 @@ export function settingsOf(readings: readonly SettingReading[]): Settings {
 
 /** Reads every setting. A setting that is refused has a `problem`. */
 export function readSettings(
-  env: Readonly<Record<string, string | undefined>>,
+  env: NodeJS.ProcessEnv,
   flags: ParsedCommandLine['values'],
   processFacts: ProcessFacts,
 ): SettingReading[] {

@@ -154,7 +154,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   /** Looks run one after the other, so that no earlier read replaces the result of a later one. */
   function look(): Promise<void> {
     waitingLook ??= lastLook.then(async () => {
-      const delay = lookedAt + Math.min(MIN_LOOK_INTERVAL, pollMs) - clock();
+      const delay = isUrgent ? 0 : lookedAt + Math.min(MIN_LOOK_INTERVAL, pollMs) - clock();
       if (delay > 0) await pause(delay);
       waitingLook = undefined;
       lookedAt = clock();
@@ -178,7 +178,6 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   }
 
   function lookNow(): Promise<void> {
-    lookedAt = Number.NEGATIVE_INFINITY;
     isUrgent = true;
     const nextLook = look();
     endPause();

@@ -2,6 +2,7 @@
 // also when several processes write to the same pipe. A reader that stops reading delays neither requests nor the end
 // of the process.
 import { fstatSync, type Stats, write, writeSync } from 'node:fs';
+import { errorCode } from './failure.ts';
 import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
@@ -133,7 +134,7 @@ export function createLogWriter(fd: number): LogWriter {
       target.setNonBlocking?.();
       writtenBytes += writeSync(target.fd, batch, writtenBytes);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false;
+      if (errorCode(error) === 'EAGAIN') return false;
       writtenBytes = batch.length;
     }
     return true;
@@ -166,10 +167,10 @@ export function createLogWriter(fd: number): LogWriter {
     if (droppedLines === reportedLines || waitingBytes > MAX_WAITING_BYTES / 2) return;
     const time = new Date().toISOString();
     const lines = droppedLines - reportedLines;
-    const line = { time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines };
+    const line = `${JSON.stringify({ time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines })}\n`;
     reportedLines = droppedLines;
-    queue.push(`${JSON.stringify(line)}\n`);
-    waitingBytes += queue.at(-1)?.length ?? 0;
+    queue.push(line);
+    waitingBytes += line.length;
   }
 
   function close(): void {

@@ -39,7 +39,8 @@ export function prettyLine(line: string, options: PrettyOptions): string {
   }
   const [firstLine, ...moreLines] = (FORMATTERS[fields.event] ?? formatAnyEvent)(fields, options);
   if (firstLine === undefined) return '';
-  const lines = [`${options.ink.dim(timeOfDay(fields.time))}  ${firstLine}`, ...moreLines.map((text) => MARGIN + text)];
+  const timeOfDay = new Date(fields.time).toTimeString().slice(0, 8);
+  const lines = [`${options.ink.dim(timeOfDay)}  ${firstLine}`, ...moreLines.map((text) => MARGIN + text)];
   return `${lines.join('\n')}\n`;
 }
 
@@ -92,10 +93,12 @@ const FORMATTERS: Readonly<Record<string, Formatter>> = {
 /** Fields that are not listed as facts, because every line has them or because other code formats them. */
 const UNLISTED_FIELDS = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);
 
+const LEVEL_PAINTS: Readonly<Record<string, keyof Ink>> = { error: 'red', warn: 'yellow' };
+
 const formatAnyEvent: Formatter = (fields, options) => {
   const { level, event } = fields;
   const { ink } = options;
-  const paint: Paint = level === 'error' ? ink.red : level === 'warn' ? ink.yellow : ink.dim;
+  const paint = ink[LEVEL_PAINTS[level] ?? 'dim'];
   const facts = Object.entries(fields).filter(
     ([name, value]) => value !== '' && !UNLISTED_FIELDS.has(name) && !(name === 'cause' && 'error' in fields),
   );
@@ -128,7 +131,7 @@ function describeThrown({ error, error_name, stack, cause }: LogFields, options:
     ...(message === '' ? [] : textLines(message)),
     ...(hasCause ? textLines(`because ${textOf(cause)}`) : []),
   ];
-  return [...lines.map(options.ink.red), ...stackLines(stack ?? text.slice(message.length), options)];
+  return [...lines.map(options.ink.red), ...stackLines(textOf(stack ?? text.slice(message.length)), options)];
 }
 
 /** Returns the text of a field. A controller may log an object as any field. */
@@ -137,11 +140,6 @@ function textOf(value: unknown): string {
 }
 
 const plainText = (value: unknown): string => plain(textOf(value));
-
-function timeOfDay(time: unknown): string {
-  const date = new Date(String(time));
-  return Number.isNaN(date.getTime()) ? '        ' : date.toTimeString().slice(0, 8);
-}
 
 function statusPaint(status: number, ink: Ink): Paint {
   if (status >= 500) return ink.red;
@@ -154,18 +152,17 @@ const textLines = (text: string): string[] => text.split('\n').map(plain);
 const MAX_PACKAGE_PLACES = 3;
 
 /** Lists the places of a stack: first all in controllers, then some in packages. The places left out are counted. */
-function stackLines(stack: unknown, { ink, cwd }: PrettyOptions): string[] {
-  if (typeof stack !== 'string') return [];
+function stackLines(stack: string, { ink, cwd }: PrettyOptions): string[] {
   const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
-  const kindOf = (place: string) => {
+  const ownerOf = (place: string) => {
     // `node:` is a module of Node. An anonymous place is a function of V8, such as Array.map.
     if (/node:|\(<anonymous>\)|at <anonymous>$/.test(place) || isOwnFile(pathIn(place))) return 'internal';
     return place.includes('node_modules') ? 'package' : 'controller';
   };
   const shortenPaths = (place: string) =>
     plain(place.trim()).replaceAll(/(?:file:\/\/)?(\/[^\s():]+)/g, (_, path: string) => shortPlace(path, cwd));
-  const inControllers = places.filter((place) => kindOf(place) === 'controller').map(shortenPaths);
-  const inPackages = places.filter((place) => kindOf(place) === 'package').map(shortenPaths);
+  const inControllers = places.filter((place) => ownerOf(place) === 'controller').map(shortenPaths);
+  const inPackages = places.filter((place) => ownerOf(place) === 'package').map(shortenPaths);
   const hiddenCount = places.length - inControllers.length - Math.min(inPackages.length, MAX_PACKAGE_PLACES);
   const more = hiddenCount === 0 ? [] : [`… and ${hiddenCount} more of Node and packages`];
   return [...inControllers, ...[...inPackages.slice(0, MAX_PACKAGE_PLACES), ...more].map(ink.dim)];

@@ -52,7 +52,7 @@ function checkStat(path: string, stat: Stats): void {
   );
 }
 
-/** Returns words for an entry of a folder that is not a regular file, for a message. */
+/** Returns the kind of a file that is not a regular file, for a message: `a socket`. */
 export function kindOf(entry: Pick<Stats, 'isFIFO' | 'isSocket' | 'isDirectory' | 'isSymbolicLink'>): string {
   if (entry.isFIFO()) return 'a named pipe';
   if (entry.isSocket()) return 'a socket';

@@ -52,6 +52,7 @@ export function syncFolder(folder: string): void {
 /** Returns whether a process runs, also one of another user (EPERM). @param pid positive; others mean process groups */
 export function isAlive(pid: number): boolean {
   try {
+    // The signal 0 only asks whether the process exists.
     return process.kill(pid, 0);
   } catch (error) {
     return errorCode(error) === 'EPERM';

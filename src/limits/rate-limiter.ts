@@ -164,15 +164,13 @@ export function callLater(callback: () => void, milliseconds: number): void {
 }
 
 /** Refusals by their content. The same refusal is thrown again, because creating an Error with its stack is slow. */
-const refusals = new Map<string, Error>();
-const MAX_REFUSALS = 100;
+const refusals = createBoundedMap<Error>(100);
 
 function rateLimited(kind: LimitKind, { count, seconds }: Rate, tokens: number): Error {
   const wait = Math.max(1, Math.ceil(((NEARLY_ONE_TOKEN - tokens) * seconds) / count));
   const key = `${kind} ${count} ${seconds} ${wait}`;
   const cached = refusals.get(key);
   if (cached !== undefined) return cached;
-  if (refusals.size >= MAX_REFUSALS) refusals.clear();
   const error = refusal('RATE_LIMITED', undefined, {
     // The headers follow draft-ietf-httpapi-ratelimit-headers. They have the tokens that are left (r), the seconds to
     // wait (t), the number of requests (q), and the seconds for them (w).

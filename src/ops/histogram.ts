@@ -40,6 +40,6 @@ export function takeDelta(histogram: Histogram): HistogramDelta {
 }
 
 export function addDelta(histogram: Histogram, delta: HistogramDelta): void {
-  for (const [i, count] of delta.buckets.entries()) histogram.buckets[i] = (histogram.buckets[i] ?? 0) + count;
+  for (const [i, count] of delta.buckets.entries()) histogram.buckets[i] = (histogram.buckets[i] as number) + count;
   histogram.sum += delta.sum;
 }

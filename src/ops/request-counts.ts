@@ -12,7 +12,7 @@ import {
 } from './histogram.ts';
 
 /** The upper bounds of the buckets for durations, in seconds. The last one is the default of OPERATION_TIMEOUT. */
-export const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** The label value for everything beyond the maximum numbers below. No real name has parentheses. */
 export const OTHER = '(other)';
@@ -165,7 +165,7 @@ const VERB_STEP = 2000;
 export function describeCell(cell: number): { verb: string; status: string; fault: string } {
   const status = cell % CLIENT_FAULT_STEP;
   return {
-    verb: VERBS[Math.floor(cell / VERB_STEP)] ?? OTHER,
+    verb: VERBS[Math.floor(cell / VERB_STEP)] as string,
     status: status === ANY_STATUS ? OTHER : String(status),
     fault: cell % VERB_STEP >= CLIENT_FAULT_STEP ? 'client' : '',
   };

@@ -5,7 +5,7 @@ import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { SupervisorStatus as WorkersStatus } from '../supervisor/status.ts';
 import { addDelta, createHistogram, type Histogram } from './histogram.ts';
-import { COUNTERS, DELAY_BOUNDS, type WorkerReport } from './report.ts';
+import { COUNTERS, type Counters, DELAY_BOUNDS, type WorkerReport } from './report.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
 export type SupervisorStatus = WorkersStatus & {
@@ -33,8 +33,6 @@ export interface Totals extends Counters {
   readonly delays: Histogram;
   readonly rateLimited: Record<LimitKind, number>;
 }
-
-type Counters = Record<(typeof COUNTERS)[number], number>;
 
 export interface ServiceStatus {
   /** Undefined until the supervisor is created. */
@@ -69,11 +67,6 @@ export function createServiceWatch(
   };
   let latestReport: WorkerReport | undefined;
   let isStopping = false;
-
-  const setStopping = () => {
-    isStopping = true;
-  };
-  return { status, addReport, setStopping };
 
   function status(): ServiceStatus {
     const supervisorStatus = supervisor();
@@ -116,4 +109,12 @@ export function createServiceWatch(
     const livePids = new Set(supervisorStatus?.workers.map(({ pid }) => pid));
     for (const pid of workers.keys()) if (!livePids.has(pid)) workers.delete(pid);
   }
+
+  return {
+    status,
+    addReport,
+    setStopping() {
+      isStopping = true;
+    },
+  };
 }

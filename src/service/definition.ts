@@ -1,9 +1,8 @@
 // Checks the default export of a service file, and turns it into the definition that a worker uses. Each mistake is an
 // error that names the property and says how to correct it. So a misspelt protection is never ignored in silence.
-import { isProxy } from 'node:util/types';
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
-import { isBoolean, isNonEmptyText, isPlainFunction, isToken } from '../base/values.ts';
+import { isBoolean, isNonEmptyText, isPlainFunction, isPlainObject, isToken } from '../base/values.ts';
 import type { Access } from '../controller/operations.ts';
 import { isService, type SecurityScheme, type ServiceOptions } from '../controller/service.ts';
 import { ACCESS_FORM, BEARER_SCHEME, isAccess, KEY_HEADER_SCHEME, requiresUser } from './access.ts';
@@ -183,11 +182,4 @@ function readHeaders(headers: Readonly<Record<string, unknown>>): readonly strin
     });
     return [name, value as string];
   });
-}
-
-/** Whether a value is an object literal. A proxy is none, because its properties could change after the check. */
-function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || isProxy(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
 }

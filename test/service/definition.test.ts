@@ -52,6 +52,7 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ cors: { origins: ['https://a.example/'] } }, /"https:\/\/a\.example\/" is no origin/],
   [{ cors: { origins: ['https://A.example'] } }, /is no origin/],
   [{ cors: { origins: ['a.example'] } }, /is no origin/],
+  [{ cors: { origins: [/a/] } }, /an origin must be a text/],
   [{ cors: { origins: ['null'] } }, /is no origin/],
   [{ cors: { origins: ['http://*.a.example'] } }, /is no origin/],
   [{ cors: { origins: ['https://a*.example'] } }, /is no origin/],
@@ -61,7 +62,9 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ cors: { maxAge: -1 } }, /maxAge must be a number of seconds/],
   [{ cors: { allowHeaders: 'X-A' } }, /allowHeaders must be a list of header names/],
   [{ cors: { allowHeaders: ['X A'] } }, /allowHeaders must be a list of header names/],
+  [{ securitySchemes: { token: 'bearer' } }, /token: it must be an object/],
   [{ securitySchemes: { token: { type: 'http' } } }, /token: scheme must be a text/],
+  [{ securitySchemes: { token: { type: 'http', scheme: 'a b' } } }, /the name of an HTTP authentication scheme/],
   [{ securitySchemes: { token: { type: 'bearer' } } }, /token: type must be one of http, apiKey, /],
   [{ securitySchemes: { token: { type: 'apiKey', in: 'body', name: 'a' } } }, /token: in must be/],
   [{ securitySchemes: { token: { type: 'http', scheme: 'bearer', sheme: 'x' } } }, /sheme is no field/],
@@ -108,7 +111,12 @@ describe('the definition of a service', () => {
         authenticate: user,
         access: ['user', () => true],
         formatError: () => ({}),
-        cors: { origins: ['https://a.example', 'https://*.b.example'], credentials: true, maxAge: 5 },
+        cors: {
+          origins: ['https://a.example', 'https://*.b.example'],
+          credentials: true,
+          maxAge: 5,
+          allowHeaders: ['X-A', 'X-B'],
+        },
         securitySchemes: { token: { type: 'apiKey', in: 'header', name: 'Authorization' } },
         keyHeader: 'X-Api-Key',
         headers: { 'Strict-Transport-Security': 'max-age=1' },
@@ -117,6 +125,7 @@ describe('the definition of a service', () => {
       }),
     );
     assert.equal(definition.keyHeader, 'x-api-key');
+    assert.equal(definition.cors?.allowHeaders, 'X-A, X-B');
     assert.deepEqual(definition.headers, ['Strict-Transport-Security', 'max-age=1']);
   });
 

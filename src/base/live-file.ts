@@ -1,8 +1,8 @@
 // Reloads files when people or programs change them: by writing into the file, by a rename, by a swapped link, or in a
-// mounted secret. The files are polled, because file events do not reach mounted volumes. A look at the files is made
-// by each poll, and whenever a caller asks for one. Valid content becomes live (that is, used) at once. Invalid content
-// or a missing file has no effect until several looks in a row have found it. Then the failure is reported once, and
-// the last valid content stays live. The caller parses the bytes, and may accept a missing file as empty content.
+// mounted secret. The files are polled, because file events do not reach mounted volumes. Each poll looks at the files,
+// and a caller can ask for a further look. Valid content becomes live (that is, used) at once. Invalid content or a
+// missing file is reported once, after several looks in a row have found it. The last valid content stays live. The
+// caller parses the bytes, and may accept a missing file as empty content.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { hash } from './builtins.ts';
@@ -54,7 +54,7 @@ export interface LiveFileOptions<T> {
   /** The largest size of each file. */
   readonly maxBytes: number;
   readonly pollMs: number;
-  /** The number of looks in a row that must find the same invalid content before it is reported. */
+  /** The number of looks in a row that must find the same invalid content before the content is reported. */
   readonly confirmations: number;
   /**
    * The fingerprint of the content that is live at the start; undefined when no content is live yet. In that case a
@@ -62,10 +62,10 @@ export interface LiveFileOptions<T> {
    */
   readonly liveFingerprint: string | undefined;
   /**
-   * Parses the content. The content of a file that is unreadable, or that is missing after it was live, also reaches
-   * `parse`, as soon as `confirmations` looks in a row have found this state.
+   * Parses the content. Also called without `files`, when `confirmations` looks in a row have found that a file is
+   * unreadable, or that a live file is missing.
    *
-   * @throws Error of one line, when the content is invalid
+   * @throws Error whose message is one line, when the content is invalid
    */
   readonly parse: (content: Content) => T | Promise<T>;
   readonly onLive: (value: T, reloads: number) => void;
@@ -78,10 +78,7 @@ export interface LiveFileStatus {
   /** How often new content has become live, without the first content. */
   readonly reloads: number;
   readonly reloadFailures: number;
-  /**
-   * The reason why the content of the files is invalid. Absent when the content is live, when too few looks have found
-   * the invalid content, and when a file is missing that was never live.
-   */
+  /** The reason that `onFailure` got last. Absent when the content of the files is live. */
   readonly lastFailure?: string;
 }
 
@@ -101,8 +98,8 @@ export interface LiveFile {
 }
 
 /**
- * Bytes of the largest file that is reread regularly even if its stat (inode, size and times) is the same. Some file
- * systems keep no times, so that a change may leave the stat the same.
+ * Bytes of the largest file that is reread regularly, even while its stat (inode, size and times) stays the same. Some
+ * file systems keep no times, so a change may leave the stat the same.
  */
 const MAX_REREAD_SIZE = 64 * 1024;
 /** Milliseconds between two rereads of a file up to MAX_REREAD_SIZE. With polls of 250 ms, a change is live in 1 s. */
@@ -224,7 +221,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       status = { reloads, reloadFailures };
       return;
     }
-    // This invalid content was reported already, or the file is still missing.
+    // The invalid content was reported already, or the missing file was never there.
     if (timesSeen > confirmations) return;
     if (
       content.files === undefined &&

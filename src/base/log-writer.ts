@@ -8,9 +8,7 @@ import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
 import { blockThread } from './time.ts';
 
-/**
- * Bytes of the longest write that a pipe does not split (POSIX PIPE_BUF). Longer lines are cut, except on a terminal.
- */
+/** Bytes of the longest write that a pipe does not split (POSIX). Longer lines are cut, except on a terminal. */
 const PIPE_BUF = 4096;
 /** Bytes of the longest write to a socket. Linux does not split a write of up to 32 KiB. */
 const MAX_SOCKET_WRITE = 16 * 1024;
@@ -36,10 +34,10 @@ export interface LogWriter extends LineSink {
   readonly isShared: boolean;
   /**
    * Writes all waiting lines, and gives up after a second. Called just before the process ends. The lines keep their
-   * order, except in a file: when another thread is still writing a batch, that batch may arrive after later lines.
+   * order, with one exception: in a file, a batch that another thread is still writing may arrive after later lines.
    */
   close(): void;
-  /** Returns how many lines were dropped since the start, because they were not read fast enough. */
+  /** Returns how many lines were dropped since the start, because nobody read the log fast enough. */
   droppedLines(): number;
 }
 
@@ -53,7 +51,7 @@ export function createLogWriter(fd: number): LogWriter {
   /** The bytes of `openBatch` and of `queue`. */
   let waitingBytes = 0;
   let droppedLines = 0;
-  /** How many of the dropped lines the log has already reported. */
+  /** How many of the dropped lines a line `log-lines-dropped` has counted already. */
   let reportedLines = 0;
   let buffer = Buffer.alloc(0);
   /** The batch that is being written, as a part of `buffer`. */
@@ -64,7 +62,6 @@ export function createLogWriter(fd: number): LogWriter {
   let isWaiting = false;
   let lingerTimer: NodeJS.Timeout | undefined;
 
-  /** @param maxBytes a longer line is cut */
   function addToBatch(lines: string, maxBytes = Number.POSITIVE_INFINITY): void {
     if (waitingBytes > MAX_WAITING_BYTES) {
       droppedLines += lines.split('\n').length - 1;
@@ -95,8 +92,7 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   /**
-   * Puts the next batch of the queue into `buffer`, so that it can be written. All batches share one buffer, because
-   * creating a buffer is slow.
+   * Puts the next batch of the queue into `buffer`. All batches share one buffer, because creating a buffer is slow.
    *
    * @returns whether there was a batch
    */
@@ -144,7 +140,7 @@ export function createLogWriter(fd: number): LogWriter {
     isWaiting = true;
     const sentBatch = batch;
     write(target.fd, sentBatch, writtenBytes, (error, bytes) => {
-      // `leaveBatchToThread` has been called.
+      // After `leaveBatchToThread`, this batch is no longer the current one.
       if (sentBatch !== batch) return;
       writtenBytes = error === null ? writtenBytes + bytes : sentBatch.length;
       resume();
@@ -202,7 +198,6 @@ export function createLogWriter(fd: number): LogWriter {
 
 interface Target {
   readonly fd: number;
-  /** Longer lines are cut. */
   readonly maxLineBytes: number;
   readonly maxWriteBytes: number;
   /**
@@ -218,14 +213,14 @@ function openTarget(fd: number): Target {
   const file = { fd, maxLineBytes: PIPE_BUF, maxWriteBytes: MAX_FILE_WRITE, mayBlock: true };
   const kind = statOf(fd);
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
-  // When nobody reads a pipe, a blocking write hangs its thread, and Node waits for its threads at exit. So the file of
-  // the descriptor is opened again with O_NONBLOCK. The flag belongs to the open file description, which all processes
-  // that inherited the descriptor share. Opening the file again gives this process a description of its own.
+  // When nobody reads a pipe, a blocking write hangs its thread, and Node waits for its threads at exit. So the pipe is
+  // opened again with O_NONBLOCK. Setting this flag on the descriptor itself would also change the writes of all other
+  // processes that inherited the descriptor.
   const ownFd = reopenWithoutWaiting(fd);
-  // If the file cannot be opened again, O_NONBLOCK is set before each write, for all processes that share the
-  // descriptor. libuv clears the flag when it starts a process that inherits the descriptor, so once is not enough.
-  // Node restores the flag at the end of the process. Another process can still clear the flag in the microseconds
-  // before a write, so workers do not share the descriptor (worker-output.ts).
+  // If the pipe cannot be opened again, O_NONBLOCK is set for all processes that share the descriptor. The flag is set
+  // before each write, because libuv clears the flag when it starts a process that inherits the descriptor. Another
+  // process can still clear the flag in the microseconds before a write. So workers do not share the descriptor
+  // (worker-output.ts). Node restores the flag at the end of the process.
   const setNonBlocking = ownFd === undefined && fd === 2 ? stderrUnblocker() : undefined;
   if (ownFd === undefined && setNonBlocking === undefined) return file;
   const nonBlocking = { ...file, fd: ownFd ?? fd, mayBlock: false };

@@ -1,5 +1,5 @@
-// Creates log lines: one JSON object a line. log-writer.ts writes the lines. Callers never pass a header value, a body,
-// a query or a token.
+// Creates log lines: one JSON object a line. log-writer.ts writes the lines. No caller passes a header value, a body, a
+// query or a token.
 import type { ErrorFacts, LogEvents, RequestIds } from './events.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -61,13 +61,11 @@ function lineOf(head: LogFields, facts: object): string {
   }
 }
 
-/** The ids of a request, and of its trace when a trace is known. */
 interface IdentifiedRequest {
   readonly requestId: string;
   readonly trace: { readonly traceId: string | undefined; readonly spanId: string | undefined } | undefined;
 }
 
-/** Returns the log fields that name a request. */
 export function idsOf({ requestId, trace }: IdentifiedRequest): RequestIds {
   if (trace?.traceId === undefined) return { request_id: requestId };
   return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };

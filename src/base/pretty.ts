@@ -23,7 +23,7 @@ export interface PrettyOptions {
   readonly columns?: () => number | undefined;
 }
 
-/** Returns a writer that formats each line of this process. */
+/** Returns a writer that formats each line of this process. The lines of other processes are formatted already. */
 export function createPrettyWriter(writer: LogWriter, options: PrettyOptions): LogWriter {
   const write = (line: string) => writer.write(prettyLine(line, options));
   return { ...writer, write };
@@ -46,7 +46,7 @@ export function prettyLine(line: string, options: PrettyOptions): string {
 
 const MARGIN = ' '.repeat(10);
 
-/** Formats one event: returns the first line and the lines below the first. An empty list hides the event. */
+/** Returns the first line of an event, and the lines below the first. An empty list hides the event. */
 type Formatter = (line: Line, options: PrettyOptions) => string[];
 
 const FORMATTERS: Readonly<Record<string, Formatter>> = {
@@ -84,13 +84,13 @@ const FORMATTERS: Readonly<Record<string, Formatter>> = {
   'operation-info': formatMessage,
   'operation-warning': formatMessage,
   'operation-error': formatMessage,
-  // Each worker logs this event at its start, with 0 reloads. That line would not help anyone, so it is hidden.
+  // With 0 reloads, a worker has started. No developer needs that line of each worker.
   'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : formatAnyEvent(line, options)),
   stopping: ({ signal }) => [`stopping on ${String(signal)}`],
   stopped: () => ['stopped'],
 } satisfies Readonly<Partial<Record<EventName, Formatter>>>;
 
-/** Fields that are not listed as facts, because every line has them or because other code formats them. */
+/** Fields that are not listed as facts, because every line has them or because `describeThrown` formats them. */
 const UNLISTED_FIELDS = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);
 
 const LEVEL_PAINTS: Readonly<Record<string, keyof Ink>> = { error: 'red', warn: 'yellow' };
@@ -120,7 +120,7 @@ function formatMessage({ message, group, operation, request_id, ...line }: Line,
   return [`${head}  ${options.ink.dim(source)}`, ...moreLines];
 }
 
-/** Formats an error with its cause and its stack. A field `error` that is itself a stack is split into both. */
+/** Formats an error with its cause and its stack. A field `error` may have the message and the stack in one text. */
 function describeThrown({ error, error_name, stack, cause }: LogFields, options: PrettyOptions): string[] {
   const title = error_name === undefined || error_name === 'Error' ? '' : `${textOf(error_name)}: `;
   const text = error === undefined ? '' : title + textOf(error);
@@ -151,7 +151,7 @@ const textLines = (text: string): string[] => text.split('\n').map(plain);
 /** Maximum lines of one stack that are shown and belong to packages. */
 const MAX_PACKAGE_PLACES = 3;
 
-/** Lists the places of a stack: first all in controllers, then some in packages. The places left out are counted. */
+/** Lists the places of a stack: first all in controllers, then some in packages. Counts the other places. */
 function stackLines(stack: string, { ink, cwd }: PrettyOptions): string[] {
   const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
   const ownerOf = (place: string) => {
@@ -173,12 +173,11 @@ function pathIn(place: string): string {
   return /(?:file:\/\/)?(\/[^\s()]+?)(?:\?[^:]*)?:\d+:\d+/.exec(place)?.[1] ?? '';
 }
 
-/** Formats the fields of a log line about a group that did not load. */
 function describeLoadFailure({ file, error, at, column }: LogFields, options: PrettyOptions): string[] {
   const { ink, cwd } = options;
   const place = typeof at === 'string' ? at : String(file);
   const placeWithColumn = typeof column === 'number' ? `${place}:${column}` : place;
-  // The error may contain the place, which the first line shows already.
+  // The error may begin with the place, which the first line shows already.
   const reason = String(error).replace(`${basename(place)}: `, '');
   return [
     ink.bold(plain(shortPlace(placeWithColumn, cwd))),

@@ -19,8 +19,8 @@ export interface ProcessBasics {
 }
 
 /**
- * Reads the settings and opens the log. Returns undefined when a setting is invalid. In that case, one line on standard
- * error says why, and the exit code is set.
+ * Reads the settings and opens the log. When a setting is invalid, prints the reason on standard error, sets the exit
+ * code, and returns undefined.
  */
 export function readProcessBasics(): ProcessBasics | undefined {
   let settings: Settings;

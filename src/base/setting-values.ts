@@ -9,7 +9,7 @@ import { isToken, withoutBrackets } from './values.ts';
 /** Thrown by each parser. The message names the form that the value needs: `a path`. */
 export class InvalidValue extends Error {}
 
-/** Both limits are valid values, as in all parsers of this file. */
+/** Both limits are valid values. */
 export function wholeNumber(min: number, max: number) {
   return (text: string): number => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
@@ -82,7 +82,7 @@ export function networks(text: string): readonly string[] {
   return list;
 }
 
-/** Parses the prefix of all paths: `/v1/` becomes `/v1`, and `/` becomes ''. No segment begins with a dot. */
+/** Parses the prefix of all paths: `/v1/` becomes `/v1`, and `/` becomes ''. */
 export function basePath(text: string): string {
   if (!/^(?:\/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*\/?$/.test(text) || text === '')
     throw new InvalidValue('a path such as /api, /shop/v1 or /, of letters, digits, - . _ and ~');
@@ -107,7 +107,7 @@ export function hostNames(text: string): readonly string[] {
 /** Matches a host name, an IPv4 address, or a pattern for the names below a name: `*.internal`. */
 const HOST_PATTERN = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
-/** Parses the hosts to which controllers may send the header `traceparent`: `all`, `off`, or a list. */
+/** Parses `all`, `off`, or a list of hosts. `off` becomes an empty list. */
 export function hostPatterns(text: string): readonly string[] | 'all' {
   if (text === 'all') return 'all';
   if (text === 'off') return [];
@@ -120,7 +120,7 @@ export function hostPatterns(text: string): readonly string[] | 'all' {
 /** Headers whose values are secrets. */
 const SECRET_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'set-cookie', 'x-api-key'];
 
-/** Parses the list of request values that become attributes of the request's trace span: `query,user-agent`. */
+/** Parses the values of a request that its trace gets: `query`, and names of headers. */
 export function capturedValues(text: string): readonly string[] {
   const list = listOf(text.toLowerCase());
   if (!list.every((name) => isToken(name) && !SECRET_HEADERS.includes(name)))

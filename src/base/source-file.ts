@@ -1,5 +1,5 @@
 // Reads source files: regular files of a bounded size. Reading a pipe, a device or a huge file could block the process
-// for good.
+// for ever.
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
 
 /**
@@ -34,7 +34,7 @@ export function readSource(path: string): string {
   }
 }
 
-/** Reads a file whose text is only shown to people. Returns an empty text when the file cannot be read. */
+/** Returns an empty text when the file cannot be read. For a text that is only shown to people. */
 export function readSourceOrEmpty(path: string): string {
   try {
     return readSource(path);

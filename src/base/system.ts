@@ -35,7 +35,7 @@ export function replaceFile(draftPath: string, path: string): void {
 
 /**
  * Writes a folder to the disk, where the system can do so. A rename in the folder survives a power cut only after this
- * write. `replaceFile` does not call `syncFolder`: only the callers whose file must survive do.
+ * write. A caller of `replaceFile` whose file must survive also calls `syncFolder`.
  */
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r');

@@ -1,5 +1,4 @@
-// Checks whether the environment asks for traces. This file imports nothing, so the check does not load the tracing
-// code.
+// Checks whether the environment asks for traces, without loading the tracing code.
 
 /** Returns whether one of the two variables names a collector of traces. Without a collector, no request is traced. */
 export function asksForTraces({

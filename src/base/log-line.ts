@@ -4,7 +4,7 @@ import { parseObject } from './values.ts';
 
 /** Characters that a text keeps in the first try. Each further try halves the number. */
 const FIRST_TEXT_LENGTH = 2000;
-/** Characters that a text keeps in the last try. */
+/** No try allows a text fewer characters. */
 const MIN_TEXT_LENGTH = 40;
 /** In the first try, a text keeps 2000 characters, and a list keeps 100 items. */
 const ITEMS_PER_CHARACTER = 1 / 20;

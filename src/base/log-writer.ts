@@ -28,6 +28,7 @@ const CLOSE_STALL_LIMIT = 200;
 const CLOSE_TIME_LIMIT = 1000;
 
 export interface LogWriter extends LineSink {
+  flush(): void;
   /** Writes lines of another process unchanged. */
   pass(lines: string): void;
   /** True when a process that inherits the descriptor could make the writes of all others wait (see `openTarget`). */

@@ -29,24 +29,23 @@ type KeyOf<Union> = Union extends unknown ? keyof Union : never;
 /** Takes whole lines, each with its line feed. */
 export interface LineSink {
   write(line: string): void;
-  /** Writes all waiting lines before it returns. Called after warnings and errors, and at the end of the process. */
-  flush(): void;
+  /** Writes all waiting lines. Called after warnings and errors. Absent when no line waits. */
+  flush?(): void;
 }
 
 export interface LogOptions {
   readonly level: LogLevel;
   readonly sink: LineSink;
-  readonly now?: () => Date;
 }
 
-export function createLog({ level, sink, now = () => new Date() }: LogOptions): Log {
+export function createLog({ level, sink }: LogOptions): Log {
   const threshold = LOG_LEVELS.indexOf(level);
   const methodFor = (eventLevel: Exclude<LogLevel, 'silent'>) => {
     if (LOG_LEVELS.indexOf(eventLevel) < threshold) return () => {};
     const isUrgent = eventLevel === 'warn' || eventLevel === 'error';
     return (event: string, facts: object) => {
-      sink.write(lineOf({ time: now().toISOString(), level: eventLevel, event, pid: process.pid }, facts));
-      if (isUrgent) sink.flush();
+      sink.write(lineOf({ time: new Date().toISOString(), level: eventLevel, event, pid: process.pid }, facts));
+      if (isUrgent) sink.flush?.();
     };
   };
   return { debug: methodFor('debug'), info: methodFor('info'), warn: methodFor('warn'), error: methodFor('error') };

@@ -19,7 +19,7 @@ import { outlineAccess } from '../service/access.ts';
 import { askApp } from './ask-app.ts';
 import type { InspectedService, Inspection, InspectionMessage, Job, LoadedGroup } from './inspection.ts';
 
-const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+const log = createLog({ level: 'silent', sink: { write() {} } });
 
 export function runInspection(): void {
   /** Errors outside of any import, such as in a timer. They do not end this process, as they do not end a worker. */

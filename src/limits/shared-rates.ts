@@ -10,7 +10,7 @@ import { callLater, type RateLimiterOptions, type Spending } from './rate-limite
 export interface SharedRatesOptions extends Pick<RateLimiterOptions, 'now' | 'later'> {
   /** Subtracts spent tokens at the store. @returns the tokens left; undefined when the store does not answer */
   readonly spend: (spendings: readonly Spending[]) => Promise<readonly number[] | undefined>;
-  /** Returns how many machines share the rates. */
+  /** Returns how many machines share the rates, with this one. */
   readonly machines: () => number;
 }
 

@@ -17,7 +17,6 @@ export function createHistogram(bounds: readonly number[]): Histogram {
   return { bounds, buckets: new Array<number>(bounds.length + 1).fill(0), sum: 0 };
 }
 
-/** Counts a value. */
 export function observe(histogram: Histogram, value: number): void {
   const { bounds, buckets } = histogram;
   let i = 0;

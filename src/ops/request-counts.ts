@@ -34,13 +34,13 @@ export interface OperationCounts {
   readonly operation: string;
   /** The bytes of all response bodies. */
   bytes: number;
-  /** The durations of the requests, in seconds. */
+  /** In seconds. */
   readonly durations: Histogram;
   /** Key: a cell, which is a combination of verb, status and fault, as one number (`cellOf`). Value: its requests. */
   readonly cells: Map<number, number>;
 }
 
-/** The counts of an operation since the last delta was taken. */
+/** The counts of an operation since its last delta. */
 export interface OperationDelta {
   readonly page: string;
   readonly operation: string;
@@ -161,7 +161,7 @@ function cellOf(verb: number, status: number, isClientFault = false): number {
 const CLIENT_FAULT_STEP = 1000;
 const VERB_STEP = 2000;
 
-/** Decodes the number of a cell into label values. */
+/** Returns the label values of a cell. */
 export function describeCell(cell: number): { verb: string; status: string; fault: string } {
   const status = cell % CLIENT_FAULT_STEP;
   return {

@@ -51,14 +51,17 @@ export interface ServiceWatch {
   setStopping(): void;
 }
 
-/** Maximum number of delays that are stored for each worker, one from each report. Sixty reports cover one minute. */
-const MAX_DELAYS = 60;
+/** Maximum number of values in `longestDelays`: one from each report. Sixty reports cover one minute. */
+const MAX_LONGEST_DELAYS = 60;
 
 export function createServiceWatch(
   supervisor: () => SupervisorStatus | undefined,
   now: () => number = () => performance.now(),
 ): ServiceWatch {
-  const workers = new Map<number, { slot: number; report: WorkerReport; reportedAt: number; maxDelays: number[] }>();
+  const workers = new Map<
+    number,
+    { slot: number; report: WorkerReport; reportedAt: number; longestDelays: number[] }
+  >();
   const totals: Totals = {
     requests: createRequestCounts(),
     delays: createHistogram(DELAY_BOUNDS),
@@ -71,8 +74,8 @@ export function createServiceWatch(
   function status(): ServiceStatus {
     const supervisorStatus = supervisor();
     removeEnded(supervisorStatus);
-    const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, maxDelays }]) => {
-      return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...maxDelays) };
+    const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, longestDelays }]) => {
+      return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...longestDelays) };
     });
     reportingWorkers.sort((a, b) => a.slot - b.slot);
     return { supervisor: supervisorStatus, isStopping, totals, workers: reportingWorkers, latestReport };
@@ -84,10 +87,10 @@ export function createServiceWatch(
     addToTotals(report);
     latestReport = report;
     if (!workers.has(pid)) removeEnded(supervisor());
-    const { slot, maxDelays } = workers.get(pid) ?? { slot: freeSlot(), maxDelays: [] as number[] };
-    maxDelays.push(report.longestDelay);
-    if (maxDelays.length > MAX_DELAYS) maxDelays.shift();
-    workers.set(pid, { slot, report, reportedAt: now(), maxDelays });
+    const { slot, longestDelays } = workers.get(pid) ?? { slot: freeSlot(), longestDelays: [] as number[] };
+    longestDelays.push(report.longestDelay);
+    if (longestDelays.length > MAX_LONGEST_DELAYS) longestDelays.shift();
+    workers.set(pid, { slot, report, reportedAt: now(), longestDelays });
   }
 
   function addToTotals(report: WorkerReport): void {

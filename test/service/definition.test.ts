@@ -253,7 +253,7 @@ describe('a controller under a service file', () => {
 describe('an entry of the folder with the name of a service file', () => {
   const stateOf = async (dir: string) => {
     const kinds: ServiceState['kind'][] = [];
-    const log = createLog({ level: 'error', sink: { write: () => {}, flush: () => {} } });
+    const log = createLog({ level: 'error', sink: { write: () => {} } });
     const groups = createGroups({ dir, log, onService: ({ kind }) => kinds.push(kind) });
     await groups.loadAll({ skip: new Map(), onLoading: () => {} });
     return kinds;

@@ -70,8 +70,8 @@ export interface LiveFileOptions<T> {
   readonly parse: (content: Content) => T | Promise<T>;
   readonly onLive: (value: T, reloads: number) => void;
   readonly onFailure: (reason: string) => void;
-  /** Returns monotonic milliseconds. */
-  readonly clock?: () => number;
+  /** A clock in milliseconds that never goes back. */
+  readonly now?: () => number;
 }
 
 export interface LiveFileStatus {
@@ -123,7 +123,7 @@ const MIN_LOOK_INTERVAL = 50;
 
 /** Begins to poll. The polling does not keep the process alive. */
 export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
-  const { paths, maxBytes, pollMs, confirmations, parse, onLive, onFailure, clock = () => performance.now() } = options;
+  const { paths, maxBytes, pollMs, confirmations, parse, onLive, onFailure, now = () => performance.now() } = options;
   let { liveFingerprint } = options;
   let lastFingerprint: string | undefined;
   /** The number of looks in a row that have found the content of `lastFingerprint`. */
@@ -151,10 +151,10 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   /** Looks run one after the other, so that no earlier read replaces the result of a later one. */
   function look(): Promise<void> {
     waitingLook ??= lastLook.then(async () => {
-      const delay = isUrgent ? 0 : lookedAt + Math.min(MIN_LOOK_INTERVAL, pollMs) - clock();
+      const delay = isUrgent ? 0 : lookedAt + Math.min(MIN_LOOK_INTERVAL, pollMs) - now();
       if (delay > 0) await pause(delay);
       waitingLook = undefined;
-      lookedAt = clock();
+      lookedAt = now();
       const isSync = isUrgent;
       isUrgent = false;
       const content = await readIfChangePossible(isSync);
@@ -186,12 +186,12 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       const stats = isSync
         ? paths.map((path) => statSync(path, { bigint: true }))
         : await Promise.all(paths.map((path) => stat(path, { bigint: true })));
-      const now = clock();
+      const time = now();
       const statsText = stats.map(statTextOf).join();
-      if (statsText !== lastStats) changedAt = now;
-      else if (!mustReread(now, stats)) return undefined;
+      if (statsText !== lastStats) changedAt = time;
+      else if (!mustReread(time, stats)) return undefined;
       lastStats = statsText;
-      readAt = now;
+      readAt = time;
       for (const [index, path] of paths.entries()) checkFile(path, stats[index] as BigIntStats, maxBytes);
       const isSmall = stats.every(({ size }) => size <= MAX_SYNC_SIZE);
       if (isSync && isSmall) return contentOf(paths.map((path) => readFileSync(path)));
@@ -207,10 +207,10 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
    * Returns whether to reread files although their stats are the same. Large files are reread only until their stats
    * can be trusted, at intervals that double.
    */
-  function mustReread(now: number, stats: readonly BigIntStats[]): boolean {
+  function mustReread(time: number, stats: readonly BigIntStats[]): boolean {
     if (stats.every(({ size }) => size <= MAX_REREAD_SIZE))
-      return now - changedAt <= TRUST_MS || now - readAt >= REREAD_INTERVAL;
-    return readAt - changedAt <= TRUST_MS && now - readAt >= readAt - changedAt;
+      return time - changedAt <= TRUST_MS || time - readAt >= REREAD_INTERVAL;
+    return readAt - changedAt <= TRUST_MS && time - readAt >= readAt - changedAt;
   }
 
   async function applyContent(content: Content): Promise<void> {

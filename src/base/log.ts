@@ -112,7 +112,8 @@ const isError = (value: unknown): value is Error => attempt(() => value instance
 
 const readField = (object: object, name: string): unknown => attempt(() => Reflect.get(object, name), NO_TEXT);
 
-const textOf = (value: unknown): string => attempt(() => String(value), NO_TEXT);
+/** Never throws, although `String()` throws for an object without a prototype. */
+export const textOf = (value: unknown): string => attempt(() => String(value), NO_TEXT);
 
 /** Returns the fallback when `read` throws. A thrown value may be a proxy or have getters, so each access may throw. */
 function attempt<T>(read: () => T, fallback: T): T {

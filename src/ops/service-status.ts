@@ -51,17 +51,14 @@ export interface ServiceWatch {
   setStopping(): void;
 }
 
-/** Maximum number of values in `longestDelays`: one from each report. Sixty reports cover one minute. */
-const MAX_LONGEST_DELAYS = 60;
+/** Maximum number of delays in `recentDelays`: the longest of each report. Sixty reports cover one minute. */
+const MAX_DELAYS = 60;
 
 export function createServiceWatch(
   supervisor: () => SupervisorStatus | undefined,
   now: () => number = () => performance.now(),
 ): ServiceWatch {
-  const workers = new Map<
-    number,
-    { slot: number; report: WorkerReport; reportedAt: number; longestDelays: number[] }
-  >();
+  const workers = new Map<number, { slot: number; report: WorkerReport; reportedAt: number; recentDelays: number[] }>();
   const totals: Totals = {
     requests: createRequestCounts(),
     delays: createHistogram(DELAY_BOUNDS),
@@ -74,8 +71,8 @@ export function createServiceWatch(
   function status(): ServiceStatus {
     const supervisorStatus = supervisor();
     removeEnded(supervisorStatus);
-    const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, longestDelays }]) => {
-      return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...longestDelays) };
+    const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, recentDelays }]) => {
+      return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...recentDelays) };
     });
     reportingWorkers.sort((a, b) => a.slot - b.slot);
     return { supervisor: supervisorStatus, isStopping, totals, workers: reportingWorkers, latestReport };
@@ -87,10 +84,10 @@ export function createServiceWatch(
     addToTotals(report);
     latestReport = report;
     if (!workers.has(pid)) removeEnded(supervisor());
-    const { slot, longestDelays } = workers.get(pid) ?? { slot: freeSlot(), longestDelays: [] as number[] };
-    longestDelays.push(report.longestDelay);
-    if (longestDelays.length > MAX_LONGEST_DELAYS) longestDelays.shift();
-    workers.set(pid, { slot, report, reportedAt: now(), longestDelays });
+    const { slot, recentDelays } = workers.get(pid) ?? { slot: freeSlot(), recentDelays: [] as number[] };
+    recentDelays.push(report.longestDelay);
+    if (recentDelays.length > MAX_DELAYS) recentDelays.shift();
+    workers.set(pid, { slot, report, reportedAt: now(), recentDelays });
   }
 
   function addToTotals(report: WorkerReport): void {
@@ -113,11 +110,9 @@ export function createServiceWatch(
     for (const pid of workers.keys()) if (!livePids.has(pid)) workers.delete(pid);
   }
 
-  return {
-    status,
-    addReport,
-    setStopping() {
-      isStopping = true;
-    },
-  };
+  function setStopping(): void {
+    isStopping = true;
+  }
+
+  return { status, addReport, setStopping };
 }

@@ -29,7 +29,7 @@ type KeyOf<Union> = Union extends unknown ? keyof Union : never;
 /** Takes whole lines, each with its line feed. */
 export interface LineSink {
   write(line: string): void;
-  /** Writes all waiting lines. Called after warnings and errors. Absent when no line waits. */
+  /** Writes all waiting lines. Called after warnings and errors. Absent when `write` writes at once. */
   flush?(): void;
 }
 

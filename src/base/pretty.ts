@@ -84,7 +84,7 @@ const FORMATTERS: Readonly<Record<string, Formatter>> = {
   'operation-info': formatMessage,
   'operation-warning': formatMessage,
   'operation-error': formatMessage,
-  // With 0 reloads, a worker has started. No developer needs that line of each worker.
+  // Each worker logs this event with 0 reloads when it starts. Nobody needs that line, so it is hidden.
   'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : formatAnyEvent(line, options)),
   stopping: ({ signal }) => [`stopping on ${String(signal)}`],
   stopped: () => ['stopped'],

@@ -1,4 +1,4 @@
-// What the processes of the service show to other users of the machine.
+// Runs the service as processes, and reads the parts of them that other users of the machine can read, too.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

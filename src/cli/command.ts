@@ -201,8 +201,12 @@ function helpOf({ name, usage, about, flags }: Command): string {
 function printFailure(prefix: string, error: unknown, io: CommandIo): Promise<ExitCode> {
   // `parseCommandLine` throws a SettingsError for a wrong flag.
   const isUsage = error instanceof UsageError || error instanceof SettingsError;
-  const message = plain((error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' '));
-  return print(io.stderr, `${prefix}: ${message}${isUsage ? `; see ${prefix} --help` : ''}\n`, isUsage ? 2 : 1);
+  const advice = isUsage ? `; see ${prefix} --help` : '';
+  return print(io.stderr, `${prefix}: ${plain(lineOf(error))}${advice}\n`, isUsage ? 2 : 1);
+}
+
+export function lineOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ');
 }
 
 /**

@@ -19,11 +19,10 @@ import { version } from '../own-files.ts';
 import type { Answer, Command, CommandCall } from './command.ts';
 import { checkCredentials } from './doctor-credentials.ts';
 import { checkHttps } from './doctor-https.ts';
-import { checkStore, inspectStore } from './doctor-store.ts';
+import { checkStore } from './doctor-store.ts';
 import { checkTraces } from './doctor-traces.ts';
 import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
 import { findShadowed } from './routes.ts';
-import type { StoreDescription } from './store.ts';
 
 export const command: Command = {
   name: 'doctor',
@@ -52,8 +51,6 @@ export type Report = (level: Finding['level'], message: string, at?: string) => 
 export interface Installation extends CommandCall {
   /** The loaded controllers folder, or the reason why it cannot be loaded. */
   readonly inspection: Inspection | Error;
-  /** The state of the store, or the reason why it cannot be used; undefined when STORE is not set. */
-  readonly store: StoreDescription | Error | undefined;
 }
 
 /**
@@ -62,7 +59,7 @@ export interface Installation extends CommandCall {
  */
 const CHECKS: readonly {
   readonly topic: string;
-  readonly check: (installation: Installation, report: Report) => void;
+  readonly check: (installation: Installation, report: Report) => void | Promise<void>;
 }[] = [
   { topic: 'node', check: (_, report) => checkNode(report) },
   { topic: 'settings', check: checkSettings },
@@ -79,12 +76,11 @@ const CHECKS: readonly {
 async function run(call: CommandCall): Promise<Answer> {
   const { settings, io, ink } = call;
   const inspection = await inspectFolder(settings, io).catch((error: Error) => error);
-  const store = await inspectStore(call);
   const findings: Finding[] = [];
   for (const { topic, check } of CHECKS) {
     const report: Report = (level, message, at) => void findings.push({ level, topic, message, at });
     try {
-      check({ ...call, inspection, store }, report);
+      await check({ ...call, inspection }, report);
     } catch (error) {
       report('wrong', (error as Error).message);
     }

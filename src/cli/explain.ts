@@ -31,8 +31,7 @@ async function run(call: CommandCall): Promise<Answer> {
   const { settings, io, ink } = call;
   const question = parseQuestion(call);
   const inspection = await inspectFolder(settings, io, { question });
-  const { verdict } = inspection;
-  if (verdict === undefined) throw new Error('The question was not answered');
+  const verdict = inspection.verdict as Verdict;
   return describeVerdict({ question, verdict, inspection, dir: settings.controllersDir, cwd: io.cwd }, ink);
 }
 
@@ -85,7 +84,7 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
   }
   if (explicitTarget === undefined) {
     if (access !== undefined) facts.push(['access', access]);
-    if (contractText({ contract }) !== '') facts.push(['contract', contractText({ contract })]);
+    if (contractText(contract) !== '') facts.push(['contract', contractText(contract)]);
   }
   facts.push(['answer', ANSWERS[outcome] ?? `${status} ${errorCode}: ${verdict.message}`]);
   // With a service file that does not load, every request is refused before its first step.

@@ -22,7 +22,7 @@ export const command: Command = {
 };
 
 interface Manifest {
-  name: string;
+  readonly name: string;
   readonly type: string;
   readonly scripts: Record<string, string>;
   readonly dependencies: Record<string, string>;
@@ -38,8 +38,8 @@ const STARTER_FILES = ['controllers/HelloController.ts', 'controllers/service.ts
 async function run({ operands: [operand = '.'], switches, io }: CommandCall): Promise<Answer> {
   const folder = resolve(io.cwd, operand);
   const name = nameOf(folder);
-  const manifest = manifestOf(name, folder);
-  const specifier = manifest.dependencies.gatefold ?? '';
+  const specifier = ownSpecifier(folder);
+  const manifest = manifestOf(name, specifier);
   // `docker build` reads only the folder of the project. So a gatefold from another folder is packed into this one.
   const sourceToPack =
     switches.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
@@ -82,10 +82,10 @@ function nameOf(folder: string): string {
   return name === '' ? 'api' : name;
 }
 
-/** Returns the package.json of the new project. @param folder the folder of the project */
-function manifestOf(name: string, folder: string): Manifest {
+/** Returns the package.json of the new project. @param specifier the one for the dependency `gatefold` */
+function manifestOf(name: string, specifier: string): Manifest {
   const manifest: Manifest = { ...JSON.parse(readPackageFile(`${EXAMPLE}/package.json`)), name };
-  manifest.dependencies.gatefold = ownSpecifier(folder);
+  manifest.dependencies.gatefold = specifier;
   if (typescriptSupport() !== 'node') {
     // This Node does not run TypeScript by itself, so the project gets tsx.
     const { devDependencies } = JSON.parse(readPackageFile('package.json')) as Manifest;

@@ -12,10 +12,11 @@ import { describeLoadError } from '../groups/load-error.ts';
 import type { Group } from '../groups/operations.ts';
 import { createGroups, type ServiceState } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
-import { createIdentity } from '../identity/handler.ts';
+import { createProviders } from '../identity/providers.ts';
 import { isOwnFile } from '../own-files.ts';
 import { outlineAccess } from '../service/access.ts';
 import { askApp } from './ask-app.ts';
+import { lineOf } from './command.ts';
 import type { InspectedService, Inspection, InspectionMessage, Job, LoadedGroup } from './inspection.ts';
 
 const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
@@ -32,7 +33,7 @@ export function runInspection(): void {
       const listed = described.map(({ reason, at }) => ({ reason, ...authorsPlace(at) }));
       send({ kind: 'done', inspection: { ...inspection, strayErrors: listed } }, endProcess);
     } catch (error) {
-      send({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }, endProcess);
+      send({ kind: 'failed', message: lineOf(error) }, endProcess);
     }
   });
   send({ kind: 'ready' });
@@ -41,11 +42,13 @@ export function runInspection(): void {
 async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
   const { settings, skip, loadTimeout, question, wantsDocument, wantsTypes } = job;
   const dir = settings.controllersDir;
-  /** Gets one element during the load: the state of the service file (`service.ts`). */
-  const serviceStates: ServiceState[] = [];
+  let serviceState = { kind: 'none' } as ServiceState;
+  const onService = (state: ServiceState) => {
+    serviceState = state;
+  };
   // When the folder cannot be read, `loadAll` throws the error.
   const prepared = await prepareLoad(dir).catch(() => undefined);
-  const groups = createGroups({ dir, log, loadTimeout, prepared, onService: (state) => serviceStates.push(state) });
+  const groups = createGroups({ dir, log, loadTimeout, prepared, onService });
   const outcomes = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
   send({ kind: 'loaded' });
   const files = outcomes.map(({ at, ...rest }) => ({ ...rest, ...authorsPlace(at), path: join(dir, rest.file) }));
@@ -55,7 +58,6 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
     .map((file): LoadedGroup => {
       return { ...file, ...outlineGroup(file.ok ? (groups.find(file.group) as Group) : undefined) };
     });
-  const [serviceState = { kind: 'none' } as const] = serviceStates;
   const service = serviceState.kind === 'loaded' ? serviceState.service : undefined;
   return {
     groups: loadedGroups,
@@ -115,18 +117,13 @@ function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' 
 
 /** Counts the identity providers. Returns undefined when their file cannot be read; `gatefold doctor` reports why. */
 function countProviders(dataDir: string): number | undefined {
-  const accounts = { issueSession: throwUnused, findByOwner: throwUnused, register: throwUnused };
   try {
-    const identity = createIdentity({ dataDir, log, accounts });
-    identity.close();
-    return identity.status().providers.length;
+    const providers = createProviders({ path: join(dataDir, 'identity-providers.json'), log });
+    providers.close();
+    return providers.list.length;
   } catch {
     return undefined;
   }
-}
-
-function throwUnused(): never {
-  throw new Error('An inspection has no accounts');
 }
 
 /** @param onSent called when the message is sent, or cannot be sent */

@@ -103,14 +103,12 @@ export async function inspectFolder(
 ): Promise<Inspection> {
   const files = listOrRefuse(settings.controllersDir);
   const skip = new Map<string, string>();
+  const loadTimeout = io.loadTimeout ?? LOAD_TIMEOUT;
   // Each further attempt skips one more file.
-  while (skip.size <= files.size) {
-    const loadTimeout = io.loadTimeout ?? LOAD_TIMEOUT;
+  for (let attempt = 0; attempt <= files.size; attempt++) {
     const job: Job = { settings: { ...settings, ...NO_SECRETS }, skip: [...skip], loadTimeout, ...wanted };
     const outcome = await runJob(job, io);
     if ('inspection' in outcome) return outcome.inspection;
-    // The process has ended at a file that it was to skip, so a further attempt would end in the same way.
-    if (skip.has(outcome.file)) break;
     skip.set(outcome.file, outcome.reason);
   }
   throw new CommandError('Cannot load the controllers: the folder keeps changing; try again when it does not');
@@ -156,6 +154,7 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     child.once('close', (code, signal) => {
       clearTimeout(timer);
       for (const name of SIGNALS) process.off(name, killBoth);
+      // A child process that hangs after its result hangs only in its exit.
       if (result !== undefined) return resolve({ inspection: result });
       const exit = signal === null ? `it ended the process with exit code ${code}` : `${signal} ended the process`;
       const ending = isHung ? 'it blocks the process' : exit;
@@ -172,8 +171,7 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     }
 
     function killHung(): void {
-      // A child process that has sent its result hangs only in its exit. Its result is used.
-      isHung = result === undefined;
+      isHung = true;
       child.kill('SIGKILL');
     }
   });

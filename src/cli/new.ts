@@ -5,7 +5,7 @@ import { describeFailure, errorCode } from '../base/failure.ts';
 import { plain, shortPlace } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
 import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
-import { readSource } from '../base/source-file.ts';
+import { readSourceOrEmpty } from '../base/source-file.ts';
 import { typescriptSupport } from '../groups/module-loader.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../groups/naming.ts';
 import { cureOf, readPackageType, whyCommonJs } from '../groups/package-type.ts';
@@ -91,11 +91,7 @@ function findConflict(group: string, dir: string): string | undefined {
 /** Returns whether the text of the service file has the word `folders`. The command runs no code of the project. */
 function mentionsFolders(dir: string): boolean {
   const file = listControllers(dir, []).get(SERVICE);
-  try {
-    return file !== undefined && /\bfolders\b/.test(readSource(join(dir, file)));
-  } catch {
-    return false;
-  }
+  return file !== undefined && /\bfolders\b/.test(readSourceOrEmpty(join(dir, file)));
 }
 
 /** The names that the new file imports. The type that the file declares must have another name. */

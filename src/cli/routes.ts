@@ -9,7 +9,7 @@ import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../groups/
 import { createRouter, firstMatch, type Router } from '../http/router.ts';
 import { type Route, routeTable } from '../http/routes.ts';
 import type { Answer, Command, CommandCall } from './command.ts';
-import { brokenFiles, inspectFolder, type LoadedGroup } from './inspection.ts';
+import { brokenFiles, inspectFolder, type ListedOperation, type LoadedGroup } from './inspection.ts';
 
 /** The HTTP methods that reach an operation on the bare group, such as GET on `/api/user`. */
 const VERBS = [...VERB_OPERATIONS.keys()];
@@ -22,7 +22,7 @@ export const command: Command = {
   run,
 };
 
-export interface ListedRoute {
+export interface ListedRoute extends Omit<ListedOperation, 'name'> {
   readonly kind: 'explicit' | 'group';
   readonly methods: readonly string[] | 'any';
   /** The methods that an explicit route takes from the operation. Set only when `methods` is `any`. */
@@ -31,11 +31,7 @@ export interface ListedRoute {
   readonly group?: string;
   readonly operation: string;
   readonly file?: string;
-  /** The parts of a request that are checked, or the reason why nothing is checked. */
-  readonly contract?: ContractOutline | undefined;
-  /** The callers that the operation accepts, in words; undefined when anyone may call it. */
-  readonly access?: string | undefined;
-  /** Set when the service file makes the group strict, so that it refuses paths that no operation has. */
+  /** Set when the service file makes the group strict. A strict group refuses paths that no operation has. */
   readonly strict?: 'service';
   /** Set for OPTIONS. Without `Authorization`, such a request is a preflight, which reaches no operation. */
   readonly needsAuthorization?: true;
@@ -50,7 +46,7 @@ async function run({ settings, io, ink }: CommandCall): Promise<Answer> {
   const rows = routes.map((route) => {
     const file = route.file === undefined ? '' : shortPlace(route.file, io.cwd);
     const callers = hasAccess ? [route.access ?? ''] : [];
-    return [verbsOf(route), route.path, route.operation, ...callers, file, contractText(route)];
+    return [verbsOf(route), route.path, route.operation, ...callers, file, contractText(route.contract)];
   });
   const table = alignColumns(rows).map(([verbs = '', path = '', ...cells], i) => {
     // `splice` leaves the name of the operation, and the callers when they are shown.
@@ -69,8 +65,8 @@ async function run({ settings, io, ink }: CommandCall): Promise<Answer> {
   };
 }
 
-/** Describes the contract of an operation, such as `data { name, age? }` or `not checked: it has no annotation`. */
-export function contractText({ contract }: { readonly contract?: ContractOutline | undefined }): string {
+/** Returns a text such as `data { name, age? }` or `not checked: it has no annotation`. */
+export function contractText(contract: ContractOutline | undefined): string {
   const { checked, unchecked } = contract ?? {};
   return [checked, unchecked && `not checked: ${unchecked}`].filter(Boolean).join('; ');
 }
@@ -108,23 +104,23 @@ export interface ShadowedRequest {
 export function findShadowed(groups: readonly LoadedGroup[], routes = routeTable('on')): ShadowedRequest[] {
   const router = createRouter(routes);
   const addresses = groups.flatMap((group) => addressesOf(group, prefixOf(routes)));
-  return addresses.flatMap(({ operation, methods, path }) =>
+  return addresses.flatMap(({ operation: { name }, methods, path }) =>
     (methods === 'any' ? VERBS : methods).flatMap((verb): ShadowedRequest[] => {
       const takenBy = firstMatch(router.resolve(path).matches, verb)?.route;
-      return takenBy === undefined || takenBy.target === GROUPS ? [] : [{ verb, path, operation, takenBy }];
+      return takenBy === undefined || takenBy.target === GROUPS ? [] : [{ verb, path, operation: name, takenBy }];
     }),
   );
 }
 
 /** Returns the part of a path before the name of the group: `/api/`. */
 function prefixOf(routes: readonly Route[]): string {
-  const { path = '' } = routes.find(({ path }) => path.endsWith('{params}')) ?? {};
+  const { path } = routes.find(({ path }) => path.endsWith('{params}')) as Route;
   return path.slice(0, path.lastIndexOf('{'));
 }
 
 /** The methods and a path that reach an operation, unless an explicit route takes the request. */
 interface Address {
-  readonly operation: string;
+  readonly operation: ListedOperation;
   readonly methods: readonly string[] | 'any';
   readonly path: string;
 }
@@ -134,18 +130,18 @@ function addressesOf(group: LoadedGroup, prefix: string): Address[] {
   const base = `${prefix}${urlNameOf(group.group)}`;
   const routes = routesOf(group);
   const isStrict = group.strict !== undefined || routes.length > 0;
-  const names = group.operations.map(({ name }) => name);
-  const bareAddresses = names.flatMap((operation): Address[] => {
-    const route = routes.find(({ name, segments }) => name === operation && segments.length === 0);
-    const byVerb = VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === operation);
+  const bareAddresses = group.operations.flatMap((operation): Address[] => {
+    const route = routes.find(({ name, segments }) => name === operation.name && segments.length === 0);
+    const byVerb = VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === operation.name);
     const methods = route === undefined ? byVerb : methodsOf(route, routes);
     return methods.length === 0 ? [] : [{ operation, methods, path: base }];
   });
-  const longerAddresses = names.flatMap((operation): Address[] => {
-    const route = routes.find(({ name }) => name === operation);
-    if (route === undefined) return [{ operation, methods: isStrict ? ['POST'] : 'any', path: `${base}/${operation}` }];
+  const longerAddresses = group.operations.flatMap((operation): Address[] => {
+    const { name } = operation;
+    const route = routes.find((route) => route.name === name);
+    if (route === undefined) return [{ operation, methods: isStrict ? ['POST'] : 'any', path: `${base}/${name}` }];
     if (route.segments.length === 0) return [];
-    const path = `${base}/${operation.slice(operation.indexOf(' ') + 1)}`;
+    const path = `${base}/${name.slice(name.indexOf(' ') + 1)}`;
     return [{ operation, methods: methodsOf(route, routes), path }];
   });
   return [...bareAddresses, ...longerAddresses];
@@ -168,19 +164,18 @@ function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRo
   });
 }
 
-/** Returns the routes of a strict group. For any other group, the list is empty. */
+/** @returns an empty list unless the group is strict */
 export function routesOf({ operations, strict }: LoadedGroup): readonly GroupRoute[] {
   const names = operations.map(({ name }) => name);
   return strict === 'service' ? verbRoutes(names) : createRoutes(names);
 }
 
 function describeRoute(
-  { group, path: file, operations, strict }: LoadedGroup,
-  operation: string,
+  { group, path: file, strict }: LoadedGroup,
+  { name: operation, contract, access }: ListedOperation,
   methods: ListedRoute['methods'],
   path: string,
 ): ListedRoute {
-  const { contract, access } = operations.find(({ name }) => name === operation) ?? {};
   const byService = strict === 'service' ? { strict } : {};
   return { kind: 'group', methods, path, group, operation, file, access, contract, ...byService };
 }

@@ -167,9 +167,9 @@ async function exportFolder({ settings, operands, io }: CommandCall): Promise<An
   return withStore(settings, async (store) => {
     const { entries } = await store.read('keys');
     const encryptedKey = await readEncryptedKey(store);
-    const isKeyExported = encryptedKey !== undefined && settings.storeKeys.length > 0;
+    const hasKeyToExport = encryptedKey !== undefined && settings.storeKeys.length > 0;
     // With a wrong STORE_KEY, this throws before a file is written.
-    const key = isKeyExported ? createSeal(settings.storeKeys).open(SESSION_KEY, encryptedKey).text : undefined;
+    const key = hasKeyToExport ? createSeal(settings.storeKeys).open(SESSION_KEY, encryptedKey).text : undefined;
     makeFolder(folder, 0o700);
     // Another process may have made the table since the check above.
     const isNew = await updateTable(folder, ({ rows, append }) => {
@@ -179,9 +179,9 @@ async function exportFolder({ settings, operands, io }: CommandCall): Promise<An
     });
     if (!isNew) throw new CommandError(`${tablePath(folder)} was made at the same time`);
     if (key !== undefined) writeSessionKey(folder, key);
-    const isKeyLeftOut = encryptedKey !== undefined && !isKeyExported;
+    const isKeyLeftOut = encryptedKey !== undefined && key === undefined;
     return {
-      json: { folder, rows: entries.size, session_key: isKeyExported },
+      json: { folder, rows: entries.size, session_key: key !== undefined },
       text: `Exported ${entries.size} rows to ${tablePath(folder)}.`,
       warnings: isKeyLeftOut ? ['the session key was not exported: STORE_KEY is not set'] : [],
     };

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { makeFolder } from '../base/make-folder.ts';
+import type { Declarations } from '../docs/declarations.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { inspectFolder } from './inspection.ts';
 import { brokenPlace } from './routes.ts';
@@ -26,9 +27,7 @@ async function run({ settings, io, flagValues: { out }, switches }: CommandCall)
   const { declarations, groups } = await inspectFolder(settings, io, { wantsTypes: true });
   const broken = groups.find(({ ok }) => !ok);
   if (broken !== undefined) throw new CommandError(`${brokenPlace(broken, io.cwd)} does not load: ${broken.error}`);
-  if (declarations === undefined)
-    throw new CommandError('Cannot write the types: the controllers folder was not loaded');
-  const { text, untypedOperations } = declarations;
+  const { text, untypedOperations } = declarations as Declarations;
   if (out === undefined)
     return { json: { text, unknown: untypedOperations }, text: text.trimEnd(), warnings: untypedOperations };
   const path = resolve(io.cwd, out);

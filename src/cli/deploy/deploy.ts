@@ -3,7 +3,7 @@
 // docs/DEPLOYING.md is the manual.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { plain } from '../../base/ink.ts';
 import { packagePath, version } from '../../own-files.ts';
 import { type Answer, type Command, type CommandCall, CommandError, print, UsageError } from '../command.ts';
@@ -136,9 +136,9 @@ async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: Order
 /** Returns the files of Gatefold itself. package.json comes last, so the machine has all files once it has this one. */
 function ownFiles(): Files {
   const root = packagePath();
-  const built = readdirSync(join(root, 'dist'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.(?:js|html)$/.test(entry.name))
-    .map((entry) => withSlashes(relative(root, join(entry.parentPath, entry.name))))
+  const built = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.(?:js|html)$/.test(path))
+    .map((path) => `dist/${withSlashes(path)}`)
     .sort();
   return { root, paths: [...built, 'deploy/gatefold.service', 'package.json'] };
 }
@@ -163,12 +163,10 @@ function parseKeep(text = '5'): number {
 function describeOutcome({ host, dir, result, error }: Outcome): string[] {
   if (result === undefined) return [`${host}: not deployed. ${error}`];
   const { state, release, current, before, errors, notes } = result;
-  const lines = notes.map((note) => `${host}: ${note}`);
-  if (state === 'serving') return [...lines, `${host}: ${dir} serves ${release}, before it ${before ?? 'nothing'}`];
-  if (state === 'unstarted') return [...lines, `${host}: ${dir} has ${release}, and nothing serves it yet`];
-  return [
-    ...errors.map((line) => `${host}: ${line}`),
-    ...lines,
-    `${host}: ${release} does not serve. ${dir}/current leads to ${current ?? 'nothing'}`,
-  ];
+  const summaries = {
+    serving: `${dir} serves ${release}, before it ${before ?? 'nothing'}`,
+    unstarted: `${dir} has ${release}, and nothing serves it yet`,
+    failed: `${release} does not serve. ${dir}/current leads to ${current}`,
+  };
+  return [...errors, ...notes, summaries[state]].map((line) => `${host}: ${line}`);
 }

@@ -80,12 +80,12 @@ export function listReleases(dir: string): string[] {
 }
 
 export function removeRelease(dir: string, release: string): void {
-  renameAndRemove(releasePath(dir, release), `.${release}.gone`);
+  renameAndRemove(releasePath(dir, release));
 }
 
 /** Renames a folder before its removal, so that after an interruption no incomplete folder has the old name. */
-function renameAndRemove(path: string, newName: string): void {
-  const newPath = join(dirname(path), newName);
+function renameAndRemove(path: string): void {
+  const newPath = join(dirname(path), `.${basename(path)}.gone`);
   // An earlier removal of a folder with the same name may have been interrupted.
   removeFolder(newPath);
   renameSync(path, newPath);
@@ -121,8 +121,8 @@ export function pruneCopies(dir: string, runningCopy: string): void {
     const path = join(runtime, name);
     const stat = lstatSync(path, { throwIfNoEntry: false });
     const isOld = stat !== undefined && stat.mtimeMs <= Date.now() - MIN_COPY_AGE;
-    // An interrupted removal has left a folder `….gone`, which nothing uses.
+    // A removal that was interrupted has left a folder such as `.0.1.0.gone`.
     if (name.endsWith('.gone')) removeFolder(path);
-    else if (isOld && stat.isDirectory() && !inUse.has(name)) renameAndRemove(path, `${name}.gone`);
+    else if (isOld && stat.isDirectory() && !inUse.has(name)) renameAndRemove(path);
   }
 }

@@ -6,6 +6,7 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
 import { acquireLock } from '../../credentials/write/lock.ts';
+import { lineOf } from '../command.ts';
 import {
   listReleases,
   pruneCopies,
@@ -30,13 +31,12 @@ import {
 import { setUp } from './setup.ts';
 import { MARK } from './ssh.ts';
 
-/** Milliseconds that this deployment waits for the lock while another deployment holds it. */
-const LOCK_WAIT = 3000;
-/**
- * Milliseconds after which a lock is taken over whose holder is not found as a process, such as a lock from before a
- * restart of the machine.
- */
-const OLD_LOCK_WAIT = 1000;
+const LOCK_OPTIONS = {
+  /** Milliseconds that this deployment waits while another one holds the lock. */
+  waitMs: 3000,
+  /** Milliseconds until a lock is taken over whose holder cannot be checked, such as one in another container. */
+  unseenHolderMs: 1000,
+};
 
 /** Runs an order, sends each step and the result to the deploying machine, and exits. @param text the order as JSON */
 export async function runOnMachine(text: string): Promise<void> {
@@ -46,7 +46,7 @@ export async function runOnMachine(text: string): Promise<void> {
   process.stdout.on('error', () => {});
   process.on('SIGHUP', () => {});
   try {
-    const result = await runOrder(JSON.parse(text), process.stdin, send);
+    const result = await runOrder(JSON.parse(text));
     await send({ result }).catch(() => {});
   } catch (error) {
     process.exitCode = 1;
@@ -65,29 +65,27 @@ function send(reply: Reply): Promise<void> {
   });
 }
 
-async function runOrder(order: Order, input: NodeJS.ReadStream, reply: typeof send): Promise<Result> {
+async function runOrder(order: Order): Promise<Result> {
   const { dir } = order;
-  const notes = order.setup ? setUp(order) : [];
   for (const name of ['releases', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
-  const lockOptions = { waitMs: LOCK_WAIT, unseenHolderMs: OLD_LOCK_WAIT };
-  const lock = await acquireLock(join(dir, 'deploy.lock'), lockOptions).catch((error: Error) => {
+  const notes = order.setup ? setUp(order) : [];
+  const lock = await acquireLock(join(dir, 'deploy.lock'), LOCK_OPTIONS).catch((error: Error) => {
     if (error.message.startsWith('Cannot lock'))
       throw new Error(`Another deployment to ${dir} is under way. ${error.message}`);
     throw new Error(`Cannot write to ${dir}: ${describeFailure(error)}`);
   });
   try {
     removeLeftovers(dir);
-    const result = await deploy(order, input, (step) => reply({ step }));
+    const result = await deploy(order);
     return { ...result, notes: [...notes, ...result.notes] };
   } finally {
     await lock.release();
   }
 }
 
-type Report = (step: string) => Promise<void>;
-
-async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): Promise<Result> {
+async function deploy(order: Order): Promise<Result> {
   const { dir, keep } = order;
+  const report = (step: string) => send({ step });
   const env = readEnvironment(dir);
   const dataDir = env.DATA_DIR || join(dir, 'data');
   const record = readRecord(dataDir);
@@ -106,7 +104,7 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
   const release = isRollback ? releaseBefore(dir, current) : order.releaseName;
   const gatefoldCopy = (isRollback ? readNote(dir, release)?.runtime : undefined) ?? order.gatefoldCopy;
   if (isRollback) await report(`swap to ${release}`);
-  else await makeRelease({ order, input, before, env, report });
+  else await makeRelease({ order, before, env, report });
   const outcome = await activate({ dir, dataDir }, release, gatefoldCopy);
   const result = { release, before: before ?? null, current: release, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {
@@ -166,8 +164,4 @@ async function activate(
     // The caller changes the links back after any failure, so this one is returned and not thrown.
     return { state: 'failed', errors: [lineOf(error)], notes: [] };
   }
-}
-
-function lineOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ');
 }

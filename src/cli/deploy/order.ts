@@ -37,8 +37,8 @@ export interface Result {
    * - `failed`: the release does not serve.
    */
   readonly state: 'serving' | 'unstarted' | 'failed';
-  /** The release that the link `current` leads to now; null when there is none. */
-  readonly current: string | null;
+  /** The release that the link `current` leads to now. */
+  readonly current: string;
   /** The reasons why the release does not serve, such as `controllers/X.ts:3: the reason`. */
   readonly errors: readonly string[];
   /** Notes for people, one line each. */

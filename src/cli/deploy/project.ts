@@ -36,17 +36,17 @@ const SECRET_FILE =
   /^\.env|^\.(?:netrc|pgpass|git-credentials)$|\.(?:pem|key|p12|pfx|jks|keystore|ppk)$|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/i;
 const NPM_LOCK_FILES = ['npm-shrinkwrap.json', 'package-lock.json'];
 
-type ProjectSettings = Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>;
-
 /** @throws CommandError when the project cannot work on another machine */
-export function planProject(root: string, settings: ProjectSettings): Project {
+export function planProject(
+  root: string,
+  { controllersDir, dataDir, tlsCert, tlsKey }: Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>,
+): Project {
   const manifest = readJson(join(root, 'package.json'));
   if (manifest === undefined)
     throw new CommandError(`Cannot deploy ${root}: it has no package.json. Run: npx gatefold init`);
-  const controllers = relative(root, settings.controllersDir);
+  const controllers = relative(root, controllersDir);
   if (isOutside(controllers) || controllers === '')
-    throw new CommandError(`Cannot deploy ${settings.controllersDir}: the controllers folder is not inside of ${root}`);
-  const { dataDir, tlsCert, tlsKey } = settings;
+    throw new CommandError(`Cannot deploy ${controllersDir}: the controllers folder is not inside of ${root}`);
   const secretPaths = new Set([dataDir, tlsCert, tlsKey, ...SECRET_FOLDERS.map((name) => join(root, name))]);
   const plan: Plan = { files: [], leftOut: [], bytes: 0 };
   collect(root, '', secretPaths, plan);
@@ -55,7 +55,7 @@ export function planProject(root: string, settings: ProjectSettings): Project {
     root,
     name: nameOf(manifest),
     controllers: withSlashes(controllers),
-    hasTypeScript: [...listOrRefuse(settings.controllersDir).values()].some((file) => file.endsWith('.ts')),
+    hasTypeScript: [...listOrRefuse(controllersDir).values()].some((file) => file.endsWith('.ts')),
     ...plan,
   };
 }

@@ -24,8 +24,6 @@ import { manifestField, npmLockOf, RELEASE_NOTE } from './project.ts';
 
 export interface ReleaseOptions {
   readonly order: Order;
-  /** The tar stream with the files of the release. */
-  readonly input: Readable;
   /** The release that serves now. If its npm lock file is the same, its packages are copied. */
   readonly before: string | undefined;
   /** The environment of the service. */
@@ -34,14 +32,18 @@ export interface ReleaseOptions {
   readonly report: (step: string) => Promise<void>;
 }
 
-/** @throws Error with a message of one line. Then there is no folder with the final name of the release. */
-export async function makeRelease({ order, input, before, env, report }: ReleaseOptions): Promise<void> {
+/**
+ * Makes a release from the files that standard input brings as a tar stream.
+ *
+ * @throws Error with a message of one line. Then no folder has the final name of the release.
+ */
+export async function makeRelease({ order, before, env, report }: ReleaseOptions): Promise<void> {
   const path = releasePath(order.dir, order.releaseName);
   // A name with a dot marks an incomplete folder, which the next deployment removes.
   const draft = join(dirname(path), `.${order.releaseName}.part`);
   if (existsSync(path)) throw new Error(`${path} exists already`);
   mkdirSync(draft);
-  await extract(input, draft);
+  await extract(process.stdin, draft);
   acceptFiles(draft, order);
   const packages = await installPackages(draft, { order, before, env, report });
   if (typeof manifestField(draft, 'scripts').predeploy === 'string') {
@@ -123,10 +125,7 @@ function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
 }
 
 /** Installs the packages of a release, or copies them. Returns the field `packages` of its note: their platform. */
-async function installPackages(
-  draft: string,
-  { order, before, env, report }: Omit<ReleaseOptions, 'input'>,
-): Promise<string> {
+async function installPackages(draft: string, { order, before, env, report }: ReleaseOptions): Promise<string> {
   const { dir, hasTypeScript } = order;
   const needsTsx = hasTypeScript && !process.features.typescript;
   const keepsDev = needsTsx && 'tsx' in manifestField(draft, 'devDependencies');

@@ -13,10 +13,9 @@ import { quote } from './ssh.ts';
 const UNIT_FOLDER = '/etc/systemd/system';
 const PACKAGE_UNIT_FOLDERS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
 
-/** Creates what is missing on this machine. Returns notes for people. @throws Error with a message of one line */
+/** Creates what is missing in `dir`, which exists. Returns notes for people. @throws Error with a message of one line */
 export function setUp({ dir, name, controllers }: Order): string[] {
-  for (const folder of ['', 'releases', 'runtime']) mkdirSync(join(dir, folder), { recursive: true });
-  if (!existsSync(join(dir, 'data'))) mkdirSync(join(dir, 'data'), { mode: 0o700 });
+  makeIfMissing(() => mkdirSync(join(dir, 'data'), { mode: 0o700 }));
   const files: [path: string, text: string, mode: number][] = [
     [join(dir, 'env'), ENV_TEXT, 0o640],
     [join(dir, 'run'), runScript(dir, controllers, process.execPath), 0o755],

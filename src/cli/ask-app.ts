@@ -192,8 +192,7 @@ function stepsOf({ steps, stepsBegun, resolvedPath }: Exchange): string[] {
 /** Removes the author's functions from the access rules, so that none is called. explain.ts adds a note about it. */
 function withoutAccessFunctions(settings: OperationSettings): OperationSettings {
   if (settings.access === undefined) return settings;
-  const rules = rulesOf(settings.access).filter((rule) => typeof rule !== 'function');
-  return { ...settings, access: rules.length === 0 ? 'anyone' : rules };
+  return { ...settings, access: rulesOf(settings.access).filter((rule) => typeof rule !== 'function') };
 }
 
 /**

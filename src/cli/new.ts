@@ -1,5 +1,5 @@
 // `gatefold new GROUP` creates a controller to edit. The command never changes an existing file.
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { plain, shortPlace } from '../base/ink.ts';
@@ -34,8 +34,7 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
     writeFileSync(path, sourceOf(group, basePath), { flag: 'wx' });
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    const reason = errorCode(error) === 'EEXIST' ? 'the file already exists' : describeFailure(error);
-    throw new CommandError(`Cannot make ${path}: ${reason}`);
+    throw new CommandError(`Cannot make ${path}: ${reasonOf(error, path)}`);
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
   const controller = { group, file: fileName, path, ok: true, operations, unexposed: [] };
@@ -73,6 +72,12 @@ function parseGroup(operand: string): string {
   if (groupOfClass !== undefined)
     throw new UsageError(`${operand} is the name of a class: the group is ${urlNameOf(groupOfClass)}`);
   return group;
+}
+
+/** Returns why a file cannot be made. EEXIST can also mean that a file has the name of the folder. */
+function reasonOf(error: unknown, path: string): string {
+  if (errorCode(error) !== 'EEXIST') return describeFailure(error);
+  return existsSync(path) ? 'the file already exists' : 'a part of the path is not a folder';
 }
 
 /** Returns why the new file would conflict with another controller; undefined when it would not. */

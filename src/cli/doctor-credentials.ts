@@ -13,7 +13,7 @@ import type { Inspection } from './inspection.ts';
 
 /** Milliseconds before its expiry in which a row is reported. */
 const EXPIRY_NOTICE = 30 * 86_400_000;
-/** Maximum number of findings about rows, and of fields in one finding. One more finding counts the other rows. */
+/** Maximum number of findings about rows, and of field names in one finding. One more finding counts the other rows. */
 const MAX_NAMED = 50;
 
 export function checkCredentials({ settings, now, inspection }: Installation, report: Report): void {
@@ -69,7 +69,7 @@ function findingsOf(row: ListedRow, now: number): RowFinding[] {
   return findings;
 }
 
-/** Finds the groups that live rows name but the controllers folder does not have. */
+/** Finds the groups that a live row names but the controllers folder lacks. */
 function missingGroups(liveRows: readonly ListedRow[], inspection: Inspection | Error): RowFinding[] {
   if (inspection instanceof Error) return [];
   const served = new Set(inspection.groups.map(({ group }) => group));

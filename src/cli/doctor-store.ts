@@ -1,8 +1,4 @@
-// The check of the store (the database that several machines share) for `gatefold doctor`:
-// - whether the store answers, and whether it accepts writes
-// - whether a failover can lose keys
-// - whether the clock of the store is right
-// - whether STORE_KEY opens the session key
+// The check of the store (the database that several machines share) for `gatefold doctor`.
 import { isLoopback } from '../base/store-address.ts';
 import type { Installation, Report } from './doctor.ts';
 

@@ -1,6 +1,5 @@
-// `gatefold doctor` reports what is wrong or will soon be wrong, one finding a line. A mistake that keeps the service
-// from starting comes before one that has an effect later. No finding has a secret, a hash, a header value or an e-mail
-// address.
+// `gatefold doctor` reports what is wrong or will soon be wrong, one finding a line. Mistakes that keep the service from
+// starting come first. No finding has a secret, a hash, a header value or an e-mail address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';
@@ -28,7 +27,7 @@ export const command: Command = {
   name: 'doctor',
   about:
     'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers, certificate, traces; exit 1 when something is',
-  // `reads` lists settings that must be valid. This command lists none, because `checkSettings` reports invalid ones.
+  // No setting must be valid, because `checkSettings` reports the invalid ones.
   reads: [],
   run,
 };
@@ -42,7 +41,7 @@ export interface Finding {
   readonly level: 'wrong' | 'warning' | 'note';
   readonly topic: string;
   readonly message: string;
-  /** The place of the problem: `file` or `file:line`. */
+  /** `file` or `file:line`. */
   readonly at?: string | undefined;
 }
 
@@ -53,10 +52,7 @@ export interface Installation extends CommandCall {
   readonly inspection: Inspection | Error;
 }
 
-/**
- * The checks, in the order in which their findings are reported. When a check throws an Error, its message is one more
- * finding.
- */
+/** The checks, in the order of their findings. When a check throws an Error, the message is one more finding. */
 const CHECKS: readonly {
   readonly topic: string;
   readonly check: (installation: Installation, report: Report) => void | Promise<void>;
@@ -111,10 +107,9 @@ function summaryOf(mistakes: number, warnings: number, ink: Ink): string {
   return ink.red(`${mistakes} ${mistakes === 1 ? 'thing is' : 'things are'} wrong${warningCount}.`);
 }
 
-/** The oldest major version of Node that package.json allows. */
+/** As in package.json. */
 const MIN_NODE_MAJOR = 20;
 
-/** Key: the result of `typescriptSupport`. */
 const TYPESCRIPT_NOTES = {
   node: 'it loads .ts by itself, .mjs and .js',
   tsx: 'it loads .ts by way of tsx, .mjs and .js',
@@ -158,7 +153,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
   if (inspection instanceof Error) throw inspection;
 }
 
-/** Reports files that other users can write. Code that they write there would run as the user of the service. */
+/** Reports paths that other users can write to. Code that they write there would run as the user of the service. */
 function checkFilePermissions(paths: readonly string[], report: Report): void {
   for (const path of paths) {
     const mode = trustedMode(statSync(path));
@@ -196,7 +191,7 @@ function checkControllers({ settings, inspection }: Installation, report: Report
   }
 }
 
-/** Reports operations with unchecked data or undocumented results, one line for each reason. */
+/** Reports operations with unchecked data or undocumented results, one line a reason. */
 function reportContracts({ operations, path }: LoadedGroup, report: Report): void {
   const namesByReason = new Map<string, string[]>();
   const add = (reason: string | undefined, name: string) => {

@@ -1,5 +1,5 @@
-// The child process of inspection.ts. The process loads the controllers with the server's own loader, and lists every
-// operation. It answers the question, or makes the document or the types, that its job asks for. Then it ends.
+// The child process of inspection.ts. The process loads the controllers with the server's own loader, lists every
+// operation, and makes what its job asks for. Then the process ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
@@ -22,7 +22,7 @@ import type { InspectedService, Inspection, InspectionMessage, Job, LoadedGroup 
 const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
 
 export function runInspection(): void {
-  /** Errors outside of any import, such as in a timer. They do not end this process, as they do not end a worker. */
+  /** Errors outside of any import, such as in a timer. Such an error ends neither this process nor a worker. */
   const strayErrors: Promise<{ reason: string; at?: string }>[] = [];
   process.on('uncaughtException', (error) => strayErrors.push(describeLoadError(error, '')));
   process.once('disconnect', () => process.exit(1));
@@ -65,13 +65,12 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
     providers: countProviders(settings.dataDir),
     verdict: question && (await askApp(question, { settings, groups, serviceState })),
     document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath, service),
-    // In a client, a URL without a path would get `/api`. So the URL of an empty base path ends with `/.`.
+    // The client adds `/api` to a URL without a path. So the URL of an empty base path ends with `/.`.
     declarations:
       wantsTypes && writeDeclarations(await groups.all(), `https://api.example.com${settings.basePath || '/.'}`),
   };
 }
 
-/** Describes the properties of the service file in words, for `gatefold doctor` and `gatefold explain`. */
 function outlineService(service: LoadedService): Pick<InspectedService, 'properties' | 'lacksSchemes'> {
   const { strict, folders, authenticate, formatError, cors, keyHeader, headers, refusesUnchecked, close } = service;
   const schemes = Object.keys(service.securitySchemes);
@@ -95,7 +94,7 @@ function outlineService(service: LoadedService): Pick<InspectedService, 'propert
   };
 }
 
-/** Removes a place in Gatefold's own files, and the query that a second import has added: `/srv/X.mjs?attempt=2:7`. */
+/** Drops a place in Gatefold's own files, and the query that a second import has added: `/srv/X.mjs?attempt=2:7`. */
 function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
@@ -109,13 +108,13 @@ function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' 
       const outline = operation && outlineOf(operation, contract?.defs ?? {});
       return { name, contract: outline, access: outlineAccess(settings.access) };
     }),
-    // A group without routes of its own can be strict only because of the service file.
+    // A group without routes can be strict only because of the service file.
     strict: group?.strictRoutes && (group.routes.length > 0 ? 'routes' : 'service'),
     unexposed: (group?.unexposed ?? []).map(({ name, reason }) => ({ name, reason })),
   };
 }
 
-/** Counts the identity providers. Returns undefined when their file cannot be read; `gatefold doctor` reports why. */
+/** @returns undefined when the file of the providers cannot be read; `gatefold doctor` reports why */
 function countProviders(dataDir: string): number | undefined {
   try {
     const providers = createProviders({ path: join(dataDir, 'identity-providers.json'), log });
@@ -126,7 +125,7 @@ function countProviders(dataDir: string): number | undefined {
   }
 }
 
-/** @param onSent called when the message is sent, or cannot be sent */
+/** @param onSent called also when the message cannot be sent */
 function send(message: InspectionMessage, onSent = (): void => {}): void {
   process.send?.(message, undefined, {}, onSent);
 }

@@ -99,7 +99,7 @@ function mentionsFolders(dir: string): boolean {
   return file !== undefined && /\bfolders\b/.test(readSourceOrEmpty(join(dir, file)));
 }
 
-/** The names that the new file imports. The type that the file declares must have another name. */
+/** The names that the new file imports. The type in the file must have another name. */
 const IMPORTED_NAMES = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
 
 function sourceOf(group: string, basePath: string): string {

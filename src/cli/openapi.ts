@@ -10,7 +10,7 @@ export const command: Command = {
   run,
 };
 
-/** Returns the document. The exit code is 1 when a file does not load, because the document then lacks its group. */
+/** When a file does not load, the document lacks its group, so the exit code is 1. */
 async function run({ settings, io }: CommandCall): Promise<Answer> {
   const inspection = await inspectFolder(settings, io, { wantsDocument: true });
   const { document } = inspection;

@@ -1,6 +1,6 @@
-// `gatefold routes` lists every URL that leads to an operation: first the explicit routes, such as `/api/docs`, then
-// the routes of each group (a group is the operations of one controller). An explicit route comes before a group, so
-// such a route can take requests from a group. The router of the server decides which route takes a request.
+// `gatefold routes` lists every URL that leads to an operation: first the explicit routes, such as `/api/docs`, then the
+// routes of each group (a group is the operations of one controller). An explicit route can take requests from a group,
+// because it comes first. The router of the server decides which route takes a request.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { urlNameOf } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
@@ -11,7 +11,7 @@ import { type Route, routeTable } from '../http/routes.ts';
 import type { Answer, Command, CommandCall } from './command.ts';
 import { brokenFiles, inspectFolder, type ListedOperation, type LoadedGroup } from './inspection.ts';
 
-/** The HTTP methods that reach an operation on the bare group, such as GET on `/api/user`. */
+/** The HTTP methods that reach an operation by the path of the group, such as GET on `/api/user`. */
 const VERBS = [...VERB_OPERATIONS.keys()];
 /** The target of the routes that lead to the groups. */
 const GROUPS = 'gateway.index';
@@ -25,7 +25,7 @@ export const command: Command = {
 export interface ListedRoute extends Omit<ListedOperation, 'name'> {
   readonly kind: 'explicit' | 'group';
   readonly methods: readonly string[] | 'any';
-  /** The methods that an explicit route takes from the operation. Set only when `methods` is `any`. */
+  /** The methods that an explicit route takes from an operation with the methods `any`. */
   readonly except?: readonly string[];
   readonly path: string;
   readonly group?: string;
@@ -49,7 +49,7 @@ async function run({ settings, io, ink }: CommandCall): Promise<Answer> {
     return [verbsOf(route), route.path, route.operation, ...callers, file, contractText(route.contract)];
   });
   const table = alignColumns(rows).map(([verbs = '', path = '', ...cells], i) => {
-    // `splice` leaves the name of the operation, and the callers when they are shown.
+    // The cells that stay are the operation and, when they are shown, the callers.
     const [file = '', contract = ''] = cells.splice(-2);
     const paint = routes[i]?.kind === 'explicit' ? ink.yellow : ink.green;
     return [paint(verbs), ink.bold(path), ...cells, ink.dim(file), contract].join('  ').trimEnd();
@@ -76,7 +76,7 @@ export function verbsOf({ methods, except, needsAuthorization }: ListedRoute): s
   return except === undefined ? 'any' : `any but ${except.join(',')}`;
 }
 
-/** Returns the place of the mistake that keeps a file from loading: `controllers/UserController.ts:7`, or the file. */
+/** Returns the place of the mistake in a file that does not load: `controllers/UserController.ts:7`, or the file. */
 export function brokenPlace({ at, path }: Pick<LoadedGroup, 'at' | 'path'>, cwd: string): string {
   return shortPlace(at ?? path, cwd);
 }
@@ -96,11 +96,10 @@ export interface ShadowedRequest {
   readonly verb: string;
   readonly path: string;
   readonly operation: string;
-  /** The explicit route that takes the request. */
   readonly takenBy: Route;
 }
 
-/** Finds the requests that would reach an operation, if an explicit route did not take them. */
+/** Finds the requests that explicit routes take from operations. */
 export function findShadowed(groups: readonly LoadedGroup[], routes = routeTable('on')): ShadowedRequest[] {
   const router = createRouter(routes);
   const addresses = groups.flatMap((group) => addressesOf(group, prefixOf(routes)));
@@ -118,14 +117,14 @@ function prefixOf(routes: readonly Route[]): string {
   return path.slice(0, path.lastIndexOf('{'));
 }
 
-/** The methods and a path that reach an operation, unless an explicit route takes the request. */
+/** The requests that reach an operation, unless an explicit route takes them. */
 interface Address {
   readonly operation: ListedOperation;
   readonly methods: readonly string[] | 'any';
   readonly path: string;
 }
 
-/** Returns the addresses of a group's operations. The bare group, `/api/user`, comes before `/api/user/pay`. */
+/** Returns the addresses of a group's operations. `/api/user` comes before `/api/user/pay`. */
 function addressesOf(group: LoadedGroup, prefix: string): Address[] {
   const base = `${prefix}${urlNameOf(group.group)}`;
   const routes = routesOf(group);

@@ -1,5 +1,5 @@
-// Reads and changes the credentials table for the commands. The table is a file in the data folder. When the setting
-// STORE is set, the table is in the store instead, the database that several machines share.
+// Reads and changes the credentials table for the commands. With the setting STORE, the table is in the store (the
+// database that several machines share). Otherwise the table is a file in the data folder.
 import type { Settings } from '../base/settings.ts';
 import { type ListedRow, listCredentials, listRows } from '../credentials/table/listing.ts';
 import { readTable } from '../credentials/table/live-table.ts';
@@ -33,7 +33,7 @@ export async function loadTable(settings: TableSettings): Promise<CredentialTabl
   return parseTable(await readStoredTable(settings));
 }
 
-/** Returns the rows of the store as the text of a table file, so that the file and the store have one parser. */
+/** Returns the rows as the text of a table file, so that the file and the store have one parser. */
 async function readStoredTable(settings: TableSettings): Promise<string> {
   const { tableText } = await import('../store/entries.ts');
   const { retryWhileAway } = await import('../store/update.ts');

@@ -184,6 +184,17 @@ describe('gatefold types', () => {
     );
   });
 
+  test('writes nothing when the service file does not load, because it may say that folders serve', async (t) => {
+    const cwd = makeProject(t, {
+      'controllers/service.mjs': 'export default {',
+      'controllers/v2/AController.ts': CLASS,
+    });
+    const { code, err } = await run(cwd, '--out', 'api.d.ts');
+    assert.equal(code, 1);
+    assert.match(err, /^gatefold types: controllers\/service\.mjs\S* does not load: SyntaxError/);
+    assert.equal(statSync(join(cwd, 'api.d.ts'), { throwIfNoEntry: false }), undefined);
+  });
+
   test('writes nothing when a controller does not load', async (t) => {
     const cwd = makeProject(t, {
       'controllers/AController.ts': CLASS,

@@ -1,6 +1,5 @@
 // `gatefold deploy HOST[:DIR]…` copies the project to machines, one after the other. After each copy, the command waits
 // until that machine serves the new release. machine.ts is the part of the command that runs on the machine.
-// docs/DEPLOYING.md is the manual.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -28,12 +27,11 @@ export const command: Command = {
   run,
 };
 
-/** The end of the deployment to one machine: a result of the machine, or an error. */
+/** How the deployment to one machine has ended: with a result of the machine, or with an error. */
 interface Outcome {
   readonly host: string;
   readonly dir: string;
   readonly result?: Result;
-  /** The reason why the machine has sent no result. */
   readonly error?: string;
 }
 
@@ -52,7 +50,7 @@ async function run({ operands, switches, flagValues, settings, io, now }: Comman
     setup: switches.has('setup'),
   };
   const outcomes: Outcome[] = [];
-  // After the setup, a service that nobody has started yet is no failure.
+  // With `--setup`, a service that nobody has started yet is no failure.
   const isDone = ({ result }: Outcome) => result?.state === 'serving' || (order.setup && result?.state === 'unstarted');
   const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
   for (const path of leftOut) await printStep(`left out: ${path}`);
@@ -69,7 +67,7 @@ async function run({ operands, switches, flagValues, settings, io, now }: Comman
   return { json, text: lines.map(plain).join('\n'), exitCode: ok ? 0 : 1 };
 }
 
-/** The order for every target machine, without `dir`. Each machine reports the absolute path of its own folder. */
+/** The order without `dir`, because each machine reports the absolute path of its own folder. */
 type OrderForAll = Omit<Order, 'dir'>;
 
 async function deployTo(
@@ -133,7 +131,7 @@ async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: Order
   return machine;
 }
 
-/** Returns the files of Gatefold itself. package.json comes last, so the machine has all files once it has this one. */
+/** Returns the files of Gatefold itself. package.json comes last, so a copy that has this file is complete. */
 function ownFiles(): Files {
   const root = packagePath();
   const built = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
@@ -144,8 +142,8 @@ function ownFiles(): Files {
 }
 
 /**
- * Returns the name for the copy of this Gatefold in `DIR/runtime` on the target machine: `0.1.0`, or `0.1.0+5f2a9c0d`
- * for a checkout. The files of a checkout change while its version stays the same, so the name has a hash of the files.
+ * Returns the name for the copy of this Gatefold in `DIR/runtime` on the machine: `0.1.0`, or `0.1.0+5f2a9c0d` for a
+ * checkout. The files of a checkout can change without the version, so its name has a hash of the files.
  */
 function gatefoldCopyName(): string {
   if (basename(dirname(packagePath())) === 'node_modules') return version();

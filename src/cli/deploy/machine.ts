@@ -1,7 +1,7 @@
-// The part of a deployment that runs on the target machine, in its own process. The process makes a release (a folder
-// with one version of the project), changes the link `current` to it, and waits until the running service has loaded
-// the release. When the release does not serve, the process changes the link back. Once the link has changed, the
-// process finishes its work even when the connection to the deploying machine is lost.
+// The process that a deployment starts on the target machine. The process makes a release (a folder with one version of
+// the project), makes the link `current` lead to the release, and waits until the running service has loaded it. When
+// the release does not serve, the process changes the link back. Once the link has changed, the process finishes its
+// work even when the connection to the deploying machine is lost.
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
@@ -38,11 +38,10 @@ const LOCK_OPTIONS = {
   unseenHolderMs: 1000,
 };
 
-/** Runs an order, sends each step and the result to the deploying machine, and exits. @param text the order as JSON */
+/** @param text the order as JSON */
 export async function runOnMachine(text: string): Promise<void> {
   process.umask(0o022);
-  // Without these listeners, a lost connection would end the process. `send` gets the same error in the callback of
-  // its write.
+  // Without these listeners, a lost connection would end the process. `send` gets the same error.
   process.stdout.on('error', () => {});
   process.on('SIGHUP', () => {});
   try {
@@ -56,7 +55,7 @@ export async function runOnMachine(text: string): Promise<void> {
   process.exit();
 }
 
-/** @throws Error when the connection is lost. The callers ignore the error once the link has changed. */
+/** @throws Error when the connection is lost. After the change of the link, the callers ignore the error. */
 function send(reply: Reply): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(`${MARK}${JSON.stringify(reply)}\n`, (error) =>
@@ -96,8 +95,8 @@ async function deploy(order: Order): Promise<Result> {
     );
   if (isDiskFull(dataDir))
     throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
-  // After an interrupted deployment, the link `current` may lead to a release that does not serve. So the record of the
-  // running service, where there is one, says which release serves.
+  // After an interrupted deployment, the link `current` may lead to a release that does not serve. So the record of a
+  // running service counts first.
   const serving = listReleases(dir).find((name) => isRunning(record) && isInRelease(record.serving, dir, name));
   const before = serving ?? current;
   const isRollback = order.action === 'back';
@@ -129,7 +128,7 @@ async function deploy(order: Order): Promise<Result> {
   return { ...failure, current: before, notes: [...outcome.notes, ...backNotes] };
 }
 
-/** Returns the release that served before the current one. @throws Error when there is none */
+/** @throws Error when no release served before the current one, or when that release was removed */
 function releaseBefore(dir: string, current: string | undefined): string {
   const before = current === undefined ? undefined : readNote(dir, current)?.before;
   if (!before || !listReleases(dir).includes(before))

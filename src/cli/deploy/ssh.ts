@@ -7,34 +7,32 @@ import { CommandError } from '../command.ts';
 export const MARK = 'gatefold-deploy ';
 
 export interface RemoteCommand {
-  /** The destination for ssh. */
   readonly host: string;
-  /** The command, as a text for sh. */
+  /** A text for sh. */
   readonly command: string;
-  /** The files that the command gets as a tar stream on its standard input. */
+  /** The command gets the files as a tar stream on its standard input. */
   readonly files?: Files | undefined;
   /** Called with the parsed JSON of each line that begins with MARK. */
   readonly onLine: (value: unknown) => void;
 }
 
 export interface Files {
-  /** The folder of the files. */
   readonly root: string;
-  /** The paths of the files, relative to the root. */
+  /** Relative to the root. */
   readonly paths: readonly string[];
 }
 
 /**
- * Options of ssh. With BatchMode, ssh fails where it would otherwise ask a question and wait for a person. The other
- * options end a connection when the other machine no longer responds.
+ * With BatchMode, ssh fails where it would otherwise ask a person. The other options end a connection to a machine that
+ * does not respond.
  */
 const SSH_OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=15', 'ServerAliveCountMax=4'];
 /** The exit code of ssh when there is no connection. */
 const SSH_FAILED = 255;
-/** Maximum number of lines of standard error that are kept for an error message: the last ones. */
+/** The number of the latest lines of standard error that are kept for an error message. */
 const MAX_ERROR_LINES = 200;
 
-/** Runs a command to its end. @throws CommandError with the reason, when ssh, the command or tar fails */
+/** @throws CommandError with the reason, when ssh, the command or tar fails */
 export async function runRemote({ host, command, files, onLine }: RemoteCommand): Promise<void> {
   const args = [...SSH_OPTIONS.flatMap((option) => ['-o', option]), '-T', '--', host, command];
   const ssh = spawn('ssh', args);
@@ -50,13 +48,13 @@ export async function runRemote({ host, command, files, onLine }: RemoteCommand)
   const code = await exitOf(ssh, 'ssh');
   if (code === 0) return void (await tar?.sent);
   tar?.kill();
-  // When tar has failed by itself, `sent` rejects with the reason. The tar that `kill` ends has not failed by itself.
+  // A failure of tar is the reason why ssh was killed. A tar that `kill` ends has not failed.
   if (tar?.hasFailed()) await tar.sent;
   if (code === SSH_FAILED) throw new CommandError(`Cannot reach ${host}: ${reasonOf(errorLines, host)}`);
   throw new CommandError(`${host}: ${errorLines.slice(-3).join(' | ') || `the command ended with exit code ${code}`}`);
 }
 
-/** Parses a line as JSON. Returns undefined for the last line of a lost connection, which can be incomplete. */
+/** Parses JSON. Returns undefined for the last line of a lost connection, which can be incomplete. */
 function parseOrIgnore(line: string): unknown {
   try {
     return JSON.parse(line);
@@ -72,7 +70,7 @@ function sendFiles({ root, paths }: Files, ssh: ChildProcessWithoutNullStreams) 
   const env = { ...process.env, COPYFILE_DISABLE: '1' };
   const tar = spawn('tar', ['-c', '-f', '-', '--null', '-T', '-'], { cwd: root, env });
   const errorLines = collectErrorLines(tar);
-  // Only after a success of tar, the stream is ended. So the other machine does not take a part of it for the whole.
+  // The stream ends only after a success of tar. Otherwise the machine could take a part of the files for all.
   const sent = exitOf(tar, 'tar').then((code) => {
     if (code === 0) return void ssh.stdin.end();
     hasFailed = true;
@@ -116,7 +114,7 @@ function collectErrorLines({ stderr }: ChildProcessWithoutNullStreams): string[]
   return lines;
 }
 
-/** Returns the last message of ssh. When ssh wanted to ask the user something, the text also has the remedy. */
+/** Returns the last message of ssh. When ssh wanted to ask the user something, the text also says what to do. */
 function reasonOf(errorLines: readonly string[], host: string): string {
   const text = errorLines.join('\n');
   const reason = errorLines.at(-1) ?? 'the connection broke';

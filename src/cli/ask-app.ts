@@ -1,5 +1,5 @@
-// Finds out what the server would answer to a request. This file makes a server in this process, with the real rules and
-// with operations that do nothing, and sends the request to that server. So no rule is repeated here.
+// Finds out what the server would answer to a request. This file makes a server in this process, with the real rules
+// and with operations that do nothing, and sends the request to that server. So no rule is repeated here.
 import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { envelope } from '../base/envelope.ts';
@@ -179,7 +179,7 @@ const STEP_NAMES: Readonly<Record<string, string>> = {
   checkTypes: 'types',
 };
 
-/** Returns the names of the steps that have begun. `request` comes before all, and `row` is the search for the route. */
+/** Returns the steps that have begun. `request` comes before all, and `row` is the search for the route. */
 function stepsOf({ steps, stepsBegun, resolvedPath }: Exchange): string[] {
   // The build may have added digits to the name of a function: `readData2` for `readData`.
   const names = steps.slice(0, stepsBegun).flatMap(({ name }) => STEP_NAMES[name.replace(/\d+$/, '')] ?? []);
@@ -193,8 +193,8 @@ function withoutAccessFunctions(settings: OperationSettings): OperationSettings 
 }
 
 /**
- * Replaces the author's functions of the service file, so that none is called. `authenticate` then finds the user of the
- * question, and errors have the server's own format, which `send` can read.
+ * Replaces the author's functions of the service file, so that none is called. `authenticate` then finds the user of
+ * the question, and errors have the server's own format, which `send` can read.
  */
 function withoutServiceFunctions(state: ServiceState, { user }: Question): ServiceState {
   if (state.kind !== 'loaded') return state;

@@ -110,7 +110,7 @@ const COMMON_FLAGS: NonNullable<Command['flags']> = {
   help: 'Print this',
 };
 
-/** Runs the command that the first word of `argv` names. @param prefix the words before `argv`: `gatefold credentials` */
+/** @param prefix `gatefold`, or `gatefold credentials` for a list of commands with two words */
 export async function runListedCommand(
   prefix: string,
   about: string,

@@ -1,5 +1,5 @@
-// `gatefold doctor` reports what is wrong or will soon be wrong, one finding a line. Mistakes that keep the service from
-// starting come first. No finding has a secret, a hash, a header value or an e-mail address.
+// `gatefold doctor` reports what is wrong or will soon be wrong, one finding a line. Mistakes that keep the service
+// from starting come first. No finding has a secret, a hash, a header value or an e-mail address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';

@@ -19,7 +19,7 @@ export interface ReleaseNote {
   readonly before: string | null;
   /** The name of the folder in `runtime` with the copy of Gatefold that deployed this release. */
   readonly runtime: string;
-  /** The ABI version of Node and the platform of the packages: `127 linux x64`, with ` dev` for development packages. */
+  /** The ABI version of Node and the platform: `127 linux x64`, or `127 linux x64 dev` with development packages. */
   readonly packages: string;
 }
 

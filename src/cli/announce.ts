@@ -32,8 +32,7 @@ export function createAnnouncer({ settings, cwd, ink, write }: AnnouncerOptions)
 
   function formatRoutes(shownRoutes: readonly ListedRoute[], formatVerbs: (verbs: string) => string): string[] {
     const rows = shownRoutes.map((route) => {
-      const file = route.file === undefined ? '' : shortPlace(route.file, cwd);
-      return [verbsOf(route), route.path, route.operation, file];
+      return [verbsOf(route), route.path, route.operation, shortPlace(route.file as string, cwd)];
     });
     return alignColumns(rows).map(([verbs = '', path = '', operation = '', file = '']) => {
       return `  ${formatVerbs(verbs)}  ${ink.bold(path)}  ${operation}  ${ink.dim(file)}\n`;

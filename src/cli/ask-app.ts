@@ -59,12 +59,12 @@ export interface Verdict extends ServerAnswer {
   readonly route: Route | undefined;
   /** The explicit routes (routes that lead to no controller) before `route` that match the path but not the verb. */
   readonly passedRoutes: readonly Route[];
-  /** The first segment of the path: `user`, which names the group `User`. */
-  readonly page: string;
-  /** The segments after `page`. */
+  /** The segments of the path after the group. */
   readonly slugs: readonly string[];
   /** Empty when the request was refused before its operation was found. */
   readonly operation: string;
+  /** Whether the path names the operation. */
+  readonly isByName: boolean;
   /** The group that the server looked for, as the URL or the credential names it. */
   readonly soughtGroup: string | undefined;
   /** The group that the server found. */
@@ -144,7 +144,7 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
   app.server.emit('connection', connection);
   const answer = await send(client, question);
   const answered: Partial<Exchange> = exchange ?? {};
-  const { resolvedPath, groupInUrl = '', slugs = [], operation = '', group, caller: credentialRow } = answered;
+  const { resolvedPath, slugs = [], operation = '', choice, group, caller: credentialRow } = answered;
   const matches = resolvedPath?.matches ?? [];
   const match = firstMatch(matches, question.verb);
   return {
@@ -155,9 +155,9 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
     steps: exchange === undefined ? [] : stepsOf(exchange),
     route: match?.route,
     passedRoutes: matches.slice(0, match === undefined ? 0 : matches.indexOf(match)).map(({ route }) => route),
-    page: groupInUrl,
     slugs,
     operation,
+    isByName: choice?.isByName === true,
     soughtGroup,
     group: group || undefined,
     application: credentialRow?.application.name,

@@ -104,7 +104,7 @@ function describeMissingGroups(names: readonly string[] | '*', dir: string): str
   if (names === '*') return [];
   try {
     const controllers = listControllers(dir);
-    const missing = names.filter((name) => !controllers.has(groupNameOf(name) ?? ''));
+    const missing = names.filter((name) => !controllers.has(groupNameOf(name) as string));
     return missing.map((name) => `there is no handler group ${name} in ${dir} yet`);
   } catch (error) {
     return [`cannot check that the handler group ${names.join(', ')} exists: ${dir}: ${describeFailure(error)}`];

@@ -74,7 +74,7 @@ function missingGroups(liveRows: readonly ListedRow[], inspection: Inspection | 
   if (inspection instanceof Error) return [];
   const served = new Set(inspection.groups.map(({ group }) => group));
   const named = liveRows.flatMap(({ handler, groups = [] }) => handler ?? (groups === '*' ? [] : groups));
-  const missing = new Set(named.filter((name) => !served.has(groupNameOf(name) ?? '')));
+  const missing = new Set(named.filter((name) => !served.has(groupNameOf(name) as string)));
   const describe = (name: string) => `credentials name the handler group ${name}, which is not in the folder`;
   return Array.from(missing, (name) => ['wrong', describe(name)]);
 }

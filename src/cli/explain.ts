@@ -140,12 +140,11 @@ function groupText(group: LoadedGroup | undefined, { soughtGroup }: Verdict, cwd
   return soughtGroup === undefined ? 'not looked for' : `none for ${JSON.stringify(soughtGroup)}`;
 }
 
-function operationText({ operation, slugs, page, handler }: Verdict): string {
+function operationText({ operation, isByName }: Verdict): string {
   const name = splitRouteName(operation);
   if (name !== undefined)
     return `${operation}, ${name.pattern === undefined ? 'the route of the bare group' : 'a route of the group'}`;
-  const isNamed = slugs[0] === operation || (handler !== undefined && page === operation);
-  return `${operation}, ${isNamed ? 'named by the path' : 'chosen by the verb'}`;
+  return `${operation}, ${isByName ? 'named by the path' : 'chosen by the verb'}`;
 }
 
 function refusalReasons(explained: ExplainedRequest, group: LoadedGroup | undefined): string[] {

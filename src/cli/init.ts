@@ -105,12 +105,13 @@ function ownSpecifier(folder: string): string {
   const ownFolder = packagePath();
   const parentFolder = dirname(ownFolder);
   // The specifier has slashes, also on Windows, because the project may be installed on another system.
-  const ofFile = (path: string) => `file:${withSlashes(path)}`;
-  if (basename(parentFolder) !== 'node_modules') return ofFile(relative(folder, ownFolder) || '.');
+  const fileSpecifier = (path: string) => `file:${withSlashes(path)}`;
+  if (basename(parentFolder) !== 'node_modules') return fileSpecifier(relative(folder, ownFolder) || '.');
   try {
     const { packages } = JSON.parse(readFileSync(join(parentFolder, '.package-lock.json'), 'utf8'));
     const { resolved } = packages['node_modules/gatefold'] as { resolved?: string };
-    if (resolved?.startsWith('file:')) return ofFile(resolve(parentFolder, '..', resolved.slice('file:'.length)));
+    if (resolved?.startsWith('file:'))
+      return fileSpecifier(resolve(parentFolder, '..', resolved.slice('file:'.length)));
   } catch {
     // Another tool than npm has installed gatefold.
   }

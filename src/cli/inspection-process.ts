@@ -29,9 +29,9 @@ export function runInspection(): void {
   process.once('message', async (job: Job) => {
     try {
       const inspection = await inspect(job);
-      const described = await Promise.all(strayErrors);
-      const listed = described.map(({ reason, at }) => ({ reason, ...authorsPlace(at) }));
-      send({ kind: 'done', inspection: { ...inspection, strayErrors: listed } }, endProcess);
+      const describedErrors = await Promise.all(strayErrors);
+      const listedErrors = describedErrors.map(({ reason, at }) => ({ reason, ...authorsPlace(at) }));
+      send({ kind: 'done', inspection: { ...inspection, strayErrors: listedErrors } }, endProcess);
     } catch (error) {
       send({ kind: 'failed', message: lineOf(error) }, endProcess);
     }

@@ -13,8 +13,7 @@ import { brokenFiles, inspectFolder, type ListedOperation, type LoadedGroup } fr
 
 /** The HTTP methods that reach an operation by the path of the group, such as GET on `/api/user`. */
 const VERBS = [...VERB_OPERATIONS.keys()];
-/** The target of the routes that lead to the groups. */
-const GROUPS = 'gateway.index';
+const GROUPS_TARGET = 'gateway.index';
 
 export const command: Command = {
   name: 'routes',
@@ -84,7 +83,7 @@ export function brokenPlace({ at, path }: Pick<LoadedGroup, 'at' | 'path'>, cwd:
 export function listRoutes(groups: readonly LoadedGroup[], routes = routeTable('on')): ListedRoute[] {
   const router = createRouter(routes);
   const explicitRoutes = routes
-    .filter(({ target }) => target !== GROUPS)
+    .filter(({ target }) => target !== GROUPS_TARGET)
     .map(({ methods, path, target }): ListedRoute => ({ kind: 'explicit', methods, path, operation: target }));
   const groupRoutes = groups
     .toSorted((a, b) => (a.group < b.group ? -1 : 1))
@@ -106,7 +105,9 @@ export function findShadowed(groups: readonly LoadedGroup[], routes = routeTable
   return addresses.flatMap(({ operation: { name }, methods, path }) =>
     (methods === 'any' ? VERBS : methods).flatMap((verb): ShadowedRequest[] => {
       const takenBy = firstMatch(router.resolve(path).matches, verb)?.route;
-      return takenBy === undefined || takenBy.target === GROUPS ? [] : [{ verb, path, operation: name, takenBy }];
+      return takenBy === undefined || takenBy.target === GROUPS_TARGET
+        ? []
+        : [{ verb, path, operation: name, takenBy }];
     }),
   );
 }
@@ -151,12 +152,12 @@ function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRo
   return addressesOf(group, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
     const { matches } = router.resolve(path);
     if (methods === 'any') {
-      const explicitMatches = matches.filter(({ route }) => route.target !== GROUPS);
+      const explicitMatches = matches.filter(({ route }) => route.target !== GROUPS_TARGET);
       if (explicitMatches.some(({ route }) => route.methods === 'any')) return [];
       const except = [...new Set(explicitMatches.flatMap(({ route }) => route.methods))];
       return [{ ...describeRoute(group, operation, 'any', path), ...(except.length === 0 ? {} : { except }) }];
     }
-    const verbs = methods.filter((verb) => firstMatch(matches, verb)?.route.target === GROUPS);
+    const verbs = methods.filter((verb) => firstMatch(matches, verb)?.route.target === GROUPS_TARGET);
     if (verbs.length === 0) return [];
     const route = describeRoute(group, operation, verbs, path);
     return [verbs.includes('OPTIONS') ? { ...route, needsAuthorization: true } : route];

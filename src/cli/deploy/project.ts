@@ -136,9 +136,9 @@ export function readJson(path: string): Fields | undefined {
 
 /** Returns the name in package.json without its scope. @throws CommandError when there is no usable name */
 function nameOf({ name }: Fields): string {
-  const last = basename(String(name ?? ''));
-  if (!/^[a-z0-9][a-z0-9._-]*$/i.test(last)) throw new CommandError('Cannot deploy: package.json has no name');
-  return last;
+  const nameWithoutScope = basename(String(name ?? ''));
+  if (/^[a-z0-9][a-z0-9._-]*$/i.test(nameWithoutScope)) return nameWithoutScope;
+  throw new CommandError('Cannot deploy: package.json has no name');
 }
 
 /** Returns whether a path leads out of its start. @param path the result of `relative` of node:path */

@@ -24,7 +24,7 @@ export interface Question {
   /** The path and the query, as in a request line. */
   readonly target: string;
   /**
-   * The header `Authorization` of the request; undefined for a request without the header:
+   * The header `Authorization` of the request:
    * - `foreign`: a header that matches no credential.
    * - The id of a credential: a header with that credential.
    * - Any other text: a header with this value.
@@ -34,7 +34,6 @@ export interface Question {
   readonly data?: string | undefined;
   /** The id of the user that `authenticate` is assumed to find; undefined when it finds nobody. */
   readonly user?: string | undefined;
-  /** The header `Origin` of the request; undefined for a request without the header. */
   readonly origin?: string | undefined;
   /** The time of the request, in Unix milliseconds. */
   readonly now: number;
@@ -207,7 +206,6 @@ function withoutServiceFunctions(state: ServiceState, { user }: Question): Servi
 /** The form of the ids that `credentials issue` creates. Imported tables may have other ids. */
 const ISSUED_ID = /^[0-9A-Za-z]{12}$/;
 
-/** Returns the caller that the server would identify by the `authorization` of a question. */
 function callerOf(
   { authorization, now }: Question,
   dataDir: string,

@@ -37,7 +37,6 @@ export interface CommandIo {
  */
 export type ExitCode = 0 | 1 | 2;
 
-/** The command line is wrong. */
 export class UsageError extends Error {}
 
 /** The command cannot do its work. The message is one line for people. */
@@ -94,7 +93,6 @@ export interface Answer {
   readonly json: unknown;
   /** The answer for people, without a line feed at its end. */
   readonly text: string;
-  /** Default: 0. */
   readonly exitCode?: ExitCode;
   /** Lines for standard error. */
   readonly warnings?: readonly string[];
@@ -102,7 +100,6 @@ export interface Answer {
   readonly adviceIfUnprinted?: string;
 }
 
-/** The flags that the help of every command shows. */
 const COMMON_FLAGS: NonNullable<Command['flags']> = {
   'controllers-dir DIR': 'The folder of controllers; default: CONTROLLERS_DIR, else ./controllers',
   'data-dir DIR': 'The folder of the tables; default: DATA_DIR, else ./data',
@@ -145,8 +142,8 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
       const [name = '', placeholder] = flag.split(' ');
       return [name, { type: placeholder === undefined ? 'boolean' : 'string' }];
     });
-    const commonFlags: FlagOptions = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
-    const { values, positionals } = parseCommandLine(argv, { ...commonFlags, ...Object.fromEntries(ownFlags) });
+    const commonSwitches: FlagOptions = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
+    const { values, positionals } = parseCommandLine(argv, { ...commonSwitches, ...Object.fromEntries(ownFlags) });
     if (values.help === true) return await print(io.stdout, `${helpOf(command)}\n`, 0);
     checkOperands(command, positionals);
     const readings = readSettings(io.env, values, { cores: availableParallelism(), cwd: io.cwd });

@@ -1,5 +1,5 @@
-// The check of the credentials for `gatefold doctor`: the session key, the file of the credentials table, and each row,
-// which is one credential. A finding names a row by its name and id, and never has a secret or a hash.
+// The check of the credentials for `gatefold doctor`: the session key, the file of the credentials table, and each row
+// (a row is one credential). No finding has a secret or a hash.
 import { statSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { groupNameOf } from '../base/page-name.ts';

@@ -56,7 +56,6 @@ export interface InspectedService extends GroupLoad {
 
 export interface Inspection {
   readonly groups: readonly LoadedGroup[];
-  /** The service file; undefined when the folder has none. */
   readonly service?: InspectedService | undefined;
   /** Errors outside of any import: in a timer, or in a promise that is not awaited. */
   readonly strayErrors: readonly { readonly reason: string; readonly at?: string }[];
@@ -116,7 +115,7 @@ export function brokenFiles({ service, groups }: Inspection): (LoadedGroup | Ins
   return [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
 }
 
-/** Returns the file of each group. @throws CommandError when the folder cannot be read */
+/** @throws CommandError when the folder cannot be read */
 export function listOrRefuse(dir: string): Map<string, string> {
   try {
     return listControllers(dir);

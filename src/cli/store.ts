@@ -80,7 +80,6 @@ async function status({ settings }: CommandCall): Promise<Answer> {
 export interface StoreDescription {
   /** The version of the rows, which differs after each change. */
   readonly version: string;
-  /** The number of rows. */
   readonly rows: number;
   readonly isWritable: boolean;
   /** The PostgreSQL setting `synchronous_standby_names`. When it is empty, a failover may lose a confirmed write. */

@@ -100,7 +100,7 @@ export function removeLeftovers(dir: string): void {
 }
 
 /** Removes the releases that are neither in `inUse` nor among the `keep` newest. */
-export function pruneReleases(dir: string, keep: number, inUse: ReadonlySet<string>): void {
+export function pruneReleases(dir: string, keep: number, inUse: ReadonlySet<unknown>): void {
   for (const release of listReleases(dir).slice(keep)) if (!inUse.has(release)) removeRelease(dir, release);
 }
 

@@ -6,6 +6,7 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
 import { acquireLock } from '../../credentials/write/lock.ts';
+import type { GenerationRecord } from '../../supervisor/generation-file.ts';
 import { lineOf } from '../command.ts';
 import {
   listReleases,
@@ -108,10 +109,8 @@ async function deploy(order: Order): Promise<Result> {
   const result = { release, before: before ?? null, current: release, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {
     const newRecord = readRecord(dataDir);
-    const inUse = new Set([release, before ?? '', readNote(dir, release)?.before ?? '']);
-    for (const name of listReleases(dir))
-      if (newRecord?.draining.some((path) => isInRelease(path, dir, name))) inUse.add(name);
-    pruneReleases(dir, keep, inUse);
+    const servedByWorkers = listReleases(dir).filter((name) => isDraining(newRecord, dir, name));
+    pruneReleases(dir, keep, new Set([release, before, readNote(dir, release)?.before, ...servedByWorkers]));
     if (outcome.state === 'serving' && newRecord !== undefined) pruneCopies(dir, newRecord.runtime);
     return { ...result, state: outcome.state };
   }
@@ -121,11 +120,16 @@ async function deploy(order: Order): Promise<Result> {
     return { ...failure, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
   await report(`swap back to ${before}`).catch(() => {});
   const swapBack = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? gatefoldCopy);
-  const isDraining = readRecord(dataDir)?.draining.some((path) => isInRelease(path, dir, release));
-  if (!isRollback && swapBack.state === 'serving' && !isDraining) removeRelease(dir, release);
+  const isUnused = swapBack.state === 'serving' && !isDraining(readRecord(dataDir), dir, release);
+  if (!isRollback && isUnused) removeRelease(dir, release);
   const backNotes =
     swapBack.state === 'failed' ? [`${before} does not serve: ${swapBack.errors.join('; ')}`] : swapBack.notes;
   return { ...failure, current: before, notes: [...outcome.notes, ...backNotes] };
+}
+
+/** Returns whether workers that finish their requests still serve a release. */
+function isDraining(record: GenerationRecord | undefined, dir: string, release: string): boolean {
+  return record?.draining.some((path) => isInRelease(path, dir, release)) === true;
 }
 
 /** @throws Error when no release served before the current one, or when that release was removed */

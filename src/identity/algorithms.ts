@@ -1,5 +1,5 @@
-// The supported algorithms of signatures (RFC 7518 section 3.1, RFC 8037). `none` must never be added, and no HMAC: as
-// the secret of an HMAC, a forger could use the public key, which everybody can read (RFC 8725 section 2.1).
+// The supported algorithms of signatures (RFC 7518 section 3.1, RFC 8037). `none` and HMAC must never be added: with
+// HMAC, a forger could use the public key, which everybody can read, as the secret (RFC 8725 section 2.1).
 
 export interface Algorithm {
   readonly name: string;

@@ -20,7 +20,7 @@ export interface VerificationKey {
 /** A key that cannot be used. A token with its `kid` is refused without a new fetch. */
 export interface UnusableKey {
   readonly kid: string | undefined;
-  /** The reason why the key cannot be used. */
+  /** The reason. */
   readonly unusable: string;
 }
 
@@ -60,7 +60,7 @@ export function parseKey(jwk: unknown): ProviderKey {
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS)
     return refuse(`its modulus has ${modulusLength} bits`);
-  // With the exponent 1, a signature equals its message. Other small exponents have made forgeries possible before.
+  // With the exponent 1, a signature equals its message. With other small exponents, signatures have been forged.
   if (publicExponent < 65_537n || publicExponent % 2n === 0n) return refuse('its exponent is even or below 65,537');
   return { kid, algorithms, key, modulusBytes: Math.ceil(modulusLength / 8) };
 }

@@ -14,7 +14,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const DEFAULTS = parseSettings({}, [], { cores: 1 });
 const SETTING_NAMES = settingRows({ cores: 1 }).map(({ name }) => name);
 /** What a worker gets after DRAIN_TIMEOUT before it is killed. */
-const GRACE = 2000;
+const GRACE = 8000;
 
 describe('gatefold.service', () => {
   const unit = new Map<string, string[]>();

@@ -13,7 +13,7 @@ import { type Plain, parsePlainYaml } from '../support/plain-yaml.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 const SETTING_NAMES = settingRows({ cores: 1 }).map(({ name }) => name);
 /** What a worker gets after DRAIN_TIMEOUT before it is killed. */
-const GRACE = 2000;
+const GRACE = 8000;
 
 describe('kubernetes', () => {
   const folder = join(DEPLOY, 'kubernetes');

@@ -74,7 +74,6 @@ export interface Credentials {
    */
   register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }>;
   status(): TableStatus;
-  /** Ends the polling of the file. */
   close(): void;
 }
 

@@ -27,7 +27,6 @@ export interface IdentifyContext {
   readonly table: CredentialTable;
   /** Unix milliseconds. */
   readonly now: number;
-  /** Returns the key that signs session tokens, if there is one. */
   readonly sessionKey: () => Buffer | undefined;
 }
 
@@ -87,7 +86,6 @@ function liveOrRefused(row: CredentialRow, id: string, now: number, tokenExpires
   return { kind: 'row', row, expiresAt: Math.min(row.expiresAt, tokenExpiresAt) };
 }
 
-/** Returns the reason why a row is not live; `undefined` for a live row. */
 export function whyNotLive(row: CredentialRow, now: number): string | undefined {
   if (row.revoked) return 'its row is revoked';
   return row.expiresAt > now ? undefined : 'its row has expired';

@@ -62,7 +62,6 @@ function computeMac(key: Buffer, claims: string): Buffer {
   return crypto().createHmac('sha256', key).update(SESSION_PREFIX).update(claims).digest();
 }
 
-/** Minimum length of the key's text in the file, in characters. */
 const MIN_KEY_LENGTH = 32;
 
 /**

@@ -42,5 +42,4 @@ const ALGORITHM_ROWS: readonly Algorithm[] = [
 /** The algorithms by name. A name comes from a token and can be `constructor`, which only a Map does not have. */
 export const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map(ALGORITHM_ROWS.map((row) => [row.name, row]));
 
-/** The algorithms that are allowed when a provider row names none. */
 export const DEFAULT_ALGORITHMS: readonly string[] = ['RS256', 'ES256'];

@@ -94,7 +94,7 @@ function parseSubject(sub: unknown): string {
 /** Claim of the token → field of VerifiedIdentity. */
 const PROFILE_FIELDS = { email: 'email', name: 'name', picture: 'picture', hd: 'hostedDomain' };
 
-/** Returns the claims that describe the person. A claim that is null counts as absent: some providers send null. */
+/** A claim that is null counts as absent, because some providers send null. */
 function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedIdentity, 'issuer' | 'subject'> {
   const profile: Record<string, string | boolean> = {};
   for (const [claim, field] of Object.entries(PROFILE_FIELDS)) {

@@ -17,7 +17,6 @@ import { createProviders } from './providers.ts';
 export type Owner = NonNullable<CallingApplication['owner']>;
 
 export interface OwnedRow {
-  /** The row's id in the credentials table. */
   readonly id: string;
   readonly application: { readonly id: string; readonly name: string };
 }
@@ -47,7 +46,6 @@ export interface IdentityAnswer {
 }
 
 export interface IdentityStatus {
-  /** Names. */
   readonly providers: readonly string[];
   readonly refusedRows: number;
   readonly keyFetches: number;

@@ -7,7 +7,6 @@ import { decodeBase64url, parseJsonObject } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
 import type { VerificationKey } from './keys.ts';
 
-/** Maximum characters of a token. */
 export const MAX_TOKEN_LENGTH = 16_384;
 const MAX_KID_LENGTH = 256;
 

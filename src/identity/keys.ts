@@ -20,8 +20,7 @@ export interface VerificationKey {
 /** A key that cannot be used. A token with its `kid` is refused without a new fetch. */
 export interface UnusableKey {
   readonly kid: string | undefined;
-  /** The reason. */
-  readonly unusable: string;
+  readonly whyUnusable: string;
 }
 
 export type ProviderKey = VerificationKey | UnusableKey;
@@ -34,11 +33,10 @@ const MIN_MODULUS_BITS = 2048;
 /** The same limit as in OpenSSL. Larger keys only cost CPU time. */
 const MAX_MODULUS_BITS = 16_384;
 
-/** @param jwk any value that a provider has sent */
 export function parseKey(jwk: unknown): ProviderKey {
-  if (!isObject(jwk)) return { kid: undefined, unusable: 'not an object' };
+  if (!isObject(jwk)) return { kid: undefined, whyUnusable: 'not an object' };
   const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
-  const refuse = (reason: string): UnusableKey => ({ kid, unusable: reason });
+  const refuse = (reason: string): UnusableKey => ({ kid, whyUnusable: reason });
 
   if (jwk.kid !== undefined && kid === undefined) return refuse('the kid is not a string');
   if (PRIVATE_MEMBERS.some((name) => Object.hasOwn(jwk, name))) return refuse('it has private members');

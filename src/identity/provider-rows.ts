@@ -58,7 +58,6 @@ export function parseProviderRows(text: string): ProviderRows {
   return { providers, refused };
 }
 
-/** Returns whether the rules of the provider let this person register. */
 export function mayRegister({ registration }: Provider, identity: VerifiedIdentity): boolean {
   if (typeof registration === 'string') return registration === 'open';
   const { hostedDomain, email, emailVerified } = identity;
@@ -82,7 +81,6 @@ function parseJsonList(text: string): unknown[] {
   return value;
 }
 
-/** @throws Error with the mistake of the row */
 function parseRow(row: unknown): Provider {
   if (!isObject(row)) throw new Error('it is not an object');
   const name = readName(row);

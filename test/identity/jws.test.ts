@@ -163,7 +163,7 @@ describe('parseKeySet', () => {
     const set = parseKeySet({ keys: [rsa.jwk, { kty: 'oct', kid: 'a' }, 'junk', ...Array(97).fill(ec.jwk)] });
     assert.equal(set.length, 100);
     assert.deepEqual(
-      set.slice(0, 3).map((key) => [key.kid, 'unusable' in key && key.unusable]),
+      set.slice(0, 3).map((key) => [key.kid, 'whyUnusable' in key && key.whyUnusable]),
       [
         ['RS256', false],
         ['a', 'its kty or crv is not supported'],

@@ -30,7 +30,6 @@ export function listCredentials(path: string, now: number): ListedRow[] {
   return listRows((onRow) => readTable(path, onRow), now);
 }
 
-/** @param readTable reads the table, and calls `onRow` for each valid row */
 export function listRows(readTable: (onRow: OnRow) => CredentialTable, now: number): ListedRow[] {
   const rawRows = new Map<string, RawRow>();
   const table = readTable((row, raw) => void rawRows.set(row.id, raw));

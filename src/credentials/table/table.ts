@@ -155,7 +155,6 @@ export function findByOwner(table: CredentialTable, { issuer, subject }: Owner):
 /** A row as it is in the file, before it is compiled. */
 export type RawRow = Readonly<Record<string, unknown>>;
 
-/** Returns the field `name`, or else `id`, or else `row 3`. */
 function nameRow(raw: unknown, index: number): string {
   const names = isObject(raw) ? [raw.name, raw.id] : [];
   const name = names.find((value): value is string => typeof value === 'string' && value !== '');
@@ -207,7 +206,6 @@ export const FIELDS: ReadonlySet<string> = new Set(
 );
 const PREVIOUS_FIELDS = new Set(['hash', 'expires_at']);
 
-/** @throws InvalidRow when an unread field looks like a restriction */
 function checkUnreadFields(row: RawRow, meanings: Meanings): void {
   const previous = (row.previous ?? []) as readonly RawRow[];
   const previousReasons = previous.map((item) => findUnreadRestriction(item, PREVIOUS_FIELDS, meanings));

@@ -55,10 +55,10 @@ export async function acquireLock(
     holder,
     isHeld: async () => (await readHolder(path)) === holder,
     async release() {
-      await ignore(['ENOENT'], unlink(join(path, holder)));
+      await ignoreErrors(['ENOENT'], unlink(join(path, holder)));
       // If another process has acquired the lock meanwhile, the folder contains the file of that process. Then rmdir
       // fails, and the lock stays.
-      await ignore(['ENOENT', ...FOLDER_NOT_EMPTY_CODES], rmdir(path));
+      await ignoreErrors(['ENOENT', ...FOLDER_NOT_EMPTY_CODES], rmdir(path));
     },
   };
 }
@@ -76,9 +76,9 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
       holderSeenAt = now;
     }
     // A holder that ended between the two steps of its release has left an empty folder.
-    if (holder === undefined) await ignore([...FOLDER_NOT_EMPTY_CODES, 'ENOENT'], rmdir(path));
+    if (holder === undefined) await ignoreErrors([...FOLDER_NOT_EMPTY_CODES, 'ENOENT'], rmdir(path));
     if (holder !== undefined && isDead(holder, now - holderSeenAt > unseenHolderMs)) {
-      await ignore(['ENOENT'], unlink(join(path, holder)));
+      await ignoreErrors(['ENOENT'], unlink(join(path, holder)));
       continue;
     }
     if (now - start > waitMs)
@@ -111,8 +111,7 @@ async function readHolder(path: string): Promise<string | undefined> {
   }
 }
 
-/** Waits for the work, and ignores errors with these codes. */
-async function ignore(codes: readonly string[], work: Promise<unknown>): Promise<void> {
+async function ignoreErrors(codes: readonly string[], work: Promise<unknown>): Promise<void> {
   try {
     await work;
   } catch (error) {

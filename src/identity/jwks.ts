@@ -122,7 +122,8 @@ export function createKeySets(options: KeySetsOptions): KeySets {
       const { value, maxAge } = await fetchDocument(uri);
       const keys = parseKeySet(value);
       for (const key of keys)
-        if ('whyUnusable' in key) log.debug('identity-key-unusable', { provider: provider.name, reason: key.whyUnusable });
+        if ('whyUnusable' in key)
+          log.debug('identity-key-unusable', { provider: provider.name, reason: key.whyUnusable });
       // A provider may send an empty set during its deployment. The error keeps the old keys in memory.
       if (!keys.some((key) => 'key' in key)) throw new Error('the key set has no usable key');
       set.keys = keys;

@@ -1,6 +1,6 @@
 // Creates and checks session tokens, `gfs_<claims>.<mac>`, where the claims are the id of a credentials row and two
 // times. A token is valid for an hour. The check in this file needs only the session key, so every machine with the key
-// accepts the token. identify.ts then checks the row. The key comes from the setting SESSION_KEY or from the file
+// accepts the token. identify.ts also checks the row. The key comes from the setting SESSION_KEY or from the file
 // `session.key` in the data folder. The file is made when a key is first needed.
 import { linkSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -63,7 +63,6 @@ function computeMac(key: Buffer, claims: string): Buffer {
   return crypto().createHmac('sha256', key).update(SESSION_PREFIX).update(claims).digest();
 }
 
-/** Minimum length of the key's text in the file, in characters. */
 const MIN_KEY_LENGTH = 32;
 
 /**

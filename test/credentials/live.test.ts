@@ -384,6 +384,21 @@ test('register: a row that somebody removes before the client has its token is 5
   assert.match(outcome, /^gfk_|^REGISTRATION_UNAVAILABLE$/);
 });
 
+test('with a store that sent no session key and lost a row, no key is made and no token is given', async (t) => {
+  const folder = createFolder(t);
+  const shared = {
+    ...{ refresh: async () => {}, register: async () => {}, onChange: () => {} },
+    ...{ isTooOld: () => false, sharesSessionKey: true },
+  };
+  const credentials = await createCredentials({
+    ...{ dataDir: folder, sessionKey: undefined, log: createMemoryLog(), shared },
+  });
+  t.after(() => credentials.close());
+  assert.throws(() => credentials.issueSession('abcdefghijkl'), { code: 'SESSION_UNAVAILABLE' });
+  assert.deepEqual(readdirSync(folder), []);
+  await assert.rejects(credentials.register({ owner: OWNER, name: 'app' }), { code: 'REGISTRATION_UNAVAILABLE' });
+});
+
 test('createCredentials asks the clock that it is given', async (t) => {
   const folder = createFolder(t);
   let now = Date.parse('2026-11-21T00:00:00Z');

@@ -9,6 +9,7 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  rmSync,
   statSync,
   symlinkSync,
   utimesSync,
@@ -45,6 +46,9 @@ test('a damaged list of `revoke --here` is an error, because an empty list would
     writeFileSync(revokedHerePath(folder), text);
     assert.throws(() => readRevokedHere(folder), /is not a JSON object of ids and times/, text);
   }
+  rmSync(revokedHerePath(folder));
+  mkdirSync(revokedHerePath(folder));
+  assert.throws(() => readRevokedHere(folder), { code: 'EISDIR' });
 });
 
 test('updateTable makes the table when there is none, mode 0600, and leaves nothing beside it', async (t) => {
@@ -266,6 +270,14 @@ async function ownName(folder: string): Promise<string[]> {
   await lock.release();
   return lock.holder.split('-');
 }
+
+test('acquireLock fails at once when a file stands at the path, and leaves no draft', async (t) => {
+  const folder = createFolder(t);
+  const path = join(folder, 'lock');
+  writeFileSync(path, '');
+  await assert.rejects(acquireLock(path), { code: 'ENOTDIR' });
+  assert.deepEqual(readdirSync(folder), ['lock']);
+});
 
 test('acquireLock breaks the lock of a process that is gone, of another start and of another machine when it is overdue', async (t) => {
   const folder = createFolder(t);

@@ -111,6 +111,8 @@ const STATES: readonly [name: string, fields: Record<string, unknown>, expected:
   ['an expiry in another zone', { expires_at: '2030-01-01T00:00:00+02:00' }, 'no row has its id', /^"expires_at"/],
   ['an expiry that is a number', { expires_at: 1_900_000_000 }, 'no row has its id', /^"expires_at"/],
   ['30 February', { expires_at: '2030-02-30' }, 'no row has its id', /^"expires_at"/],
+  ['a limit in words', { limit: 'fast' }, 'no row has its id', /^"limit" is not a rate/],
+  ['a limit that is a number', { limit: 5 }, 'no row has its id', /^"limit" is not a rate/],
   ['a previous that is no list', { previous: {} }, 'no row has its id', /^"previous"/],
   ['a previous secret for ever', { previous: [{ hash: OTHER_HASH }] }, 'no row has its id', /^"previous.expires_at"/],
   ['a previous hash that is none', { previous: [{ hash: 1, expires_at: FUTURE }] }, 'no row has its id', /^"hash"/],

@@ -22,7 +22,7 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   // watch reports a change, which starts the next generation.
   if (snapshot.size === 0 && isServing()) return { kind: 'no-change' };
   if (isServing()) releaseServing(service);
-  watch.beginAttempt(snapshot);
+  watch.beginLoad(snapshot);
   const outcome = await loader.load(table.beginGeneration(), count, snapshot);
   if (stopping.aborted) return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason, release };
@@ -32,11 +32,11 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
     // The folder was removed during the load. Every folder differs from an empty snapshot, so the watch reports a
     // change as soon as the folder is back.
     quitAll(workers);
-    watch.beginAttempt(new Map());
+    watch.beginLoad(new Map());
     return { kind: 'no-change' };
   }
   const failures = findLostGroups(table.current.groups, groups);
-  watch.endAttempt({ snapshot, begunAt, groups, files, broken: snapshot.size === 0 || groups.some(({ ok }) => !ok) });
+  watch.endLoad({ snapshot, begunAt, groups, files, broken: snapshot.size === 0 || groups.some(({ ok }) => !ok) });
   if (failures.length > 0 && isServing()) {
     quitAll(workers);
     pool.keepReserve(count);

@@ -111,8 +111,8 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
       if (made.snapshotError !== undefined) throw made.snapshotError;
       return made.isFolderThere ? new Map([['folder', dir], ...Object.entries(made.seen)]) : undefined;
     },
-    beginAttempt() {},
-    endAttempt() {},
+    beginLoad() {},
+    endLoad() {},
     addGroup: (load) => note('watch')(load.file),
     addFiles: note('watch'),
     hasSameFiles: () => made.agrees,

@@ -169,7 +169,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
    * failed for the same reason.
    */
   function reject(step: Step, failures: readonly GroupLoad[], error?: string): void {
-    const cause = step.kind === 'generation' ? step.cause : step.kind === 'replacement' ? 'replacement' : RETRY;
+    const cause = step.kind === 'generation' ? step.cause : step.kind;
     const isRepeated =
       cause === RETRY && JSON.stringify(rejection?.failures) === JSON.stringify(failures) && rejection?.error === error;
     const generation = table.newest;

@@ -24,7 +24,7 @@ export interface GenerationRecord {
   /** The reason why `release` does not load, or the files of `release` that do not load. */
   readonly errors: readonly LoadFailure[];
   /** The controllers folder that serves. */
-  readonly serving?: string;
+  readonly serving?: string | undefined;
   /** Controllers folders of older generations, whose workers still serve until they have drained. */
   readonly draining: readonly string[];
 }
@@ -101,7 +101,7 @@ export function createGenerationFile({ dataDir, folder, packageFolder, log }: Ge
       state: rejected === undefined ? 'serving' : 'rejected',
       generation,
       errors: rejected?.error === undefined ? errors : [{ error: rejected.error }],
-      ...(serving === undefined ? {} : { serving }),
+      serving,
       draining: [...new Set(releases.values())].filter((release) => release !== serving),
     });
   }

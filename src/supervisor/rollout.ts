@@ -11,7 +11,7 @@ import { listen, quitAll, releaseServing, type Service, type StepResult } from '
 type Loaded = Extract<LoaderResult, { kind: 'loaded' }>;
 
 export async function rollOut(service: Service, cause: string): Promise<StepResult> {
-  const { dir, workers: count, pool, watch, loader, table, stopping, now } = service;
+  const { dir, workers: count, pool, watch, loader, table, now } = service;
   const isServing = () => pool.serving().length > 0;
   // `startedAt` measures how long the generation takes. The watch compares `begunAt` with the times of files.
   const startedAt = now();
@@ -24,8 +24,8 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   if (isServing()) releaseServing(service);
   watch.beginLoad(snapshot);
   const outcome = await loader.load(table.beginGeneration(), count, snapshot);
-  if (stopping.aborted) return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason, release };
+  // A change aborts a load that hangs, and the end of the service aborts every load.
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
   const { workers, groups, files } = outcome;
   if (isServing() && !isReadable(dir)) {
@@ -85,9 +85,9 @@ async function takeOver(
 
 /** Finds out whether more groups load now: a database may be back, or an imported file may have been corrected. */
 export async function probe(service: Service): Promise<StepResult> {
-  const { loader, table, stopping } = service;
+  const { loader, table } = service;
   const outcome = await loader.probe(table.current.generation).finally(() => releaseServing(service));
-  if (stopping.aborted || outcome.kind === 'aborted') return { kind: 'interrupted' };
+  if (outcome.kind === 'aborted') return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
   const { groups } = outcome;
   return hasMoreGroups(table.current.groups, groups) ? { kind: 'more-groups', groups } : { kind: 'no-change' };

@@ -45,8 +45,6 @@ export interface ServeOptions {
   readonly store?: SharedStore | undefined;
   /** Lists the routes on the terminal. `announcer` is undefined when nobody watches a terminal. */
   readonly announcer?: Announcer | undefined;
-  /** Called once the first generation serves. */
-  readonly onServing?: (supervisor: Supervisor) => void;
 }
 
 /**
@@ -54,7 +52,7 @@ export interface ServeOptions {
  * the start has failed or was interrupted by a signal, so that the process is about to end.
  */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { settings, earlyWorkers, log, flush, output, opsServer, certificates, store, announcer, onServing } = options;
+  const { settings, earlyWorkers, log, flush, output, opsServer, certificates, store, announcer } = options;
   const { workers, host, drainTimeout, controllersDir, dataDir } = settings;
   const generationFile = createGenerationFile({ dataDir, folder: controllersDir, packageFolder: packagePath(), log });
   let supervisor: Supervisor | undefined;
@@ -122,7 +120,6 @@ export async function serve(options: ServeOptions): Promise<void> {
     process.stdout.write(`gatefold listening on ${url}\n`);
     announcer?.showAll(url);
     logDocs(settings, log);
-    onServing?.(supervisor);
   } catch (error) {
     // This error does not end the process: either the workers serve, or `stop` is about to end the process.
     if (isServing || isStopping()) return log.error('supervisor-exception', describeError(error));

@@ -215,13 +215,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function runNextStep(): void {
     if (runningStep !== undefined || stopping.signal.aborted || table.current.generation === 0) return;
     clearTimeout(nextStepTimer);
-    try {
-      const step = agenda.takeNext();
-      if (step.kind !== 'wait') void run(step);
-      else if (Number.isFinite(step.duration)) nextStepTimer = setTimeout(runNextStep, step.duration);
-    } catch (error) {
-      logAndRetry(error);
-    }
+    const step = agenda.takeNext();
+    if (step.kind !== 'wait') void run(step);
+    else if (Number.isFinite(step.duration)) nextStepTimer = setTimeout(runNextStep, step.duration);
   }
 
   async function run(step: Step): Promise<void> {
@@ -234,7 +230,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     } catch (error) {
       // The result `outdated` makes a generation due again.
       agenda.applyResult(step, { kind: 'outdated' }, now() - startedAt);
-      return logAndRetry(error);
+      log.error('supervisor-step-failed', { error: String(error) });
+      if (!stopping.signal.aborted) nextStepTimer = setTimeout(runNextStep, STEP_RETRY_DELAY);
+      return;
     } finally {
       runningStep = undefined;
     }
@@ -244,10 +242,5 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function perform(step: Step): Promise<StepResult> {
     if (step.kind === 'generation') return rollOut(service, step.cause);
     return step.kind === 'replacement' ? replace(service, step.count) : probe(service);
-  }
-
-  function logAndRetry(error: unknown): void {
-    log.error('supervisor-step-failed', { error: String(error) });
-    if (!stopping.signal.aborted) nextStepTimer = setTimeout(runNextStep, STEP_RETRY_DELAY);
   }
 }

@@ -108,7 +108,7 @@ export async function runWorker({
         void load(message).catch((error: unknown) => send({ kind: 'load-failed', reason: describeError(error).error }));
         return;
       case 'import':
-        return importGroup(message.group);
+        return void importGroup(message.group);
       case 'shared':
         return heldGroups.get(message.group)?.();
       case 'skip':
@@ -153,17 +153,13 @@ export async function runWorker({
     send({ kind: 'metrics', metrics: parts?.takeMetrics?.() }, onSent);
   }
 
-  function importGroup(group: string): void {
-    // An import that took place has already sent `imported`. The reply is sent in each case, so the supervisor also
-    // gets an answer when the worker has the group already, or when the file has vanished.
-    const reply = () => send({ kind: 'import-finished', group });
-    let groupOrImport: unknown;
+  async function importGroup(group: string): Promise<void> {
     try {
-      groupOrImport = parts?.groups.find(group);
+      await parts?.groups.find(group);
     } catch {
-      // The group failed to load before, and its file is unchanged.
+      // `onImported` has reported the failure, now or when the group failed to load before.
     }
-    Promise.resolve(groupOrImport).then(reply, reply);
+    send({ kind: 'import-finished', group });
   }
 
   /**
@@ -207,18 +203,14 @@ export async function runWorker({
 
   /** @param socket the listening socket of the supervisor, which all workers share */
   function listen(socket: Server): void {
-    if (parts === undefined || isDraining) return send({ kind: 'listen-failed', code: 'the worker is draining' });
+    if (parts === undefined || isDraining) return;
     const { server } = parts.app;
     const fail = (error: NodeJS.ErrnoException) => send({ kind: 'listen-failed', code: error.code ?? error.message });
     server.once('error', fail);
-    try {
-      server.listen(socket, BACKLOG, () => {
-        server.off('error', fail);
-        send({ kind: 'listening' });
-      });
-    } catch (error) {
-      fail(error as NodeJS.ErrnoException);
-    }
+    server.listen(socket, BACKLOG, () => {
+      server.off('error', fail);
+      send({ kind: 'listening' });
+    });
   }
 
   function startDraining(timeout: number, acceptFor: number | null = null): void {

@@ -9,7 +9,6 @@ import type { PemPair } from '../pair.ts';
 import type { SecureChallenge } from '../serve/secure-state.ts';
 import {
   bitString,
-  boolean,
   explicit,
   implicit,
   integer,
@@ -17,6 +16,7 @@ import {
   oid,
   sequence,
   set,
+  TRUE,
   time,
   utf8String,
 } from './der.ts';
@@ -55,8 +55,8 @@ export function createCertificateRequest(domains: readonly string[], keys: KeyPa
  */
 export function createChallengeCertificate(domain: string, keyAuthorization: string): SecureChallenge {
   const digest = crypto().createHash('sha256').update(keyAuthorization).digest();
-  // The extension is critical (`true`). The value of every extension is an octet string, and here it contains another.
-  const extensions = [sequence(oid(ACME_IDENTIFIER), boolean(true), octetString(octetString(digest)))];
+  // The extension is critical (`TRUE`). The value of every extension is an octet string, and here it contains another.
+  const extensions = [sequence(oid(ACME_IDENTIFIER), TRUE, octetString(octetString(digest)))];
   const keys = createKeyPair();
   return { domain, ...createSelfSigned({ domains: [domain], extensions, keys, now: Date.now(), days: 7 }) };
 }

@@ -48,7 +48,7 @@ const PAUSES: readonly number[] = [2 * MINUTE, 10 * MINUTE, 40 * MINUTE, 2 * HOU
  * @param share from 0 to 1, random, so that machines that failed together do not retry together
  */
 export function retryPause(failures: number, retryAfter: number | undefined, share: number): number {
-  const pause = PAUSES[Math.min(failures, PAUSES.length) - 1] ?? MINUTE;
+  const pause = PAUSES[Math.min(failures, PAUSES.length) - 1] as number;
   return Math.max(pause * (0.8 + 0.4 * share), clamp(retryAfter ?? 0, 0, 7 * DAY));
 }
 

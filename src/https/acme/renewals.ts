@@ -190,7 +190,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   function recordFailure(error: unknown): void {
     failures++;
     failuresInARow++;
-    lastFailure = error instanceof Error ? error.message : String(error);
+    lastFailure = (error as Error).message;
     const type = error instanceof AcmeError ? error.type : undefined;
     const pause = retryPause(failuresInARow, error instanceof AcmeError ? error.retryAfter : undefined, random());
     nextAttempt = clock() + pause;

@@ -30,7 +30,7 @@ export interface FolderWatch {
 export interface FolderWatchOptions {
   readonly dir: string;
   readonly log: Log;
-  /** Called when the folder has changed: at each poll, until a generation begins to load. `cause` is a path or a group name. */
+  /** Called at each poll while the folder is `changed`. @param cause a path or the name of a group */
   readonly onChange: (cause: string) => void;
   /** Milliseconds on a clock that never goes back. */
   readonly now?: () => number;

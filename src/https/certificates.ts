@@ -1,6 +1,6 @@
 // The supervisor's half of HTTPS. Gets the certificate from TLS_CERT and TLS_KEY, or by ACME for DOMAINS. Replaces the
-// key of session tickets twice a day. Gives the certificate and the ticket keys to the workers as one `SecureState`.
-// Logs a warning before a certificate expires. The workers' half is in serve/, and the orders by ACME are in acme/.
+// key of session tickets twice a day. Logs a warning before a certificate expires. Gives the certificate and the ticket
+// keys to the workers as one `SecureState`. The workers' half is in serve/.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -36,12 +36,12 @@ export interface Certificates {
    * Resolves when there is a certificate. The first order can take any time. The challenge of this order can need PORT,
    * so nothing else may listen on PORT before `start` has resolved.
    *
-   * @throws Error of one line, when the files of TLS_CERT and TLS_KEY cannot be used, or HTTP_PORT is taken
+   * @throws Error with a message of one line, when TLS_CERT or TLS_KEY cannot be used, or HTTP_PORT is taken
    */
   start(): Promise<void>;
   /** Called when workers are about to serve PORT. @param listener called whenever `state` returns something new */
   handOverPort(port: number, listener: () => void): void;
-  /** Returns the certificate, its key and the ticket keys, for a worker. @throws Error before `start` has resolved */
+  /** Returns the state for a worker. @throws Error before `start` has resolved */
   state(): SecureState;
   /** Returns undefined while there is no certificate. */
   status(): CertificateStatus | undefined;
@@ -84,7 +84,7 @@ export function createCertificates(options: CertificatesOptions): Certificates {
   let ticketKeys: readonly string[] = [newTicketKey()];
   /** The answer to the challenge that the directory, the ACME server, checks at the moment. */
   let challenge: SecureChallenge | undefined;
-  /** The listener of `handOverPort`; undefined while this process can still listen on PORT. */
+  /** The listener of `handOverPort`; undefined until workers serve PORT. */
   let onChange: (() => void) | undefined;
   /** Resolves the promise of `start`; undefined when nobody waits for the first certificate. */
   let resolveFirstPair: (() => void) | undefined;

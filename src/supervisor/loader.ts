@@ -54,7 +54,7 @@ const STUCK_AFTER: Readonly<Partial<Record<WorkerState, number>>> = { loading: 7
 export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOptions): Loader {
   let running: AbortController | undefined;
   /**
-   * Is true after `abortIfStuck` has aborted a load. The next load is then not aborted. So a slow folder that changes
+   * Whether `abortIfStuck` has aborted the last load. The next load is then not aborted. So a slow folder that changes
    * all the time does load in the end.
    */
   let wasLastAborted = false;
@@ -81,7 +81,7 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
     },
     async probe(generation) {
       const snapshot = takeSnapshot();
-      // The quarantined files that have not ended or hung the worker of this probe.
+      // The quarantined files that this probe has loaded without harm.
       const harmlessFiles = new Set(quarantine.releaseChanged().keys());
       const onHarm = (file: string, reason: string) => {
         harmlessFiles.delete(file);
@@ -125,7 +125,6 @@ interface GenerationOptions {
   readonly signal: AbortSignal;
 }
 
-/** The groups and files that one worker has loaded. */
 interface WorkerReport {
   readonly worker: WorkerHandle;
   readonly groups: readonly GroupLoad[];

@@ -13,7 +13,7 @@ import type { Port } from './workers/port.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface Service {
-  /** The controllers folder. */
+  /** The path of the controllers folder. */
   readonly dir: string;
   /** How many workers serve. */
   readonly workers: number;
@@ -39,7 +39,6 @@ export interface Service {
 
 /** The result of a step. `release` is the real path of the controllers folder that a generation has tried to load. */
 export type StepResult =
-  /** A new generation serves. */
   | { readonly kind: 'serving'; readonly release: string }
   /** Replacements serve. `hasNewQuarantine` is true when a file that the other workers serve has ended one of them. */
   | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }

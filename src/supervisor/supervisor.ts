@@ -24,13 +24,11 @@ export interface SupervisorOptions
     Partial<Pick<Service, 'secureState' | 'onGroups'>> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
-  /** Called when a step has ended. */
   readonly onResult?: ((result: StepResult) => void) | undefined;
   /** Called when a worker has ended, or has imported a new group (one that was added while workers serve). */
   readonly onWorkers?: (() => void) | undefined;
   /** Called when callers with a rate limit have sent requests to a worker, with the tokens that each has spent. */
   readonly onSpent?: (worker: WorkerHandle, spendings: readonly Spending[]) => void;
-  /** Called when a worker reports its counters. */
   readonly onMetrics?: (worker: WorkerHandle, metrics: unknown) => void;
   /** Creates the pool of worker processes. A test can pass a pool without processes. */
   readonly createPool: (events: WorkerEvents) => Pool;
@@ -48,7 +46,6 @@ export interface Supervisor {
   sendSecureState(): void;
   /** Drains every worker. Resolves when all workers have ended, or 8 s after `drainTimeout` at the latest. */
   stop(): Promise<void>;
-  /** Ends every worker at once. */
   kill(): void;
   status(): SupervisorStatus;
 }
@@ -69,7 +66,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     },
     faulty: onFaulty,
     importReported: onImportReported,
-    // The report of a worker of an older generation is ignored, because its files may be out of date.
     importedOnCall: (worker, files) => isCurrentOrNewer(worker) && watch.addFiles(files),
     spent: (worker, spendings) => options.onSpent?.(worker, spendings),
     metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
@@ -86,7 +82,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     onGroups: options.onGroups,
   };
   let runningStep: Step | undefined;
-  /** Starts the next step when that step is due. */
   let nextStepTimer: NodeJS.Timeout | undefined;
 
   return {
@@ -189,8 +184,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function onImportReported(worker: WorkerHandle, load: GroupLoad, files: readonly LoadedFile[]): void {
-    // A worker of an older generation imports new groups, too. Its report is ignored, because its other files may be
-    // out of date.
     if (isCurrentOrNewer(worker)) {
       watch.addGroup(load, files);
       table.addGroup(worker.generation, load);
@@ -201,7 +194,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     else runNextStep();
   }
 
-  /** Whether the worker is of the generation that serves, or of the one that loads. */
+  /**
+   * Whether the worker is of the generation that serves, or of the one that loads. A report of a worker of an
+   * older generation is ignored, because the other files of that worker may be out of date.
+   */
   function isCurrentOrNewer({ generation }: WorkerHandle): boolean {
     return generation >= table.current.generation;
   }

@@ -37,7 +37,7 @@ export interface WorkerOptions {
   /** Called with the certificate and the keys for HTTPS, before the worker listens and whenever they change. */
   readonly onSecure?: (state: SecureState) => void;
   readonly log: Log;
-  /** Writes the log lines that are still buffered. Called before the process ends. */
+  /** Writes the log lines that are still buffered. */
   readonly flush: () => void;
   /** Milliseconds to drain when the supervisor is gone. Otherwise the message `drain` contains the time. */
   readonly drainTimeout: number;
@@ -201,7 +201,6 @@ export async function runWorker({
     return files;
   }
 
-  /** @param socket the listening socket of the supervisor, which all workers share */
   function listen(socket: Server): void {
     if (parts === undefined || isDraining) return;
     const { server } = parts.app;

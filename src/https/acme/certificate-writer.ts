@@ -95,7 +95,6 @@ export function createSelfSigned({ domains, extensions = [], keys, now, days }: 
   };
 }
 
-/** Returns the sequence of the content, the algorithm and the signature. */
 function appendSignature(content: Buffer, privateKey: KeyObject): Buffer {
   return sequence(content, SIGNATURE_ALGORITHM, bitString(crypto().sign('sha256', content, privateKey)));
 }

@@ -13,11 +13,9 @@ import { AcmeError } from './request.ts';
 import type { TlsFolder } from './tls-folder.ts';
 
 export interface Renewals {
-  /** Orders a certificate if one is due. Called at intervals. */
   checkDue(): void;
-  /** Repeats a failed order now, without waiting for the end of its pause. */
   retryNow(): void;
-  /** The number of failed orders since the start. */
+  /** The failed orders since the start. */
   readonly failures: number;
   /** Returns one line that says why the last order failed, or undefined after a success. */
   lastFailure(): string | undefined;
@@ -58,7 +56,7 @@ const CHALLENGE_FAILED: ReadonlySet<string> = new Set([
 ]);
 
 interface StoredFacts {
-  readonly directory: string | undefined;
+  readonly directoryUrl: string | undefined;
   readonly facts: CertificateFacts;
 }
 
@@ -125,7 +123,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     const [challengeType = 'http-01'] = challengeTypes;
     log.info('certificate-ordered', { domains, directory, challenge: challengeType, reason });
     const keys = createKeyPair();
-    const replaces = stored?.directory === directory ? stored.facts.renewalId : undefined;
+    const replaces = stored?.directoryUrl === directory ? stored.facts.renewalId : undefined;
     const chain = await client.order({
       ...{ domains, challengeType, replaces, present: challenges.present },
       request: createCertificateRequest(domains, keys),
@@ -146,7 +144,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     const stored = folder.readCertificate();
     if (stored === undefined) return undefined;
     try {
-      return { directory: stored.directory, facts: readPair(stored.text, stored.text).facts };
+      return { directoryUrl: stored.directoryUrl, facts: readPair(stored.text, stored.text).facts };
     } catch {
       // A new certificate then replaces the file.
       return undefined;
@@ -159,7 +157,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     const { facts } = stored;
     if (facts.names.length !== domains.length || !domains.every((domain) => facts.names.includes(domain)))
       return 'DOMAINS has changed';
-    if (stored.directory !== undefined && stored.directory !== directory) return 'ACME_DIRECTORY has changed';
+    if (stored.directoryUrl !== undefined && stored.directoryUrl !== directory) return 'ACME_DIRECTORY has changed';
     if (now() >= renewalTime(facts)) return 'two thirds of its lifetime are over';
     return (await advisedTime(facts)) <= now() ? 'the directory advises it' : undefined;
   }

@@ -36,7 +36,6 @@ const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
  * leaves out the port.
  */
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
-/** The default of `timeoutMs`. */
 const TIMEOUT_MS = 5000;
 /**
  * Maximum connections. One more connection destroys the oldest one. A connection ends with its answer, so the oldest

@@ -46,7 +46,6 @@ export function createBaseline(dir: string) {
       files.every(({ path, fingerprint }) => (entries.get(`file:${path}`) ?? fingerprint) === fingerprint),
     /** Returns the key of the first difference. */
     differenceFrom: (snapshot: Snapshot) => firstDifference(entries, snapshot, isWholeTree),
-    /** Iterates over the files of the baseline. */
     *paths(): Generator<string> {
       for (const key of entries.keys()) if (key.startsWith('file:')) yield key.slice('file:'.length);
     },

@@ -60,13 +60,7 @@ interface Difference {
   readonly stableSince: number;
 }
 
-/**
- * When the next poll comes:
- * - `stopped`: no poll comes.
- * - `waiting`: the next poll comes after the usual interval.
- * - `hurried`: the next poll comes soon.
- * - `polling`: a poll is running.
- */
+/** When the next poll comes. `hurried`: an event or a generation has brought it forward. */
 type Schedule = 'stopped' | 'waiting' | 'hurried' | 'polling';
 
 /** The state before the first snapshot, or after an event. The next poll takes a snapshot. */

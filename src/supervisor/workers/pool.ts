@@ -32,7 +32,6 @@ export interface Pool {
 }
 
 export interface PoolOptions {
-  /** The first workers, whose processes are already booting. */
   readonly earlyWorkers: readonly EarlyWorker[];
   readonly events: WorkerEvents;
   /** Milliseconds in which a worker that drains must answer its open requests. */
@@ -60,7 +59,6 @@ export function createPool({ earlyWorkers, events, drainTimeout }: PoolOptions):
   const workers = new Set<WorkerHandle>();
   const reserve = new Set<WorkerHandle>();
   let fillTimer: NodeJS.Timeout | undefined;
-  /** Ends the reserve after RESERVE_LIFETIME. */
   let quitTimer: NodeJS.Timeout | undefined;
   /** Called when the last process is gone; undefined before `close` is called. */
   let onEmpty: (() => void) | undefined;

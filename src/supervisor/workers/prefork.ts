@@ -15,15 +15,10 @@ export interface EarlyWorker {
   kill(): Promise<void>;
 }
 
-/**
- * @param exec script that a worker runs
- * @param args its arguments
- * @param count workers to fork
- */
-export function forkEarly(exec: string, args: readonly string[], count: number): EarlyWorker[] {
+export function forkEarly(script: string, args: readonly string[], count: number): EarlyWorker[] {
   // `SCHED_NONE` is for ports that controllers open. The port of the service does not pass through node:cluster.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
-  cluster.setupPrimary({ exec, args: [...args] });
+  cluster.setupPrimary({ exec: script, args: [...args] });
   const workers: EarlyWorker[] = [];
   try {
     while (workers.length < count) workers.push(holdMessages(cluster.fork()));

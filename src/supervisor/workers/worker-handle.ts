@@ -62,7 +62,6 @@ export interface WorkerEvents {
   importedOnCall(worker: WorkerHandle, files: readonly LoadedFile[]): void;
   /** Callers with a rate limit have called the worker. `spendings` says how much of its limit each has used. */
   spent?(worker: WorkerHandle, spendings: readonly Spending[]): void;
-  /** The worker reports its counters: now and then, and when it ends. */
   metrics?(worker: WorkerHandle, metrics: unknown): void;
 }
 

@@ -23,7 +23,7 @@ export interface CertificateStatus {
   readonly issuer: string;
   /** The time at which the certificate expires, in Unix milliseconds. */
   readonly notAfter: number;
-  /** How many times changed files were loaded since the start. */
+  /** Reloads of changed files since the start. */
   readonly reloads: number;
   /** Failed reloads and failed orders since the start. */
   readonly failures: number;
@@ -67,10 +67,7 @@ export interface CertificatesOptions {
 /** Milliseconds between two checks whether a renewal or a warning is due. */
 const CHECK_INTERVAL = 30_000;
 const DAY = 86_400_000;
-/**
- * Milliseconds for which a key encrypts new tickets. Afterwards the key still decrypts old tickets for the same time,
- * which is longer than a ticket lives.
- */
+/** Milliseconds for which a key encrypts new tickets. It then decrypts for as long, and every ticket expires before. */
 const TICKET_KEY_LIFETIME = DAY / 2;
 
 export function createCertificates(options: CertificatesOptions): Certificates {
@@ -89,7 +86,7 @@ export function createCertificates(options: CertificatesOptions): Certificates {
   /** Resolves the promise of `start`; undefined when nobody waits for the first certificate. */
   let resolveFirstPair: (() => void) | undefined;
   let httpsPort = settings.port;
-  /** The time of the last warning about the current certificate, in Unix milliseconds; 0 before the first. */
+  /** The time of the last warning about the current certificate, in Unix milliseconds. */
   let warnedAt = 0;
   const isServed = (name: string) => (usesAcme ? domains.includes(name) : livePair?.current()?.isFor(name) === true);
   const httpPort =

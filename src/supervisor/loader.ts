@@ -22,8 +22,7 @@ export type LoaderResult =
 
 export interface Loader {
   /**
-   * Loads the folder in `count` workers.
-   *
+   * @param count how many workers load
    * @param snapshot taken before the load
    * @param files returns the names of the files to load; by default, these are all controllers
    */

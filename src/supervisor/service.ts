@@ -48,10 +48,7 @@ export type StepResult =
   | { readonly kind: 'failed'; readonly error: string; readonly release?: string }
   /** A replacement differs from the workers that serve, so the replacement was ended. */
   | { readonly kind: 'differs'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
-  /**
-   * The step was not completed: it threw an exception, or the folder changed during a generation. An outdated
-   * generation is due again.
-   */
+  /** The step threw an exception, or the folder changed during a generation. An outdated generation is due again. */
   | { readonly kind: 'outdated' }
   /** A probe loaded these groups. At least one of them failed to load in the generation that serves. */
   | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
@@ -66,10 +63,7 @@ export function sendSecureState({ secureState }: Pick<Service, 'secureState'>, w
   for (const worker of workers) worker.send({ kind: 'secure', state });
 }
 
-/**
- * Lets loaded workers accept connections, and ends the workers that cannot. Resolves to the text of the error when no
- * worker can accept, and otherwise to undefined.
- */
+/** Lets loaded workers serve, and ends those that cannot. @returns the text of the error when no worker can serve */
 export async function listen(service: Service, workers: readonly WorkerHandle[]): Promise<string | undefined> {
   const { port } = service;
   sendSecureState(service, workers);

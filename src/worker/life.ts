@@ -22,10 +22,7 @@ export interface RunningParts {
   readonly limiter: Pick<RateLimiter, 'applyBalances'>;
   /** Takes the counts since the last call, for the supervisor. `takeMetrics` is absent when OPS_PORT is not set. */
   takeMetrics?(): unknown;
-  /**
-   * Sends data that the process has buffered for other services, such as traces. Runs while the controllers are
-   * disposed of. Never rejects.
-   */
+  /** Sends buffered data, such as traces, while the controllers are disposed of. Never rejects. */
   finish?(): Promise<void>;
 }
 
@@ -51,12 +48,9 @@ type LoadOrder = Extract<ToWorker, { readonly kind: 'load' }>;
 const PROGRESS_INTERVAL = 100;
 /** Milliseconds between two reports of the metrics. */
 const METRICS_INTERVAL = 1000;
-/** Milliseconds to wait until the last report is sent. The report is lost when the supervisor is blocked for longer. */
+/** Milliseconds to wait until the last report of the metrics is sent. */
 const METRICS_GRACE = 500;
-/**
- * Milliseconds for which the requests for a new group are held at most. Normally the supervisor releases them within
- * 2 s, and this limit is for a supervisor that is blocked.
- */
+/** Maximum milliseconds to hold the requests for a new group. Only a blocked supervisor takes more than 2 s. */
 const MAX_HOLD_TIME = 3000;
 
 export async function runWorker({
@@ -162,10 +156,7 @@ export async function runWorker({
     send({ kind: 'import-finished', group });
   }
 
-  /**
-   * Holds the requests for a new group until the supervisor sends `shared`, which means that all workers have imported
-   * the group.
-   */
+  /** Holds the requests for a new group until the supervisor sends `shared`: all workers then have the group. */
   function onImported(load: GroupLoad): void | Promise<void> {
     send({ kind: 'imported', group: load, files: takeUnreported() });
     if (!load.ok || !process.connected) return;
@@ -234,9 +225,7 @@ export async function runWorker({
   }
 }
 
-/**
- * Maximum connections that wait in the kernel while all workers are busy. `net.core.somaxconn` can lower this number.
- */
+/** Maximum connections that wait in the kernel while all workers are busy. `net.core.somaxconn` can be lower. */
 const BACKLOG = 4096;
 
 function send(message: FromWorker, onSent: () => void = () => {}): void {

@@ -23,7 +23,6 @@ import {
 
 /** The algorithm of all signatures here: ECDSA with SHA-256. */
 const SIGNATURE_ALGORITHM = sequence(oid('1.2.840.10045.4.3.2'));
-// Object identifiers of attributes and extensions.
 const COMMON_NAME = '2.5.4.3';
 const EXTENSION_REQUEST = '1.2.840.113549.1.9.14';
 const SUBJECT_ALT_NAME = '2.5.29.17';
@@ -37,10 +36,7 @@ export function createKeyPair() {
   return crypto().generateKeyPairSync('ec', { namedCurve: 'P-256' });
 }
 
-/**
- * Creates a certificate request, in DER form. The subject is empty, because a directory (an ACME server) reads only the
- * names in the extension.
- */
+/** Returns DER. The subject is empty, because a directory (an ACME server) reads only the names in the extension. */
 export function createCertificateRequest(domains: readonly string[], keys: KeyPair): Buffer {
   const [version, subject] = [integer(Buffer.of(0)), sequence()];
   const attribute = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));

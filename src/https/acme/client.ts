@@ -166,11 +166,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     }
   }
 
-  /**
-   * Polls an order or an authorization while it is in one of these states.
-   *
-   * @returns the order or the authorization, when it has another state
-   */
+  /** Polls an order or an authorization while it is in one of these states. Returns it in its next state. */
   async function waitWhile(states: readonly string[], url: string): Promise<Fields> {
     const startedAt = performance.now();
     for (;;) {
@@ -285,7 +281,6 @@ function readLocation({ headers }: AcmeResponse): string {
   return headers.location;
 }
 
-/** @param authorization one domain of an order, with its challenges */
 function challengesOf({ challenges }: Fields): readonly Fields[] {
   return Array.isArray(challenges) ? challenges : [];
 }

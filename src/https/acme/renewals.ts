@@ -17,7 +17,7 @@ export interface Renewals {
   retryNow(): void;
   /** The failed orders since the start. */
   readonly failures: number;
-  /** Returns one line that says why the last order failed, or undefined after a success. */
+  /** One line that says why the last order failed; undefined after a success. */
   lastFailure(): string | undefined;
 }
 
@@ -72,9 +72,8 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   /** The kinds of challenges. The next order uses the first one. */
   let challengeTypes = challenges.types;
   /**
-   * The directory's advice for the certificate with this fingerprint. The directory advises a period of time, and
-   * `share` is the chosen point in this period, from 0 (its start) to 1 (its end). `renewAt` is that point in Unix
-   * milliseconds, and `askAgainAt` is a time of `clock`.
+   * The directory's advice for the certificate with this fingerprint: a period of time. `share` is the chosen point in
+   * the period, from 0 to 1. `renewAt` is that point in Unix milliseconds, and `askAgainAt` is a time of `clock`.
    */
   let advice: { fingerprint: string; share: number; renewAt: number | undefined; askAgainAt: number } | undefined;
 
@@ -139,7 +138,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     onStored();
   }
 
-  /** Reads the certificate of the folder. Returns undefined when there is none, or when it is damaged. */
+  /** Returns undefined when there is no certificate, or a damaged one. */
   function readStored(): StoredFacts | undefined {
     const stored = folder.readCertificate();
     if (stored === undefined) return undefined;

@@ -58,7 +58,7 @@ export function createFolderEvents(onEvent: () => void): FolderEvents {
     return added.length > 0;
   }
 
-  /** Returns undefined when the folder cannot be watched, or when its file system does not report every change. */
+  /** Returns undefined also for a folder whose file system does not report every change. */
   function open(path: string): FSWatcher | undefined {
     try {
       if (!LOCAL_FILE_SYSTEMS.has(statfsSync(path).type)) return undefined;

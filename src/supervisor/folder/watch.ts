@@ -1,7 +1,7 @@
-// The watch reports when the folder on disk differs from the state that the supervisor last tried to load, and no
-// longer changes. The watch repeats this report until the supervisor tries the new state. The watch polls the folder,
-// because file events are lost on swapped links, mounted volumes and network disks. Where events can be trusted, they
-// bring the next poll forward, and most polls read only the outline, the cheap summary of outline.ts.
+// The watch reports when the folder differs from its baseline (baseline.ts) and no longer changes. It repeats this
+// report until a generation begins to load. The watch polls the folder, because file events are lost on swapped links,
+// mounted volumes and network disks. Where events can be trusted, they bring the next poll forward, and most polls read
+// only the outline, the cheap summary of outline.ts.
 import type { Log } from '../../base/log.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
@@ -102,7 +102,7 @@ export function createFolderWatch({
   let outlinePaths: OutlinePaths = { folders: [], links: [], missing: [] };
   /** The text of the outline at the last poll. */
   let outline = '';
-  /** Milliseconds that the last snapshot took. */
+  /** Milliseconds of the last snapshot. */
   let snapshotCost = 0;
 
   return {

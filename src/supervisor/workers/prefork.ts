@@ -8,10 +8,7 @@ export interface EarlyWorker {
   isAlive(): boolean;
   /** Returns the result of `takeOver`, which adds listeners for messages. They receive all earlier messages, too. */
   adopt<T>(takeOver: (worker: Worker) => T): T;
-  /**
-   * Kills the process, and resolves when it has ended. A worker that outlives the supervisor would log that the
-   * supervisor is gone.
-   */
+  /** Resolves when the process has ended. */
   kill(): Promise<void>;
 }
 

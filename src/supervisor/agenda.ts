@@ -40,14 +40,14 @@ export interface Agenda {
   applyResult(step: Step, result: StepResult, duration: number): void;
 }
 
-export type AgendaOptions = Pick<Service, 'workers' | 'log' | 'pool' | 'table' | 'quarantine' | 'watch' | 'now'>;
+export type AgendaOptions = Pick<Service, 'workerCount' | 'log' | 'pool' | 'table' | 'quarantine' | 'watch' | 'now'>;
 
 const NEVER = Number.POSITIVE_INFINITY;
 /** The cause of a generation that is tried again although nothing has changed. */
 const RETRY = 'retry';
 
-export function createAgenda({ workers, log, pool, table, quarantine, watch, now }: AgendaOptions): Agenda {
-  const retries = createRetries(workers, now);
+export function createAgenda({ workerCount, log, pool, table, quarantine, watch, now }: AgendaOptions): Agenda {
+  const retries = createRetries(workerCount, now);
   const tally: Tally = { generationsServed: 0, generationsRejected: 0, workersDied: 0, workersReplaced: 0 };
   /** The generation that is due next, before every other step. */
   let nextGeneration: GenerationStep | undefined;
@@ -90,7 +90,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
       rejection === undefined ? NEVER : retries.remaining(rejection.error === undefined ? 'generation' : 'workerStart');
     if (timeUntilRetry === 0) return generationFor(RETRY);
     const servingWorkers = pool.serving();
-    const count = workers - servingWorkers.filter(({ isFaulty }) => !isFaulty).length;
+    const count = workerCount - servingWorkers.filter(({ isFaulty }) => !isFaulty).length;
     if (count <= 0) {
       const duration = rejection === undefined ? timeUntilProbe() : timeUntilRetry;
       return duration === 0 ? { kind: 'probe' } : { kind: 'wait', duration };

@@ -11,7 +11,7 @@ import { listen, quitAll, releaseServing, type Service, type StepResult } from '
 type Loaded = Extract<LoaderResult, { kind: 'loaded' }>;
 
 export async function rollOut(service: Service, cause: string): Promise<StepResult> {
-  const { dir, workers: count, pool, watch, loader, table, now } = service;
+  const { dir, workerCount, pool, watch, loader, table, now } = service;
   const isServing = () => pool.serving().length > 0;
   // `startedAt` measures how long the generation takes. The watch compares `begunAt` with the times of files.
   const startedAt = now();
@@ -23,7 +23,7 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   if (snapshot.size === 0 && isServing()) return { kind: 'no-change' };
   if (isServing()) releaseServing(service);
   watch.beginLoad(snapshot);
-  const outcome = await loader.load(table.beginGeneration(), count, snapshot);
+  const outcome = await loader.load(table.beginGeneration(), workerCount, snapshot);
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason, release };
   // A change aborts a load that hangs, and the end of the service aborts every load.
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
@@ -39,7 +39,7 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   watch.endLoad({ snapshot, begunAt, groups, files, broken: snapshot.size === 0 || groups.some(({ ok }) => !ok) });
   if (failures.length > 0 && isServing()) {
     quitAll(workers);
-    pool.keepReserve(count);
+    pool.keepReserve(workerCount);
     return { kind: 'groups-lost', failures, release };
   }
   // If the old workers imported a new group after the new workers had listed the folder, the new workers lack that
@@ -68,7 +68,7 @@ async function takeOver(
   if (error !== undefined) return { kind: 'failed', error, release };
   for (const worker of oldWorkers) worker.drain(service.drainTimeout);
   const generation = table.current.generation;
-  // The same error was already logged for the old generation.
+  // An error that was logged for the old generation is not logged again.
   for (const load of groups) if (!load.ok && oldGroups.get(load.group)?.error !== load.error) logNotLoadable(log, load);
   const lostGroups = findLostGroups(oldGroups, groups).map(({ group }) => group);
   if (lostGroups.length > 0) log.error('generation-degraded', { generation, groups: lostGroups });
@@ -79,7 +79,7 @@ async function takeOver(
   const count = groups.length - Number(hasServiceFile);
   log.info('generation-serving', { generation, cause, groups: count, took_ms });
   service.onGroups?.(table.current.groups.values());
-  if (generation > 1 && oldWorkers.length > 0) pool.keepReserve(service.workers);
+  if (generation > 1 && oldWorkers.length > 0) pool.keepReserve(service.workerCount);
   return { kind: 'serving', release };
 }
 

@@ -52,7 +52,7 @@ export interface ServeOptions {
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const { settings, earlyWorkers, log, flush, output, opsServer, certificates, store, announcer } = options;
-  const { workers, host, drainTimeout, controllersDir, dataDir } = settings;
+  const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const generationFile = createGenerationFile({ dataDir, folder: controllersDir, packageFolder: packagePath(), log });
   let supervisor: Supervisor | undefined;
   let isServing = false;
@@ -97,7 +97,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const onSpent = (worker: WorkerHandle, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = createSupervisor({
-      ...{ workers, dir: controllersDir, port, drainTimeout, acceptFor, log, onMetrics, onSpent },
+      ...{ workerCount, dir: controllersDir, port, drainTimeout, acceptFor, log, onMetrics, onSpent },
       secureState: certificates?.state,
       onGroups(servingGroups) {
         const groups = [...servingGroups];

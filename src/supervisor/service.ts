@@ -15,8 +15,7 @@ import type { WorkerHandle } from './workers/worker-handle.ts';
 export interface Service {
   /** The path of the controllers folder. */
   readonly dir: string;
-  /** How many workers serve. */
-  readonly workers: number;
+  readonly workerCount: number;
   /** Milliseconds that a worker may take to drain. */
   readonly drainTimeout: number;
   /** Every worker of every generation shares the socket of this port. */

@@ -20,7 +20,7 @@ import { StartError } from './workers/port.ts';
 import type { Death, WorkerEvents, WorkerHandle } from './workers/worker-handle.ts';
 
 export interface SupervisorOptions
-  extends Pick<Service, 'dir' | 'workers' | 'port' | 'drainTimeout' | 'log'>,
+  extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log'>,
     Partial<Pick<Service, 'secureState' | 'onGroups'>> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
@@ -54,7 +54,7 @@ export interface Supervisor {
 const STEP_RETRY_DELAY = 1000;
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
-  const { dir, log, workers, drainTimeout, port, now = () => performance.now() } = options;
+  const { dir, log, workerCount, drainTimeout, port, now = () => performance.now() } = options;
   const stopping = new AbortController();
   const quarantine = createQuarantine(dir);
   const pool = options.createPool({
@@ -74,9 +74,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const loader = createLoader({ dir, pool, quarantine, takeSnapshot: watch.takeSnapshot });
   const newGroups = createNewGroups(pool.all);
   const table = createGroupTable(newGroups.isPending);
-  const agenda = createAgenda({ workers, log, pool, table, quarantine, watch, now });
+  const agenda = createAgenda({ workerCount, log, pool, table, quarantine, watch, now });
   const service: Service = {
-    ...{ dir, workers, drainTimeout, port, log, pool, watch, loader, table, quarantine, now },
+    ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, quarantine, now },
     stopping: stopping.signal,
     secureState: options.secureState,
     onGroups: options.onGroups,

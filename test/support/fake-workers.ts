@@ -129,7 +129,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     stop() {},
   };
   const supervisor = createSupervisor({
-    workers,
+    workerCount: workers,
     dir,
     port: {
       number: 1,

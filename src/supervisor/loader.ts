@@ -22,8 +22,8 @@ export type LoaderResult =
 
 export interface Loader {
   /**
-   * @param count how many workers load
-   * @param snapshot taken before the load
+   * @param count the number of workers
+   * @param snapshot the folder before the load
    * @param files returns the names of the files to load; by default, these are all controllers
    */
   load(
@@ -139,8 +139,8 @@ type TryOutcome =
 /** Maximum failed tries without a controller to blame. Memory may be short, or the installation may be broken. */
 const MAX_BLAMELESS_TRIES = 3;
 /**
- * Minimum number of files in a folder whose first load does not name each file. When a worker ends or hangs in it, the
- * folder is loaded again, and the second load names the files.
+ * From this number of files on, the first load of a folder does not name each file. When a worker ends or hangs in that
+ * load, a second load names the files.
  */
 const MIN_FILES_UNNAMED = 30;
 

@@ -9,7 +9,7 @@ interface Rule {
   readonly firstPause: number;
   /** Maximum milliseconds of a pause that grows by doubling. */
   readonly maxPause: number;
-  /** The pause is at least this many times as long as the attempt, because code that hangs keeps a core busy. */
+  /** Minimum ratio of the pause to the duration of the attempt, because code that hangs keeps a core busy. */
   readonly pausePerAttempt: number;
   /** Milliseconds without a failure after which earlier failures no longer count. */
   readonly forgetAfter: number;
@@ -47,7 +47,7 @@ export interface Retries {
   recordFailureInUse(kind: RetryKind): void;
   /** Forgets all failures, so that an attempt is due at once and the next pause is short. */
   forget(kind: RetryKind): void;
-  /** Milliseconds until an attempt is due; 0 when nothing was recorded, Infinity while it runs and after a success. */
+  /** Milliseconds until an attempt is due: 0 before the first, Infinity while one runs and after a success. */
   remaining(kind: RetryKind): number;
 }
 

@@ -221,8 +221,8 @@ function logDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
 const REDELIVERY_TIME = 25;
 /**
  * Milliseconds for which the workers still accept connections after a signal to stop. In this time, the supervisor
- * closes its copy of the listening socket. If that copy were the last one, the kernel would complete connections that
- * nobody accepts.
+ * closes its copy of the listening socket. A last copy here would let the kernel complete connections that nobody
+ * accepts.
  */
 const ACCEPT_TIME = 100;
 /**

@@ -24,7 +24,7 @@ export interface DrainOptions {
  * gets an answer, with `Connection: close`.
  */
 const IDLE_GRACE = 1500;
-/** Milliseconds. */
+/** Milliseconds between two looks at the connections. */
 const SWEEP_INTERVAL = 50;
 /** Milliseconds after `timeout` for which draining still waits for open connections, which are cut at `timeout`. */
 const CUT_GRACE = 200;

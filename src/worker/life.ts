@@ -15,7 +15,6 @@ import { type Drainable, drain } from './drain.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';
 import type { WorkerPartsEvents } from './parts.ts';
 
-/** The parts of a worker that this file uses. */
 export interface RunningParts {
   readonly app: Drainable & Pick<App, 'failCurrentRequest' | 'currentRequestIds'>;
   readonly groups: Pick<Groups, 'loadAll' | 'closure' | 'find' | 'dispose' | 'skip'>;
@@ -225,7 +224,7 @@ export async function runWorker({
   }
 }
 
-/** Maximum connections that wait in the kernel while all workers are busy. `net.core.somaxconn` can be lower. */
+/** Connections that wait in the kernel while all workers are busy. A lower `net.core.somaxconn` lowers the number. */
 const BACKLOG = 4096;
 
 function send(message: FromWorker, onSent: () => void = () => {}): void {

@@ -11,9 +11,9 @@ import type { ToWorkerStore, WorkerCall } from '../store/messages.ts';
 export type ToWorker =
   /**
    * Load the folder. Sent once to each worker. `files` are the names in the folder, the same for all workers of a
-   * generation. `skip` lists files that ended or hung an earlier worker, each with the reason. The worker must not
-   * import these files. With `namesFiles`, the worker sends `loading` before each file; otherwise it sends
-   * `still-loading` from time to time, because a message for each file of a large folder takes a tenth of the load.
+   * generation. The worker must not import the files of `skip`, which ended or hung an earlier worker. With
+   * `namesFiles`, the worker sends `loading` before each file. Without, it sends `still-loading` from time to time,
+   * because a message for each file of a large folder takes a tenth of the load.
    */
   | {
       readonly kind: 'load';
@@ -23,7 +23,7 @@ export type ToWorker =
     }
   /** Import this new group, which another worker has imported. All workers must serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
-  /** Answer the requests for this new group now. No worker still imports the group, or one has taken too long. */
+  /** Answer the requests for this new group now. Every worker has imported it, or has failed or taken too long. */
   | { readonly kind: 'shared'; readonly group: string }
   /** Do not import this file until it changes, because another worker ended while importing it. */
   | { readonly kind: 'skip'; readonly file: string; readonly reason: string }

@@ -124,20 +124,20 @@ describe('createFolderWatch', () => {
 
   it('a folder that goes is logged once, and is no change; one that comes back is', async (test) => {
     const { dir, watch, lines, changed, logged, polled } = watched(test, { 'AController.js': '1' });
-    const attempt = {
+    const load = {
       snapshot: watch.takeSnapshot() ?? new Map(),
       begunAt: Date.now(),
       groups: [group('A')],
       files: [file(dir, 'AController.js')],
       broken: false,
     };
-    watch.endLoad(attempt);
+    watch.endLoad(load);
     watch.start();
     const line = logged();
     rmSync(dir, { recursive: true });
     await line;
-    // An attempt in the meantime, as when no worker is left.
-    watch.endLoad(attempt);
+    // Another load ends meanwhile, as when no worker is left.
+    watch.endLoad(load);
     for (let poll = 0; poll < 5; poll++) await polled();
     const change = changed();
     write(dir, 'AController.js', '22');

@@ -67,7 +67,7 @@ export interface CertificatesOptions {
 /** Milliseconds between two checks whether a renewal or a warning is due. */
 const CHECK_INTERVAL = 30_000;
 const DAY = 86_400_000;
-/** Milliseconds for which a key encrypts new tickets. It then decrypts for as long, and every ticket expires before. */
+/** Milliseconds for which a key encrypts new tickets. Then the key only decrypts, for as long; tickets live an hour. */
 const TICKET_KEY_LIFETIME = DAY / 2;
 
 export function createCertificates(options: CertificatesOptions): Certificates {

@@ -1,6 +1,7 @@
 // The loader makes a set of workers load the folder, and returns the result. Either all of these workers load the
 // folder, or all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its process
 // is put into the quarantine, a list of files that are not imported. The next try skips that controller.
+import { errorMessage } from '../base/failure.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { Snapshot } from './folder/snapshot.ts';
@@ -212,7 +213,7 @@ async function loadTogether(
     try {
       while (workers.length < count) workers.push(takeWorker());
     } catch (error) {
-      return resolve({ kind: 'ended', file: undefined, reason: (error as Error).message });
+      return resolve({ kind: 'ended', file: undefined, reason: errorMessage(error) });
     }
     for (const worker of workers) {
       void worker.load(generation, selection).then((loadOutcome) => {

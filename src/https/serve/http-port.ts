@@ -34,7 +34,7 @@ const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
 /** Matches a Host header: a name, an IPv4 address or an IPv6 address in brackets, and perhaps a port. */
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
 const TIMEOUT_MS = 5000;
-/** One more connection destroys the oldest one, which is mostly that of a client that sends no request. */
+/** A connection beyond this number destroys the oldest one: mostly that of a client that sends no request. */
 const MAX_CONNECTIONS = 1000;
 
 export function createHttpPort(options: HttpPortOptions): HttpPort {

@@ -99,7 +99,7 @@ function offerChallenge(server: SecureServer, challenge: SecureChallenge | undef
   });
 }
 
-/** One more handshake than `max` destroys the connection whose handshake began first. */
+/** A handshake beyond `max` destroys the connection whose handshake began first. */
 function limitHandshakes(server: SecureServer, max: number): void {
   const handshakes = createRecentConnections(max);
   // A handshake may fail at once in Node's own listener. The listener here runs first, so that the `close` of such a

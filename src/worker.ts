@@ -1,6 +1,5 @@
-// The entry of a worker process, which the supervisor starts. The entry only connects worker/life.ts and
-// worker/parts.ts. Modules that every worker needs are imported at the top, because a later import would delay the
-// first answer.
+// The entry of a worker process only connects worker/life.ts and worker/parts.ts. Modules that every worker needs are
+// imported at the top, because a later import would delay the first answer.
 import cluster from 'node:cluster';
 import { maxConnections } from './base/descriptors.ts';
 import type { Log } from './base/log.ts';

@@ -1,7 +1,7 @@
 // Sends a stream of bytes as the body of an answer, no faster than the client reads. One piece at a time is in memory.
 // The head is sent with the first piece, so a stream that fails at its start can still be answered with an error.
 import type { Readable, Writable } from 'node:stream';
-import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
+import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
 
 export type ByteSource = Readable | ReadableStream<Uint8Array>;
 
@@ -25,7 +25,7 @@ export interface LiveStream {
 
 export function sendStream(source: ByteSource, response: Writable, listener: StreamListener): LiveStream {
   let bytes = 0;
-  /** The cost of all pieces so far, by which turns.ts limits the stream. */
+  /** The cost of all pieces so far, by which stream-pacing.ts limits the stream. */
   let cost = 0;
   let hasBegun = false;
   let isOver = false;

@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
 import { endBody, type StreamListener } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
-import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
+import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
 
 /** Header lines of each event stream, unless the operation sets them. `X-Accel-Buffering` turns off nginx's buffer. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
@@ -30,7 +30,7 @@ export function sendEvents(
   heartbeat = HEARTBEAT,
 ): LiveEvents {
   let bytes = 0;
-  /** The cost of all events so far, by which turns.ts limits the stream. */
+  /** The cost of all events so far, by which stream-pacing.ts limits the stream. */
   let cost = 0;
   let isOver = false;
   let hasBegun = false;

@@ -10,19 +10,19 @@ import type { Operation } from '../groups/operations.ts';
 import { discardResult } from './answer/replies.ts';
 import type { Responder } from './answer/response.ts';
 import type { Query } from './body/form.ts';
-import type { CurrentExchange } from './current-exchange.ts';
 import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
+import type { ExchangeContexts } from './exchange-contexts.ts';
 import { Params, type ParamsParts } from './params.ts';
 
 export interface CallOptions extends ParamsParts {
   readonly fail: Responder['fail'];
   /** OPERATION_TIMEOUT in milliseconds. */
   readonly operationTimeout: number;
-  readonly currentExchange: CurrentExchange;
+  readonly contexts: ExchangeContexts;
 }
 
 export function createCallSteps(options: CallOptions) {
-  const { fail, log, operationTimeout, currentExchange } = options;
+  const { fail, log, operationTimeout, contexts } = options;
 
   function checkTypes(exchange: Exchange): Outcome {
     const { check } = exchange.choice.operation;
@@ -39,7 +39,7 @@ export function createCallSteps(options: CallOptions) {
     return (exchange): Outcome => {
       const result = callWithInput(exchange);
       if (isThenable(result)) {
-        currentExchange.markAsynchronous(exchange.choice.operation.method);
+        contexts.markAsynchronous(exchange.choice.operation.method);
         startTimeLimit(exchange);
         result.then(
           (value) => answerUnlessLate(exchange, value, answer),
@@ -64,8 +64,8 @@ export function createCallSteps(options: CallOptions) {
     const { data, query, bytes } = exchange.input as RequestInput;
     exchange.input = undefined;
     const params = new Params(exchange, query as Query, options, bytes);
-    return currentExchange.needsContext(exchange, operation.method)
-      ? currentExchange.run(exchange, operation.method, () => perform(operation, data, params, exchange))
+    return contexts.needsContext(exchange, operation.method)
+      ? contexts.run(exchange, operation.method, () => perform(operation, data, params, exchange))
       : perform(operation, data, params, exchange);
   }
 

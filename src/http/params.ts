@@ -79,8 +79,9 @@ export class Params implements ControllerParams {
   }
 
   get lastEventId(): string | undefined {
-    const id = this.#exchange.request.headers['last-event-id'];
-    return typeof id === 'string' ? decodeUtf8(id) : id?.[0];
+    // Only `Set-Cookie` is an array in `headers`.
+    const id = this.#exchange.request.headers['last-event-id'] as string | undefined;
+    return id === undefined ? undefined : decodeUtf8(id);
   }
 
   get request(): IncomingMessage {

@@ -65,9 +65,11 @@ const MESSAGE_HEADERS =
 
 /** Creates the steps that only a message has: the first, the one after the check of its rate, and the last. */
 export function createMessageSteps({ tools, toolAccess, respond, callTool }: MessageParts) {
+  // Only when MCP is on, routes.ts has a row that leads to these steps.
+  const toolServer = tools as ToolServer;
+
   function beginMessage(exchange: Exchange): undefined {
-    if (tools === undefined) throw refusal('GROUP_NOT_FOUND');
-    exchange.formatRefusal = refusalFormat(JSON_TYPE, tools.refuseMessage);
+    exchange.formatRefusal = refusalFormat(JSON_TYPE, toolServer.refuseMessage);
     if (exchange.verb !== 'POST') throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'POST' } });
     if (bodyKindOf(exchange.head.contentType) !== 'json')
       throw refusal('UNSUPPORTED_MEDIA_TYPE', 'Cannot read the message: send it as application/json');
@@ -88,7 +90,7 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
         mayCall: (tool) => mayCall(exchange, tool),
         call: (call) => callTool(exchange, call),
       };
-      (tools as ToolServer).answer(data, conversation).then(
+      toolServer.answer(data, conversation).then(
         ({ status, body }) => {
           if (body === undefined) respond.result(exchange, new Reply(status));
           else respond.secret(exchange, status, body);

@@ -132,7 +132,7 @@ function readWebStream(source: ReadableStream<Uint8Array>, receive: Receive): So
       (error) => void receive(error ?? new Error('the stream failed'), undefined),
     );
   }
-  return { read, cancel: (reason) => void (reader ?? source).cancel(reason).catch(() => {}) };
+  return { read, cancel: (reason) => void reader?.cancel(reason).catch(() => {}) };
 }
 
 function readReadable(source: Readable, receive: Receive): SourceReader {
@@ -150,9 +150,8 @@ function readReadable(source: Readable, receive: Receive): SourceReader {
   });
   return {
     read() {
-      if (source.readableEnded && !hasEnded) receive(new Error('the stream has been read already'), undefined);
-      else if (source.destroyed && !hasEnded)
-        receive(source.errored ?? new Error('the stream was destroyed'), undefined);
+      if ((source.destroyed || source.readableEnded) && !hasEnded)
+        receive(source.errored ?? new Error('the stream was over before it was read'), undefined);
       else source.resume();
     },
     cancel: (reason) => void source.destroy(reason),

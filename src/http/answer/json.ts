@@ -110,8 +110,7 @@ export function isJson(value: object): boolean {
 }
 
 /** Recognises a web object by its tag. `instanceof Response` would load all of `fetch` in every service. */
-export function isWebObject(value: unknown, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
-  if (typeof value !== 'object' || value === null) return false;
+export function isWebObject(value: object, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
   return (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag;
 }
 

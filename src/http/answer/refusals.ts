@@ -28,7 +28,8 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
     const { requestId } = exchange;
     // The status is read first, because formatError gets the error itself as the cause and may change it.
     const { status } = error;
-    const errorHeaders = error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error, exchange, log);
+    const errorHeaders =
+      error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error.headers, error.code, exchange, log);
     const detail =
       showsCauses && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);

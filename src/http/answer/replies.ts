@@ -27,7 +27,7 @@ export interface ReplyParts {
 }
 
 export interface Replies {
-  answer(exchange: Exchange, value: unknown): void;
+  answer(exchange: Exchange, value: object): void;
   /** Ends all event streams, and each later one, because this worker exits. Clients reconnect to another worker. */
   drain(): void;
 }
@@ -37,7 +37,7 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
   const endFunctions = new Set<() => void>();
   let isDraining = false;
 
-  function answer(exchange: Exchange, value: unknown): void {
+  function answer(exchange: Exchange, value: object): void {
     let convertedAnswer: Answer | undefined;
     try {
       convertedAnswer = convertResult(value, exchange.status);

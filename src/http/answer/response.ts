@@ -1,6 +1,7 @@
 // Sends the answers, and then reports each answer to the log and the metrics. An exchange (a request with its answer)
 // is answered when the whole answer has been passed to Node. replies.ts prepares results that are not plain objects.
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
@@ -189,7 +190,7 @@ export function createResponder(options: ResponderOptions): Responder {
   }
 
   function result(exchange: Exchange, value: unknown): void {
-    if (exchange.isAnswered || exchange.isStreamingAnswer) return;
+    if (exchange.isAnswered) return;
     // Nearly all results are plain objects. For them, this check is the only cost of the other kinds of results.
     if (
       typeof value === 'object' &&
@@ -278,12 +279,7 @@ export function createResponder(options: ResponderOptions): Responder {
  * the callback of the write.
  */
 function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
-  const { socket } = response;
-  // A pipelined request has no socket until the requests before it have been answered.
-  if (socket === null) {
-    response.end(body);
-    return;
-  }
+  const socket = response.socket as Socket;
   socket.cork();
   if (isSecure) response.write(body, () => response.end());
   else response.write(body);

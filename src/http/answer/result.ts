@@ -35,7 +35,7 @@ const NEVER_A_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
  *
  * @throws HttpError UNENCODABLE_RESULT, whose cause says what to return instead
  */
-export function convertResult(value: unknown, status: number): Answer {
+export function convertResult(value: object, status: number): Answer {
   if (isReply(value)) return convertReply(value.status, value.body, value.headers);
   if (isWebObject(value, 'Response')) return convertResponse(value as Response);
   const { body, type } = convertBody(value);

@@ -128,7 +128,7 @@ function decode(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: DataSin
   try {
     data =
       kind === 'blob'
-        ? new Blob([new Uint8Array(bytes)], { type: exchange.head.contentType ?? '' })
+        ? new Blob([new Uint8Array(bytes)], { type: exchange.head.contentType as string })
         : decodeBody(kind, bytes);
   } catch (error) {
     return sink.fail(exchange, error);

@@ -43,7 +43,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
           size += chunk.length;
           if (size > limit) return fail(tooLarge(limit));
           controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length));
-          if ((controller.desiredSize ?? 0) <= 0) source.pause();
+          source.pause();
         });
         source.on('end', () => finish(() => controller.close()));
         inflate?.on('error', () => fail(malformedEncoding()));
@@ -55,7 +55,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
         });
         const failIncomplete = () =>
           fail(refusal('MALFORMED_REQUEST', 'The client closed the connection before the end of the body'));
-        if (request.destroyed && !request.complete) failIncomplete();
+        if (request.destroyed) failIncomplete();
         else exchange.onBodyLost = failIncomplete;
         source.pause();
       },

@@ -34,21 +34,19 @@ import { createCallExchange, type ToolServer } from './tool-calls.ts';
 export interface AppParts extends TargetParts {
   readonly settings: Settings;
   readonly log: Log;
-  /** The sink for the log line of each request; undefined when no line is written. */
+  /** Receives a line for each request; undefined when requests are not logged. */
   readonly requestLog?: LineSink | undefined;
   readonly credentials: CallerTable;
-  /** Answers the messages of the Model Context Protocol; undefined when MCP is off. */
+  /** Undefined when MCP is off. */
   readonly tools?: ToolServer | undefined;
   readonly observer?: RequestObserver | undefined;
   /** Default: a limiter that counts the calls of this process alone. */
   readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
   readonly routes?: readonly Route[];
-  /** Default: HTTP without TLS. */
   readonly transport?: Transport | undefined;
 }
 
 export interface App {
-  /** The server, which does not listen yet. */
   readonly server: Server;
   /** Uses this state of the service file from now on. When the service file is broken, every request gets a 500. */
   useService(state: ServiceState): void;
@@ -204,9 +202,8 @@ export function createApp(parts: AppParts): App {
     return match;
   }
 
-  /** Holds a request back until the earlier requests on its connection have their answers. */
   function startInTurn(request: Request, response: ServerResponse, expectation: Expectation): void {
-    // Node gives a response its socket when it is the turn of this response.
+    // A response has no socket until the earlier requests on its connection have their answers.
     if (response.socket === null) connections.defer(response, () => start(request, response, expectation));
     else start(request, response, expectation);
   }

@@ -17,11 +17,9 @@ export interface CallerRow {
   readonly groups?: ReadonlySet<string> | '*' | undefined;
   /** The allowed verbs; undefined when all are allowed. */
   readonly methods: ReadonlySet<string> | undefined;
-  /** The rate limit for calls with the key; undefined when there is no limit. */
   readonly limit?: Rate | undefined;
 }
 
-/** The call of an operation. */
 export type Call = Pick<Exchange, 'verb' | 'groupInUrl' | 'group' | 'operation'>;
 
 /** @throws HttpError `GROUP_NOT_ALLOWED` */

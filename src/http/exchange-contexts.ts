@@ -14,7 +14,7 @@ export interface ExchangeContexts {
   /**
    * Says whether a call of the method must be made through `run`. Two kinds of methods need this:
    * - a method that can still work after it has returned, such as one that sets a timer
-   * - while a tracing tool follows the request: any method, until one call of the method has shown no work for the tool
+   * - when a tracing tool follows the request: any method, until one call has shown that it starts no work for the tool
    */
   needsContext(exchange: Exchange, method: Method): boolean;
   /** Notes that a method has returned a promise, so its next calls need a context. */
@@ -25,7 +25,7 @@ export interface ExchangeContexts {
    * @param method the method that `callMethod` calls
    */
   run<T>(exchange: Exchange, method: Method, callMethod: () => T): T;
-  /** Runs `work` in no context. If `work` starts code of a tracing tool, an error of that code is no request's error. */
+  /** Runs `work` in no context. If `work` calls code of a tracing tool, an error of this code belongs to no request. */
   leaveContext<T>(work: () => T): T;
   /** Returns, inside of an `uncaughtException` listener, the exchange whose operation led to the throw. */
   current(): Exchange | undefined;

@@ -82,7 +82,7 @@ function isName(name: string, capitalised: string, lower: string): boolean {
   return name === capitalised || name === lower || name.toLowerCase() === lower;
 }
 
-/** Appends the value of a further line to the list in a header (RFC 9110, 5.3). */
+/** Two lines with the same name are one list (RFC 9110, 5.3). */
 function addToList(list: string | undefined, value: string): string {
   return list === undefined ? value : `${list}, ${value}`;
 }
@@ -112,7 +112,7 @@ export class Request extends IncomingMessage {
     if (socket.destroyed) stopParsingAfter(this);
   }
 
-  /** Returns the header values that the service reads. From now on, `headers` is Node's object. */
+  /** From this call on, `headers` is Node's object. */
   readHead(): RequestHead {
     this.isHeadRead = true;
     this.head ??= new RequestHead(this.rawHeaders);
@@ -142,7 +142,7 @@ export function checkHead(request: Request, head: RequestHead): void {
   if (head.transferEncoding !== undefined) checkTransferCoding(request, head.transferEncoding);
 }
 
-/** The last Host that was valid. Nearly every request has the same Host, so nearly none is checked again. */
+/** Nearly every request has the Host of the request before, so nearly none is checked again. */
 let lastValidHost: string | undefined;
 
 function checkHost(request: Request, { host, hostCount }: RequestHead): void {

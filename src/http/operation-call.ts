@@ -55,9 +55,9 @@ export function createCallSteps(options: CallOptions) {
   }
 
   /**
-   * Calls the operation with the input of the request. From then on, only the operation keeps the input in memory. This
-   * is a function of its own, because each closure of a function keeps all variables that any closure of the function
-   * uses: inside callOperation(), the closures that wait for the result would also keep the input.
+   * Calls the operation with the input of the request. From then on, only the operation keeps the input in memory. The
+   * closures of one function keep the variables of all of them. So inside callOperation(), the closures that wait for
+   * the result would keep the input, too.
    */
   function callWithInput(exchange: Exchange): unknown {
     const { operation } = exchange.choice;
@@ -133,7 +133,7 @@ export function createCallSteps(options: CallOptions) {
     );
   }
 
-  /** Logs that an operation, or a step before it, has ended after its request had been answered. */
+  /** Called for an operation, and for an asynchronous step before the operation. */
   function logLateEnd(exchange: Exchange, error?: unknown): undefined {
     const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
     if (error === undefined) log.debug('operation-finished-late', facts);
@@ -143,7 +143,7 @@ export function createCallSteps(options: CallOptions) {
   return { withTimeLimit, checkTypes, callOperation };
 }
 
-/** Throws if there are problems. If not, takes the values of the path, which the check may have converted. */
+/** The values of the path are taken from `input`, because the check may have converted them. */
 function throwOrTakePath(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
   if (problems !== undefined) throw invalidData(problems);
   exchange.path = input.path as Exchange['path'];

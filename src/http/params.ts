@@ -13,7 +13,6 @@ import { cookiesOf } from './cookies.ts';
 import type { Exchange } from './exchange.ts';
 import { createOperationLog } from './operation-log.ts';
 
-/** The parts of the service that the getters use. */
 export interface ParamsParts {
   readonly log: Log;
   readonly background: BackgroundWork;

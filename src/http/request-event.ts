@@ -21,7 +21,6 @@ const backgroundChannel: TracingChannel<object> = tracingChannel('gatefold:backg
 const operationChannel = channel('gatefold:operation');
 const PHASES = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 
-/** The settings that the getters of an event read. */
 export type EventSettings = Pick<ParamsParts, 'proxies' | 'basePath'>;
 
 /** The event of a request. Most properties are getters, so a request pays only for those that a tool reads. */
@@ -141,7 +140,6 @@ export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
   return operationChannel.runStores(event, work) as T;
 }
 
-/** Publishes the start and the end of work that continues after the answer. */
 export function followBackground({ event: requestEvent }: Exchange, work: PromiseLike<unknown>): void {
   if (requestEvent === undefined || !hasFollower(backgroundChannel)) return;
   const event: BackgroundEvent = { request: requestEvent };

@@ -107,7 +107,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   };
 }
 
-/** Creates the step that chooses the operation of a row that leads to no group. */
+/** The operation of a row that leads to no group is always the same. */
 function useOperation(name: string, controller: object, method: OperationMethod): Step {
   const choice: Choice = {
     operation: {

@@ -278,6 +278,23 @@ describe('what is answered', () => {
     ]);
   });
 
+  test('a line about an answer of a key with a handler names the group that has answered', async (t) => {
+    const row = { application: { id: 'a', name: 'a' }, handler: 'Desk', methods: undefined };
+    const desk = await startService({
+      controllers: {
+        'DeskController.mjs': 'export default { index: () => new Response(null, { headers: { Upgrade: "x" } }) };',
+      },
+      parts: { credentials: { identify: () => ({ kind: 'row', row }) } },
+    });
+    t.after(desk.close);
+    await (await fetch(`${desk.url}/api/any`, { headers: { authorization: 'any' } })).text();
+    const pages = desk.lines.map(({ event, page }) => [event, page]).filter(([, page]) => page !== undefined);
+    assert.deepEqual(pages, [
+      ['header-dropped', 'desk'],
+      ['request', 'desk'],
+    ]);
+  });
+
   test('a web Response drops what its connection said of it', async () => {
     assert.equal((await call('response')).headers.get('content-length'), null);
   });

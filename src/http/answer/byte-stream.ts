@@ -30,7 +30,7 @@ export function sendStream(source: ByteSource, response: Writable, listener: Str
   let hasBegun = false;
   let isOver = false;
   const reader = 'getReader' in source ? readWebStream(source, receive) : readReadable(source, receive);
-  // Other listeners end the stream after an error: of 'close' (exchange.ts), or of 'error' (replies.ts).
+  // After an error, a listener of 'close' (exchange.ts) or another one of 'error' (replies.ts) ends the stream.
   response.on('error', () => {});
   reader.read();
   return { cancel, fail };

@@ -66,7 +66,6 @@ function whenSent(response: ServerResponse, callback: () => void): void {
   else response.once('finish', callback);
 }
 
-/** Sends `text`, if any, and ends the socket. LINGER later, the socket is cut. */
 function endSocket(socket: Duplex, text?: string): void {
   socket.end(text);
   setTimeout(() => socket.destroy(), LINGER).unref();

@@ -30,7 +30,6 @@ export type FormatError = (
   thrown: unknown,
 ) => ErrorBody | undefined;
 
-/** The fields of a request that its log lines show. */
 type Subject = Pick<Exchange, 'requestId' | 'trace'>;
 
 export function createErrorFormat(format: NonNullable<ServiceOptions['formatError']>, log: Log): FormatError {
@@ -63,7 +62,7 @@ function requestFactsOf({ groupInUrl, operation, request, verb }: Exchange): Par
   };
 }
 
-/** Makes the body from what `formatError` has returned. @throws Error when this cannot be sent */
+/** @throws Error when the result of `formatError` cannot be sent */
 function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject: Subject, log: Log): ErrorBody {
   if (isThenable(result)) {
     // Without a listener, a rejection of the promise would be an uncaught exception.

@@ -48,10 +48,8 @@ export function sendEvents(
       // If the source fails at once, the answer is an error. Otherwise, the head is sent before the first event comes.
       await Promise.race([next, new Promise(setImmediate)]);
       if (isOver) return;
-      hasBegun = true;
-      if (!listener.begin()) return cancel();
+      if (!begin()) return cancel();
       timer = setInterval(beat, heartbeat);
-      write(`retry: ${retry}\n\n`);
       for (;;) {
         const event = await next;
         if (isOver) return;
@@ -67,6 +65,14 @@ export function sendEvents(
       stop();
       listener.fail(error, bytes, hasBegun);
     }
+  }
+
+  /** @returns false when the head cannot be sent */
+  function begin(): boolean {
+    hasBegun = true;
+    if (!listener.begin()) return false;
+    write(`retry: ${retry}\n\n`);
+    return true;
   }
 
   function write(text: string): boolean {
@@ -101,10 +107,7 @@ export function sendEvents(
   function finish(): void {
     if (isOver) return;
     stop();
-    if (!hasBegun) {
-      if (!listener.begin()) return;
-      write(`retry: ${retry}\n\n`);
-    }
+    if (!hasBegun && !begin()) return;
     endBody(response, bytes, listener);
   }
 

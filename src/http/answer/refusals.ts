@@ -13,8 +13,8 @@ import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatErro
 export interface Refusals {
   /** @param thrown the value for which `error` was made; often `error` itself */
   answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody;
-  /** Returns the text of an answer to bytes that are no request. @param own more headers: alternating names, values */
-  rawAnswer(error: HttpError, requestId: string, set: HeaderSet, own?: readonly string[]): string;
+  /** Returns the text of an answer to bytes that are no request. @param extra alternating header names and values */
+  rawAnswer(error: HttpError, requestId: string, set: HeaderSet, extra?: readonly string[]): string;
   /** Uses this `formatError` from now on; undefined for the usual error envelope. */
   useFormat(format: ServiceOptions['formatError']): void;
 }
@@ -47,9 +47,7 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
     exchange.isClientFault = isClientFault(exchange, error);
     if (error.cause === undefined) return;
     const facts = {
-      ...idsOf(exchange),
-      page: servingPage(exchange),
-      operation: exchange.operation,
+      ...requestFacts(exchange),
       ...(exchange.credentialId !== '' && { credential: exchange.credentialId }),
       status,
       error_code: error.code,
@@ -61,16 +59,21 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
 
   return {
     answerTo,
-    rawAnswer(error, requestId, set, own = NO_HEADERS) {
+    rawAnswer(error, requestId, set, extra = NO_HEADERS) {
       const formatted = format?.(error, requestId, undefined, error);
       const type = ['Content-Type', formatted?.contentType ?? JSON_TYPE];
-      const lines = set.withOwn([...type, ...NO_STORE, ...(formatted?.headers ?? NO_HEADERS), ...own]);
+      const lines = set.addTo([...type, ...NO_STORE, ...(formatted?.headers ?? NO_HEADERS), ...extra]);
       return rawRefusal(error, requestId, lines, formatted);
     },
     useFormat(formatError) {
       format = formatError && createErrorFormat(formatError, log);
     },
   };
+}
+
+/** Returns the fields of a log line about an answer. */
+export function requestFacts(exchange: Exchange) {
+  return { ...idsOf(exchange), page: servingPage(exchange), operation: exchange.operation };
 }
 
 /** Says whether an HttpError has usable fields. The object may come from another version of Gatefold. */

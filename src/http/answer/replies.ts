@@ -1,7 +1,7 @@
 // Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
 // This file also decides between 200 and 304. response.ts sends the heads and the whole bodies.
 import { isHttpError, refusal } from '../../base/errors.ts';
-import { describeError, idsOf, type Log } from '../../base/log.ts';
+import { describeError, type Log } from '../../base/log.ts';
 import { resetOnClose } from '../../base/node-internals.ts';
 import type { EventStream } from '../../controller/event-stream.ts';
 import { isReply } from '../../controller/reply.ts';
@@ -12,6 +12,7 @@ import { Collector } from './collector.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
+import { requestFacts } from './refusals.ts';
 import { type Answer, type AnswerBody, convertResult, NO_BODY } from './result.ts';
 
 export interface ReplyParts {
@@ -33,7 +34,7 @@ export interface Replies {
 }
 
 export function createReplies({ log, send, sendHead, complete, fail, watchStream }: ReplyParts): Replies {
-  /** For each open event stream, the function that ends it. */
+  /** One function for each open event stream. */
   const endFunctions = new Set<() => void>();
   let isDraining = false;
 
@@ -167,10 +168,6 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
 
 function credentialLost(): Error {
   return new Error('the credential does not allow the stream any more');
-}
-
-function requestFacts(exchange: Exchange) {
-  return { ...idsOf(exchange), page: exchange.groupInUrl, operation: exchange.operation };
 }
 
 /** Says whether to send a 304. Only an answer to GET or HEAD with status 200 can become one (RFC 9110, 13.2.1). */

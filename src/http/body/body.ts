@@ -111,7 +111,6 @@ function keepChunk(exchange: Exchange, chunk: Buffer): void {
   }
 }
 
-/** Creates the refusal of a request for which the process has no room. */
 export function overloaded(): Error {
   return refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
 }
@@ -140,7 +139,7 @@ function inflateFailure(error: Error, limit: number): Error {
   return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(limit) : malformedEncoding();
 }
 
-/** Creates the refusal of a body over `limit` bytes. @param size the bytes that Content-Length announces, if any */
+/** @param size the number of bytes that Content-Length announces, if any */
 export function tooLarge(limit: number, size?: number): Error {
   return refusal(
     'BODY_TOO_LARGE',

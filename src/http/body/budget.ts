@@ -17,9 +17,7 @@ export interface BodyBudgetOptions {
 }
 
 export interface BodyBudget {
-  /** Returns the number of bodies that are not complete. */
   uploadCount(): number;
-  /** Called before a body is read. */
   beginUpload(exchange: Exchange): void;
   /**
    * Counts bytes of a body that is not complete, and pauses the upload when room is short.

@@ -96,7 +96,6 @@ export interface Coding {
     options: { maxOutputLength: number },
     done: (error: Error | null, result: Buffer) => void,
   ): void;
-  /** Creates a stream that inflates a body piece by piece. */
   createStream(): Duplex;
 }
 
@@ -127,7 +126,6 @@ function hasZlibHeader(bytes: Uint8Array): boolean {
   return ((bytes[0] as number) & 0x0f) === 8;
 }
 
-/** Creates the refusal of a body that cannot be inflated. */
 export function malformedEncoding(): Error {
   return refusal('MALFORMED_BODY', 'Cannot inflate the body: its bytes do not match its Content-Encoding');
 }

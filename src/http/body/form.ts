@@ -104,7 +104,6 @@ export function objectWithoutPrototype<V>(): Record<string, V> {
   return Object.setPrototypeOf({}, null);
 }
 
-/** Sets a field. If the field exists, its values become an array. */
 function addValue<V>(fields: Record<string, V | V[]>, key: string, value: V): void {
   const existing = fields[key];
   if (existing === undefined) fields[key] = value;

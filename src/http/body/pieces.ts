@@ -3,7 +3,6 @@
 
 /** Minimum bytes of a piece that is stored without a copy. */
 const LARGE_PIECE = 4 * 1024;
-/** Size of the tail in bytes. */
 const TAIL_SIZE = 16 * 1024;
 
 export class Pieces {

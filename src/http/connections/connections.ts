@@ -18,7 +18,8 @@ export interface ConnectionLimits extends SlowReaderLimits {
   /** Milliseconds that a connection may be idle between two requests. */
   readonly keepAliveTimeout: number;
   /**
-   * Maximum number of connections at a time. When a new connection exceeds the maximum, the first of these is closed:
+   * Maximum number of connections at a time. When a new connection exceeds the maximum, one connection is closed: the
+   * first of these that exists.
    * - the oldest connection that has sent no request
    * - the connection that has been idle for longest
    * - the new connection itself

@@ -167,7 +167,7 @@ export function createApp(parts: AppParts): App {
   let stepsByTarget = createSteps(undefined);
   let isServiceBroken = false;
 
-  /** Runs the remaining steps, until a step has to wait for something or has answered the request. */
+  /** Runs the remaining steps, until one of them waits for something or has answered the request. */
   function advance(exchange: Exchange): void {
     const { steps } = exchange;
     try {

@@ -102,7 +102,7 @@ function storeUser(exchange: Exchange, user: unknown): void {
   );
 }
 
-/** Reads what a function in `access` has returned. @throws HttpError ACCESS_DENIED */
+/** @param outcome the result of a function in `access` */
 function readVerdict(outcome: unknown): undefined {
   if (outcome === true) return undefined;
   if (outcome === false) throw refusal('ACCESS_DENIED');

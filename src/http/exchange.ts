@@ -25,7 +25,6 @@ export type Step = (exchange: Exchange) => Outcome;
  */
 export type Outcome = undefined | 'later' | Promise<undefined>;
 
-/** The arguments of an operation. */
 export interface RequestInput extends RequestParts {
   /** The inflated body; undefined when there is no body, or when `data` is the stream of the body. */
   readonly bytes: Buffer | undefined;
@@ -74,9 +73,9 @@ export class Exchange {
   group = '';
   /** The decoded segments of the path after the group. */
   slugs: readonly string[] = [];
-  /** The decoded values of `{id}` and other named segments in the route of the operation, by their names. */
+  /** `path` of `choice`. The check of the types can convert its values. */
   path: Readonly<Record<string, string>> = NO_PATH;
-  /** The name of the operation; '' until it has been found. */
+  /** '' until the operation has been found. */
   operation = '';
   steps: readonly Step[] = NO_STEPS;
   stepsBegun = 0;
@@ -88,7 +87,7 @@ export class Exchange {
   caller: CallerRow | undefined;
   /** The id of `caller`. For a refused key, the id that is written in the key. Without either, ''. */
   credentialId = '';
-  /** The user whom `authenticate` of the service file has found. */
+  /** Set by `authenticate` of the service file. */
   user: ServiceUser | undefined;
   /** The id of `user`, as a text. It is a copy, because a getter `user.id` could throw when it is read again. */
   userId: string | undefined;
@@ -110,7 +109,7 @@ export class Exchange {
   isUploading = false;
   /** The part of the body that has arrived, before inflating. */
   receivedBody: Buffer | Pieces | undefined;
-  /** The bytes of the body that body/budget.ts counts. */
+  /** Bytes that body/budget.ts counts. */
   heldBytes = 0;
   /** `heldBytes` at the last check for slow uploads (body/budget.ts); -1 when the next check must not compare. */
   lastHeldBytes = -1;
@@ -128,11 +127,10 @@ export class Exchange {
   timeLimitTimer: NodeJS.Timeout | undefined;
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
-  /** Ends the source of a streamed answer. */
   cancelAnswer: ((reason: Error) => void) | undefined;
   /** Called when the connection closes before the whole body has come. An event listener would cost more. */
   onBodyLost: (() => void) | undefined;
-  /** The tool call that this exchange serves; undefined when a client sent the request itself. */
+  /** Undefined when a client sent the request itself. */
   toolCall: ToolCall | undefined;
   /** Receives the answer to a tool call; undefined when the connection gets the answer. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
@@ -159,7 +157,7 @@ export class Exchange {
     return this.caller?.application;
   }
 
-  /** The trace of the request; undefined when there is none. The header `traceparent` is read at the first use. */
+  /** The header `traceparent` is read at the first use. */
   get trace(): Trace | undefined {
     if (this.#hasTrace) return this.#trace;
     const { traceparent } = this.head;

@@ -128,7 +128,7 @@ function publishAnswer(event: ExchangeEvent): void {
   requestChannel.asyncEnd.publish(event);
 }
 
-/** Publishes that the answer is a 5xx. @param thrown the value that was thrown */
+/** Publishes that the answer is a 5xx. */
 export function failEvent({ event }: Exchange, thrown: unknown): void {
   if (event === undefined) return;
   event.error = thrown;

@@ -70,7 +70,6 @@ export function takesMethod(route: Route, method: string): boolean {
 interface Pattern {
   readonly route: Route;
   readonly literals: readonly string[];
-  /** Whether `{params}` follows the literals. */
   readonly hasParams: boolean;
   /**
    * `either`, unless the table has both spellings of the path, such as `/api` and `/api/` (docs/DECISIONS.md,

@@ -18,11 +18,10 @@ export interface HeaderSet {
    * unless the service file lists the headers that pages can read.
    */
   extended(usual: readonly string[], extra: readonly string[]): string[];
-  /** Returns the lines of the answer to a preflight. @param requested the header `Access-Control-Request-Headers` */
+  /** @param requested the header `Access-Control-Request-Headers` */
   preflight(requested: string | undefined): string[];
 }
 
-/** Returns the set for a request with this header `Origin`. */
 export type HeaderSets = (origin: string | undefined) => HeaderSet;
 
 type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;

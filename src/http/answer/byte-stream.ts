@@ -8,11 +8,10 @@ export type ByteSource = Readable | ReadableStream<Uint8Array>;
 export interface StreamListener {
   /** Sends the head. Called at the first piece, or at the end of an empty stream. @returns whether to send the body */
   begin(): boolean;
-  /** Called when the whole body has been sent. @param bytes the size of the body */
+  /** Called when the whole body has been sent. */
   end(bytes: number): void;
-  /** Called when the source fails. @param hasBegun whether the head has been sent */
+  /** @param hasBegun whether the head has been sent */
   fail(error: unknown, bytes: number, hasBegun: boolean): void;
-  /** Called when the client has left before the end of the body. */
   clientLeft(bytes: number): void;
 }
 
@@ -107,7 +106,6 @@ export function endBody(response: Writable, bytes: number, listener: StreamListe
 }
 
 interface SourceReader {
-  /** Reads at least one more piece. */
   read(): void;
   cancel(reason: Error): void;
 }

@@ -60,7 +60,6 @@ export function answerClientErrors(server: Server, respond: Responder, newReques
   });
 }
 
-/** Calls back when the last byte of the response is sent. */
 function whenSent(response: ServerResponse, callback: () => void): void {
   if (response.writableFinished) callback();
   else response.once('finish', callback);

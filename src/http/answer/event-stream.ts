@@ -22,7 +22,6 @@ export interface LiveEvents {
   cancel(): void;
 }
 
-/** @param heartbeat milliseconds between two comment lines */
 export function sendEvents(
   stream: EventStream,
   response: ServerResponse,
@@ -93,7 +92,7 @@ export function sendEvents(
     });
   }
 
-  /** Sends an empty comment, unless the client has not read the last bytes yet. */
+  /** Sends an empty comment, if the client has read all earlier bytes. */
   function beat(): void {
     if (!response.writableNeedDrain) write(':\n\n');
   }

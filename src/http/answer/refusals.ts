@@ -38,14 +38,12 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
         ? { status, text: envelope(error, requestId, detail), contentType: undefined, headers: errorHeaders }
         : { ...formatted, headers: [...formatted.headers, ...errorHeaders] };
     if (content.status >= 500) failEvent(exchange, thrown);
-    logCause(exchange, error, content.status);
+    exchange.isClientFault = isClientFault(exchange, error);
+    if (error.cause !== undefined) logCause(exchange, error, content.status);
     return content;
   }
 
-  /** Logs the cause of an error, if there is one, and sets `isClientFault`. */
   function logCause(exchange: Exchange, error: HttpError, status: number): void {
-    exchange.isClientFault = isClientFault(exchange, error);
-    if (error.cause === undefined) return;
     const facts = {
       ...requestFacts(exchange),
       ...(exchange.credentialId !== '' && { credential: exchange.credentialId }),
@@ -71,7 +69,6 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
   };
 }
 
-/** Returns the fields of a log line about an answer. */
 export function requestFacts(exchange: Exchange) {
   return { ...idsOf(exchange), page: servingPage(exchange), operation: exchange.operation };
 }

@@ -188,7 +188,6 @@ function contentLength(status: number, body: AnswerBody): number | undefined {
   return typeof body.content === 'string' ? Buffer.byteLength(body.content) : body.content.length;
 }
 
-/** Adds those lines of `defaults` whose names are not in `headers` yet. */
 function addMissing(headers: string[], defaults: readonly string[]): void {
   const names = new Set(headers.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()));
   for (let i = 0; i < defaults.length; i += 2) {

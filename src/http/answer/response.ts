@@ -38,7 +38,6 @@ export interface ResponderOptions {
   readonly onAnswered: (exchange: Exchange) => void;
   /** Called when the head of a streamed answer has been sent. `onAnswered` follows later. */
   readonly onStreaming: (exchange: Exchange) => void;
-  /** Called for each streamed answer. Ends the answer when its credential no longer allows the request. */
   readonly watchStream: WatchStream;
 }
 

@@ -20,17 +20,15 @@ export interface DataSink {
   fail(exchange: Exchange, error: unknown): void;
 }
 
-/** The limits that all requests of the process share. */
 export interface ProcessLimits {
   readonly budget: BodyBudget;
-  /** Says whether more requests than MAX_IN_FLIGHT are under way. */
   readonly isFull: () => boolean;
 }
 
 export interface BodyRules {
   /** Maximum bytes of the body, both as it is sent and after inflating. */
   readonly limit: number;
-  /** The setting `accepts`: the media types and ranges (`image/*`) that the operation gets undecoded, as a `Blob`. */
+  /** The media types and ranges (`image/*`) that the operation gets undecoded, as a `Blob`. */
   readonly accepts: readonly string[] | undefined;
 }
 

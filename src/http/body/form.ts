@@ -7,9 +7,9 @@ import { parseMediaType } from './media-type.ts';
 
 export type Query = Record<string, string | string[]>;
 
-/** Maximum number of pairs in a query string or an urlencoded form. */
+/** In a query string or an urlencoded form. */
 export const MAX_PAIRS = 10_000;
-/** Maximum number of parts in a multipart body. Node's parser needs about 10 µs for each part. */
+/** In a multipart body. Node's parser needs about 10 µs for each part. */
 export const MAX_PARTS = 1000;
 /** Maximum bytes of the headers of all parts of a body together. Node's parser needs about 0.2 µs for each byte. */
 export const MAX_PART_HEADER_BYTES = 128 * 1024;

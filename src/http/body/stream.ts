@@ -20,7 +20,6 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
     throw tooLarge(limit, Number(head.contentLength));
   const source = inflate === undefined ? request : request.pipe(inflate);
   let size = 0;
-  /** True when the stream has been closed, cancelled or has failed. */
   let isOver = false;
 
   return new ReadableStream<Uint8Array>(

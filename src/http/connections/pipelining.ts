@@ -16,7 +16,7 @@ export const MAX_WAITING = 10_000;
 export interface WaitingRequests {
   /** Holds a request back until the earlier requests on its connection have their answers, and then calls `start`. */
   defer(response: ServerResponse, start: () => void): void;
-  /** Drops the waiting requests of a connection that has closed. */
+  /** Called when the connection has closed. */
   drop(connection: Connection): void;
 }
 

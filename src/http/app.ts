@@ -25,7 +25,7 @@ import { checkHead, createRequestIds, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
 import { type EventSettings, serveAndPublish } from './request-event.ts';
 import { createRouter, firstMatch, type ResolvedPath, type RouteMatch } from './router.ts';
-import { type Route, routeTable } from './routes.ts';
+import { routeTable } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
 import { prepareSteps, type TargetParts } from './steps.ts';
 import { readQuery } from './target.ts';
@@ -42,7 +42,6 @@ export interface AppParts extends TargetParts {
   readonly observer?: RequestObserver | undefined;
   /** Default: a limiter that counts the calls of this process alone. */
   readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
-  readonly routes?: readonly Route[];
   readonly transport?: Transport | undefined;
 }
 
@@ -68,13 +67,11 @@ export interface App {
   currentRequestIds(): RequestIds | undefined;
 }
 
-/** @throws Error when the table of routes is refused (router.ts) */
 export function createApp(parts: AppParts): App {
   const { settings, log, requestLog, groups, credentials, identity, observer, docs, tools } = parts;
   const { limiter = createRateLimiter(), transport = PLAIN } = parts;
-  const { routes = routeTable(settings.docs, settings.basePath, tools && settings.mcp) } = parts;
   const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight, basePath } = settings;
-  const router = createRouter(routes, basePath);
+  const router = createRouter(routeTable(settings.docs, basePath, tools && settings.mcp), basePath);
   const connections = createConnections({
     keepAliveTimeout: settings.keepAliveTimeout,
     readTimeout: settings.requestTimeout,

@@ -24,9 +24,9 @@ export interface Router {
 }
 
 /** Maximum number of paths in the cache. After a flood of made-up paths, the usual paths are only resolved again. */
-export const MAX_CACHED_PATHS = 1000;
+const MAX_CACHED_PATHS = 1000;
 /** Maximum characters of a cached path. A character takes up to 30 bytes of segments, so the cache takes up to 4 MB. */
-export const MAX_CACHED_PATH_LENGTH = 128;
+const MAX_CACHED_PATH_LENGTH = 128;
 
 /**
  * @param basePath the path that all routes begin with

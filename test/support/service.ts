@@ -24,7 +24,7 @@ export interface ServiceOptions {
   readonly controllers?: Readonly<Record<string, string>>;
   /** As environment variables. */
   readonly settings?: Readonly<Record<string, string>>;
-  readonly parts?: Partial<Pick<AppParts, 'credentials' | 'identity' | 'docs' | 'routes' | 'observer' | 'transport'>>;
+  readonly parts?: Partial<Pick<AppParts, 'credentials' | 'identity' | 'docs' | 'observer' | 'transport'>>;
   /** Events of level error that this test is about. */
   readonly expectedErrors?: readonly string[];
 }

@@ -97,6 +97,14 @@ test('a call is refused by the step that refuses the request', async (t) => {
   assert.deepEqual(structuredContent, { id: 'a' });
 });
 
+test('no tool calls an operation of the service itself, which has the path of the tool', async (t) => {
+  const files = {
+    'DocsController.ts': 'export default { operations: { index: { tool: true } }, index() { return {}; } };',
+  };
+  const api = await startShop(t, files, { env: { DOCS: 'on' } });
+  assert.equal(codeOf(textOf(await callTool(api, 'docs_index'))), 'ROUTE_NOT_FOUND');
+});
+
 test('a message counts once, by the key or else by the address; a refused key and a refused rate are no results', async (t) => {
   const api = await startShop(t, { 'DeskController.ts': GUARDED }, { env: { RATE_LIMIT: '2/h' } });
   assert.equal((await callTool(api, 'desk_GET_open')).isError, undefined);

@@ -1,5 +1,7 @@
 // The operations port in this process: its answers from a supervisor and from reports, and the failure of making them.
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Server } from 'node:http';
 import { describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { createOperationsServer } from '../../src/ops/server.ts';
@@ -7,7 +9,7 @@ import { createWorkerMetrics } from '../../src/ops/worker-metrics.ts';
 import type { SupervisorStatus } from '../../src/supervisor/status.ts';
 import { ask, json } from '../support/cluster-client.ts';
 import { parseMetrics, total } from '../support/prometheus-text.ts';
-import { sendRaw } from '../support/service.ts';
+import { parseRaw, sendRaw } from '../support/service.ts';
 
 const STATUS: SupervisorStatus = {
   generation: 3,
@@ -35,6 +37,18 @@ async function open(status: () => SupervisorStatus | undefined) {
   await operations.open(status);
   const port = Number(lines.find(({ event }) => event === 'operations-port-opened')?.port);
   return { operations, port, lines };
+}
+
+/** Returns the server behind a port, which Node publishes with each request. */
+async function serverAt(port: number): Promise<Server> {
+  let server: Server | undefined;
+  const remember = (message: unknown) => {
+    server = (message as { server: Server }).server;
+  };
+  subscribe('http.server.request.start', remember);
+  await ask(port, '/livez');
+  unsubscribe('http.server.request.start', remember);
+  return server as Server;
 }
 
 describe('createOperationsServer', () => {
@@ -151,6 +165,21 @@ describe('createOperationsServer', () => {
     for (const request of [...asked, ...odd]) {
       assert.match(await sendRaw(port, request), /\r\nX-Content-Type-Options: nosniff\r\n/, request);
     }
+  });
+
+  describe('what Node refuses has the status that the other port gives it', () => {
+    const rows: [name: string, bytes: string, status: number, code: string][] = [
+      ['no request', 'NONSENSE\r\n\r\n', 400, 'MALFORMED_REQUEST'],
+      ['a head over 16 KiB', `GET /livez HTTP/1.1\r\nA: ${'a'.repeat(17_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
+      ['a head that comes too slowly', 'GET /livez HTTP/1.1\r\nHost:', 408, 'REQUEST_TIMEOUT'],
+    ];
+    for (const [name, bytes, status, code] of rows)
+      test(`${name} is ${status} ${code}`, async () => {
+        const { port } = await open(() => STATUS);
+        (await serverAt(port)).headersTimeout = 50;
+        const answer = parseRaw(await sendRaw(port, bytes));
+        assert.deepEqual([answer.status, JSON.parse(answer.body).error_code], [status, code]);
+      });
   });
 
   test('a port that cannot be had is the error of the system', async () => {

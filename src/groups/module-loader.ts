@@ -214,9 +214,7 @@ const IMPORT = new RegExp(
 
 /** Returns the files that a source imports. Packages are not followed. */
 function importsOf(file: string, source: string): string[] {
-  return Array.from(source.matchAll(IMPORT), ([, , specifier = '']) => resolveImport(file, specifier)).filter(
-    (path) => path !== undefined,
-  );
+  return Array.from(source.matchAll(IMPORT)).flatMap(([, , specifier = '']) => resolveImport(file, specifier));
 }
 
 function resolvePackage(from: string, specifier: string): string | undefined {
@@ -227,18 +225,20 @@ function resolvePackage(from: string, specifier: string): string | undefined {
   }
 }
 
-function resolveImport(from: string, specifier: string): string | undefined {
+/** Returns every file that an import can load, or the path of the specifier when there is no such file. */
+function resolveImport(from: string, specifier: string): string[] {
   try {
-    if (specifier.startsWith('#')) return module.createRequire(from).resolve(specifier);
+    if (specifier.startsWith('#')) return [module.createRequire(from).resolve(specifier)];
     const path = specifier.startsWith('file:')
       ? fileURLToPath(specifier)
       : resolve(dirname(from), specifier.replace(/[?#].*$/, ''));
-    // `tsx` loads `./x.ts` for an import of `./x.js`.
-    const candidates = [path, path.replace(/\.js$/, '.ts'), `${path}.ts`, `${path}.js`];
-    return candidates.find((candidate) => fingerprint(candidate) !== 'absent') ?? path;
+    // For `./x.js`, Node loads `x.js`, but `tsx` loads `x.ts` if there is such a file.
+    const candidates = new Set([path, path.replace(/\.js$/, '.ts'), `${path}.ts`, `${path}.js`]);
+    const files = [...candidates].filter((candidate) => fingerprint(candidate) !== 'absent');
+    return files.length > 0 ? files : [path];
   } catch {
     // The specifier is not valid. The import itself will fail with the reason.
-    return undefined;
+    return [];
   }
 }
 

@@ -33,8 +33,6 @@ export function openCaches(folder: string): FolderCache | undefined {
 }
 
 export interface FolderCache extends ContractCache {
-  /** Computes digests that the load will need. */
-  prepareDigests(texts: Iterable<string>): void;
   /** Reads the contracts again, if another process has written them since. Called before the first file is loaded. */
   refresh(): void;
   /** Writes the new contracts, and frees the memory of all contracts. Called when the folder has loaded. */
@@ -50,8 +48,6 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
   let seenState = fingerprint(file);
   /** By the path of a controller: the contract from the file. `cached` is undefined after the load of the folder. */
   let cached: ReadonlyMap<string, string> | undefined = readCache(file, build);
-  /** Text → digest, until the folder has loaded. */
-  const digests = new Map<string, string>();
   /** The paths of the controllers that this process has looked up. */
   const used = new Set<string>();
   const added = new Map<string, string>();
@@ -78,10 +74,7 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
   }
 
   return {
-    digest: (text) => digests.get(text) ?? digest(text),
-    prepareDigests(texts) {
-      for (const text of texts) digests.set(text, digest(text));
-    },
+    digest,
     refresh() {
       const state = fingerprint(file);
       if (state === seenState) return;
@@ -101,7 +94,6 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
     release() {
       if (added.size > 0) save();
       cached = undefined;
-      digests.clear();
     },
   };
 }

@@ -1,7 +1,8 @@
 // Lists the controllers of a folder for the process that serves them. When nothing has changed, this costs only one
 // `stat` of the folder and of each folder in it. naming.ts has the rules of names.
-import { type Stats, statSync } from 'node:fs';
+import type { Stats } from 'node:fs';
 import { join } from 'node:path';
+import { statOf } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
 import { listControllers, listFolders } from './naming.ts';
@@ -37,7 +38,7 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
       isExaminedThisTurn = false;
     });
     const previousStates = states;
-    states = [dir, ...folders.map((name) => join(dir, name))].map(statFolder);
+    states = [dir, ...folders.map((name) => join(dir, name))].map(statOf);
     if (!states.every((state, i) => isSameFolder(previousStates[i], state))) changedAt = performance.now();
     else if (performance.now() - changedAt > CLOCK_STEP_MS) return;
     try {
@@ -49,14 +50,6 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
       log.debug('folder-unreadable', describeError(error));
       listing = new Map();
     }
-  }
-}
-
-function statFolder(dir: string): Stats | undefined {
-  try {
-    return statSync(dir, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
   }
 }
 

@@ -9,7 +9,7 @@ import { fingerprint } from '../base/fingerprint.ts';
 import type { Log } from '../base/log.ts';
 import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 import { closeService, disposeOf } from './disposal.ts';
-import { createFileLoader, type PreparedLoad } from './file-loader.ts';
+import { createFileLoader } from './file-loader.ts';
 import { type ReportMismatch, withContract } from './group-contract.ts';
 import { type GroupLoad, logNotLoadable } from './group-load.ts';
 import { hintsOf } from './hints.ts';
@@ -18,6 +18,7 @@ import type { LoadedFile } from './module-loader.ts';
 import { findTwin, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
 import { isBeingWritten } from './passing-failures.ts';
+import type { PreparedLoad } from './prepared-load.ts';
 import { createService, type LoadedService } from './service-file.ts';
 import { applyService, refuseUserWithoutService } from './service-rules.ts';
 import { checkTools, toolsOf } from './tools.ts';
@@ -162,19 +163,17 @@ export function createGroups({
   }
 
   async function loadOne(group: string, file: string): Promise<{ load: GroupLoad; loaded?: Group }> {
-    const { load, loaded } = await files.load(group, file, {
-      check: () => refuseTwin(group),
-      build(module, reader, path) {
-        const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
-        const classNames = exported.levels.map(({ className }) => className);
-        const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
-        const created = withContract(createGroup(group, exported, source.isHidden), source, onMismatch);
-        checkTools(created, toolOwners, path);
-        if (state.kind === 'loaded') return applyService(created, state.service, path);
-        // With a broken service file no request is answered, so no operation is refused here.
-        if (state.kind === 'none') refuseUserWithoutService(created, path);
-        return created;
-      },
+    const { load, loaded } = await files.load(group, file, (module, reader, path) => {
+      refuseTwin(group);
+      const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
+      const classNames = exported.levels.map(({ className }) => className);
+      const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
+      const created = withContract(createGroup(group, exported, source.isHidden), source, onMismatch);
+      checkTools(created, toolOwners, path);
+      if (state.kind === 'loaded') return applyService(created, state.service, path);
+      // With a broken service file no request is answered, so no operation is refused here.
+      if (state.kind === 'none') refuseUserWithoutService(created, path);
+      return created;
     });
     if (loaded === undefined) return { load };
     const names = reportsOperations ? { operationNames: [...loaded.operations.keys()] } : {};
@@ -196,10 +195,9 @@ export function createGroups({
   }
 
   async function loadService(file: string): Promise<GroupLoad> {
-    state = { kind: 'broken' };
-    const { load, loaded } = await files.load(SERVICE, file, {
-      build: (module, reader, path) => createService(path, module, () => reader.readErrorBody(path)),
-    });
+    const { load, loaded } = await files.load(SERVICE, file, (module, reader, path) =>
+      createService(path, module, () => reader.readErrorBody(path)),
+    );
     if (loaded === undefined) return load;
     state = { kind: 'loaded', service: loaded };
     return { ...load, folders: loaded.folders };
@@ -208,35 +206,31 @@ export function createGroups({
   async function loadAll({ files: fileNames, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
     const loads: GroupLoad[] = [];
     const names = [...(fileNames ?? listing().values())];
+    const load = async (group: string, file: string): Promise<GroupLoad> => {
+      const reason = skip.get(file);
+      if (reason !== undefined) {
+        files.skip(file, reason);
+        return { group, file, ok: false, error: reason };
+      }
+      onLoading(file);
+      if (group === SERVICE) return loadService(file);
+      const { load: outcome, loaded } = await loadOne(group, file);
+      if (loaded !== undefined) publish(loaded);
+      return outcome;
+    };
     await files.begin();
     const isService = (file: string) => parseFileName(file)?.group === SERVICE;
     const serviceFile = names.find((file) => isService(file) && !isGone(join(dir, file)));
     if (serviceFile !== undefined) {
-      const reason = skip.get(serviceFile);
-      onLoading(serviceFile);
-      if (reason === undefined) loads.push(await loadService(serviceFile));
-      else {
-        state = { kind: 'broken' };
-        files.skip(serviceFile, reason);
-        loads.push({ group: SERVICE, file: serviceFile, ok: false, error: reason });
-      }
+      state = { kind: 'broken' };
+      loads.push(await load(SERVICE, serviceFile));
     }
     onService?.(state);
     for (const file of names) {
       const group = parseFileName(file)?.group;
       if (group === undefined || !isServed(group)) continue;
-      const reason = skip.get(file);
-      if (reason !== undefined) {
-        if (isGone(join(dir, file))) continue;
-        files.skip(file, reason);
-        loads.push({ group, file, ok: false, error: reason });
-        continue;
-      }
-      onLoading(file);
-      const { load, loaded } = await loadOne(group, file);
-      if (loaded !== undefined) publish(loaded);
-      else if (isGone(join(dir, file))) continue;
-      loads.push(load);
+      const outcome = await load(group, file);
+      if (outcome.ok || !isGone(join(dir, file))) loads.push(outcome);
     }
     await files.release();
     return loads;

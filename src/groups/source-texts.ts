@@ -4,7 +4,6 @@
 import { checkSource, readSource } from '../base/source-file.ts';
 import { SOURCE_FILE } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
-import type { EarlyTexts } from './early-texts.ts';
 
 export interface SourceTexts {
   /** Runs `load`, the step of Node's loader that reads a file, and keeps the text that the step has read. */
@@ -40,8 +39,10 @@ export class SourceChanged extends Error {
   }
 }
 
-/** @param earlyTexts texts that were read before the load */
-export function createSourceTexts(earlyTexts?: Pick<EarlyTexts, 'find'>): SourceTexts {
+/** Returns the text of a file that was read before the load (prepared-load.ts), if the file has this fingerprint. */
+export type FindEarlyText = (path: string, fingerprint: string) => string | undefined;
+
+export function createSourceTexts(findEarlyText?: FindEarlyText): SourceTexts {
   /** By path: the text of the code that runs. */
   const runningTexts = new Map<string, string>();
   /** By path: the text from before an import, for files whose text Node does not hand over. */
@@ -66,7 +67,7 @@ export function createSourceTexts(earlyTexts?: Pick<EarlyTexts, 'find'>): Source
   };
 
   function readAndKeep(path: string, fingerprint: string): string {
-    const text = earlyTexts?.find(path, fingerprint) ?? readSource(path);
+    const text = findEarlyText?.(path, fingerprint) ?? readSource(path);
     runningTexts.set(path, text);
     return text.startsWith('\uFEFF') ? text.slice(1) : text;
   }

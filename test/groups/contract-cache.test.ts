@@ -453,7 +453,7 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
 
 test('thirty controllers are loaded from the caches, and fewer are not', async (t) => {
   const { createGroups } = await import('../../src/groups/registry.ts');
-  const { prepareLoad } = await import('../../src/groups/file-loader.ts');
+  const { prepareLoad } = await import('../../src/groups/prepared-load.ts');
   const parent = scratch(t);
   const before = process.env.TMPDIR;
   process.env.TMPDIR = parent;

@@ -252,7 +252,7 @@ export function createGroups({
     skip: files.skip,
     async dispose() {
       await disposeOf(new Set(groupsByUrl.values()), log);
-      if (state.kind === 'loaded') await closeService(state.service.close, log);
+      if (state.kind === 'loaded' && state.service.close !== undefined) await closeService(state.service.close, log);
     },
     names: () => [...new Set(Array.from(groupsByUrl.values(), (group) => group.name))].sort(),
     closure: files.closure,

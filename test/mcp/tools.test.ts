@@ -217,6 +217,24 @@ test('a list comes as items, texts and images as such, and what a model cannot r
   }
 });
 
+test('an answer without a body is said to be done, and null in the query is left out', async (t) => {
+  const source = `import { Reply } from '${GATEFOLD}';
+  export default class {
+    static operations = { '*': { tool: true } };
+    'DELETE {id}'() { return new Reply(204); }
+    created() { return new Reply(201, undefined, { Location: '/api/c/7' }); }
+    index(data) { return data; }
+    'GET broken'() { return new Response('{', { headers: { 'content-type': 'application/json' } }); }
+  }`;
+  const api = await startShop(t, { 'CController.mjs': source });
+  assert.equal(textOf(await callTool(api, 'c_DELETE_by_id', { path: { id: '1' } })), 'Done (204).');
+  assert.equal(textOf(await callTool(api, 'c_created')), 'Done (201). The result is at /api/c/7');
+  const filtered = await callTool(api, 'c_index', { query: { size: 1, sort: null } });
+  assert.deepEqual(filtered.structuredContent, { size: '1' });
+  const broken = await callTool(api, 'c_GET_broken');
+  assert.deepEqual([broken.isError, textOf(broken)], [true, 'The result says that it is JSON, and is not.']);
+});
+
 test('data that no type describes is open, and an enum of texts has a type', async (t) => {
   const typed = `import type { ControllerParams } from 'gatefold';
   import { ifMatch } from '${GATEFOLD}';

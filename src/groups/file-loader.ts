@@ -27,7 +27,7 @@ export interface FileLoader {
    * @returns the outcome, and in `loaded` the value that `build` returned; without `loaded`, the file did not load
    */
   load<T>(group: string, file: string, build: Build<T>): Promise<{ readonly load: GroupLoad; readonly loaded?: T }>;
-  /** Returns why the last load of a file failed, or undefined when it did not fail or the file has changed since. */
+  /** Returns why a file does not load, or undefined when it loads, is not loaded yet, or has changed since. */
   brokenReason(file: string): string | undefined;
   /** Records why a file must not be loaded. `brokenReason` returns the reason until the file changes. */
   skip(file: string, reason: string): void;
@@ -35,7 +35,7 @@ export interface FileLoader {
   begin(): Promise<void>;
   /** Frees the memory that only the load of the folder needed. Called when the folder has loaded. */
   release(): Promise<void>;
-  /** Returns every file that imports have read so far, or have looked for and not found. */
+  /** See ModuleLoader. */
   closure(): LoadedFile[];
 }
 
@@ -52,11 +52,8 @@ const MAX_LOADS = 3;
 
 export function createFileLoader({ dir, log, loadTimeout, prepared, onFile }: FileLoaderOptions): FileLoader {
   const modules = createModuleLoader({ onFile, findEarlyText: prepared?.findText });
-  /**
-   * By the name of a file: why its last load failed, and its fingerprint before that load. A file that has changed
-   * since is loaded again.
-   */
-  const failures = new Map<string, { readonly reason: string; readonly state: string }>();
+  /** By the name of a file. The fingerprint is from before the load: a file that has changed since is loaded again. */
+  const failures = new Map<string, { readonly reason: string; readonly earlierFingerprint: string }>();
   /** By the real path of a file: how often an import of it was started. */
   const importCounts = new Map<string, number>();
   let reader: Promise<Reader> | undefined;
@@ -68,7 +65,7 @@ export function createFileLoader({ dir, log, loadTimeout, prepared, onFile }: Fi
 
   /** The real path of the folder, while a large folder loads. */
   let loadingFolder: string | undefined;
-  /** Follows links. Most files of a large folder are no links, and the links in the path of the folder are known. */
+  /** Follows links. In a large folder, this takes one `lstat`, because the real path of the folder is known. */
   function findRealPath(path: string, file: string): string {
     if (loadingFolder === undefined || file.includes('/') || lstatSync(path).isSymbolicLink())
       return realpathSync.native(path);
@@ -92,7 +89,7 @@ export function createFileLoader({ dir, log, loadTimeout, prepared, onFile }: Fi
   return {
     async load(group, file, build) {
       const path = join(dir, file);
-      const state = fingerprint(path);
+      const earlierFingerprint = fingerprint(path);
       let realPath = path;
       try {
         realPath = findRealPath(path, file);
@@ -104,17 +101,17 @@ export function createFileLoader({ dir, log, loadTimeout, prepared, onFile }: Fi
         const { reason, dueTo, ...place } = await describeLoadError(error, realPath, imported);
         if (dueTo !== undefined) modules.watch(dueTo);
         // The cause of a transient error can be gone soon, so such a failure is not remembered.
-        if (!isTransient(error)) failures.set(file, { reason, state });
+        if (!isTransient(error)) failures.set(file, { reason, earlierFingerprint });
         const hung = error instanceof HungLoad;
         return { load: { group, file, ok: false, error: reason, ...place, ...(hung ? { hung } : {}) } };
       }
     },
     brokenReason(file) {
       const failure = failures.get(file);
-      return failure?.state === fingerprint(join(dir, file)) ? failure.reason : undefined;
+      return failure?.earlierFingerprint === fingerprint(join(dir, file)) ? failure.reason : undefined;
     },
     skip(file, reason) {
-      failures.set(file, { reason, state: fingerprint(join(dir, file)) });
+      failures.set(file, { reason, earlierFingerprint: fingerprint(join(dir, file)) });
     },
     async begin() {
       if (prepared === undefined) return;

@@ -1,5 +1,5 @@
-// Joins a loaded handler group with what its source says. From the types and comments of the source come the checks of
-// requests and results, and the contract, which the OpenAPI document and the commands show.
+// Adds to a loaded handler group what comes from the types and comments of its source: the checks of requests and
+// results, and the contract, which the OpenAPI document and the commands show.
 import type { RequestIds } from '../base/events.ts';
 import { idsOf } from '../base/log.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';

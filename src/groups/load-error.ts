@@ -119,7 +119,7 @@ function parseFrame(text: string): Frame | undefined {
     : undefined;
 }
 
-/** Returns the path for a path or a file URL. Stacks have both forms. */
+/** @param file a path or a file URL. Stacks have both */
 function pathOf(file: string): string {
   try {
     return file.startsWith('file:') ? fileURLToPath(file) : file;
@@ -158,7 +158,7 @@ function sourceColumn(path: string, line: number, caret: number): number {
   return column;
 }
 
-/** Returns the place where a file names a missing import, or only the file when its text does not have the name. */
+/** Returns only the file when its text does not have the name of the missing import. */
 function placeOfImport(missing: string, file: string): Place {
   const source = readSourceOrEmpty(file);
   const name = basename(missing).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
@@ -180,7 +180,6 @@ function lastScripts(paths: readonly string[], file: string): string[] {
   return paths.filter(isScript).reverse().slice(0, MAX_CHECKED);
 }
 
-/** Returns the place of the first syntax error, or an empty object when no file has one. */
 async function locateSyntaxError(files: readonly string[]): Promise<Place> {
   for (const file of files) {
     const place = await checkSyntax(file);

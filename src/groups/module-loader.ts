@@ -11,7 +11,7 @@ import { isOwnFile } from '../own-files.ts';
 import { createDirectImports, type DirectImports } from './direct-imports.ts';
 import { recordBySource } from './import-scan.ts';
 import { ownUrl } from './own-package.ts';
-import { createSourceTexts, type FindEarlyText, isSource, type SourceTexts } from './source-texts.ts';
+import { createSourceTexts, type FindEarlyText, isAuthorsSource, type SourceTexts } from './source-texts.ts';
 import { enableTypeScript } from './typescript.ts';
 
 /** One file of an import closure, with its fingerprint from before Node read it, or `absent`. */
@@ -27,6 +27,7 @@ export interface ModuleLoader extends ImportedFiles {
    * @param earlierAttempts how many imports of this path have failed in this process
    */
   load(path: string, earlierAttempts: number): Promise<Readonly<Record<string, unknown>>>;
+  /** Returns every file that imports have read so far, or have looked for and not found. */
   closure(): LoadedFile[];
   /** Lets further imports skip Node's search for the file (direct-imports.ts). Does nothing before Node 22.15. */
   startDirectImports(): void;
@@ -42,20 +43,20 @@ export interface ModuleLoaderOptions {
   readonly findEarlyText?: FindEarlyText | undefined;
 }
 
-/** Records what an import reads, in the way that this version of Node allows. */
+/** Records the files that an import reads: by hooks, or in versions of Node without hooks, by import-scan.ts. */
 export interface ImportRecorder {
   beforeImport(path: string, earlierAttempts: number): void;
   afterImport(): void;
 }
 
 export function createModuleLoader({ onFile, findEarlyText }: ModuleLoaderOptions = {}): ModuleLoader {
-  /** The import closure: path → fingerprint. */
-  const files = new Map<string, string>();
+  /** The import closure, by path. */
+  const fingerprints = new Map<string, string>();
   const record = (path: string): string => {
     const currentFingerprint = fingerprint(path);
     // A change of Gatefold's own code must not start new workers, so these files are not recorded.
-    if (isOwnFile(path) || files.get(path) === currentFingerprint) return currentFingerprint;
-    files.set(path, currentFingerprint);
+    if (isOwnFile(path) || fingerprints.get(path) === currentFingerprint) return currentFingerprint;
+    fingerprints.set(path, currentFingerprint);
     onFile?.({ path, fingerprint: currentFingerprint });
     return currentFingerprint;
   };
@@ -81,7 +82,7 @@ export function createModuleLoader({ onFile, findEarlyText }: ModuleLoaderOption
         return await import(url);
       } catch (error) {
         // Node can fail before it reads the file. A file that was read keeps its fingerprint from before the read.
-        if (!files.has(path)) record(path);
+        if (!fingerprints.has(path)) record(path);
         throw error;
       } finally {
         directImports.delete(url);
@@ -100,7 +101,7 @@ export function createModuleLoader({ onFile, findEarlyText }: ModuleLoaderOption
     textOf: texts.textOf,
     imported: texts.imported,
     resolve: (from, specifier) => resolved.get(`${from}\n${specifier}`) ?? resolvePackage(from, specifier),
-    closure: () => Array.from(files, ([path, print]) => ({ path, fingerprint: print })),
+    closure: () => Array.from(fingerprints, ([path, recorded]) => ({ path, fingerprint: recorded })),
   };
 }
 
@@ -116,7 +117,7 @@ interface RecorderParts {
   readonly directImports: DirectImports;
 }
 
-/** Records imports by hooks, which Node 22.15 and later call for each module. */
+/** For Node 22.15 and later, which call hooks for each module. */
 function recordByHooks({ record, texts, resolved, directImports }: RecorderParts): ImportRecorder {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
@@ -135,7 +136,7 @@ function recordByHooks({ record, texts, resolved, directImports }: RecorderParts
         if (isOwnAlias) resolved.set(`${from}\n${specifier}`, fileURLToPath(next.url));
         return next;
       } catch (error) {
-        const missing = missingFile(error) ?? (/^\.{1,2}\//.test(specifier) ? new URL(specifier, parentURL).href : '');
+        const missing = missingUrl(error) ?? (/^\.{1,2}\//.test(specifier) ? new URL(specifier, parentURL).href : '');
         if (missing.startsWith('file:')) record(fileURLToPath(missing));
         const url = ownUrl(specifier, error);
         if (url === undefined) throw error;
@@ -150,16 +151,16 @@ function recordByHooks({ record, texts, resolved, directImports }: RecorderParts
       // A hook that was registered later can have changed the format. That hook then has to load the file, too.
       if (direct !== undefined && direct.format === context.format)
         return { format: direct.format, source: texts.readAndKeep(path, currentFingerprint), shortCircuit: true };
-      // `keepTextOf` checks source files itself.
-      if (!isSource(path)) checkSource(path);
+      // `keepTextOf` itself checks the files of authors.
+      if (!isAuthorsSource(path)) checkSource(path);
       return texts.keepTextOf(path, () => nextLoad(url, context));
     },
   });
   return { beforeImport() {}, afterImport() {} };
 }
 
-/** Returns the URL of the file that Node has not found, where the error of the import has it. */
-function missingFile(error: unknown): string | undefined {
+/** Returns the URL of the file that Node has not found. Not every error has it. */
+function missingUrl(error: unknown): string | undefined {
   const { url } = Object(error) as { url?: unknown };
   return typeof url === 'string' ? url : undefined;
 }

@@ -66,11 +66,11 @@ export interface Groups {
   skip(file: string, reason: string): void;
   /** Returns every group of the folder that loads, sorted by name. New files are imported first. */
   all(): Promise<readonly Group[]>;
-  /** Disposes of the controllers before the process ends. The promise never rejects. */
+  /** Disposes of the controllers, and runs `close` of the service file. The promise never rejects. */
   dispose(): Promise<void>;
   /** Returns the names of the groups that serve at the moment. */
   names(): string[];
-  /** Returns every file that imports have read so far, or have looked for and not found. */
+  /** See ModuleLoader. */
   closure(): LoadedFile[];
 }
 
@@ -118,11 +118,11 @@ export function createGroups({
   const groupsByUrl = new Map<string, Group>();
   /** By the name of a tool (an operation that agents can call): the name of its group. */
   const toolOwners = new Map<string, string>();
-  let state: ServiceState = { kind: 'none' };
+  let serviceState: ServiceState = { kind: 'none' };
   /** The imports that are under way, by the name of the group. Requests that arrive during an import share it. */
   const pending = new Map<string, Promise<Group | undefined>>();
   const listing = createListing(dir, log);
-  const hasFolders = () => state.kind === 'loaded' && state.service.folders;
+  const hasFolders = () => serviceState.kind === 'loaded' && serviceState.service.folders;
   /** Whether a listed group can serve. In a subfolder, a group serves only if the service file has `folders: true`. */
   const isServed = (group: string) => group !== SERVICE && (hasFolders() || !group.includes('/'));
 
@@ -170,9 +170,9 @@ export function createGroups({
       const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
       const created = withContract(createGroup(group, exported, source.isHidden), source, onMismatch);
       checkTools(created, toolOwners, path);
-      if (state.kind === 'loaded') return applyService(created, state.service, path);
+      if (serviceState.kind === 'loaded') return applyService(created, serviceState.service, path);
       // With a broken service file no request is answered, so no operation is refused here.
-      if (state.kind === 'none') refuseUserWithoutService(created, path);
+      if (serviceState.kind === 'none') refuseUserWithoutService(created, path);
       return created;
     });
     if (loaded === undefined) return { load };
@@ -199,7 +199,7 @@ export function createGroups({
       createService(path, module, () => reader.readErrorBody(path)),
     );
     if (loaded === undefined) return load;
-    state = { kind: 'loaded', service: loaded };
+    serviceState = { kind: 'loaded', service: loaded };
     return { ...load, folders: loaded.folders };
   }
 
@@ -222,10 +222,10 @@ export function createGroups({
     const isService = (file: string) => parseFileName(file)?.group === SERVICE;
     const serviceFile = names.find((file) => isService(file) && !isGone(join(dir, file)));
     if (serviceFile !== undefined) {
-      state = { kind: 'broken' };
+      serviceState = { kind: 'broken' };
       loads.push(await load(SERVICE, serviceFile));
     }
-    onService?.(state);
+    onService?.(serviceState);
     for (const file of names) {
       const group = parseFileName(file)?.group;
       if (group === undefined || !isServed(group)) continue;
@@ -252,7 +252,8 @@ export function createGroups({
     skip: files.skip,
     async dispose() {
       await disposeOf(new Set(groupsByUrl.values()), log);
-      if (state.kind === 'loaded' && state.service.close !== undefined) await closeService(state.service.close, log);
+      if (serviceState.kind === 'loaded' && serviceState.service.close !== undefined)
+        await closeService(serviceState.service.close, log);
     },
     names: () => [...new Set(Array.from(groupsByUrl.values(), (group) => group.name))].sort(),
     closure: files.closure,

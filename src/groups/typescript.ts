@@ -1,5 +1,5 @@
-// Lets this process load TypeScript. Node 22.18 and later strip types by themselves. Older versions need `tsx`, which is
-// a development dependency.
+// Lets this process load TypeScript. Node 22.18 and later strip types by themselves. Older versions need `tsx`, a
+// development dependency.
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
@@ -67,8 +67,8 @@ function useTsx(): Promise<void> {
 }
 
 async function registerTsx(): Promise<void> {
-  // `node --import tsx` has already registered `tsx`, and a second registration would transform each file twice. Without
-  // the `onImport` below, only import-scan.ts finds imports.
+  // `node --import tsx` has already registered `tsx`, and a second registration would transform each file twice. Only
+  // import-scan.ts finds imports then, because `onImport` below is never called.
   const options = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`;
   if (/(?:--import|--loader|--require|-r)[= ]\S*\btsx\b/.test(options)) return;
   const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);

@@ -67,7 +67,6 @@ function joinSchemas(parts: readonly Schema[], defs: Defs): Schema {
   return { type: 'object', ...joined, ...(required.length > 0 && { required }) };
 }
 
-/** Whether an object can have more fields than its `properties`. */
 function isOpen(schema: Schema): boolean {
   return schema.properties === undefined || OPENING_KEYWORDS.some((keyword) => keyword in schema);
 }
@@ -127,7 +126,7 @@ function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   return areObjects ? { type: 'object', ...target } : undefined;
 }
 
-/** Adds all named schemas that a schema uses, also indirectly. Adds `type: 'string'` to each `enum` of texts. */
+/** Adds the named schemas that a schema uses, also indirectly, and a type to each `enum` of texts. */
 function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   const usedSchemas = new Map<string, Schema>();
   const pending: Schema[] = [schema];
@@ -145,7 +144,7 @@ function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   );
 }
 
-/** Returns whether the `enum` of a schema has only texts. Some model providers refuse such a schema without a type. */
+/** Some model providers refuse an `enum` of texts without a type. */
 function isEnumOfTexts(value: unknown): boolean {
   const { enum: literals } = Object(value) as { readonly enum?: unknown };
   return Array.isArray(literals) && literals.every((literal) => typeof literal === 'string');

@@ -5,10 +5,8 @@ import { describeError, type Log } from '../base/log.ts';
 import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import type { GroupLoad } from './group-load.ts';
 import { findLookAlikes } from './look-alikes.ts';
-import type { Group } from './operations.ts';
+import { type Group, OPERATION_NAME } from './operations.ts';
 import { toolsOf } from './tools.ts';
-
-const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 
 export function hintsOf(
   group: Pick<Group, 'name' | 'unexposed' | 'operations'>,

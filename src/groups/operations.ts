@@ -16,7 +16,7 @@ import { findProtections } from './protections.ts';
  * mostly helpers of a base class, so they do not answer requests.
  */
 const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
-const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
+export const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 const MARKED_HIDDEN = 'it is marked private or protected';
 
 export type OperationMethod = (data: unknown, params: ControllerParams) => unknown;

@@ -41,10 +41,11 @@ export function describeTools(group: Group): readonly Tool[] {
 }
 
 function describeTool(name: string, operation: Operation, group: Group): Tool {
-  const contract = group.contract.operations.get(operation.name);
+  // Each operation of a group has a contract.
+  const contract = group.contract.operations.get(operation.name) as OperationContract;
   const urlName = urlNameOf(group.name);
   const endpoint = endpointOf(operation.name, group);
-  const { access = 'anyone', summary = contract?.summary } = operation.settings;
+  const { access = 'anyone', summary = contract.summary } = operation.settings;
   const path = [urlName, ...endpoint.segments.map(segmentText)].join('/');
   return {
     name,
@@ -76,8 +77,8 @@ function endpointOf(operation: string, { routes, strictRoutes }: Group): Pick<To
   return { verb: isPut ? 'PUT' : 'POST', segments: [{ literal: operation }] };
 }
 
-function descriptionOf(summary: string | undefined, contract: OperationContract | undefined, fallback: string): string {
-  const texts = [summary, contract?.description, contract?.isDeprecated ? 'Deprecated.' : undefined];
+function descriptionOf(summary: string | undefined, contract: OperationContract, fallback: string): string {
+  const texts = [summary, contract.description, contract.isDeprecated ? 'Deprecated.' : undefined];
   return texts.filter((text) => text !== undefined).join('\n\n') || fallback;
 }
 

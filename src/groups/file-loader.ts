@@ -1,6 +1,9 @@
-// Loads the controllers and the service file (`service.ts`) of a folder into this process, one file at a time: imports
-// the module, reads its source, and remembers the files that do not load. The caller turns a module into a handler
-// group or into the rules of the service.
+// Loads the controllers and the service file (`service.ts`) of a folder into this process, one file at a time:
+// 1. module-loader.ts imports the file. source-texts.ts keeps the text that runs.
+// 2. The caller (registry.ts) builds a handler group, or the rules of the service, from the module. The `Reader` of
+//    contract/ gives the caller the types in the kept text.
+// 3. If a step fails, load-error.ts describes the error, and the file is not loaded again until it changes.
+// For a large folder, prepared-load.ts has read texts and contracts before, and direct-imports.ts makes step 1 faster.
 import { lstatSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { fingerprint } from '../base/fingerprint.ts';

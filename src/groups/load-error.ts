@@ -133,7 +133,8 @@ function isFrameOf(frame: Frame | undefined, file: string): boolean {
 }
 
 function describeThrown(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value.slice(0, 200)) : value === null ? 'null' : typeof value;
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 200));
+  return value === null ? 'null' : typeof value;
 }
 
 function oneLine(text: string): string {

@@ -88,7 +88,9 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
 
 /** @param rpcMessage undefined when the message could not be read */
 function refuse({ kind, code, message, data, id }: RpcError, rpcMessage: RpcMessage | undefined): MessageAnswer {
-  const status = rpcMessage === undefined ? 400 : rpcMessage.isStateless && kind === 'METHOD_NOT_FOUND' ? 404 : 200;
+  const isUnknownMethod = rpcMessage?.isStateless === true && kind === 'METHOD_NOT_FOUND';
+  const statusOfMistake = isUnknownMethod ? 404 : 200;
+  const status = rpcMessage === undefined ? 400 : statusOfMistake;
   const error = { code, message, ...(data !== undefined && { data }) };
   return { status, body: { jsonrpc: '2.0', id: rpcMessage?.id ?? id ?? null, error } };
 }

@@ -104,8 +104,8 @@ function closeSchema(schema: Schema, defs: Defs): Schema {
  * when a result has no type, is not JSON, or may be empty: the body of an empty result is made by the service.
  */
 export function outputSchema(contract: OperationContract, defs: Defs): object | undefined {
-  const schemas = contract.results.map(({ body, schema, mayBeEmpty }) =>
-    body === 'json' && schema !== undefined && mayBeEmpty !== true ? objectSchema(schema, defs) : undefined,
+  const schemas = contract.results.map(({ body, schema, mayBeSuccessMessage }) =>
+    body === 'json' && schema !== undefined && mayBeSuccessMessage !== true ? objectSchema(schema, defs) : undefined,
   );
   const [first] = schemas;
   if (first === undefined || !schemas.every((schema) => schema !== undefined)) return undefined;

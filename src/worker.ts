@@ -9,7 +9,7 @@ import { isSecure, type Settings } from './base/settings.ts';
 import { asksForTraces } from './base/trace-switch.ts';
 import type { SharedTable } from './credentials/credentials.ts';
 import { readServiceInfo } from './docs/service-info.ts';
-import { type PreparedLoad, prepareLoad } from './groups/file-loader.ts';
+import { type PreparedLoad, prepareLoad } from './groups/prepared-load.ts';
 import type { App } from './http/app.ts';
 import type { TlsServer } from './https/serve/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';

@@ -572,6 +572,80 @@ describe('what says nothing about a request loads as ever', () => {
   }
 });
 
+describe('an import that leads to a script, beside which the same module in TypeScript stands', () => {
+  const files = {
+    'base.ts': "export const KEY = 'created';\nexport class Base { created(data: any) { return data; } }",
+    'base.js': "export const KEY = 'find';\nexport class Base { created(data) { return data; } }",
+    'index.ts': "export * from './base.js';",
+  };
+  const refused: [name: string, file: string, source: string, at: string][] = [
+    [
+      'of a parent class',
+      'XController.ts',
+      "import { Base } from './base.js';\nexport default class extends Base {}",
+      'X',
+    ],
+    ['in a script', 'XController.js', "import { Base } from './base.js';\nexport default class extends Base {}", 'X'],
+    ['of the controller itself', 'XController.ts', "export { Base as default } from './base.js';", 'X'],
+    [
+      'of all exports',
+      'XController.ts',
+      "import * as all from './base.js';\nexport default class extends all.Base {}",
+      'X',
+    ],
+    [
+      'of a name',
+      'XController.ts',
+      "import { KEY } from './base.js';\nexport default class { [KEY](data: { a: string }) { return data; } }",
+      'X',
+    ],
+    [
+      'by another file',
+      'XController.ts',
+      "import { Base } from './index.ts';\nexport default class extends Base {}",
+      'index',
+    ],
+  ];
+  for (const [name, file, source, at] of refused) {
+    test(`refuses the value ${name}`, async () => {
+      const { load: outcome } = await load({ [file]: source, ...files });
+      assert.match(
+        outcome.error ?? 'it loaded',
+        /Node runs base\.js for '\.\/base\.js', but the types are read from base\.ts; import base\.ts by its name, or delete base\.js$/,
+      );
+      assert.match(outcome.at ?? '', new RegExp(`/${at}(?:Controller)?\\.[jt]s:1$`));
+    });
+  }
+
+  const accepted: [name: string, source: string, more: Readonly<Record<string, string>>][] = [
+    [
+      'a type',
+      "import type { Order } from './order.js';",
+      { 'order.ts': 'export type Order = { a: string };', 'order.js': '' },
+    ],
+    [
+      'the name of the file',
+      "import { Base } from './base.ts';\nexport class Other extends Base {}\ntype Order = { a: string };",
+      files,
+    ],
+    [
+      'a declaration of what runs',
+      "import { ROLES } from './roles.js';\ntype Order = { a: (typeof ROLES)[number] };",
+      {
+        'roles.d.ts': "export declare const ROLES: readonly ['a', 'b'];",
+        'roles.js': "export const ROLES = ['a', 'b'];",
+      },
+    ],
+  ];
+  for (const [name, before, more] of accepted) {
+    test(`accepts ${name}`, async () => {
+      const { load: outcome, groups } = await load({ 'XController.ts': operation('Order', before), ...more });
+      assert.equal(outcome.error, undefined);
+      assert.notEqual((await groups.find('x'))?.operations.get('created')?.check, undefined);
+    });
+  }
+});
+
 test('a file that is read for its types is read again when it has changed', () => {
   const path = join(dir, 'changing.ts');
   const { read } = createSourceFiles({

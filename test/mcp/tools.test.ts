@@ -217,6 +217,51 @@ test('a list comes as items, texts and images as such, and what a model cannot r
   }
 });
 
+test('an answer without a body is said to be done, and null in the query is left out', async (t) => {
+  const source = `import { Reply } from '${GATEFOLD}';
+  export default class {
+    static operations = { '*': { tool: true } };
+    'DELETE {id}'() { return new Reply(204); }
+    created() { return new Reply(201, undefined, { Location: '/api/c/7' }); }
+    index(data) { return data; }
+    'GET broken'() { return new Response('{', { headers: { 'content-type': 'application/json' } }); }
+  }`;
+  const api = await startShop(t, { 'CController.mjs': source });
+  assert.equal(textOf(await callTool(api, 'c_DELETE_by_id', { path: { id: '1' } })), 'Done (204).');
+  assert.equal(textOf(await callTool(api, 'c_created')), 'Done (201). The result is at /api/c/7');
+  const filtered = await callTool(api, 'c_index', { query: { size: 1, sort: null } });
+  assert.deepEqual(filtered.structuredContent, { size: '1' });
+  const broken = await callTool(api, 'c_GET_broken');
+  assert.deepEqual([broken.isError, textOf(broken)], [true, 'The result says that it is JSON, and is not.']);
+});
+
+test('a result of several types has a schema for each, and a deprecated operation says so', async (t) => {
+  const source = `import type { Reply } from 'gatefold';
+  interface A { kind: 'a' }
+  interface B { kind: 'b' }
+  export default class DController {
+    static operations = { '*': { tool: true } };
+    'GET union'(): A | B { return { kind: 'a' }; }
+    'GET replies'(): Reply<200, A> | Reply<202, B[]> { throw new Error(); }
+    'GET mixed'(): A | string { return 'a'; }
+    /** Sorts.
+     *  @deprecated */
+    'GET old'(): A { return { kind: 'a' }; }
+  }`;
+  const api = await startShop(t, { 'DController.ts': source });
+  const tools = await listTools(api);
+  const [union, replies, mixed, old] = tools;
+  const parts = [{ $ref: '#/$defs/A' }, { $ref: '#/$defs/B' }];
+  const partsOf = (schema: object | undefined) => (schema as { type: string; anyOf?: object[] } | undefined)?.anyOf;
+  assert.deepEqual(partsOf(union?.outputSchema), parts);
+  assert.deepEqual(
+    partsOf(replies?.outputSchema)?.map((part) => Object.keys((part as { properties: object }).properties)),
+    [['kind'], ['items']],
+  );
+  assert.equal(mixed?.outputSchema, undefined);
+  assert.equal(old?.description, 'Sorts\n\nDeprecated.');
+});
+
 test('data that no type describes is open, and an enum of texts has a type', async (t) => {
   const typed = `import type { ControllerParams } from 'gatefold';
   import { ifMatch } from '${GATEFOLD}';

@@ -250,13 +250,18 @@ describe('a controller under a service file', () => {
 });
 
 describe('an entry of the folder with the name of a service file', () => {
-  const stateOf = async (dir: string) => {
+  const stateOf = async (dir: string, skip = new Map<string, string>()) => {
     const kinds: ServiceState['kind'][] = [];
     const log = createLog({ level: 'error', sink: { write: () => {} } });
     const groups = createGroups({ dir, log, onService: ({ kind }) => kinds.push(kind) });
-    await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+    await groups.loadAll({ skip, onLoading: () => {} });
     return kinds;
   };
+
+  it('is a broken service file where its import has ended a process before', async (t) => {
+    const dir = createFolder(t as TestContext, { 'service.mjs': 'process.exit(1);' });
+    assert.deepEqual(await stateOf(dir, new Map([['service.mjs', 'its import ended a process']])), ['broken']);
+  });
 
   it('is a broken service file where it is a folder or a link that leads nowhere', async (t) => {
     const linked = createFolder(t as TestContext, { 'XController.mjs': controller('x') });

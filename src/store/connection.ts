@@ -29,7 +29,7 @@ export type PostgresPackage = (options: Readonly<Record<string, unknown>>) => {
 const QUERY_TIMEOUT = 2000;
 
 /**
- * Loads the package `postgres` from the project.
+ * Loads the package `postgres`.
  *
  * @param folders the folders from which the package is looked up, in this order, before the folder of Gatefold itself
  * @throws StoreAway when the package is not installed or cannot be loaded
@@ -50,16 +50,15 @@ export async function loadPostgres(folders: readonly string[]): Promise<Postgres
 }
 
 export interface ConnectionOptions {
-  /** Loads the package `postgres`. */
   readonly load: () => Promise<PostgresPackage>;
   readonly address: StoreAddress;
   /** The index of the host in `address.hosts`. */
   readonly hostIndex: number;
   /** The name of the connection in `pg_stat_activity`. */
   readonly name: string;
-  /** Called with each notification of the database. */
-  readonly onNotify: (payload: string) => void;
-  /** The time limit for connecting, and again for the first query, in milliseconds. */
+  /** Called at each notification of the database. */
+  readonly onNotify: () => void;
+  /** The time limit for connecting and the first query together, in milliseconds. */
   readonly timeout: number;
 }
 
@@ -81,14 +80,13 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     // The package closes no connection by its own rules, asks for no types, and starts no TLS, which socket.ts does.
     idle_timeout: null,
     max_lifetime: null,
-    connect_timeout: timeout / 1000,
     fetch_types: false,
     ssl: false,
     connection: { application_name: name },
     onnotice() {},
-    onnotify: (_channel: string, payload: string) => onNotify(payload),
+    onnotify: onNotify,
     onclose: close,
-    // The package opens a closed connection again. Here, the error prevents a second connection.
+    // The package calls this function again to replace a closed connection. The error prevents a second connection.
     socket: async () => {
       if (socket !== undefined || !isOpen) throw new Error('the connection was closed');
       const onSocket = (next: Socket) => {
@@ -120,10 +118,9 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     try {
       return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), timedOut]);
     } catch (error) {
-      // When one query is not answered in time, all queries that wait on this connection fail with the same error.
+      // When one query is not answered in time, all queries that wait on this connection fail with its error.
       const failure = timeoutError ?? toStoreAway(error, server);
-      // After most errors, such as that the server shuts down, further queries would also fail, so the connection is
-      // closed.
+      // After most errors, such as that the server shuts down, further queries would fail, too.
       if (!STATEMENT_ERROR.test(sqlState(error) ?? '')) close();
       throw failure;
     } finally {

@@ -18,7 +18,10 @@ export interface PostgresStore extends Store {
   query(text: string): Promise<readonly Row[]>;
 }
 
-type PostgresOptions = Pick<ConnectionOptions, 'address' | 'load' | 'name'>;
+export interface PostgresOptions extends Pick<ConnectionOptions, 'address' | 'load' | 'name'> {
+  /** Called when the bell rings, which is a notification after each change. A call can be repeated, late or lost. */
+  readonly onBell?: () => void;
+}
 
 /** The time limit for the first connection, in milliseconds. A later limit is four times what the last one took. */
 const FIRST_CONNECT_TIMEOUT = 5000;
@@ -31,9 +34,8 @@ const LONG_QUERY_TIMEOUT = 60_000;
 /** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
 const WRITE_TIMEOUT = 5000;
 
-export function createPostgresStore({ address, load, name }: PostgresOptions): PostgresStore {
+export function createPostgresStore({ address, load, name, onBell }: PostgresOptions): PostgresStore {
   const machineId = crypto().randomUUID();
-  const bellListeners = new Set<() => void>();
   let connection: Connection | undefined;
   let opening: Promise<Connection> | undefined;
   let connectTimeout = FIRST_CONNECT_TIMEOUT;
@@ -60,38 +62,30 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       return connectToPrimary(Math.max(1, deadline - performance.now()), finished.signal);
     });
     try {
-      const [primary, duration] = await Promise.race(rounds);
-      connectTimeout = Math.max(MIN_CONNECT_TIMEOUT, 4 * duration);
-      connection = primary;
-      return primary;
+      connection = await Promise.race(rounds);
+      return connection;
     } finally {
       finished.abort();
-      closeOthers(
-        rounds.map((round) => round.then(([primary]) => primary)),
-        connection,
-      );
+      closeOthers(rounds, connection);
     }
   }
 
-  async function connectToPrimary(timeout: number, finished: AbortSignal): Promise<[Connection, duration: number]> {
+  async function connectToPrimary(timeout: number, finished: AbortSignal): Promise<Connection> {
     const beganAt = performance.now();
     const attempts = address.hosts.map((_, hostIndex) =>
-      openConnection({ load, address, hostIndex, name, timeout, onNotify: ringBell }),
+      openConnection({ load, address, hostIndex, name, timeout, onNotify: () => onBell?.() }),
     );
     const primary = await Promise.any(attempts).catch(({ errors }: { readonly errors: StoreAway[] }) => {
       const message = errors.map((error) => error.message).join('; ');
       const needsOperator = errors.every((error) => error.needsOperator);
-      throw new StoreAway(message, { needsOperator, cause: errors[0]?.cause });
+      throw new StoreAway(message, { needsOperator });
     });
     closeOthers(attempts, primary);
-    // When another round was faster, nobody uses this connection.
-    if (isClosed || finished.aborted) primary.close();
-    if (bellListeners.size > 0) await primary.query('listen gatefold');
-    return [primary, performance.now() - beganAt];
-  }
-
-  function ringBell(): void {
-    for (const listener of bellListeners) listener();
+    // When another round was faster, `closeOthers` closes this connection.
+    if (finished.aborted) return primary;
+    connectTimeout = Math.max(MIN_CONNECT_TIMEOUT, 4 * (performance.now() - beganAt));
+    if (onBell !== undefined) await primary.query('listen gatefold');
+    return primary;
   }
 
   async function run(text: string, parameters: readonly (string | number | null)[], timeout?: number) {
@@ -141,11 +135,6 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       const [row] = await run(sql.COUNT_WRITTEN, [space, JSON.stringify(changes.map(({ name }) => name)), id]);
       return row?.written === changes.length;
     },
-    onBell(listener) {
-      bellListeners.add(listener);
-      if (connection?.isOpen()) connection.query('listen gatefold').catch(() => {});
-      return () => void bellListeners.delete(listener);
-    },
     async spend(spendings) {
       const list = spendings.map(([caller, spent, count, seconds, burst]) => {
         return { caller, spent, burst, gain: count / seconds };
@@ -162,13 +151,11 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       await run(sql.SWEEP_RATES, [], LONG_QUERY_TIMEOUT);
     },
     async init() {
-      // Each statement ends with a semicolon at the end of a line.
-      for (const statement of sql.SCHEMA.split(/;\s*$/m).filter((text) => text.trim() !== '')) await run(statement, []);
+      await run(sql.SCHEMA, []);
     },
     query: (text) => run(text, []),
     async close() {
       isClosed = true;
-      connection?.close();
       await opening?.catch(() => {});
       connection?.close();
     },

@@ -1,6 +1,5 @@
 // The store: named entries that several machines share, in PostgreSQL (postgres.ts). A reader holds all entries in
-// memory and calls `since` for changes. The bell, a notification of the database after each change, makes the reader
-// call `since` sooner.
+// memory and calls `since` for changes.
 
 /** A part of the store: `keys` has the rows of the credentials table, `secrets` has encrypted values (seal.ts). */
 export type Space = 'keys' | 'secrets';
@@ -52,12 +51,6 @@ export interface Store {
    * @throws StoreAway; the changes may have been written or not
    */
   write(space: Space, changes: readonly Change[], id: string, spaceVersion?: string): Promise<boolean>;
-  /**
-   * Calls `listener` when the store announces a change. A call can be repeated, late or lost.
-   *
-   * @returns a function that removes the listener
-   */
-  onBell(listener: () => void): () => void;
   /**
    * Subtracts tokens from the rate limits of callers, by the clock of the store.
    *

@@ -49,9 +49,6 @@ const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST',
 /** Headers that control how a request is sent. The service alone decides this, so a variable may not set them. */
 const CONNECTION_HEADERS = ['connection', 'content-length', 'expect', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
 
-/** Thrown for a value without which traces cannot be sent. */
-class UnusableValue extends Error {}
-
 export function readTraceSettings(env: Environment): TraceReading {
   const ignored: IgnoredValue[] = [];
   const readVariable = (name: string): string => (env[name] ?? '').trim();
@@ -131,8 +128,7 @@ export function readTraceSettings(env: Environment): TraceReading {
     if (hasOtherTracer()) return off('another tracer of OpenTelemetry is registered in this process');
     return { kind: 'on', settings, ignored };
   } catch (error) {
-    if (error instanceof UnusableValue) return off(error.message);
-    throw error;
+    return off((error as Error).message);
   }
 }
 
@@ -147,31 +143,29 @@ function listOf(text: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** @throws UnusableValue */
+/** @throws Error when no traces can be sent to this address */
 function readEndpoint(name: string, text: string): URL {
   const endpoint = URL.canParse(text) ? new URL(text) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol))
-    throw new UnusableValue(`${name} is not a URL that begins with http:// or https://`);
+    throw new Error(`${name} is not a URL that begins with http:// or https://`);
   if (!canBeDecoded(endpoint.username) || !canBeDecoded(endpoint.password))
-    throw new UnusableValue(`${name} has a user name or a password with a % that begins no code such as %20`);
+    throw new Error(`${name} has a user name or a password with a % that begins no code such as %20`);
   // An address for all kinds of telemetry still needs the path for traces. An address for traces is used as it is.
   if (!name.includes('TRACES')) endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/v1/traces`;
   return endpoint;
 }
 
-/** Reads headers. The message of an error has no value of a header, which is often secret. @throws UnusableValue */
+/** @throws Error whose message has no value of a header, because the values are often secret */
 function readHeaders(name: string, text: string): Readonly<Record<string, string>> {
   const pairs = readPairs(text);
   const isHeader = ([key, value]: readonly [string, string]): boolean =>
     /^[!#$%&'*+.^_`|~\w-]+$/.test(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
   if (pairs === undefined || ![...pairs].every(isHeader))
-    throw new UnusableValue(
-      `${name} is not a list of headers such as api-key=secret,x-tenant=7, with other characters as %20`,
-    );
+    throw new Error(`${name} is not a list of headers such as api-key=secret,x-tenant=7, with other characters as %20`);
   const headers = Object.fromEntries([...pairs].map(([key, value]) => [key.toLowerCase(), value]));
   const reservedHeader = CONNECTION_HEADERS.find((header) => header in headers);
   if (reservedHeader !== undefined)
-    throw new UnusableValue(`${name} has the header ${reservedHeader}, which the service sets itself for each request`);
+    throw new Error(`${name} has the header ${reservedHeader}, which the service sets itself for each request`);
   return headers;
 }
 
@@ -184,7 +178,7 @@ function canBeDecoded(text: string): boolean {
   }
 }
 
-/** Reads `key=value,key=value` with percent-encoded keys and values. Returns undefined when the text is malformed. */
+/** Reads `key=value,key=value` with percent-encoded keys and values. @returns undefined for a malformed text */
 function readPairs(text: string): Map<string, string> | undefined {
   try {
     return new Map(

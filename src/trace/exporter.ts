@@ -15,8 +15,9 @@ export interface ExporterOptions {
   readonly delay: number;
   /** The time limit of a batch in milliseconds, including retries. */
   readonly timeout: number;
-  /** Maximum number of spans that wait, and in one batch. */
+  /** Maximum number of spans that wait. */
   readonly queueSize: number;
+  /** Maximum number of spans in a batch. */
   readonly batchSize: number;
   readonly log: Log;
   readonly random?: () => number;
@@ -25,10 +26,8 @@ export interface ExporterOptions {
 export interface Exporter {
   /** Adds a span to the queue. Drops the span when the queue has too many spans or too many characters. */
   add(span: EndedSpan): void;
-  /** Returns the number of spans that the collector has accepted. */
-  readonly exported: () => number;
-  /** Returns the number of spans that were lost. */
-  readonly dropped: () => number;
+  /** The number of spans that the collector has accepted, and the number of spans that were lost, since the start. */
+  status(): { readonly exported: number; readonly dropped: number };
   /** Sends the spans that still wait, for at most `timeLimit` milliseconds. Never rejects. */
   close(timeLimit: number): Promise<void>;
 }
@@ -104,33 +103,34 @@ export function createExporter(options: ExporterOptions): Exporter {
     const body = writeBatch(batch);
     updateClockOffset();
     const batchDeadline = performance.now() + timeout;
+    const deadline = () => Math.min(batchDeadline, closeDeadline ?? batchDeadline);
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, MAX_PAUSE)) {
-      const timeLeft = Math.min(batchDeadline, closeDeadline ?? batchDeadline) - performance.now();
+      const timeLeft = deadline() - performance.now();
       const outcome = timeLeft <= 0 ? OUT_OF_TIME : await send(body, timeLeft);
       // `close` has run out of time while this batch was being sent, and has counted its spans as dropped.
       if (spansInFlight === 0) return;
-      if (outcome.kind === 'sent') return succeed(batch.length, outcome.rejected, outcome.reason);
+      if (outcome.kind === 'sent') return succeed(outcome.rejected, outcome.reason);
+      if (outcome.kind === 'lost') return drop(outcome.reason);
       // A random part of up to half of the pause is left out, so that not all instances retry at the same time.
-      const realPause = Math.max(outcome.retryAfter ?? 0, pause * (0.5 + random() / 2));
-      const isRetryTooLate = performance.now() + realPause > Math.min(batchDeadline, closeDeadline ?? batchDeadline);
-      if (outcome.kind === 'lost' || isRetryTooLate) return drop(batch.length, outcome.reason);
+      const realPause = Math.max(outcome.retryAfter, pause * (0.5 + random() / 2));
+      if (performance.now() + realPause > deadline()) return drop(outcome.reason);
       report(outcome.reason);
       await sleep(realPause);
     }
   }
 
-  function succeed(spans: number, rejected: number, reason: string | undefined): void {
+  function succeed(rejected: number, reason: string): void {
+    exported += spansInFlight - rejected;
     spansInFlight = 0;
-    exported += spans - rejected;
     dropped += rejected;
-    if (rejected > 0) return report(reason ?? 'the collector rejected spans');
+    if (rejected > 0) return report(reason);
     if (isFailing) log.info('trace-export-restored', { spans_dropped: dropped });
     isFailing = false;
   }
 
-  function drop(spans: number, reason: string): void {
+  function drop(reason: string): void {
+    dropped += spansInFlight;
     spansInFlight = 0;
-    dropped += spans;
     report(reason);
   }
 
@@ -161,7 +161,7 @@ export function createExporter(options: ExporterOptions): Exporter {
       limitTimer = setTimeout(resolve, timeLimit);
     });
     if (queue.length > 0) start();
-    await Promise.race([drainQueue(), limit]);
+    await Promise.race([sending, limit]);
     clearTimeout(limitTimer);
     dropped += queue.length + spansInFlight;
     queue = [];
@@ -169,14 +169,7 @@ export function createExporter(options: ExporterOptions): Exporter {
     if (dropped > droppedBefore) log.warn('trace-spans-lost', { spans_dropped: dropped - droppedBefore });
   }
 
-  async function drainQueue(): Promise<void> {
-    while (sending !== undefined) {
-      await sending;
-      if (queue.length > 0) start();
-    }
-  }
-
-  return { add, exported: () => exported, dropped: () => dropped, close };
+  return { add, status: () => ({ exported, dropped }), close };
 }
 
-const OUT_OF_TIME = { kind: 'lost', reason: 'no time was left', retryAfter: undefined } as const;
+const OUT_OF_TIME = { kind: 'lost', reason: 'no time was left' } as const;

@@ -7,12 +7,12 @@ import { createConnection } from './connection.ts';
 import type { TraceSettings } from './environment.ts';
 
 export type Outcome =
-  /** The collector has the batch, but has rejected `rejected` of its spans. `reason` is the collector's message. */
-  | { readonly kind: 'sent'; readonly rejected: number; readonly reason: string | undefined }
-  /** The batch can be sent again. `retryAfter` is how many milliseconds the collector asks the sender to wait. */
-  | { readonly kind: 'retryable'; readonly reason: string; readonly retryAfter: number | undefined }
+  /** The collector has the batch, but has rejected `rejected` of its spans for this reason. */
+  | { readonly kind: 'sent'; readonly rejected: number; readonly reason: string }
+  /** The batch can be sent again. `retryAfter` is how many milliseconds the collector asks the sender to wait, or 0. */
+  | { readonly kind: 'retryable'; readonly reason: string; readonly retryAfter: number }
   /** The batch must not be sent again. The collector would refuse it again, or no time is left (exporter.ts). */
-  | { readonly kind: 'lost'; readonly reason: string; readonly retryAfter: undefined };
+  | { readonly kind: 'lost'; readonly reason: string };
 
 /**
  * Sends one batch and never rejects. After the result, nothing reads the body, so its memory can be used again.
@@ -53,7 +53,7 @@ export function createBatchSender(settings: PostSettings, userAgent: string): Se
       return interpret(await sendPost(bytes, timeLimit));
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
-      return { kind: 'retryable', reason: code ?? message, retryAfter: undefined };
+      return { kind: 'retryable', reason: code ?? message, retryAfter: 0 };
     }
   };
 }
@@ -68,7 +68,7 @@ function credentialsOf({ username, password }: URL): { authorization?: string } 
 function interpret({ status, headers, text }: Answer): Outcome {
   if (status < 300) return readSuccess(text);
   const reason = `the collector answered ${status}`;
-  if (!RETRYABLE.has(status)) return { kind: 'lost', reason, retryAfter: undefined };
+  if (!RETRYABLE.has(status)) return { kind: 'lost', reason };
   return { kind: 'retryable', reason, retryAfter: readRetryAfter(headers.get('retry-after')) };
 }
 
@@ -77,8 +77,8 @@ function readSuccess(text: string): Outcome {
   const { rejectedSpans, errorMessage } = parsePartialSuccess(text);
   const count = Number(rejectedSpans);
   const rejected = Number.isSafeInteger(count) && count > 0 ? count : 0;
-  const reason = typeof errorMessage === 'string' && errorMessage !== '' ? errorMessage.slice(0, 200) : undefined;
-  return { kind: 'sent', rejected, reason };
+  const collectorReason = typeof errorMessage === 'string' ? errorMessage.slice(0, 200) : '';
+  return { kind: 'sent', rejected, reason: collectorReason || 'the collector rejected spans' };
 }
 
 function parsePartialSuccess(text: string): { readonly rejectedSpans?: unknown; readonly errorMessage?: unknown } {
@@ -91,12 +91,12 @@ function parsePartialSuccess(text: string): { readonly rejectedSpans?: unknown; 
 }
 
 /**
- * Reads the header Retry-After: seconds or a date (RFC 9110, 10.2.3). Returns milliseconds from now, or undefined when
- * the header is absent or in another form.
+ * Reads the header Retry-After: seconds or a date (RFC 9110, 10.2.3).
+ *
+ * @returns milliseconds from now; 0 when the header is absent or in another form
  */
-function readRetryAfter(header: string | undefined): number | undefined {
-  if (header === undefined) return undefined;
+function readRetryAfter(header = ''): number {
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
   const date = Date.parse(header);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+  return Number.isNaN(date) ? 0 : Math.max(0, date - Date.now());
 }

@@ -31,14 +31,14 @@ interface ConnectionTexts {
   readonly address: string;
   readonly version: string;
   readonly status: number;
-  /** JSON: the attributes of `SpanParts.rest` that the fields above determine. */
+  /** JSON: the part of `Span.rest` that the fields above determine. */
   readonly rest: string;
 }
 
 /** @returns a function that ends the subscriptions */
 export function traceRequests({ tracer, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
   const { storage } = tracer;
-  /** The beginnings of spans (see `SpanParts`), by method, and then by route and tool. */
+  /** The beginnings of spans (`Span.beginning`), by method, and then by route and tool. */
   const beginnings = new Map<string, Map<string, string>>();
   const connections = new WeakMap<object, ConnectionTexts>();
   const backgroundSpans = new WeakMap<object, Span>();
@@ -161,7 +161,7 @@ function connectionAttributesOf(socket: Socket): string {
 /** Returns the value of `error.type`, for a client that has left (499) or a service that has failed (5xx). */
 function errorTypeOf({ status, error }: RequestEvent): string {
   if (status === 499) return 'client_disconnected';
-  const type = error === undefined ? '_OTHER' : errorType(error);
+  const type = errorType(error);
   return type === '_OTHER' ? String(status) : type;
 }
 
@@ -179,12 +179,12 @@ function tracestateOf(rawHeaders: readonly string[]): string {
 function capturedAttributesOf({ request }: RequestEvent, capture: readonly string[]): string {
   const attributes = capture.flatMap((name) => {
     if (name === 'query') {
-      const [, query] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
+      const [, query] = /\?(.*)$/s.exec(request.url as string) ?? [];
       return query === undefined ? [] : [textAttribute('url.query', redactQuery(query))];
     }
-    const values = request.headersDistinct[name];
-    const [value] = values ?? [];
-    if (values === undefined || value === undefined) return [];
+    const values = request.headersDistinct[name] ?? [];
+    const [value] = values;
+    if (value === undefined) return [];
     if (name === 'user-agent') return [textAttribute('user_agent.original', value)];
     if (name !== 'host') return [listAttribute(`http.request.header.${name}`, values)];
     // The value of the header Host is a host and perhaps a port.

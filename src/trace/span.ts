@@ -5,7 +5,7 @@ import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../bas
 import type { SpanOptions, Trace } from '../controller/trace.ts';
 import type { EndedSpan } from './batch.ts';
 import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
-import { attributesOf, encodeNameAndKind, encodeSpan, type Kind, type SpanParts, textAttribute } from './otlp.ts';
+import { attributesOf, encodeNameAndKind, encodeSpan, type Kind, textAttribute } from './otlp.ts';
 import type { Sampler } from './sampler.ts';
 
 /** The parts of the tracer that spans use. */
@@ -19,20 +19,26 @@ export interface Tracer {
 /** Matches a code or a class name of an error. No other text of an error is sent, because it may contain data. */
 const ERROR_NAME = /^[\w.$-]{1,100}$/;
 
-/** About how many characters the JSON of a span has besides the texts `beginning`, `path` and `rest` of SpanParts. */
+/** About how many characters the JSON of a span has besides `beginning`, `path` and `rest`. */
 const FIXED_SIZE = 250;
 
-export class Span implements Trace, SpanParts, EndedSpan {
+export class Span implements Trace, EndedSpan {
   readonly parentSpanId: string | undefined;
   readonly isRemoteParent: boolean;
   readonly flags: number;
   readonly tracestate: string;
-  /** A time of `performance.now()`; 0 for a span that is not sampled. */
+  /** A time of `performance.now()`, like `endedAt`; 0 for a span that is not sampled. */
   readonly startedAt: number;
   endedAt = 0;
   hasFailed = false;
+  /** JSON: the name, the kind, and the first attributes. For requests, many spans share this text. */
   beginning = '';
+  /**
+   * The path of the URL. `beginning` then stops just before the value of `url.path`, and `encodeSpan` puts the path
+   * there. Undefined for a span without this attribute.
+   */
   path: string | undefined;
+  /** JSON: the other attributes. If there is a path, the text begins with the end of its attribute: `}}`. */
   rest = '';
   readonly tracer: Tracer;
   /**
@@ -135,7 +141,7 @@ export class Span implements Trace, SpanParts, EndedSpan {
     this.endWithJson(encodeNameAndKind(String(name), kind), undefined, attributes.join(','));
   }
 
-  /** Ends a sampled span. @param beginning, path, rest parts of its JSON; SpanParts has an example */
+  /** Ends a sampled span. The parameters are the fields with these names. */
   endWithJson(beginning: string, path: string | undefined, rest: string): void {
     this.beginning = beginning;
     this.path = path;

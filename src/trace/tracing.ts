@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import { traceClients } from './client-spans.ts';
 import { type Environment, readTraceSettings, type TraceReading, type TraceSettings } from './environment.ts';
-import { createExporter } from './exporter.ts';
+import { createExporter, type Exporter } from './exporter.ts';
 import { createEnvelope } from './otlp.ts';
 import { createBatchSender, type SendBatch } from './post.ts';
 import { traceRequests } from './request-spans.ts';
@@ -22,9 +22,7 @@ export interface TracingOptions {
   readonly log: Log;
 }
 
-export interface Tracing {
-  /** The number of spans that the collector has accepted, and the number of spans that were lost, since the start. */
-  status(): { readonly exported: number; readonly dropped: number };
+export interface Tracing extends Pick<Exporter, 'status'> {
   /** Ends all subscriptions, and sends the spans that still wait, for at most CLOSE_TIMEOUT. Never rejects. */
   close(): Promise<void>;
 }
@@ -90,7 +88,7 @@ export function startTracing(options: TracingOptions): Tracing | undefined {
     }),
   ];
   return {
-    status: () => ({ exported: exporter.exported(), dropped: exporter.dropped() }),
+    status: exporter.status,
     async close() {
       for (const unsubscribe of unsubscribers) unsubscribe();
       await exporter.close(CLOSE_TIMEOUT);

@@ -52,8 +52,8 @@ export async function loadPostgres(folders: readonly string[]): Promise<Postgres
 export interface ConnectionOptions {
   readonly load: () => Promise<PostgresPackage>;
   readonly address: StoreAddress;
-  /** The index of the host in `address.hosts`. */
-  readonly hostIndex: number;
+  /** One of `address.hosts`. */
+  readonly server: StoreAddress['hosts'][number];
   /** The name of the connection in `pg_stat_activity`. */
   readonly name: string;
   /** Called at each notification of the database. */
@@ -65,8 +65,8 @@ export interface ConnectionOptions {
 /** @throws StoreAway when the host does not answer, refuses the connection, or is a standby */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
   const { address, name, onNotify, timeout } = options;
-  const { host, port } = address.hosts[options.hostIndex] as StoreAddress['hosts'][number];
-  const server = `${host}:${port}`;
+  const { host, port } = options.server;
+  const serverName = `${host}:${port}`;
   let socket: Socket | undefined;
   let isOpen = true;
   let timeoutError: StoreAway | undefined;
@@ -106,11 +106,11 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 
   const query: Connection['query'] = async (text, parameters = [], limit = QUERY_TIMEOUT) => {
-    if (!isOpen) throw new StoreAway(`${server}: the connection was closed`);
+    if (!isOpen) throw new StoreAway(`${serverName}: the connection was closed`);
     let timer: NodeJS.Timeout | undefined;
     const timedOut = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        timeoutError ??= new StoreAway(`${server} has not answered in time`);
+        timeoutError ??= new StoreAway(`${serverName} has not answered in time`);
         reject(timeoutError);
         close();
       }, limit);
@@ -119,7 +119,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
       return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), timedOut]);
     } catch (error) {
       // When one query is not answered in time, all queries that wait on this connection fail with its error.
-      const failure = timeoutError ?? toStoreAway(error, server);
+      const failure = timeoutError ?? toStoreAway(error, serverName);
       // After most errors, such as that the server shuts down, further queries would fail, too.
       if (!STATEMENT_ERROR.test(sqlState(error) ?? '')) close();
       throw failure;
@@ -130,7 +130,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   try {
     const [row] = await query('select pg_is_in_recovery() as standby', [], timeout);
-    if (row?.standby !== false) throw new StoreAway(`${server} is a standby`);
+    if (row?.standby !== false) throw new StoreAway(`${serverName} is a standby`);
   } catch (error) {
     close();
     throw error;
@@ -163,12 +163,13 @@ export function sqlState(error: unknown): string | undefined {
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-function toStoreAway(error: unknown, server: string): StoreAway {
+function toStoreAway(error: unknown, serverName: string): StoreAway {
   if (error instanceof StoreAway) return error;
   const code = errorCode(error) ?? '';
   const reason = REASONS[code];
-  if (reason !== undefined) return new StoreAway(`${server}: ${reason[0]}`, { needsOperator: reason[1], cause: error });
+  if (reason !== undefined)
+    return new StoreAway(`${serverName}: ${reason[0]}`, { needsOperator: reason[1], cause: error });
   const [message = ''] = String((error as Error)?.message ?? error).split('\n', 1);
   const codeSuffix = message.includes(code) ? '' : ` (${code})`;
-  return new StoreAway(`${server}: ${message.slice(0, 200)}${codeSuffix}`, { cause: error });
+  return new StoreAway(`${serverName}: ${message.slice(0, 200)}${codeSuffix}`, { cause: error });
 }

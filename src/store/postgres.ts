@@ -14,7 +14,6 @@ export interface PostgresStore extends Store {
   sweepRates(): Promise<void>;
   /** Creates the tables that do not exist yet. */
   init(): Promise<void>;
-  /** Runs any query. */
   query(text: string): Promise<readonly Row[]>;
 }
 
@@ -72,8 +71,8 @@ export function createPostgresStore({ address, load, name, onBell }: PostgresOpt
 
   async function connectToPrimary(timeout: number, finished: AbortSignal): Promise<Connection> {
     const beganAt = performance.now();
-    const attempts = address.hosts.map((_, hostIndex) =>
-      openConnection({ load, address, hostIndex, name, timeout, onNotify: () => onBell?.() }),
+    const attempts = address.hosts.map((server) =>
+      openConnection({ load, address, server, name, timeout, onNotify: () => onBell?.() }),
     );
     const primary = await Promise.any(attempts).catch(({ errors }: { readonly errors: StoreAway[] }) => {
       const message = errors.map((error) => error.message).join('; ');

@@ -7,6 +7,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface TraceSettings {
   readonly endpoint: URL;
+  /** Headers of each request to the collector, with `authorization` when the endpoint has a user name or a password. */
   readonly headers: Readonly<Record<string, string>>;
   /** The time limit for the export of a batch in milliseconds, including retries. */
   readonly timeout: number;
@@ -22,7 +23,7 @@ export interface TraceSettings {
   readonly sampler: Sampler;
   /** The attributes of the resource, which is this service. `service.name` is one of them when a variable sets it. */
   readonly resource: ReadonlyMap<string, string>;
-  /** The longest time in milliseconds that a span waits for its batch to fill. */
+  /** Milliseconds that a span waits at most for its batch to fill. */
   readonly delay: number;
   /** At most this many spans wait for export. */
   readonly queueSize: number;
@@ -43,8 +44,7 @@ export type TraceReading =
   /** `isDeliberate` is true when a variable turns tracing off, and false for any other reason, such as a mistake. */
   | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
 
-/** The default of `knownMethods`. */
-const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
+const DEFAULT_METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
 
 /** Headers that control how a request is sent. The service alone decides this, so a variable may not set them. */
 const CONNECTION_HEADERS = ['connection', 'content-length', 'expect', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
@@ -112,7 +112,10 @@ export function readTraceSettings(env: Environment): TraceReading {
     const queueSize = readNumber('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 100_000);
     const settings: TraceSettings = {
       endpoint,
-      headers: readHeaders(variableFor('HEADERS'), readVariable(variableFor('HEADERS'))),
+      headers: {
+        ...readCredentials(variableFor('ENDPOINT'), endpoint),
+        ...readHeaders(variableFor('HEADERS'), readVariable(variableFor('HEADERS'))),
+      },
       timeout: readNumber(variableFor('TIMEOUT'), 10_000, 1),
       caFile: readVariable(variableFor('CERTIFICATE')) || undefined,
       clientCertificateFile: readVariable(variableFor('CLIENT_CERTIFICATE')) || undefined,
@@ -123,7 +126,7 @@ export function readTraceSettings(env: Environment): TraceReading {
       delay: readNumber('OTEL_BSP_SCHEDULE_DELAY', 5000, 1),
       queueSize,
       batchSize: Math.min(queueSize, readNumber('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 10_000)),
-      knownMethods: new Set(listOf(readVariable('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS') || METHODS.join())),
+      knownMethods: new Set(listOf(readVariable('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS') || DEFAULT_METHODS.join())),
     };
     if (hasOtherTracer()) return off('another tracer of OpenTelemetry is registered in this process');
     return { kind: 'on', settings, ignored };
@@ -148,8 +151,6 @@ function readEndpoint(name: string, text: string): URL {
   const endpoint = URL.canParse(text) ? new URL(text) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol))
     throw new Error(`${name} is not a URL that begins with http:// or https://`);
-  if (!canBeDecoded(endpoint.username) || !canBeDecoded(endpoint.password))
-    throw new Error(`${name} has a user name or a password with a % that begins no code such as %20`);
   // An address for all kinds of telemetry still needs the path for traces. An address for traces is used as it is.
   if (!name.includes('TRACES')) endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/v1/traces`;
   return endpoint;
@@ -169,12 +170,14 @@ function readHeaders(name: string, text: string): Readonly<Record<string, string
   return headers;
 }
 
-function canBeDecoded(text: string): boolean {
+/** Returns the header for a URL such as `https://user:password@collector`. @throws Error when it cannot be decoded */
+function readCredentials(name: string, { username, password }: URL): { authorization?: string } {
+  if (username === '' && password === '') return {};
   try {
-    decodeURIComponent(text);
-    return true;
+    const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
   } catch {
-    return false;
+    throw new Error(`${name} has a user name or a password with a % that begins no code such as %20`);
   }
 }
 
@@ -193,7 +196,7 @@ function readPairs(text: string): Map<string, string> | undefined {
   }
 }
 
-/** Returns whether a tracer of OpenTelemetry is registered. All copies of its API use this global variable. */
+/** All copies of OpenTelemetry's API register their tracer in this global variable. */
 function hasOtherTracer(): boolean {
   const api = (globalThis as Record<symbol, unknown>)[Symbol.for('opentelemetry.js.api.1')];
   return typeof api === 'object' && api !== null && 'trace' in api;

@@ -2,6 +2,7 @@
 // time. The number and the size of waiting spans are limited. Spans beyond a limit are dropped and counted, for example
 // while the collector does not answer. No client of this service ever waits for the collector.
 import { AsyncResource } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../base/log.ts';
 import { createBatchWriter, type EndedSpan } from './batch.ts';
 import { updateClockOffset } from './otlp.ts';
@@ -35,8 +36,8 @@ export interface Exporter {
 /** All waiting spans together have at most this many characters. */
 const MAX_QUEUED_CHARACTERS = 8 * 1024 * 1024;
 /**
- * Milliseconds of the pause before the first retry of a batch. Each further pause is twice as long, up to MAX_PAUSE.
- * The real pause is shorter by a random part, or longer when the collector asks for it.
+ * Maximum milliseconds of the pause before the first retry of a batch. The maximum of each further pause is twice as
+ * long, up to MAX_PAUSE. A pause is shorter by a random part, or longer when the collector asks for it.
  */
 const FIRST_PAUSE = 500;
 const MAX_PAUSE = 5000;
@@ -48,14 +49,14 @@ export function createExporter(options: ExporterOptions): Exporter {
   let queuedCharacters = 0;
   let exported = 0;
   let dropped = 0;
-  /** Starts the batch that is not full yet; undefined while nothing waits for the end of `delay`. */
+  /** Starts the batch that is not full yet; undefined while no span waits for the end of `delay`. */
   let delayTimer: NodeJS.Timeout | undefined;
   /** Resolves when no more batches are sent; undefined while none is sent. */
   let sending: Promise<void> | undefined;
-  /** The time of `performance.now()` at which `close` stops sending; undefined before `close` is called. */
+  /** When `close` stops sending, by `performance.now()`; undefined before `close` is called. */
   let closeDeadline: number | undefined;
-  /** Ends the pause before a retry; undefined while there is none. */
-  let endPause: (() => void) | undefined;
+  /** Ends the pause before a retry. */
+  let pause = new AbortController();
   let isFailing = false;
   /** The number of spans in the batch that is being sent. */
   let spansInFlight = 0;
@@ -104,7 +105,7 @@ export function createExporter(options: ExporterOptions): Exporter {
     updateClockOffset();
     const batchDeadline = performance.now() + timeout;
     const deadline = () => Math.min(batchDeadline, closeDeadline ?? batchDeadline);
-    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, MAX_PAUSE)) {
+    for (let maxPause = FIRST_PAUSE; ; maxPause = Math.min(2 * maxPause, MAX_PAUSE)) {
       const timeLeft = deadline() - performance.now();
       const outcome = timeLeft <= 0 ? OUT_OF_TIME : await send(body, timeLeft);
       // `close` has run out of time while this batch was being sent, and has counted its spans as dropped.
@@ -112,10 +113,11 @@ export function createExporter(options: ExporterOptions): Exporter {
       if (outcome.kind === 'sent') return succeed(outcome.rejected, outcome.reason);
       if (outcome.kind === 'lost') return drop(outcome.reason);
       // A random part of up to half of the pause is left out, so that not all instances retry at the same time.
-      const realPause = Math.max(outcome.retryAfter, pause * (0.5 + random() / 2));
-      if (performance.now() + realPause > deadline()) return drop(outcome.reason);
+      const milliseconds = Math.max(outcome.retryAfter, maxPause * (0.5 + random() / 2));
+      if (performance.now() + milliseconds > deadline()) return drop(outcome.reason);
       report(outcome.reason);
-      await sleep(realPause);
+      pause = new AbortController();
+      await sleep(milliseconds, undefined, { ref: false, signal: pause.signal }).catch(() => {});
     }
   }
 
@@ -140,29 +142,14 @@ export function createExporter(options: ExporterOptions): Exporter {
     isFailing = true;
   }
 
-  /** Resolves after the time, or when `close` is called. */
-  function sleep(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => {
-      endPause = () => {
-        clearTimeout(pauseTimer);
-        endPause = undefined;
-        resolve();
-      };
-      const pauseTimer = setTimeout(endPause, milliseconds).unref();
-    });
-  }
-
   async function close(timeLimit: number): Promise<void> {
     closeDeadline = performance.now() + timeLimit;
-    endPause?.();
+    pause.abort();
     const droppedBefore = dropped;
-    let limitTimer: NodeJS.Timeout | undefined;
-    const limit = new Promise<void>((resolve) => {
-      limitTimer = setTimeout(resolve, timeLimit);
-    });
     if (queue.length > 0) start();
-    await Promise.race([sending, limit]);
-    clearTimeout(limitTimer);
+    const limit = new AbortController();
+    await Promise.race([sending, sleep(timeLimit, undefined, { signal: limit.signal }).catch(() => {})]);
+    limit.abort();
     dropped += queue.length + spansInFlight;
     queue = [];
     spansInFlight = 0;

@@ -29,17 +29,13 @@ type PostSettings = Pick<
 /** The statuses after which the protocol allows a retry. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/**
- * @param settings the user name and password in `endpoint` must be valid percent-encoding (environment.ts checks them)
- * @throws Error when a file of the settings cannot be read
- */
+/** @throws Error when a file of the settings cannot be read */
 export function createBatchSender(settings: PostSettings, userAgent: string): SendBatch {
   const { endpoint, headers, caFile, clientCertificateFile, clientKeyFile, compress } = settings;
   const tlsFiles = Object.entries({ ca: caFile, cert: clientCertificateFile, key: clientKeyFile });
   const sendPost = createConnection({
     endpoint,
     headers: {
-      ...credentialsOf(endpoint),
       ...headers,
       'content-type': 'application/json',
       'user-agent': userAgent,
@@ -56,13 +52,6 @@ export function createBatchSender(settings: PostSettings, userAgent: string): Se
       return { kind: 'retryable', reason: code ?? message, retryAfter: 0 };
     }
   };
-}
-
-/** Returns the header for the user name and password of a URL such as `https://user:password@collector`. */
-function credentialsOf({ username, password }: URL): { authorization?: string } {
-  if (username === '' && password === '') return {};
-  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
 }
 
 function interpret({ status, headers, text }: Answer): Outcome {

@@ -88,6 +88,24 @@ describe('createExporter', () => {
       assert.deepEqual(contexts, [undefined]);
     });
 
+  it('sends no empty batch when full batches were faster than the delay', async () => {
+    const releases: (() => void)[] = [];
+    const send: SendBatch = () =>
+      new Promise((resolve) => releases.push(() => resolve({ kind: 'sent', rejected: 0, reason: '' })));
+    const { exporter } = createBench(undefined, { url: 'http://127.0.0.1:1', batchSize: 2, delay: 20, send });
+    for (const batch of [1, 2]) {
+      for (let i = 0; i < 2; i++) exporter.add(span(i));
+      if (batch === 1) await until(() => releases.length === 1);
+    }
+    for (const batch of [0, 1]) {
+      await until(() => releases.length > batch);
+      releases[batch]?.();
+    }
+    await until(() => exporter.status().exported === 4);
+    await new Promise((turn) => setTimeout(turn, 40));
+    assert.equal(releases.length, 2);
+  });
+
   it('sends headers, and bodies in gzip', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());

@@ -29,8 +29,6 @@ export type PostgresPackage = (options: Readonly<Record<string, unknown>>) => {
 const QUERY_TIMEOUT = 2000;
 
 /**
- * Loads the package `postgres`.
- *
  * @param folders the folders from which the package is looked up, in this order, before the folder of Gatefold itself
  * @throws StoreAway when the package is not installed or cannot be loaded
  */

@@ -74,7 +74,7 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     send({ kind: 'state', state });
   }
 
-  /** Does the chores (periodic work) that are due. Called after each look, which is a query for changes. */
+  /** Does the periodic work that is due. Called after each look, which is a query for changes. */
   async function doChores(): Promise<void> {
     if (follower.status().awayReason !== null) {
       // While the store is away, other machines may change the key there. So the key is read when the store is back.
@@ -82,7 +82,7 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
       return;
     }
     const now = performance.now();
-    /** Returns whether a chore is due. If so, the chore is due again after the interval. */
+    /** Returns whether the chore is due. A chore that is due is done now, and is due again after the interval. */
     const takeTurn = (name: keyof typeof dueAt, interval: number) => {
       if (now < dueAt[name]) return false;
       dueAt[name] = now + interval;

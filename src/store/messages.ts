@@ -9,7 +9,6 @@ export type Request =
   | { readonly kind: 'look' }
   /** Adds a row for an application of the owner. */
   | { readonly kind: 'register'; readonly row: object; readonly owner: Owner; readonly name: string }
-  /** Subtracts tokens from the rate limits of callers. */
   | { readonly kind: 'spend'; readonly spendings: readonly Spending[] };
 
 export interface Answer {
@@ -54,15 +53,11 @@ export interface HostState {
   readonly missedBells: number;
 }
 
-/** A call that a worker sends to the supervisor. */
 export interface WorkerCall extends ToHost {
   readonly kind: 'store';
 }
 
-/**
- * A message of the supervisor to a worker: either the answer to a call, or a notice to read the files again. The notice
- * also says whether the table is too old.
- */
+/** Either the answer to a call, or a notice to read the files again, which says whether the table is too old. */
 export type ToWorkerStore =
   | { readonly kind: 'store'; readonly call: number; readonly answer: Answer }
   | { readonly kind: 'store'; readonly call?: undefined; readonly isTooOld: boolean };

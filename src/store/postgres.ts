@@ -24,7 +24,7 @@ export interface PostgresOptions extends Pick<ConnectionOptions, 'address' | 'lo
 
 /** The time limit for the first connection, in milliseconds. A later limit is four times what the last one took. */
 const FIRST_CONNECT_TIMEOUT = 5000;
-/** The minimum of the later limits, in milliseconds. */
+/** Minimum milliseconds of the later limits. */
 const MIN_CONNECT_TIMEOUT = 1500;
 /** The number of rounds of attempts within the time limit. Each round tries all hosts. */
 const ROUNDS = 3;
@@ -121,7 +121,7 @@ export function createPostgresStore({ address, load, name, onBell }: PostgresOpt
       const list = changes.map(({ name, expectedVersion, value }, index) => {
         return { name, k: index + 1, is: expectedVersion || '0', value };
       });
-      // No space has the number -1, so a version in another form is never the expected one.
+      // No space has the number -1, so the write fails when the version is not in the form of this file.
       const expected = spaceVersion === undefined ? null : (parseVersion(spaceVersion)?.number ?? '-1');
       const timeout = changes.length > 100 ? LONG_QUERY_TIMEOUT : WRITE_TIMEOUT;
       try {
@@ -164,7 +164,7 @@ export function createPostgresStore({ address, load, name, onBell }: PostgresOpt
 /** The SQLSTATE with which `WRITE` fails when not all of its changes can be made. */
 const DIVISION_BY_ZERO = '22012';
 
-/** Closes the connections of these attempts, except for the used one. Also closes those that are opened later. */
+/** Closes the connections of these attempts except `used`, also a connection that is opened later. */
 function closeOthers(attempts: readonly Promise<Connection>[], used: Connection | undefined): void {
   for (const attempt of attempts)
     attempt.then(
@@ -175,8 +175,8 @@ function closeOthers(attempts: readonly Promise<Connection>[], used: Connection 
 
 interface Version {
   /**
-   * The history, which is the id of the tables, and the timeline, which a promoted standby changes: `…-…/00000002`. The
-   * same number can mean different changes in two origins.
+   * The history, which is the id of the tables, and the timeline, which a promoted standby changes: `…-…/00000002`. In
+   * two origins, the same number can mean different changes.
    */
   readonly origin: string;
   /** The number of the latest change of the space. */
@@ -195,7 +195,7 @@ function versionOf(rows: readonly Row[]): string {
   return `${row.history}/${row.timeline}/${row.head}`;
 }
 
-/** Returns the rows that have an entry. When there is none, a statement returns one row with only the version. */
+/** Returns the rows that have an entry. Without any entry, a statement returns one row, which has only the version. */
 function entriesOf(rows: readonly Row[]): readonly Row[] {
   return rows.filter(({ name }) => name !== null);
 }

@@ -1,25 +1,18 @@
 // Sends spans to a collector by OTLP over HTTP. One request carries a batch of spans, and only one request is sent at a
-// time. The number and the size of waiting spans are limited. Spans beyond a limit are dropped and counted, for example
-// while the collector does not answer. No client of this service ever waits for the collector.
+// time. The number and the size of waiting spans are limited, so some spans are dropped, for example while the
+// collector does not answer. Dropped spans are counted. No client of this service ever waits for the collector.
 import { AsyncResource } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../base/log.ts';
 import { createBatchWriter, type EndedSpan } from './batch.ts';
+import type { TraceSettings } from './environment.ts';
 import { updateClockOffset } from './otlp.ts';
 import type { SendBatch } from './post.ts';
 
-export interface ExporterOptions {
+export interface ExporterOptions extends Pick<TraceSettings, 'delay' | 'timeout' | 'queueSize' | 'batchSize'> {
   readonly send: SendBatch;
   /** The texts before and after the spans in the body of a request. */
   readonly envelope: readonly [head: string, tail: string];
-  /** The longest time in milliseconds that a span waits for its batch to fill. */
-  readonly delay: number;
-  /** The time limit of a batch in milliseconds, including retries. */
-  readonly timeout: number;
-  /** Maximum number of spans that wait. */
-  readonly queueSize: number;
-  /** Maximum number of spans in a batch. */
-  readonly batchSize: number;
   readonly log: Log;
   readonly random?: () => number;
 }
@@ -33,7 +26,6 @@ export interface Exporter {
   close(timeLimit: number): Promise<void>;
 }
 
-/** All waiting spans together have at most this many characters. */
 const MAX_QUEUED_CHARACTERS = 8 * 1024 * 1024;
 /**
  * Maximum milliseconds of the pause before the first retry of a batch. The maximum of each further pause is twice as
@@ -88,7 +80,7 @@ export function createExporter(options: ExporterOptions): Exporter {
 
   /** Sends batches one after the other, while a batch is full. After the call of `close`, sends all spans. */
   async function sendAll(): Promise<void> {
-    // The request whose span has filled the batch continues before the batch is written.
+    // Code of the request whose span has filled the batch runs on before the batch is written.
     await Promise.resolve();
     do await sendBatch();
     while (queue.length >= batchSize || (closeDeadline !== undefined && queue.length > 0));

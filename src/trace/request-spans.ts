@@ -56,8 +56,7 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
       ...(route === undefined ? [] : [textAttribute('http.route', route)]),
       ...(tool === undefined ? [] : [textAttribute('gen_ai.tool.name', tool)]),
     ];
-    // A client calls a tool within another request. That request has a span of the kind `server`, so the call is
-    // internal.
+    // A client calls a tool within another request, which has a span of the kind `server`. So the call is internal.
     const kind = tool === undefined ? 'server' : 'internal';
     const name = route === undefined ? method : `${method} ${route}`;
     const text = `${encodeNameAndKind(name, kind)}${attributes.join(',')},{"key":"url.path","value":{"stringValue":`;
@@ -89,7 +88,7 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
 
   function endSpan(event: RequestEvent, span: Span): void {
     const { status, bytes, response } = event;
-    // 499 means that the client left before the last byte. It has received a status only if body bytes were sent.
+    // 499 means that the client left before the last byte. The client has a status only if body bytes were sent.
     const receivedStatus = status !== 499 ? status : bytes > 0 ? response.statusCode : 0;
     let rest = restOf(event, receivedStatus);
     if (status >= 499) {
@@ -148,7 +147,6 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
   };
 }
 
-/** Returns the scheme of the URL, and the address and port of the peer, as attributes. */
 function connectionAttributesOf(socket: Socket): string {
   const { remoteAddress, remotePort } = socket;
   return [
@@ -187,7 +185,6 @@ function capturedAttributesOf({ request }: RequestEvent, capture: readonly strin
     if (value === undefined) return [];
     if (name === 'user-agent') return [textAttribute('user_agent.original', value)];
     if (name !== 'host') return [listAttribute(`http.request.header.${name}`, values)];
-    // The value of the header Host is a host and perhaps a port.
     const [, host = value, port] = /^(.*?)(?::(\d+))?$/.exec(value) ?? [];
     return [textAttribute('server.address', host), ...(port ? [intAttribute('server.port', Number(port))] : [])];
   });

@@ -8,7 +8,6 @@ import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
 import { attributesOf, encodeNameAndKind, encodeSpan, type Kind, textAttribute } from './otlp.ts';
 import type { Sampler } from './sampler.ts';
 
-/** The parts of the tracer that spans use. */
 export interface Tracer {
   /** Stores the span in which the code of a controller runs. */
   readonly storage: AsyncLocalStorage<Span | undefined>;
@@ -172,7 +171,7 @@ export function beginSpan(
   return new Span(tracer, parent?.traceId ?? randomness, parent?.spanId, parent !== undefined, flags, tracestate);
 }
 
-/** Returns the code or the name of an error, or `_OTHER` when neither has the form of ERROR_NAME. */
+/** Returns the code or else the name of an error; `_OTHER` when neither has the form of ERROR_NAME. */
 export function errorType(error: unknown): string {
   try {
     const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
@@ -184,8 +183,9 @@ export function errorType(error: unknown): string {
 }
 
 /**
- * Calls `end` or `fail` when a thenable has settled for the first time. Each call of `then` can run a query again, so
- * this function calls none: it watches the calls of the author. Calls `end` at once if it cannot watch them.
+ * Calls `end` or `fail` when a thenable is first fulfilled or rejected. Each call of `then` can run a query again, so
+ * this function does not call `then`. Instead, it replaces `then`, to see the results of the author's calls. If `then`
+ * cannot be replaced, `end` is called at once.
  */
 function observe(thenable: PromiseLike<unknown>, end: () => void, fail: (error: unknown) => void): void {
   const { then } = thenable;

@@ -38,7 +38,6 @@ export type TracingState =
   | (Extract<TraceReading, { readonly kind: 'on' }> & { readonly send: SendBatch })
   | Extract<TraceReading, { readonly kind: 'off' }>;
 
-/** Reads the variables, and the files that the variables name. */
 export function readTracingState(env: Environment, gatefoldVersion: string): TracingState {
   const reading = readTraceSettings(env);
   if (reading.kind === 'off') return reading;
@@ -49,7 +48,7 @@ export function readTracingState(env: Environment, gatefoldVersion: string): Tra
   }
 }
 
-/** Logs whether requests are traced, and every variable that is ignored. The supervisor calls it once. */
+/** Logs whether requests are traced, and every variable that is ignored. Only the supervisor calls this function. */
 export function announceTracing(env: Environment, gatefoldVersion: string, log: Log): void {
   const state = readTracingState(env, gatefoldVersion);
   if (state.kind === 'off') {
@@ -96,10 +95,7 @@ export function startTracing(options: TracingOptions): Tracing | undefined {
   };
 }
 
-/**
- * Collects the attributes of the service. Values from variables replace those that the service finds by itself, except
- * `telemetry.sdk.*`.
- */
+/** Values from variables replace the attributes that the service finds by itself, except `telemetry.sdk.*`. */
 function resourceOf(
   { resource }: TraceSettings,
   service: TracingOptions['service'],

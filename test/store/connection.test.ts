@@ -34,6 +34,4 @@ it('gives up a server that accepts a connection and never answers', async (test)
   const [target] = address.hosts;
   const options = { load, address, server: target ?? assert.fail(), name: 'test', onNotify() {}, timeout: 200 };
   await assert.rejects(openConnection(options), /^Error: 127\.0\.0\.1:\d+ has not answered in time$/);
-  const [socket = assert.fail()] = sockets;
-  if (!socket.destroyed) await once(socket.resume(), 'close');
 });

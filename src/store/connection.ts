@@ -167,7 +167,7 @@ function toStoreAway(error: unknown, serverName: string): StoreAway {
   const reason = REASONS[code];
   if (reason !== undefined)
     return new StoreAway(`${serverName}: ${reason[0]}`, { needsOperator: reason[1], cause: error });
-  const [message = ''] = String((error as Error)?.message ?? error).split('\n', 1);
+  const [message = ''] = (error as Error).message.split('\n', 1);
   const codeSuffix = message.includes(code) ? '' : ` (${code})`;
   return new StoreAway(`${serverName}: ${message.slice(0, 200)}${codeSuffix}`, { cause: error });
 }

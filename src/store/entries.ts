@@ -39,7 +39,7 @@ export interface TableFile {
   /** The JSON of each row by its name. */
   readonly rows: ReadonlyMap<string, string>;
   /** The mark of a copy; undefined when the rows do not come from the store. */
-  readonly mark: CopyMark | undefined;
+  readonly copyMark: CopyMark | undefined;
 }
 
 /**
@@ -50,21 +50,21 @@ export function readTableFile(dataDir: string): TableFile | undefined {
   const path = tablePath(dataDir);
   try {
     const { members, rows, repeatedFields } = parseTableText(readFileSync(path));
-    let mark = members.store as CopyMark | undefined;
+    let copyMark = members.store as CopyMark | undefined;
     // JSON.stringify writes a repeated field only once. A row that is invalid because of the field would become valid.
-    if (mark === undefined) refuseRepeatedFields(repeatedFields);
-    else if (repeatedFields.length > 0) mark = { version: '' };
+    if (copyMark === undefined) refuseRepeatedFields(repeatedFields);
+    else if (repeatedFields.length > 0) copyMark = { version: '' };
     const nameOf = createRowNames();
-    return { rows: new Map(rows.map((row) => [nameOf(row), JSON.stringify(row)])), mark };
+    return { rows: new Map(rows.map((row) => [nameOf(row), JSON.stringify(row)])), copyMark };
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
     throw new Error(`Cannot read ${path}: ${describeFailure(error)}`);
   }
 }
 
-/** @param rows the JSON of each row @param mark undefined for a file that is no copy */
-export function tableText(rows: Iterable<string>, mark?: CopyMark): string {
-  const member = mark === undefined ? '' : `"store":${JSON.stringify(mark)},\n`;
+/** @param rows the JSON of each row @param copyMark undefined for a file that is no copy */
+export function tableText(rows: Iterable<string>, copyMark?: CopyMark): string {
+  const member = copyMark === undefined ? '' : `"store":${JSON.stringify(copyMark)},\n`;
   const list = [...rows].join(',\n');
   return `{${member}"production":[${list === '' ? '' : `\n${list}\n`}]}\n`;
 }

@@ -206,7 +206,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   function onMessage(worker: Worker, message: unknown): void {
     const workerCall = (message as { gatefold?: WorkerCall } | null)?.gatefold;
     if (workerCall?.kind !== 'store') return;
-    // A new worker has got no notice yet, but it makes a call when it starts.
+    // A new worker has got no notice yet. Each worker makes a call when it starts, so each call gets a notice first.
     notifyWorkers([worker]);
     void answerWorker(workerCall.request).then((answer) =>
       send(worker, { kind: 'store', call: workerCall.call, answer }),

@@ -57,7 +57,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
   const proofPath = join(dataDir, '.store-proof');
   const fileTable = readTableFile(dataDir);
   const hasFile = fileTable !== undefined;
-  let version = fileTable?.mark?.version;
+  let version = fileTable?.copyMark?.version;
   let rows = new Map(fileTable?.rows);
   // Only a copy of the store can have revocations by `revoke --here`.
   for (const [name, time] of version === undefined ? [] : readRevokedHere(dataDir)) {
@@ -147,9 +147,9 @@ export function openReplica(dataDir: string, log: Log): Replica {
       });
       // The empty version makes the next process read all rows of the store. Only a comparison of all rows finds the
       // lost revocations again.
-      const mark = { version: lostRevocations.size > 0 ? '' : (version as string) };
+      const copyMark = { version: lostRevocations.size > 0 ? '' : (version as string) };
       const draft = join(dataDir, '.replica.tmp');
-      writeFileSync(draft, tableText(fileRows, mark), { mode: 0o600 });
+      writeFileSync(draft, tableText(fileRows, copyMark), { mode: 0o600 });
       replaceFile(draft, path);
       syncLater();
       publishedListTime = listTime;

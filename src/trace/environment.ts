@@ -57,6 +57,7 @@ export function readTraceSettings(env: Environment): TraceReading {
     readVariable(`OTEL_EXPORTER_OTLP_TRACES_${suffix}`) === ''
       ? `OTEL_EXPORTER_OTLP_${suffix}`
       : `OTEL_EXPORTER_OTLP_TRACES_${suffix}`;
+  const readExporterVariable = (suffix: string): string => readVariable(variableFor(suffix));
   const ignore = (variable: string, reason: string): void => void ignored.push({ variable, reason });
 
   /** Reads a whole number from `min` to `max`, both included. By default, `max` is the longest delay of a timer. */
@@ -99,27 +100,27 @@ export function readTraceSettings(env: Environment): TraceReading {
     const exporters = readVariable('OTEL_TRACES_EXPORTER');
     if (exporters === 'none') return off('OTEL_TRACES_EXPORTER is none', true);
     if (exporters !== '' && !listOf(exporters).includes('otlp')) return off('OTEL_TRACES_EXPORTER is not otlp');
-    const protocol = readVariable(variableFor('PROTOCOL'));
+    const protocol = readExporterVariable('PROTOCOL');
     if (protocol !== '' && protocol !== 'http/json')
       return off(`${variableFor('PROTOCOL')} is not http/json, the only protocol here`);
-    const endpoint = readEndpoint(variableFor('ENDPOINT'), readVariable(variableFor('ENDPOINT')));
+    const endpoint = readEndpoint(variableFor('ENDPOINT'), readExporterVariable('ENDPOINT'));
     if (endpoint.port === '4317' && protocol === '')
       return off(
         `${variableFor('ENDPOINT')} has the port 4317, which is for gRPC: use 4318, or set ${variableFor('PROTOCOL')} to http/json`,
       );
-    const compression = readVariable(variableFor('COMPRESSION')).toLowerCase();
+    const compression = readExporterVariable('COMPRESSION').toLowerCase();
     if (!['', 'none', 'gzip'].includes(compression)) ignore(variableFor('COMPRESSION'), 'it is neither gzip nor none');
     const queueSize = readNumber('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 100_000);
     const settings: TraceSettings = {
       endpoint,
       headers: {
         ...readCredentials(variableFor('ENDPOINT'), endpoint),
-        ...readHeaders(variableFor('HEADERS'), readVariable(variableFor('HEADERS'))),
+        ...readHeaders(variableFor('HEADERS'), readExporterVariable('HEADERS')),
       },
       timeout: readNumber(variableFor('TIMEOUT'), 10_000, 1),
-      caFile: readVariable(variableFor('CERTIFICATE')) || undefined,
-      clientCertificateFile: readVariable(variableFor('CLIENT_CERTIFICATE')) || undefined,
-      clientKeyFile: readVariable(variableFor('CLIENT_KEY')) || undefined,
+      caFile: readExporterVariable('CERTIFICATE') || undefined,
+      clientCertificateFile: readExporterVariable('CLIENT_CERTIFICATE') || undefined,
+      clientKeyFile: readExporterVariable('CLIENT_KEY') || undefined,
       compress: compression === 'gzip',
       ...readSampler(),
       resource: readResource(),

@@ -2,8 +2,8 @@
 //
 //   npm run build && node --import tsx bench/store.mjs [NAME …] [--changes 200]
 //
-// NAME is one of: revoke, issue, kills, lag, cut, rate, faults, size. Without a name, all run. On Node 22.18 and later, leave
-// out `--import tsx`. A line a result; exit 1 when a change was lost.
+// NAME is one of: revoke, issue, kills, lag, cut, rate, faults, size. Without a name, all run. On Node 22.18 and later,
+// `--import tsx` is not needed. Prints one line for each result. Exits with 1 when a change was lost.
 import { execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
@@ -72,7 +72,7 @@ async function startInstances(url, count, env = {}) {
   );
 }
 
-/** @returns the status and the worker that answered */
+/** @returns the status, and the worker that answered */
 function ask(port, token, agent) {
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${token}` };
@@ -93,7 +93,7 @@ function ask(port, token, agent) {
   });
 }
 
-/** A connection to each worker of each instance. */
+/** Opens a connection to each worker of each instance. */
 async function connectToWorkers(instances, token) {
   const targets = [];
   for (const { port } of instances) {
@@ -132,7 +132,7 @@ function command(url, ...words) {
   });
 }
 
-/** Asks until the answer is 401. @returns the time of that answer */
+/** Sends requests until the answer is 401. @returns the time of that answer */
 async function refusedAt({ port, agent }, token) {
   for (;;) {
     const { status } = await ask(port, token, agent);

@@ -1,6 +1,6 @@
-// What traces cost: CPU of the whole process tree a request, of one plain GET, with tracing off and on. All variants are
-// under load at the same time on one core, so that whatever the machine does falls on all of them alike. Each cost is
-// divided by that of `off` in the same turn, or by that of the other build for the same request. Run it as
+// Measures the cost of traces: CPU of the whole process tree for a plain GET, with tracing off and on. All variants are
+// under load at the same time on one core, so that other load on the machine affects all alike. Each cost is divided by
+// the cost of `off` in the same turn, or by that of the other build for the same request. Run it as
 // `node bench/traces.mjs [turns] [--node PATH] [--base DIST] [--lines]`; `--base` is the build to compare with.
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
@@ -53,7 +53,7 @@ const variants = [
   { label: 'on, 1 in 100 sampled', env: { ...ratio, OTEL_TRACES_SAMPLER_ARG: '0.01' } },
   { label: 'on, all sampled', env: { OTEL_EXPORTER_OTLP_ENDPOINT } },
 ];
-/** The index of the variant that each one is divided by. */
+/** For each variant, the index of the variant by which its cost is divided. */
 const divisors = variants.map(({ to = 'off' }) => variants.findIndex(({ label }) => label === to));
 
 /** @param {{ dist?: string, env?: Record<string, string> }} variant */

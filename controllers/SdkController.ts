@@ -3,7 +3,7 @@ import { type CallingApplication, type ControllerParams, HttpError } from 'gatef
 
 const now = () => Math.floor(Date.now() / 1000);
 
-/** This is a handler group like any other, so /api/sdk reaches it without a credential, too: ask who calls. */
+/** A request to /api/sdk reaches this group without a credential, too, so each operation must check the caller. */
 function callerOf(params: ControllerParams): CallingApplication {
   if (params.application === undefined)
     throw new HttpError(401, 'CREDENTIAL_REQUIRED', 'Send the credential of a registered application');
@@ -11,7 +11,7 @@ function callerOf(params: ControllerParams): CallingApplication {
 }
 
 export default class SdkController {
-  /** Which application is calling. */
+  /** Returns the calling application. */
   index(_data: unknown, params: ControllerParams) {
     return { status: 'success', message: 'The credential is valid', timestamp: now(), application: callerOf(params) };
   }

@@ -1,4 +1,4 @@
-// The demonstration group at /api/test: for experiments with a client, and as an example of the shapes of JSON answers.
+// The demonstration group at /api/test, for experiments with a client. It shows the shapes of JSON answers.
 import type { ControllerParams } from 'gatefold';
 
 const now = () => Math.floor(Date.now() / 1000);
@@ -12,7 +12,7 @@ export default class TestController {
     return { ...this.index(), message: 'Hello from the test group' };
   }
 
-  /** A normal result that looks like an error, for clients to try their error handling on. */
+  /** A normal result that looks like an error, so that clients can try their error handling. */
   error() {
     return { status: 'error', error_code: 'TEST_ERROR', message: 'This is what an error looks like', timestamp: now() };
   }
@@ -21,12 +21,12 @@ export default class TestController {
     return { status: 'success', message: 'Resource created', timestamp: now(), data, params };
   }
 
-  /** PUT; the name is no typo. */
+  /** Answers PUT. The name is that of the reference, and no typo. */
   red(data: unknown, params: ControllerParams) {
     return { status: 'success', message: 'Resource replaced', timestamp: now(), data, params };
   }
 
-  /** Reached by its name alone, /api/test/updated: PATCH asks for `patch`, which this group does not have. */
+  /** Answers only at /api/test/updated. PATCH without a name calls `patch`, which this group does not have. */
   updated(data: unknown, params: ControllerParams) {
     return { status: 'success', message: 'Data updated', timestamp: now(), data, params };
   }

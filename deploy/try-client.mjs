@@ -1,14 +1,15 @@
-// The load of try.sh: clients with kept-alive connections through each proxy, which count every answer and name
-// everything that is not a whole and right one. No client repeats a request: what is lost is seen. It starts and ends
-// nothing else.
+// The load client of try.sh. It sends requests on kept-alive connections through each proxy, counts the answers, and
+// describes each incomplete or wrong answer. It never repeats a request, so each lost request is visible.
 //
-//   node try-client.mjs load NAME=HOST:PORT …   reads "phase NAME" and "kill NAME" from standard input, reports at its end
-//   node try-client.mjs flood FROM COUNT LIMIT HOST:PORT …   asks as one address; exit 1 unless the limit holds over all of them
+//   node try-client.mjs load NAME=HOST:PORT …   reads "phase NAME" and "kill NAME" from standard input, reports at its
+// end
+//   node try-client.mjs flood FROM COUNT LIMIT HOST:PORT …   asks as one address; exit 1 unless the limit holds over
+// all of them
 //   node try-client.mjs get URL                 prints status and body; exit 1 unless the status is 200
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 
-/** Who asks, on each proxy: think times from none to longer than any idle time-out between proxy and service. */
+/** The clients of each proxy. Their pauses are from none to longer than any idle timeout between proxy and service. */
 const CLIENTS = [
   { count: 4, method: 'GET', path: '/api/try', pause: () => 5 },
   { count: 3, method: 'POST', path: '/api/try', pause: () => 5 },
@@ -17,7 +18,7 @@ const CLIENTS = [
   { count: 6, method: 'GET', path: '/api/try', pause: () => Math.random() * 2500 },
   { count: 6, method: 'POST', path: '/api/try', pause: () => Math.random() * 2500 },
 ];
-/** Longer than any time-out of the proxies but that for an answer. */
+/** Milliseconds. Longer than any timeout of the proxies, except their timeout for an answer. */
 const PATIENCE = 15_000;
 const POSTS_AT_ONCE = CLIENTS.filter(({ method }) => method === 'POST').reduce((sum, { count }) => sum + count, 0);
 
@@ -110,7 +111,7 @@ async function load(proxies) {
       const asked = phase;
       const outcome = await connection.ask(requestText({ method, path, nonce, host: proxy.host }));
       const loss = outcome.kind === 'answer' ? whatIsWrong(outcome, nonce) : outcome;
-      // A request that was under way when the phase changed belongs to the new one: that is what may have cost it.
+      // A request that was under way when the phase changed counts in the new phase, which may have caused its loss.
       const row = rowOf(proxy.name, loss === undefined ? asked : phase);
       if (loss === undefined && outcome.kind === 'answer') {
         row.answers++;
@@ -162,7 +163,7 @@ function report(rows, mayLose) {
   const lines = rows.map(({ phase, proxy, answers, by, losses }) => {
     const posts = losses.filter(({ method, kind }) => method === 'POST' && kind !== 'wrong').length;
     const allowed = mayLose.has(phase) ? Math.min(posts, POSTS_AT_ONCE) : 0;
-    // A phase in which nothing was answered has proved nothing.
+    // A phase without answers proves nothing.
     const isBad = losses.length > allowed || answers === 0;
     if (isBad) bad++;
     const shares = ['a', 'b', 'c'].map((name) => by.get(name) ?? 0).join(' / ');
@@ -201,7 +202,7 @@ function whatIsWrong({ status, head, body }, nonce) {
 /** @typedef {{ kind: string, detail: string }} Failure */
 /** @typedef {{ ask(text: string): Promise<Answer | Failure>, isOpen(): boolean, close(): void }} Connection */
 
-/** One connection, one request at a time. @param {Proxy} proxy @param {string} [from] @returns {Connection} */
+/** Opens a connection for one request at a time. @param {Proxy} proxy @param {string} [from] @returns {Connection} */
 function openConnection({ host, port }, from) {
   const socket = connect({ host, port, noDelay: true, ...(from !== undefined && { localAddress: from }) });
   let received = '';
@@ -261,13 +262,13 @@ function openConnection({ host, port }, from) {
   };
 }
 
-/** A whole answer, or undefined. @param {string} text @returns {Answer | undefined} */
+/** Returns the answer, or undefined while it is incomplete. @param {string} text @returns {Answer | undefined} */
 function parseAnswer(text) {
   const end = text.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
   const head = text.slice(0, end);
   const length = /^content-length: (\d+)\r?$/im.exec(head)?.[1];
-  // Neither the service nor the proxies have a reason to send an answer of unknown length.
+  // Each answer must have a Content-Length: neither the service nor a proxy has a reason to leave it out.
   if (length === undefined) return { kind: 'answer', status: 0, head, body: 'an answer without Content-Length' };
   const body = text.slice(end + 4);
   if (body.length < Number(length)) return undefined;

@@ -1,6 +1,6 @@
-// The official collection of the RealWorld specification, run by newman against the built service with
-// examples/conduit on a PostgreSQL of its own. The collection is no part of this repository: CONDUIT_COLLECTION names
-// its file, or it lies at ../shared/realworld/collection.json beside the checkout.
+// Runs the official test collection of the RealWorld specification by newman. The built service serves examples/conduit
+// with a new PostgreSQL. The repository does not contain the collection: CONDUIT_COLLECTION names its file, or the file
+// is ../shared/realworld/collection.json beside the checkout.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';

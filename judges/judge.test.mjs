@@ -1,4 +1,4 @@
-// What others make of the OpenAPI document of the bookshop (test/docs/bookshop), while the built service serves it: a
+// Tools of other people read the OpenAPI document of the bookshop (test/docs/bookshop), which the built service serves: a
 // linter, a generator of types with its client, another generator, and a page. Run: npm --prefix judges ci && npm
 // --prefix judges run judge
 import assert from 'node:assert/strict';
@@ -22,7 +22,7 @@ let url;
 let work;
 
 before(async () => {
-  // Below this folder, so that what is generated finds the packages that it imports.
+  // The output is in this folder, so that the generated code finds the packages that it imports.
   work = mkdtempSync(join(import.meta.dirname, 'work-'));
   writeFileSync(join(work, 'package.json'), '{ "type": "module" }');
   const env = {
@@ -115,7 +115,7 @@ export async function calls(baseUrl: string) {
     );
 
   before(async () => {
-    // Else what has a default is taken for needed in requests, too.
+    // Without this option, the generator makes a field with a default required in requests, too.
     const flags = ['--default-non-nullable', 'false'];
     await run(bin('openapi-typescript'), [`${url}/api/openapi.json`, '-o', 'api.ts', ...flags], { cwd: work });
     writeFileSync(join(work, 'good.ts'), GOOD);
@@ -195,7 +195,7 @@ test('swagger-ui shows every operation, and complains of nothing', {
   }
 });
 
-/** A module of TypeScript, with what it imports. */
+/** Compiles a TypeScript module with its imports. */
 async function load(path) {
   const built = `${path}.mjs`;
   await ours('esbuild').build({

@@ -1,5 +1,5 @@
-// Clients of the Model Context Protocol that others wrote, against the built service: the SDK of each revision, and the
-// command line of the inspector. They check what they receive, results by the schemas of their tools, too.
+// Other people's clients of the Model Context Protocol call the built service: the SDK of each revision, and the
+// inspector's command line. The clients check each message, and each result by the schema of its tool.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// OpenTelemetry as others have written it: the bodies that the exporter sends, read by the protobuf of OTLP and by its
-// TypeScript types; and the SDK beside the service, as docs/OBSERVABILITY.md has it.
+// OpenTelemetry's own code reads the bodies that the exporter sends, by the protobuf of OTLP and by its TypeScript
+// types. Also runs its SDK beside the service, as docs/OBSERVABILITY.md shows.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,7 +24,7 @@ export default class BookController {
   }
   index() { throw new TypeError('x'); }
 }`;
-/** The types are those of a writer, which has every field. A reader takes absent ones. */
+/** Adds the fields that the exporter leaves out. The types are for writers and require all fields; readers do not. */
 const TYPES = `
 import type { IExportTraceServiceRequest } from '../node_modules/@opentelemetry/otlp-transformer/build/src/trace/internal-types';
 type Part<T> = T extends (infer Item)[] ? Part<Item>[] : T extends object ? { [Key in keyof T]?: Part<T[Key]> } : T;`;
@@ -33,7 +33,7 @@ const PARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 let work;
 let collector;
 let peer;
-/** The bodies that have come, as texts. */
+/** The received bodies, as texts. */
 const bodies = [];
 const peerHeaders = [];
 const children = [];
@@ -70,7 +70,9 @@ after(() => {
   rmSync(work, { recursive: true, force: true });
 });
 
-/** Serves the folder, asks, and ends the service, which sends what waits. @returns the lines of its log */
+/**
+ * Serves the folder, sends requests, and ends the service, which then sends its spans. @returns the lines of the log
+ */
 async function serve(env, paths) {
   const child = spawn(process.execPath, [join(root, 'dist/server.js')], {
     env: {
@@ -113,19 +115,20 @@ test('the bodies are OTLP by the protobuf and by the types of @opentelemetry/otl
   const { opentelemetry } = require('otlp-protobuf/build/src/generated/root.js');
   const type = opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest;
   for (const text of bodies) {
-    // In JSON the ids are hexadecimal (OTLP), and not base64 as protobuf has other bytes.
+    // OTLP writes ids in JSON as hexadecimal. Other bytes of protobuf are base64 in JSON.
     const withBytes = JSON.parse(text, (key, value) =>
       ['traceId', 'spanId', 'parentSpanId'].includes(key) ? Buffer.from(value, 'hex').toString('base64') : value,
     );
     // This copy of the protobuf is older than the field `flags` (OTLP 1.1).
     const withoutFlags = JSON.parse(JSON.stringify(withBytes), (key, value) => (key === 'flags' ? undefined : value));
     assert.equal(type.verify(type.fromObject(withBytes)), null);
-    // A field that protobuf does not know, or of another type, does not come back as it was.
+    // A field that is unknown to protobuf, or has another type, changes when it is encoded and decoded.
     const read = type.toObject(type.decode(type.encode(type.fromObject(withBytes)).finish()), {
       ...{ longs: String, bytes: String, json: true },
     });
     assert.deepEqual(read, withoutFlags);
-    // Their type of a number is number. Protobuf has whole numbers and NaN as texts in JSON, and its readers take both.
+    // The TypeScript types have numbers. In JSON, protobuf writes whole numbers and NaN as texts, and its readers
+    // accept both.
     const typed = JSON.parse(text, (key, value) => (/^(?:int|double)Value$/.test(key) ? Number(value) : value));
     writeFileSync(
       join(work, 'body.ts'),

@@ -1,5 +1,5 @@
-// The rules that keep the tree readable: no import runs upward, rooms of one floor meet only in what stands above them,
-// and no file outgrows a sitting. `import type` may cross: it is gone before anything runs. Circles are Biome's
+// Rules that keep the tree readable. A file imports only from its own room and from lower floors, and it has at most
+// 250 lines of code. `import type` may cross floors, because it does not exist at run time. Biome finds import cycles
 // (noImportCycles).
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { describe, it } from 'node:test';
 
 const SRC = resolve(import.meta.dirname, '../src');
 
-/** Lowest first. A file may import, at run time, from its own room and from floors below its own. */
+/** The floors, lowest first. At run time a file may import from its own room and from floors below its own. */
 const FLOORS: readonly (readonly string[])[] = [
   ['own-files'],
   ['base'],
@@ -22,12 +22,12 @@ const FLOORS: readonly (readonly string[])[] = [
   ['cli'],
   ['cli.ts', 'server.ts', 'worker.ts', 'store-host.ts', 'testing.ts'],
 ];
-/** The floors of the room contract, lowest first; the door above them is the room itself. */
+/** The floors of the room `contract`, lowest first. The files directly in the room are the highest floor. */
 const CONTRACT_FLOORS = ['source', 'types', 'schema', 'check', 'contract'];
-/** Lines that hold code: a comment that explains does not make a file longer to read. */
+/** Maximum lines with code in a file. Comments do not count. */
 const MAX_CODE_LINES = 250;
 const MAX_WIDTH = 120;
-/** What no formatter breaks: a literal, an expression in backquotes, a specifier. */
+/** Text that the formatter never breaks: a string, a template or a regular expression. */
 const UNBROKEN = /['"`/].{40,}['"`/]/;
 const FEWEST_LINES = 20;
 /** The files that decide who may call an operation. */
@@ -35,14 +35,14 @@ const REVIEWED =
   /^(?:http\/[^/]+|(?:credentials|limits)\/.+|groups\/(?:operations|operation-settings|protections)\.ts)$/;
 
 interface SourceFile {
-  /** Relative to src. */
+  /** The path relative to src. */
   readonly path: string;
   readonly room: string;
   readonly lines: number;
   readonly code: number;
-  /** Numbers of the lines that are wider than two files beside each other allow. */
+  /** Numbers of the lines that are too wide. */
   readonly wide: readonly number[];
-  /** Files of src that it imports at run time, relative to src. */
+  /** The files of src that this file imports at run time, relative to src. */
   readonly imports: readonly string[];
 }
 
@@ -89,7 +89,7 @@ describe('the tree of src', () => {
 
   it('has no file so short that it belongs into the one that uses it', () => {
     const short = files.filter(({ path, lines }) => lines < FEWEST_LINES && path.includes('/'));
-    // An entry only wires, so nothing can live in one.
+    // An entry file only connects the rooms, so it has no logic.
     const users = (path: string): SourceFile[] => files.filter(({ imports }) => imports.includes(path));
     const isAlone = (path: string): boolean =>
       users(path).length < 2 && users(path).every((user) => user.path.includes('/'));
@@ -133,7 +133,7 @@ function readSource(path: string): SourceFile {
   };
 }
 
-/** `import type` and lists of nothing but types are erased, and `import('…')` counts only where it is called. */
+/** Returns the imports at run time. `import type` and lists of types alone are erased, so they do not count. */
 function runTimeImports(text: string, from: string): string[] {
   const found: string[] = [];
   for (const [, names = '', specifier = '', called = ''] of text.matchAll(

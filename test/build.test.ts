@@ -1,4 +1,4 @@
-// What makes dist: on a machine that only serves, its tools are gone.
+// The build of dist. A machine that only serves has no build tools.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -8,9 +8,9 @@ import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 
 const root = join(import.meta.dirname, '..');
-/** Everything else is a link: src reads the files of its package, and finds packages from its own place. */
+/** The entries of the tree that are links. `src` reads files of its package, and finds `node_modules` beside itself. */
 const NOT_LINKED = ['src', 'test', '.git'];
-/** Files that tests read, and no module imports. */
+/** Files that tests read but no module imports. */
 const NOT_COMPILED = /^test\/(soak|contract\/samples|docs\/bookshop)\//;
 
 /** @param {string} folder the folder to make */
@@ -21,7 +21,8 @@ export async function compile(folder) {
   const options = { ...OPTIONS, outdir: folder };
   await build({ ...options, entryPoints: filesOf('src') });
   await build({ ...options, entryPoints: filesOf('test'), plugins: [ownPlace, separate], define: PLACE });
-  // The program takes a place in its own folder for its own. So the source of a file seems to be beside it.
+  // Gatefold recognizes its own frames in a stack by its folder. So a source map names the source as a file in that
+  // folder, beside the output.
   for (const name of filesOf('src')) {
     const map = join(folder, name.replace(/\.ts$/, '.js.map'));
     writeFileSync(map, readFileSync(map, 'utf8').replace(/("sources": \[")[^"]*\//, '$1'));
@@ -36,8 +37,8 @@ function filesOf(tree) {
 }
 
 /**
- * Keeps every file of src and of test a module of its own. esbuild changes the path of an import in a bundle alone, so
- * this is a bundle that contains nothing. A file of another folder, as of an example, becomes part of its importer.
+ * Makes each file of src and test one module. esbuild changes the path of an import only in a bundle, so each output is
+ * a bundle that leaves out its imports. A file of another folder, such as an example, becomes part of its importer.
  *
  * @type {import('esbuild').Plugin}
  */
@@ -54,7 +55,7 @@ const separate = {
   },
 };
 
-/** A test finds its fixtures, dist and the documents from its own place, and that remains the place of its source. */
+/** Keeps `import.meta` as in the source, because a test finds its fixtures, dist and the documents from there. */
 const PLACE = {
   'import.meta.url': '$place.url',
   'import.meta.dirname': '$place.dirname',
@@ -67,7 +68,7 @@ const ownPlace = {
   setup({ onLoad }) {
     onLoad({ filter: /\.ts$/ }, ({ path }) => {
       const place = { url: pathToFileURL(path).href, dirname: dirname(path), filename: path };
-      // In the first line, so that no line moves.
+      // The text is added to the first line, so that all lines keep their numbers.
       return { contents: `const $place = ${JSON.stringify(place)}; ${readFileSync(path, 'utf8')}`, loader: 'ts' };
     });
   },

@@ -1,5 +1,4 @@
-// What the documents promise about themselves: a citation in the code leads somewhere, and a link between documents,
-// too.
+// Each citation of a document in the code has its target, and each link between documents, too.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -20,7 +19,7 @@ const documents = [
   ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`),
 ].filter((path) => path.endsWith('.md'));
 
-/** `4` and `4.1` of a document whose sections are `## 4.` and whose lines are `1.`. */
+/** Returns the citable numbers of a document: `4` for a section `## 4.`, and `4.1` for its list item `1.`. */
 function numbersOf(text: string): Set<string> {
   const numbers = new Set<string>();
   let section = '';
@@ -73,7 +72,7 @@ describe('links', () => {
 
 it('a document of the package links to nothing outside of it', () => {
   const { files } = JSON.parse(read('package.json')) as { files: string[] };
-  // npm adds the last three by itself.
+  // npm always adds the last three files.
   const shipped = [...files.filter((path) => !path.startsWith('!')), 'README.md', 'LICENSE', 'package.json'];
   const isShipped = (path: string) => shipped.some((root) => path === root || path.startsWith(`${root}/`));
   const dead = documents.filter(isShipped).flatMap((document) =>

@@ -6,10 +6,12 @@ import { describe, it } from 'node:test';
 import { findRefusedSentences, textFiles } from './support/language.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const rooms = [...readdirSync(join(ROOT, 'src')).map((name) => `src/${name}`), 'docs', 'README.md', 'CONTRIBUTING.md'];
+const rooms = ['src', 'test'].flatMap((tree) => readdirSync(join(ROOT, tree)).map((name) => `${tree}/${name}`));
+const others = ['bench', 'controllers', 'deploy', 'docs', 'examples', 'judges', 'packages', 'build.mjs'];
+const documents = ['CHANGELOG.md', 'CONTRIBUTING.md', 'README.md', 'SECURITY.md'];
 
 describe('the language of comments and documents', () => {
-  for (const room of rooms) {
+  for (const room of [...rooms, ...others, ...documents]) {
     it(`is plain in ${room}`, () => {
       const findings = textFiles(join(ROOT, room)).flatMap((file) =>
         findRefusedSentences(file).map(({ line, text, rule }) => `${relative(ROOT, file)}:${line}: ${rule}: ${text}`),

@@ -1,4 +1,4 @@
-// The README's claims, run: every block of it, in its order, in a folder beside a checkout, as a reader would.
+// Runs each block of the README in its order, in a folder beside a checkout, as a reader would.
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ const BLOCKS = Array.from(README.matchAll(/^```(\w*)\n([\s\S]*?)^```/gm), ([, ki
   text,
 }));
 
-/** `curl --json` came with 7.82. */
+/** Whether curl is installed and has the option `--json` (7.82 and later). */
 const hasCurl = (() => {
   try {
     const [, major = 0, minor = 0] =
@@ -27,11 +27,11 @@ const hasCurl = (() => {
   }
 })();
 
-/** What differs from run to run is made one. */
+/** Replaces the parts of an answer that differ in each run. */
 const steady = (text: string) =>
   text.replace(/"timestamp":\d+/g, '"timestamp":0').replace(/"request_id":"[^"]*"/g, '"request_id":"-"');
 
-/** Every curl of a block, and the line under it. */
+/** Runs each curl command of a block, and compares the output with the next line. Returns the number of commands. */
 function runCurls(block: string, port: number): number {
   const curls = Array.from(block.matchAll(/^\$ (curl .*)\n(.*)$/gm));
   for (const [, command = '', shown = ''] of curls) {
@@ -72,10 +72,10 @@ describe('README: every block', {
     for (const { kind, text } of BLOCKS) {
       const [first = ''] = text.split('\n');
       if (kind === 'console') assert.ok(runCurls(text, project || service.port) > 0);
-      // What installs and builds is run by .ci/package and by test/build.test.ts; here it would pull dist from under
-      // other tests.
+      // .ci/package and test/build.test.ts run the commands that install and build. Here they would replace dist while
+      // other tests use it.
       else if (/^npm ci && npm (start|test|run build) ?/.test(first)) continue;
-      // It is run by test/slow/deploy.slow.ts.
+      // test/slow/deploy.slow.ts runs this command.
       else if (first.startsWith('npx gatefold deploy ')) continue;
       else if (first.startsWith('node dist/cli.js init ')) project = await reader.serve(first);
       else if (first.includes('DOMAINS=')) assert.deepEqual(settingsOf(first).domains, ['api.example.com']);
@@ -89,7 +89,9 @@ describe('README: every block', {
   });
 });
 
-/** `//  ~~~ message` below a line: that this part of it is refused, and how. */
+/**
+ * Returns the compiler errors that a block shows: `//  ~~~ message` below a line marks the refused part of that line.
+ */
 function squigglesIn(text: string): string[] {
   return text.split('\n').flatMap((line, i) => {
     const [, before = '', message] = /^(\/\/ +)~+ (.*)$/.exec(line) ?? [];
@@ -105,8 +107,8 @@ function settingsOf(command: string) {
 }
 
 /**
- * Somebody beside a checkout. Their `npm install` takes what this checkout has instead of the registry; all else is
- * real.
+ * Creates a project folder beside a checkout, as a reader would. Only `npm install` is replaced: it installs this
+ * checkout and its packages instead of those of the registry.
  */
 function createReader(t: TestContext) {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'gatefold-readme-')));
@@ -155,7 +157,7 @@ function createReader(t: TestContext) {
     run(block: string): void {
       said += execFileSync('sh', ['-e', '-c', block], { cwd: join(home, 'my-api'), env, encoding: 'utf8' });
     },
-    /** As a front end beside the project. What the compiler says: `(line,column): message`. */
+    /** Compiles a front end beside the project. Returns the errors as `(line,column): message`. */
     compile(source: string): string[] {
       const web = join(home, 'web');
       mkdirSync(join(web, 'node_modules'), { recursive: true });
@@ -182,7 +184,7 @@ function createReader(t: TestContext) {
         ([, at, said]) => `${at}${said}`,
       );
     },
-    /** Until the test is over. */
+    /** Runs the service until the end of the test, and returns its port. */
     async serve(line: string): Promise<number> {
       const child = spawn('sh', ['-c', line], {
         cwd: checkout,

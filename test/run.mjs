@@ -1,27 +1,28 @@
-// `node --test` with these arguments, where one process runs several files of a room. A start and the load of src cost
-// as much as the tests of a usual file do. Each file becomes a suite, which has hooks of its own. All processes
-// run the JavaScript that compile.mjs makes once. A run with coverage compiles nothing: its report is of the sources.
+// Runs `node --test` with its own arguments, but several test files of a room in one process. A process takes as long
+// to start and to load src as the tests of a usual file take. Each file becomes a suite, so it keeps its own hooks. All
+// processes run the JavaScript that compile.mjs makes once. A run with coverage compiles nothing, because its report
+// shows the sources.
 //
-// All temporary files of the run are in one folder, which the run removes. `tsx` reads the names of its whole cache in
-// each process that it starts in. The cache of a machine where tests write controllers all day has 100,000 names.
+// All temporary files of the run are in one folder, which the run removes. This folder also has the cache of `tsx`,
+// which reads the names of all cached files at each start. On a machine that tests all day, these would be 100,000.
 //
-// On Node 20 a process with a loader once stood still before the first module of its test file was loaded, until its
-// time was over; nodejs/node#50948 tells of the like, and what it was is not known. A process that stood still so, with
-// no test begun, is run once more. Nothing that began a test ever is.
+// On Node 20 a process with a module loader sometimes hangs before it loads its first test file, until its time limit
+// ends it. The cause is not known; nodejs/node#50948 describes a similar hang. Such a process is run a second time, but
+// only if none of its tests had begun.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** The weight of the files of one process. More would pass the time limit of a process on a slow machine. */
+/** Maximum weight of the files of one process. With more, a process would exceed its time limit on a slow machine. */
 const MAX_WEIGHT = 6;
-/** A file that imports one of these starts whole services or commands, which takes most of its time. */
+/** A test file that imports one of these starts whole services or commands, which takes most of its time. */
 const STARTS_PROCESSES = /support\/(cluster-server|command-bench|credentials-bench|deployed|store-machines)\.ts/;
 
 /**
- * The source of a group. Node 22 does not report a suite whose import fails. A test that ends the process would hide
- * the files after its own.
+ * The source of a process that runs several test files. Node 22 reports no suite whose import fails, so `fail` adds a
+ * failing test. When a test ends the process, the remaining files do not run, so the process must then fail.
  */
 const GROUP = `
 import { describe, test } from 'node:test';
@@ -45,7 +46,7 @@ const isCompiled = hasTypeScript && process.env.NODE_V8_COVERAGE === undefined;
 if (hasTypeScript && !isCompiled && !process.features.typescript) flags.unshift('--import', 'tsx');
 const env = { ...process.env, TMPDIR: join(folder, 'tmp') };
 try {
-  // A database server runs as another user, and reads files below.
+  // A database server runs as another user and reads files in this folder.
   chmodSync(folder, 0o755);
   mkdirSync(env.TMPDIR);
   chmodSync(env.TMPDIR, 0o1777);
@@ -56,7 +57,7 @@ try {
 }
 
 /**
- * Writes a file for each process, that imports its test files one after the other.
+ * Writes one file for each process. The file imports the test files of the process one after the other.
  *
  * @param {readonly string[]} files
  * @returns {string[]} the written files
@@ -77,7 +78,7 @@ function groupFiles(files) {
     group.weight += weight;
     group.files.push(file);
   }
-  // The heavy groups begin first, so that no core waits for one of them at the end.
+  // Heavy groups begin first. Otherwise the run would end with one heavy group on one core.
   groups.sort((a, b) => b.weight / b.files.length - a.weight / a.files.length);
   return groups.map(({ room, files }, index) => {
     const path = join(folder, `${relative('.', room).replaceAll(/[\\/]/g, '-')}-${index + 1}.mjs`);
@@ -114,7 +115,7 @@ function run(files, isSecond = false) {
     { stdio: 'inherit', env },
   );
   const { stuck, failed } = JSON.parse(readFileSync(report, 'utf8'));
-  // Node 22 exits with 0 when a suite fails outside of its tests, as in a hook.
+  // Node 22 exits with 0 when a suite fails outside its tests, for example in a hook.
   if (status === 0) return failed > 0 ? 1 : 0;
   if (isSecond) return status ?? 1;
   if (failed > 0 || stuck.length === 0) return status ?? 1;

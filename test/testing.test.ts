@@ -1,4 +1,4 @@
-// `gatefold/testing` as the author of a controller uses it: the service in this process, over a real socket.
+// Uses `gatefold/testing` as an author of controllers does: the service runs in this process, on a real socket.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -237,7 +237,7 @@ describe('startTest', async () => {
   });
 });
 
-/** In a process of its own. @returns what it writes */
+/** Runs a script in a new process. Returns the output. */
 function runScript(script: string, env: Readonly<Record<string, string>> = {}): string {
   const testing = moduleUrl('src/testing');
   const flags = process.execArgv.filter((flag) => !flag.startsWith('--test'));

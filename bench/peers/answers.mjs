@@ -1,10 +1,9 @@
-// What every peer answers: the same bytes, the same number of header fields as Gatefold. It owns the values, and how a
-// peer announces its port; it does not know how any framework writes them. check.mjs holds all of them against each
-// other.
+// The answers of all peers: the same bytes and the same number of header fields as Gatefold's. check.mjs compares the
+// answers of all servers. Also the line by which a peer announces its port.
 
 import { readFileSync } from 'node:fs';
 
-/** On every answer. The request id is a process prefix and a counter, as in Gatefold. */
+/** The header fields of every answer. The request id is a process prefix and a counter, as in Gatefold. */
 const COMMON = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS',
@@ -58,7 +57,7 @@ export function notFoundAnswer(id) {
   };
 }
 
-/** The key and the certificate of those that speak HTTPS; undefined for all others. */
+/** The key and the certificate of a peer that speaks HTTPS; undefined for all others. */
 export const tlsPair =
   process.env.TLS_CERT && process.env.TLS_KEY
     ? { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) }
@@ -67,7 +66,7 @@ export const tlsPair =
 /** @type {import('node:net').ListenOptions} The port is the one asked for, else any free one; loopback only. */
 export const listenOptions = { port: Number(process.env.PORT ?? 0), host: '127.0.0.1' };
 
-/** The line that servers.mjs waits for. @param {import('node:net').AddressInfo | string | null} address */
+/** Prints the line for which servers.mjs waits. @param {import('node:net').AddressInfo | string | null} address */
 export function announce(address) {
   if (address === null || typeof address === 'string') throw new Error(`No TCP address: ${address}`);
   process.stdout.write(

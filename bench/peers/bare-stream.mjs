@@ -1,4 +1,4 @@
-// The yardstick of streams.mjs: `pipeline` from the same stream into the response, and nothing between.
+// The bare server of streams.mjs: `pipeline` from the same stream into the response, and nothing else.
 import { createServer } from 'node:http';
 import { pipeline } from 'node:stream';
 import StreamController from '../fixtures/streams/StreamController.js';

@@ -1,4 +1,4 @@
-// The yardstick: bare-handler.mjs behind node:http, or node:https where there is a certificate.
+// The bare server: bare-handler.mjs behind node:http, or behind node:https when there is a certificate.
 import { createServer } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { announce, listenOptions, tlsPair } from './answers.mjs';

@@ -1,4 +1,4 @@
-// Express with its own JSON reader; no entity tag and no X-Powered-By, which the others do not send either.
+// Express with its own JSON reader. It sends no entity tag and no X-Powered-By, as the other servers.
 import express from 'express';
 import {
   announce,

@@ -1,4 +1,4 @@
-// Fastify with @fastify/autoload: the peer nearest to Gatefold in kind, routes out of a folder.
+// Fastify with @fastify/autoload, which loads routes from a folder. It is the peer most like Gatefold.
 import { fileURLToPath } from 'node:url';
 import autoload from '@fastify/autoload';
 import fastify from 'fastify';

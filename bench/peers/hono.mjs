@@ -1,4 +1,4 @@
-// Hono on @hono/node-server, its headers given with the answer: its CORS middleware would cost it more.
+// Hono on @hono/node-server. It gives the header fields with the answer, because its CORS middleware would cost more.
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { z } from 'zod';

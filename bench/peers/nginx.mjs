@@ -1,6 +1,6 @@
-// What most put in front: nginx speaks TLS, with one worker as everybody has here, and hands each request to the bare
-// handler in this process by node:http, on connections that are kept. It is a child, so its work counts as this
-// process's own.
+// nginx in front of Node, as most people run it. nginx speaks TLS with one worker, like the other servers, and forwards
+// each request on kept-alive connections to the bare handler in this process. nginx is a child of this process, so its
+// CPU time is counted, too.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -29,7 +29,8 @@ await answers();
 announce({ address: HOST, family: 'IPv4', port });
 
 /**
- * What matters to the comparison: versions, session tickets and kept connections as node:https and Gatefold have them.
+ * The settings that matter for the comparison: TLS versions, session tickets and kept-alive connections are those of
+ * node:https and Gatefold.
  */
 function configuration() {
   const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
@@ -64,7 +65,7 @@ function listen(server) {
   });
 }
 
-/** Resolves when it takes connections; where it cannot, it ends, and this process with it. @returns {Promise<void>} */
+/** Resolves when nginx accepts connections. When nginx fails, this process ends, too. @returns {Promise<void>} */
 async function answers() {
   for (;;) {
     const socket = connect(port, HOST);

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npm create gatefold [FOLDER]` is `gatefold init [FOLDER]`, of the version that npm has fetched for it.
+// `npm create gatefold [FOLDER]` runs `gatefold init [FOLDER]` of the version that npm has fetched.
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';

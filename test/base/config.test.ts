@@ -1,4 +1,5 @@
-// The settings table: two spellings, units, refusals in one line, and docs/SETTINGS.md held against it both ways.
+// The settings table: two spellings, units, refusals in one line. docs/SETTINGS.md has exactly the settings of the
+// table.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -133,7 +134,7 @@ describe('refused in one line that names the setting', () => {
     [{ WORKERS: '1.5' }, [], /^WORKERS/],
     [{ HOST: 'a b' }, [], /^HOST/],
     [{ HOST: 'http://x' }, [], /^HOST/],
-    // Without its brackets, the text is empty, and an empty address means all interfaces.
+    // Without the brackets the text is empty, and an empty address would mean all interfaces.
     [{ HOST: '[]' }, [], /^HOST: "\[\]" is not a host name or address$/],
     [{ OPS_HOST: '[]' }, [], /^OPS_HOST: "\[\]" is not a host name or address$/],
     [{}, ['--ops-host', '[]'], /^--ops-host: "\[\]" is not a host name or address$/],

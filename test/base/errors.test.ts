@@ -1,4 +1,4 @@
-// The catalogue and docs/ERRORS.md say the same; HttpError refuses nonsense where it is made.
+// The error codes of the code are those of docs/ERRORS.md. The constructor of HttpError refuses invalid arguments.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';

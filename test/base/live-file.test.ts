@@ -1,4 +1,5 @@
-// Files that change under a process: which content is live, after how many looks, and how often the files are read.
+// Files that change while a process uses them: which content is live, after how many looks, and how often a file is
+// read.
 import assert from 'node:assert/strict';
 import fs, { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -17,12 +18,12 @@ function createPath(t: TestContext): string {
 
 interface Bench {
   readonly file: LiveFile;
-  /** Every text that went live, `undefined` for no file. */
+  /** Every text that became live; `undefined` stands for no file. */
   readonly live: (string | undefined)[];
   readonly failures: string[];
 }
 
-/** The text `bad` is bad, and so is a file that cannot be read. */
+/** Refuses the text `bad`, and a file that cannot be read. */
 function start(t: TestContext, path: string, options: Partial<LiveFileOptions<string | undefined>> = {}): Bench {
   const live: (string | undefined)[] = [];
   const failures: string[] = [];
@@ -50,7 +51,7 @@ async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
-/** `undefined`: no file. `null`: a folder in its place. */
+/** Writes a file. For `undefined` there is no file, and for `null` there is a folder in its place. */
 function put(path: string, text: string | undefined | null): void {
   rmSync(path, { recursive: true, force: true });
   if (text === null) mkdirSync(path);
@@ -175,7 +176,7 @@ test('a file is left alone once its stat is old, a small one is read again now a
     };
     assert.deepEqual([await readsAt(100), await readsAt(200), await readsAt(250)], [1, 1, Number(isSmall)], `${size}`);
     assert.equal(await readsAt(2590), 1);
-    // A large file's last read, longer after the change than a tick of any file system.
+    // The last read of a large file is later after the change than the clock step of any file system.
     await readsAt(6000);
     assert.equal(await readsAt(6100), 0);
     assert.equal(await readsAt(20_000), Number(isSmall));
@@ -231,7 +232,7 @@ test('a look waits for the one before, however long its content takes', async (t
   await begun;
   put(path, 'new');
   const second = file.look();
-  // A second look that did not wait would make its content live now.
+  // If the second look did not wait, it would make its content live now.
   await new Promise((resolve) => setTimeout(resolve, 60));
   release();
   await second;

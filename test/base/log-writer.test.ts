@@ -1,5 +1,5 @@
-// Where log lines end up: whole lines at one write each, a bound on what is held while nobody reads, and an end of the
-// process that waits for no reader. The pipes are real ones, because only they are torn and only they block.
+// The log writer never splits a line, holds a bounded number of bytes while nobody reads, and delays no end of the
+// process. The pipes are real, because only a real pipe splits writes and blocks.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { pbkdf2 } from 'node:crypto';
@@ -15,7 +15,7 @@ import { createLog } from '../../src/base/log.ts';
 import { createLogWriter } from '../../src/base/log-writer.ts';
 import { moduleUrl } from '../support/own-modules.ts';
 
-/** The facts that each line of `operation-info` has. Such a line takes others, too. */
+/** The facts that each line of `operation-info` has. Such a line may have others, too. */
 const REQUEST = { request_id: 'r-1', group: 'Test', operation: 'index', message: 'm' };
 const PIPE_BUF = 4096;
 const PIPE_CAPACITY = 65_536;
@@ -39,7 +39,7 @@ function openPipe(test: TestContext) {
   const chunk = Buffer.alloc(PIPE_CAPACITY);
   return {
     fd,
-    /** What is in the pipe now. */
+    /** Returns the bytes that are in the pipe, as text. */
     read(): string {
       try {
         return chunk.subarray(0, readSync(reader, chunk)).toString();
@@ -120,7 +120,7 @@ describe('the log writer', () => {
   it('never leaves part of a line in a pipe, whatever the characters and however full it is', (test) => {
     const { fd, read } = openPipe(test);
     const writer = createLogWriter(fd);
-    // Room for one write of PIPE_BUF bytes: one that is longer would be split here.
+    // The pipe has room for one write of PIPE_BUF bytes. It would split a longer write.
     for (let filled = 0; filled < PIPE_CAPACITY - PIPE_BUF; filled += PIPE_BUF) writeSync(fd, 'f'.repeat(PIPE_BUF));
     for (let i = 0; i < 60; i++) writer.write(`${JSON.stringify({ text: 'ü'.repeat(60), i })}\n`);
     writer.flush();
@@ -163,7 +163,7 @@ describe('the log writer', () => {
     writer.flush();
     const held = read();
     assert.ok(held.length > PIPE_BUF);
-    // The pipe was full, and is empty now.
+    // The pipe was full, and is now empty.
     writer.write('{"i":2000}\n');
     writer.close();
     let received = held;
@@ -202,14 +202,14 @@ describe('the log writer', () => {
   });
 
   it('lets a process end whose log is a socket that nobody reads', { timeout: 60_000 }, async (test) => {
-    // Node's own pipes between processes are sockets; so is the journal of systemd.
+    // Node's pipes between processes are sockets, and systemd's journal is a socket, too.
     const started = child(test, ['ignore', 'ignore', 'pipe']);
     const [code, signal] = await once(started, 'exit');
     assert.deepEqual([code, signal], [7, null]);
   });
 
   it('does not wait on a socket that another process has set to wait', { timeout: 60_000 }, async (test) => {
-    // Starting a process that inherits the descriptor does so.
+    // The start of a process that inherits the descriptor sets the socket to wait.
     const script = `import { spawnSync } from 'node:child_process';
       import { createLogWriter } from ${WRITER};
       const writer = createLogWriter(2);

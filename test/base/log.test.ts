@@ -1,9 +1,9 @@
-// What the log says of whatever is thrown or logged: always a line, never a second error.
+// For any thrown or logged value, the log has one line, and logging itself never fails.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createLog, describeError } from '../../src/base/log.ts';
 
-/** The facts that each line of `operation-error` has. Such a line takes others, too. */
+/** The facts that each line of `operation-error` has. Such a line may have others, too. */
 const REQUEST = { request_id: 'r-1', group: 'Test', operation: 'index', message: 'm' };
 
 const throwing = (property: string) =>

@@ -1,4 +1,4 @@
-// Folders with what is missing above them, and an error where there is room for none.
+// Makes a folder with its missing parents, or fails with an error when the disk has no room.
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ for (const [what, path, reason] of [
     ));
 }
 
-// Node's own recursive mkdir never returns.
+// In this case Node's recursive mkdir never returns.
 test('throws where the system has no room for a folder', { skip: process.platform !== 'linux' }, () => {
   for (const path of ['/proc/gatefold', '/proc/gatefold/data']) {
     assert.throws(

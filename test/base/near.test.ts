@@ -1,4 +1,4 @@
-// Words that are nearly others, and keys that a JSON text has twice.
+// Words that nearly match others, and keys that occur twice in a JSON text.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,5 +1,5 @@
-// Calls every function that uses a private part of Node, on the Node that runs this test: .ci/run does so on each that
-// is supported. A failure on a new Node names the function to mend.
+// Calls every function that uses a private part of Node. .ci/run runs this test on each supported release of Node. A
+// failure on a new release names the function to mend.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -168,7 +168,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     const { port } = await listen(test, server);
     const client = connect(port, '127.0.0.1');
     client.write(REQUEST);
-    // Node emits this for a request whose Expect says so: here it is the override alone that does.
+    // Node emits this event for a request with `Expect: 100-continue`. This request has none, so the override emits it.
     const [request, response] = (await once(server, 'checkContinue')) as [Request, ServerResponse];
     request.isReceived = true;
     assert.equal(request.headers.host, 'localhost');
@@ -233,7 +233,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
   it('reopenWithoutWaiting opens a pipe whose writes do not wait', { skip: process.platform !== 'linux' }, (test) => {
     const file = join(dirname(createFolder(test, {})), 'pipe');
     execFileSync('mkfifo', [file]);
-    // Opened for both directions, a pipe opens without a second process.
+    // A pipe that is opened for reading and writing opens without a second process.
     const fd = openSync(file, constants.O_RDWR);
     const reopened = internals.reopenWithoutWaiting(fd) as number;
     test.after(() => [fd, reopened].forEach(closeSync));
@@ -242,7 +242,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
   });
 
   it('stderrUnblocker lets writes to a socket fail where they would wait', async () => {
-    // Node makes each pipe of a child process a pair of sockets.
+    // For each pipe of a child process, Node makes a pair of sockets.
     const child = runScript('stderrUnblocker()(); for (;;) writeSync(2, Buffer.alloc(4096));');
     assert.match(String(await once(child.stdout, 'data')), /EAGAIN/);
     child.stderr.resume();
@@ -261,7 +261,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     internals.keepTickShape();
     await wait(1);
     assert.ok(typeof internals.queuedTick === 'object');
-    // The queued object has what the tick is to do; the resource of anything else has no callback.
+    // Only an object that is queued for a tick has a field `callback`.
     if (Number.parseInt(process.versions.node, 10) < 24) assert.ok('callback' in internals.queuedTick);
   });
 });

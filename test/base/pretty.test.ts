@@ -1,4 +1,4 @@
-// The log for people: what stands in a line of JSON, as it is shown on a terminal.
+// The log for people: how a terminal shows the lines of JSON.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -139,7 +139,7 @@ describe('prettyLine', () => {
       '            4 │   }',
       '',
     ]);
-    // Without a column: where the line begins. Without a place, or a file: no source.
+    // Without a column, the mark is at the beginning of the line. Without a place or a file, no source is shown.
     const never = show({ event: 'group-not-loadable', ...failure }, { ...options, cwd: dir });
     assert.match(
       never,

@@ -1,4 +1,4 @@
-// Which files are read as source, and what is said of the others.
+// The files that are read as source, and the messages for all others.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';

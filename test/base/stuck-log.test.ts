@@ -1,4 +1,4 @@
-// The service while nobody reads its log: it answers, takes up edits, and ends when it is told to.
+// A service whose log nobody reads still answers, loads edits, and ends on a signal.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync } from 'node:fs';
@@ -27,7 +27,7 @@ const KINDS: readonly [kind: string, start: StartUnread][] = [
     },
   ],
   [
-    // The journal of systemd is one, and so is what Node calls a pipe.
+    // systemd's journal is a socket, and so is a pipe of Node's child processes.
     'socket',
     async (test) => {
       const service = await startService(test, { files: { 'TestController.js': SLOW } });
@@ -37,7 +37,7 @@ const KINDS: readonly [kind: string, start: StartUnread][] = [
   ],
 ];
 
-/** Each request leaves a line of 4 kB, and no kernel holds as many. */
+/** Fills the log. Each request writes a line of 4 kB, and no kernel buffers that many. */
 async function fill<T extends { readonly port: number }>(service: T): Promise<T> {
   const long = `/api/test/${'x'.repeat(8000)}`;
   for (let round = 0; round < 10; round++) await Promise.all(Array.from({ length: 60 }, () => ask(service.port, long)));
@@ -62,7 +62,7 @@ for (const [kind, startUnread] of KINDS) {
       ask(port, '/api/test/wait').catch(() => {});
       await waiting;
       server.kill('SIGTERM');
-      // Those that come within some milliseconds are one: terminals and npm deliver a signal twice.
+      // Signals within some milliseconds count as one, because terminals and npm deliver a signal twice.
       const again = setInterval(() => server.kill('SIGTERM'), 100);
       test.after(() => clearInterval(again));
       assert.deepEqual(await exited, { code: 1, signal: null });

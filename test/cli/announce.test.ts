@@ -1,4 +1,5 @@
-// What a terminal shows in development: what answers at the start, and what came and went with every change.
+// The lines of a terminal in development: the URLs that answer at the start, and those that each change adds or
+// removes.
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// The `gatefold` command as people meet it: its first word, flags, streams and exit codes, here and as a process.
+// The `gatefold` command as people use it: its first word, flags, streams and exit codes, in this process and as a
+// process.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -263,7 +264,7 @@ async function until<T>(look: () => T | undefined): Promise<T> {
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // One that nobody has waited for yet is dead all the same.
+    // A zombie has ended, too.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
   } catch {
     return false;

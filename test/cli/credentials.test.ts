@@ -1,5 +1,5 @@
-// `gatefold credentials`: each command, each refusal, what is printed and what never is, in this process and as a
-// process.
+// `gatefold credentials`: each command, each refusal, the printed texts, and the secrets that are never printed. Runs
+// in this process and as a process.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -57,7 +57,7 @@ async function run(words: readonly string[], { stdin = '', env = {}, now = NOW }
   return { code, out, err: stderr.text(), json: words.includes('--json') && out !== '' ? JSON.parse(out) : {} };
 }
 
-/** The command against one folder. */
+/** Runs commands on one data folder. */
 function bench(t: TestContext, folder = createFolder(t)) {
   const env = { DATA_DIR: folder };
   return {
@@ -102,7 +102,7 @@ test('issue --json prints one value with id, name and token, and no hash', async
   assert.equal(code, 0);
   assert.match(String(json.token), TOKEN);
   assert.deepEqual(Object.keys(json), ['id', 'name', 'handler', 'created_at', 'token']);
-  // A newcomer's first key, in a project without a group for it.
+  // The first key of a newcomer, in a project without a group for it.
   const first = await run('issue --name first', { env: { CONTROLLERS_DIR: folder } });
   assert.match(first.err, /no handler group Sdk in .* yet, so each call .* is a 500\. .*--groups '\*'\n$/);
   const times: [string, string][] = [

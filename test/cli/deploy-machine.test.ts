@@ -1,4 +1,4 @@
-// `gatefold deploy` on the machine that it deploys to, without ssh: what goes and what stays.
+// The part of `gatefold deploy` that runs on the machine, without ssh: which files are removed and which are kept.
 import assert from 'node:assert/strict';
 import { readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// `gatefold deploy` without a machine: what its words mean, which files go, and the texts that a machine runs.
+// `gatefold deploy` without a machine: its arguments, the files that are copied, and the scripts that a machine runs.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';

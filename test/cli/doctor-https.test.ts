@@ -1,4 +1,4 @@
-// What `gatefold doctor` says of the certificate that a start would serve with.
+// The findings of `gatefold doctor` about the certificate with which a start would serve.
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// `gatefold doctor`: finds what is wrong, says no secret, and exits 1 only when something is wrong.
+// `gatefold doctor` finds mistakes, prints no secret, and exits with 1 only when there is a mistake.
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ async function examine(cwd: string, argv: readonly string[] = [], env: Record<st
   return {
     ...report,
     out,
-    /** `level topic file: message`, with the project's folder cut off. */
+    /** The findings as `level topic file: message`, with paths relative to the project. */
     lines: report.findings.map(({ level, topic, at, message }) =>
       `${level} ${topic} ${at === undefined ? '' : `${at}: `}${message}`.replaceAll(`${cwd}/`, ''),
     ),

@@ -1,4 +1,4 @@
-// `gatefold explain`: the verdict is the app's own; here it is held against what the contract says of each request.
+// `gatefold explain`: its verdict comes from the app itself. Here it is compared with the contract of each request.
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';

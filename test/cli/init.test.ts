@@ -1,4 +1,4 @@
-// `gatefold init`: a project that works as it is, and nothing overwritten.
+// `gatefold init` creates a project that works without a change, and overwrites nothing.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const init: Parameters<typeof runHere>[0] = (argv, io) => runGatefold(['init', .
 const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
 const STRIPS_TYPES = Boolean(process.features.typescript);
 
-/** What `npm install` would put there, of what this checkout has. */
+/** Installs the packages of this checkout, in the place of `npm install`. */
 function install(project: string): void {
   mkdirSync(join(project, 'node_modules/@types'), { recursive: true });
   symlinkSync(ROOT, join(project, 'node_modules/gatefold'));
@@ -23,7 +23,7 @@ function install(project: string): void {
     symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name));
 }
 
-/** Returns what the compiler and the test script of a project say when one of them fails. */
+/** Runs the compiler and the test script of a project. Returns the output of a failure. */
 function check(project: string, script: string): string {
   assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
   const tsc = [join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit'];
@@ -149,7 +149,7 @@ test('init depends on the version that runs, where that is an installed one', (t
   const lock = { packages: { 'node_modules/gatefold': { resolved: 'file:../gatefold-0.1.0.tgz' } } };
   writeFileSync(join(cwd, 'node_modules/.package-lock.json'), JSON.stringify(lock));
   assert.equal(run('tarball'), `file:${resolve(cwd, '../gatefold-0.1.0.tgz')}`);
-  // `npm create gatefold`: the same by way of a package of its own.
+  // `npm create gatefold` does the same by the package create-gatefold.
   const create = join(cwd, 'node_modules/create-gatefold');
   execFileSync('cp', ['-r', join(ROOT, 'packages/create-gatefold'), create]);
   execFileSync(process.execPath, [join(create, 'index.js'), 'created'], { cwd });
@@ -160,7 +160,7 @@ test('init makes a Dockerfile and a unit when it is asked to', async (t) => {
   const cwd = makeProject(t);
   const { code, out } = await runHere(init, ['shop', '--docker', '--systemd'], { cwd });
   assert.equal(code, 0);
-  // What is outside of the folder is none of what an image is made of.
+  // An image is built only from files in the folder, so the package must be copied into it.
   assert.match(out, /^ {2}npm install \.\/\$\(npm pack --silent \S+\)$/m);
   const dockerfile = readFileSync(join(cwd, 'shop/Dockerfile'), 'utf8');
   assert.match(dockerfile, /^COPY package\.json package-lock\.json gatefold-\*\.tgz \.\/$/m);

@@ -1,4 +1,4 @@
-// `gatefold new`: one file that was not there, and it works as it is.
+// `gatefold new` writes one new file, which works without a change.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -170,7 +170,7 @@ test('new says when the package makes Node take the file for something else', as
   const cwd = makeProject(t, { 'package.json': '{"type":"commonjs"}' });
   const { code, out } = await runHere(run, ['user'], { cwd });
   assert.equal(code, 0);
-  // tsx loads it all the same.
+  // tsx loads the file in spite of the package type.
   if (!process.features.typescript) return assert.doesNotMatch(out, /will not load/);
   assert.match(
     out,

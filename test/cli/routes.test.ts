@@ -1,4 +1,4 @@
-// `gatefold routes`: every URL that answers, where its operation stands, and what does not load.
+// `gatefold routes`: every URL that answers, the place of its operation, and the files that do not load.
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

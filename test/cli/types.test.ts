@@ -190,7 +190,7 @@ function link(project: string): void {
   symlinkSync(join(ROOT, 'node_modules/@types/node'), join(project, 'node_modules/@types/node'));
 }
 
-/** Returns what the compiler says. */
+/** Returns the compiler's errors. */
 function compile(cwd: string, files: readonly string[], options: object): string {
   const compilerOptions = {
     target: 'es2022',

@@ -1,4 +1,4 @@
-// The typed client in a browser: a page of one origin, the service at another.
+// The typed client in a browser: the page and the service have different origins.
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -28,7 +28,7 @@ export default class BookController {
   slow(_, { signal }) { return new Promise((done) => signal.addEventListener('abort', () => done())); }
 }`;
 
-/** As a page sees it: the bundle of client.ts under a global name. */
+/** The client as a page has it: the bundle of client.ts under a global name. */
 declare const gatefold: typeof GatefoldClient;
 declare class BookController {
   index(query: { title?: string; year?: number }): { query: unknown };

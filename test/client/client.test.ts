@@ -1,5 +1,5 @@
-// The typed client in Node: what it sends, byte for byte, and what it makes of what it gets. A server that answers as
-// each test says stands for the service. Types are tested by test/client/types.ts, and a browser by browser.test.ts.
+// The typed client in Node: the bytes that it sends, and how it reads answers. Each test defines the answers of a
+// simple server. test/client/types.ts tests the types, and browser.test.ts tests a browser.
 import assert from 'node:assert/strict';
 import { getEventListeners, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
@@ -24,7 +24,7 @@ interface Sent {
   readonly body: Buffer;
 }
 
-/** Every operation, of no type: here the wire is tested. */
+/** Operations without types, because this file tests only the bytes on the wire. */
 type Untyped = Record<'user' | 'order' | 'book' | 'file' | 'feed', Record<Name, Operation>>;
 type Operation = (
   first?: unknown,
@@ -496,7 +496,7 @@ describe('a stream of events', () => {
       const api = client((response) => {
         const answer = answers.shift();
         if (answer === 200) stream(response, 'retry: 1\ndata: 1\n\n') && response.end();
-        // A request that is one too many ends the stream, so that the test ends.
+        // An unexpected further request gets the answer that ends the stream, so that the test ends.
         else if (answer === undefined) response.writeHead(204).end();
         else json({ error_code: `REFUSED_${status}` }, answer)(response);
       });

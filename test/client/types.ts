@@ -1,5 +1,5 @@
-// Compiled, never run: what the types of the client let through, and what they refuse. A line that should be refused
-// and compiles fails `npm run typecheck`, as does the other way round.
+// Compiled, never run: calls that the types of the client accept, and calls that they refuse. `npm run typecheck` fails
+// when a line that should be refused compiles, and when any other line does not.
 import { ApiError, createClient, isApiError, type ServerEvent } from '../../src/client.ts';
 import { type ControllerParams, type EventStream, eventStream, Reply } from '../../src/controller.ts';
 
@@ -74,7 +74,7 @@ const api = createClient<{ order: typeof OrderController; settings: typeof setti
   },
 );
 
-/** The two are the same type. */
+/** True when the two types are the same. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function check<_ extends true>(): void {}
 

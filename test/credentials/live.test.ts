@@ -1,5 +1,5 @@
-// The table in memory against a file that people and programs change in every way there is. Real files, the real clock
-// of the poll.
+// The table in memory follows its file, which people and programs change in every possible way. The files and the
+// poll's clock are real.
 import assert from 'node:assert/strict';
 import {
   chmodSync,
@@ -116,7 +116,7 @@ test('createCredentials refuses to start on a table that it may not read', {
   );
 });
 
-/** Ways to get a new text into place. */
+/** Ways to replace the text of a file. */
 const WAYS: readonly [string, (file: string, text: string) => void][] = [
   ['in place', (file, text) => writeFileSync(file, text)],
   [
@@ -376,8 +376,8 @@ test('register: what cannot be stored is 503 with the cause for the log, what no
 test('register: a row that somebody removes before the client has its token is 503', async (t) => {
   const { credentials, folder } = await start(t);
   const registering = credentials.register({ owner: OWNER, name: 'app' });
-  // The first change after it, in the queue for the same lock or in the moment after: whichever wins, no token is given
-  // for nothing.
+  // The removal is the next change after the registration, and waits for the same lock. In either order, no client may
+  // get a token without a row.
   const removing = updateTable(folder, () => {}).then(() => writeTable(folder));
   const outcome = await registering.then(({ token }) => token).catch((error: { code: string }) => error.code);
   await removing;

@@ -1,6 +1,5 @@
-// A credential that loses its right to an answer loses the answer: streams that are open when its row is revoked,
-// changes or expires. The table is the service's own, over a real socket. Each wait ends with its event, and a test
-// with the time limit of the run.
+// An open stream ends when its credential loses the right to it: the row is revoked, changes or expires. Uses the
+// service's own table and real sockets. Each test waits for events, without a time limit of its own.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
@@ -49,17 +48,17 @@ const dir = makeProject(
 const data = createFolder({ after });
 const KEY = 'k'.repeat(40);
 let api: TestApi;
-/** As the table has them; `set` writes it. */
+/** The rows of the table, which `set` writes. */
 const rows = new Map<string, Record<string, unknown>>();
 
 function set(...changes: readonly Record<string, unknown>[]): void {
   for (const row of changes) rows.set(String(row.id), row);
-  // Whole at every moment: the service may be reading it.
+  // The rename keeps the file complete at every moment, because the service may be reading it.
   writeFileSync(join(data, 'next.json'), tableText(...rows.values()));
   renameSync(join(data, 'next.json'), join(data, 'production.json'));
 }
 
-/** A row in the table, and in the service. */
+/** Adds a row to the table. */
 async function add(fields: Record<string, unknown> = {}): Promise<TestRow> {
   const made = makeRow({ groups: '*', scopes: ['feed:read', 'other'], ...fields });
   set(made.row);
@@ -73,9 +72,9 @@ before(async () => {
 after(() => api.close());
 
 interface Open {
-  /** Waits for one more piece. */
+  /** Resolves with the next piece of the body. */
   piece(): Promise<void>;
-  /** How the body ends: whole, or cut. */
+  /** Whether the body ended complete or cut. */
   readonly end: Promise<'whole' | 'cut'>;
   text(): string;
   leave(): void;
@@ -114,7 +113,7 @@ after(() => {
   for (const { leave } of bystanders) leave();
 });
 
-/** Streams that the change must not end: of another row, of a row whose limit and name change, of nobody. */
+/** Opens streams that the change must not end: of another row, of a row whose limit and name change, and of no row. */
 async function openBystanders(): Promise<{ readonly others: readonly Open[]; change(): Record<string, unknown> }> {
   const other = await add();
   const others = [await open(other.token), await open(other.token, 'feed/bytes'), await open('', 'feed')];
@@ -196,7 +195,7 @@ describe('an open stream of a credential ends when the row', { concurrency: true
 });
 
 describe('an open stream ends by the clock', { concurrency: true }, () => {
-  /** Milliseconds: late enough for the streams to be open by then on a machine that is busy. */
+  /** Milliseconds until a row expires. Even on a busy machine the streams are open by then. */
   const SOON = 5000;
   const soon = () => new Date(Date.now() + SOON).toISOString();
 
@@ -268,7 +267,7 @@ test('in HTTP/1.0, which has no chunks, a stream that is cut does not look whole
   const { row, token } = await add();
   const socket = connect(api.port, '127.0.0.1');
   socket.write(`GET /api/feed/single HTTP/1.0\r\nAuthorization: ${token}\r\n\r\n`);
-  // All bytes, so that none comes together with the reset: a Node client reports such a pair as a plain end.
+  // All bytes are read first. A Node client reports bytes that arrive together with a reset as a plain end.
   for (let text = ''; !text.includes(`\r\n\r\n${'\0'.repeat(100)}`); )
     text += String(await once(socket.resume(), 'data'));
   set({ ...row, revoked_at: 'now' });

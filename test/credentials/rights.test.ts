@@ -1,4 +1,4 @@
-// The rights of a row: groups by URL, methods, scopes. Also a credential that was written a moment ago.
+// The rights of a row: groups by URL, methods and scopes. Also a credential that was written a moment ago.
 import assert from 'node:assert/strict';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

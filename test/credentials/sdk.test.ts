@@ -1,5 +1,5 @@
-// SDK mode over a socket: a registered credential's request goes to its row's handler group (decisions 6), with the
-// real table.
+// SDK mode over a socket, with the real table: a request with a registered credential goes to the handler group of its
+// row (decisions 6).
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

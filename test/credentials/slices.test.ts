@@ -1,4 +1,4 @@
-// A table of 100,000 rows: read, changed and written without stopping the event loop, and bounded in size.
+// A table of 100,000 rows is read, changed and written without blocking the event loop, and its size is limited.
 import assert from 'node:assert/strict';
 import { renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { createRow, MAX_APPLICATIONS } from '../../src/credentials/write/changes
 import { updateTable } from '../../src/credentials/write/store.ts';
 import { createFolder, createMemoryLog, makeRow, until, writeTable } from '../support/credentials-bench.ts';
 
-/** As one text, since to make so many rows is what takes long. */
+/** The rows as one text, because creating so many rows takes long. */
 function largeTable(rows: number, ...first: object[]): string {
   const { row } = makeRow();
   const others = Array.from(

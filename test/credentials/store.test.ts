@@ -1,4 +1,4 @@
-// Writing under the lock: killed writers, dead holders, thieves, full disks. The processes and the kills are real.
+// Writes under the lock: killed writers, dead holders, stolen locks, full disks. The processes and the kills are real.
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -166,7 +166,7 @@ test('eight processes at once, killed at random: nothing announced is lost, noth
     const child = spawnFixture('credentials-writer', [folder, `writer ${next++}`]);
     children.add(child);
     let rest = '';
-    // Killed after so many rows, in the middle of whatever it is doing then.
+    // The writer is killed after this many rows, at any point of its work.
     let left = 1 + Math.floor(Math.random() * 30);
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       const lines = (rest + text).split('\n');
@@ -192,13 +192,13 @@ test('eight processes at once, killed at random: nothing announced is lost, noth
     announced.filter((id) => !table.rows.has(id)),
     [],
   );
-  // The next writer finds a lock of the dead at most, and clears what they left.
+  // The next writer may find the lock of a dead writer, and removes all files that dead writers left.
   await issue(folder);
   assert.deepEqual(readdirSync(folder), ['production.json']);
 });
 
 test('a full disk: refused, the table whole, nothing left behind', async (t) => {
-  // A small file system of our own; where the system does not let us mount one there is nothing to try.
+  // The test mounts a small file system. It is skipped on a system that does not allow this.
   const folder = createFolder(t);
   const script = `mount -t tmpfs -o size=64k,mode=700 none "$1" && printf '{"production":[]}' > "$1/production.json" && shift && exec "$@"`;
   const words = [...LOADER, modulePath('test/fixtures/credentials-writer'), folder, 'x'.repeat(180), '1000'];
@@ -255,7 +255,7 @@ test('acquireLock waits for a holder that lives, has a bound, and says who holds
   assert.deepEqual(readdirSync(dirname(path)), []);
 });
 
-/** The lock as a process would leave it that held it and is gone. */
+/** Leaves a lock like a process that ended while it held the lock. */
 function leaveLock(path: string, holder: string): void {
   mkdirSync(path);
   writeFileSync(join(path, holder), '');
@@ -320,7 +320,7 @@ test('updateTable: a writer that stood still and lost its lock writes nothing', 
   writeTable(folder);
   const stolen = await createRow({ name: 'stolen' }, Date.now());
   const late = updateTable(folder, (table) => {
-    // Another process took this one for dead: its lock is broken and taken while the change is being made.
+    // Another process considers this one dead. It breaks the lock and takes it during the change.
     const path = join(folder, 'production.json.lock');
     spawnSync('sh', ['-c', 'rm "$1"/* && touch "$1/thief"', 'sh', path]);
     table.append(stolen.row);
@@ -336,7 +336,7 @@ test('updateTable clears the drafts of the dead and leaves everything else', asy
   const kept = [
     '.production.json.swp',
     `.production.json.lock.${pid}-${started}-${machine}-ab.tmp`,
-    // On another machine, or in another container, a writer that waits for the lock.
+    // The draft of a writer on another machine, or in another container, that waits for the lock.
     '.production.json.lock.1-1-0123456789abcdef-new.tmp',
     '.session.key.1.tmp',
     'production.json.tmp',

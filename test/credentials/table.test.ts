@@ -18,7 +18,7 @@ function identify(table: CredentialTable, authorization: string) {
   return identifyCaller(authorization, { table, now: NOW, sessionKey: () => KEY });
 }
 
-/** `row`, `foreign`, or the reason. */
+/** Returns `row`, `foreign`, or the reason of a refusal. */
 function outcome(table: CredentialTable, authorization: string): string {
   const caller = identify(table, authorization);
   return caller.kind === 'refused' ? caller.reason : caller.kind;
@@ -48,7 +48,7 @@ test('parseTable takes a byte order mark and an empty table', () => {
 const OTHER_HASH = hashSecret('other');
 const EARLIER = generateToken();
 
-/** Fields on top of a good row; what its own token is then held to be; and why it is quarantined, if it is. */
+/** Fields added to a good row, the expected outcome for its token, and the reason for a quarantine. */
 const STATES: readonly [name: string, fields: Record<string, unknown>, expected: string, quarantined?: RegExp][] = [
   ['a good row', {}, 'row'],
   ['fields that nobody knows', { colour: 'red', last_used: 5 }, 'row'],

@@ -144,7 +144,7 @@ test('createRow makes a row that the table takes, and its token', () => {
   assert.throws(() => createRow({ name: 'n', expiresAt: 8e15 }, NOW), ChangeRefused);
 });
 
-/** The row of `id` after a rotation, and its new token. */
+/** Rotates the row of `id`. Returns the row and the new token. */
 function rotate(text: string, id: string, overlap: number, now = NOW) {
   const { text: after = '', result } = editTableText(Buffer.from(text), (table) => rotateRow(table, id, overlap, now));
   const row = (JSON.parse(after) as { production: Record<string, unknown>[] }).production.find((row) => row.id === id);

@@ -1,4 +1,4 @@
-// The shape of tokens and of session tokens, and the session key.
+// The format of tokens and of session tokens, and the session key.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -76,7 +76,7 @@ test('hasTokenShape tells a typo from something else', () => {
   const others = [
     `${token}\n`,
     '',
-    // Just outside of the three ranges, a separator where none belongs, and what is no ASCII.
+    // Characters just outside the three ranges, misplaced separators, and characters outside ASCII.
     ...[...'/:@[`{_\x7fé\u0130'].flatMap((odd) =>
       [4, 15, 16, 17, 30, 59, 60, 61, 66]
         .filter((at) => token[at] !== odd)

@@ -1,6 +1,6 @@
-// What deploy/ ships, held against the real programs where they are installed: systemd-analyze, haproxy and
-// nginx. Requests go through both proxies, for what they must pass on and may repeat. The whole journey, with
-// rolls and a kill, is deploy/try.sh.
+// Checks the files in deploy/ with the real programs where they are installed: systemd-analyze, haproxy and nginx.
+// Requests go through both proxies, which must forward some fields and may repeat some requests. deploy/try.sh does a
+// longer check, with rolls and a kill.
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -13,7 +13,7 @@ import { createFolder, DEPLOY, nginxArguments, read, run, startProxy, without } 
 const ROOT = resolve(import.meta.dirname, '../..');
 const DEFAULTS = parseSettings({}, [], { cores: 1 });
 const SETTING_NAMES = settingRows({ cores: 1 }).map(({ name }) => name);
-/** What a worker gets after DRAIN_TIMEOUT before it is killed. */
+/** Milliseconds between the end of DRAIN_TIMEOUT and the kill of a worker. */
 const GRACE = 2000;
 
 describe('gatefold.service', () => {
@@ -25,7 +25,7 @@ describe('gatefold.service', () => {
 
   test('systemd-analyze finds it sound, and exposed little', { skip: without('systemd-analyze') }, (t) => {
     const path = join(createFolder(t), 'gatefold.service');
-    // It wants the programs to be there.
+    // systemd-analyze checks that the programs of the unit exist.
     writeFileSync(
       path,
       read('gatefold.service').replace('/usr/bin/node', process.execPath).replaceAll('/opt/gatefold', ROOT),
@@ -137,7 +137,7 @@ for (const proxy of ['haproxy', 'nginx'] as const) {
       const arrived = seen
         .map((head) => valuesOf(head.split('\r\n'), 'authorization'))
         .filter(({ length }) => length > 0);
-      // HAProxy passes both on, for the service to refuse; nginx refuses them itself.
+      // HAProxy forwards both fields, and the service refuses them. nginx refuses them itself.
       if (proxy === 'haproxy') assert.deepEqual(arrived, [['Bearer a', 'Bearer b']]);
       else assertEnvelope(answer, 400, 'MALFORMED_REQUEST');
       if (proxy === 'nginx') assert.deepEqual(arrived, []);

@@ -1,5 +1,5 @@
-// The Kubernetes manifests in deploy/, held against the published types of the API, against the settings of the
-// service, and against what the other files there say. No cluster is asked.
+// Compares the Kubernetes manifests in deploy/ with the published types of the API, with the settings of the service,
+// and with the other files in deploy/. Needs no cluster.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -12,7 +12,7 @@ import { type Plain, parsePlainYaml } from '../support/plain-yaml.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const SETTING_NAMES = settingRows({ cores: 1 }).map(({ name }) => name);
-/** What a worker gets after DRAIN_TIMEOUT before it is killed. */
+/** Milliseconds between the end of DRAIN_TIMEOUT and the kill of a worker. */
 const GRACE = 2000;
 
 describe('kubernetes', () => {
@@ -29,12 +29,12 @@ describe('kubernetes', () => {
     const types = dirname(createRequire(import.meta.url).resolve('kubernetes-types/package.json'));
     const workplace = createFolder(t);
     const path = join(workplace, 'manifests.ts');
-    // What is above the temporary folder must not say how types are looked for.
+    // Without this file, a package.json above the temporary folder would decide how types are resolved.
     writeFileSync(join(workplace, 'package.json'), '{}');
     const text = [...manifests].flatMap(([name, manifest], i) => {
       if (manifest.kind === 'Kustomization') return [];
       const module = String(manifest.apiVersion).includes('/') ? manifest.apiVersion : `core/${manifest.apiVersion}`;
-      // A patch has only what it changes; its sum is checked with kubectl below.
+      // A patch has only the changed fields. The patched manifest is checked with kubectl below.
       if (name.endsWith('mount.yaml')) return [];
       return [
         `import type { ${manifest.kind} as T${i} } from ${JSON.stringify(join(types, String(module)))};`,

@@ -1,5 +1,5 @@
-// What deploy/prometheus ships, held against the programs of Prometheus: the rules, their tests, and a scrape of a
-// running service by the shipped configuration.
+// Checks the files in deploy/prometheus with the programs of Prometheus: the rules, their tests, and a scrape of a
+// running service with the shipped configuration.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
@@ -74,7 +74,7 @@ describe('deploy/prometheus', () => {
     };
     await until('up{job="gatefold"} == 1');
     await until('sum(gatefold_requests_total{page="hello",status="200"}) >= 1');
-    // Certificates have no sample without HTTPS, and the store none without STORE.
+    // Without HTTPS there are no samples of certificates, and without STORE none of the store.
     const named = new Set(Array.from(ALERTS.matchAll(/gatefold_\w+/g), ([name]) => name));
     named.delete('gatefold_certificate_expiry_timestamp_seconds');
     named.delete('gatefold_store_age_seconds');

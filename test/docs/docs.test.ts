@@ -1,5 +1,5 @@
-// GET /api/openapi.json and GET /api/docs over a socket: the document of real controllers, kept while they stay as they
-// are; the setting DOCS; and `gatefold openapi`, which prints the same.
+// GET /api/openapi.json and GET /api/docs over a socket: the document of real controllers, which is made again only
+// when they change. Also the setting DOCS, and `gatefold openapi`, which prints the same document.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -122,7 +122,7 @@ test('a group that has come since is in the document at the next request', async
 test('what only hidden operations use is in no document', async (t) => {
   const cwd = makeProject(t, {
     'controllers/OrderController.ts': `
-      /** Of an order. @minLength 2 */ type Code = string;
+      /** A code of an order. @minLength 2 */ type Code = string;
       interface Order { n: number; code: Code }
       /** The master key of the warehouse. */
       interface SecretPayload { /** Thirty-seven percent. */ secretDiscount: number; code: Code; next?: SecretPayload }

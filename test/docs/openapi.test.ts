@@ -47,7 +47,7 @@ function group(name: string, rows: readonly Row[], defs: Record<string, Schema> 
   return { name, operations: new Map(operations.map((one) => [one.name, one])), routes, contract };
 }
 
-/** As a client gets it. */
+/** The document as a client receives it. */
 function documentOf(...groups: readonly DocumentedGroup[]) {
   const text = JSON.stringify(createDocument(groups, { title: 'test', version: '1' }));
   return JSON.parse(text) as {

@@ -1,5 +1,5 @@
-// examples/bookshop as its reader has it: a project of its own with Gatefold installed, its tests run by this Node; and
-// what takes a cluster: an edit, through which an event stream and the database go as the documentation says.
+// Runs examples/bookshop as its reader does: a project with Gatefold installed, whose tests run on this Node. Also
+// checks on two workers that an event stream and the database survive an edit, as the documentation says.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -61,7 +61,7 @@ describe('examples/bookshop', { skip }, () => {
       });
       return [answer.status, answer.headers.get('location')];
     };
-    // No credential can write books here, so an order is for a book that is not there.
+    // No credential of this test may write books, so the order names a missing book.
     assert.deepEqual(await order(), [404, null]);
     const { DatabaseSync } = await import('node:sqlite');
     const shop = new DatabaseSync(database);
@@ -97,7 +97,7 @@ interface Following {
   connections: number;
 }
 
-/** What a browser's EventSource does. */
+/** Follows the events as a browser's EventSource does. */
 function follow(url: string, seen: number[], signal: AbortSignal): Following {
   const following: Following = { connections: 0 };
   void (async () => {

@@ -1,5 +1,5 @@
-// examples/conduit as its reader has it: a project of its own with Gatefold installed, its tests run by this Node on a
-// PostgreSQL that they start.
+// Runs examples/conduit as its reader does: a project with Gatefold installed, whose tests run on this Node and start
+// their own PostgreSQL.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';

@@ -1,5 +1,4 @@
-// The first example of docs/CONTROLLERS.md, as it stands there, with two workers: whatever one of them is told, both
-// know.
+// Runs the first example of docs/CONTROLLERS.md with two workers. Data that one worker has stored, both return.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';

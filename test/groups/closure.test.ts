@@ -1,5 +1,4 @@
-// What a controller imports, in every way there is to write it: an edit of any of it must be noticed, so all of it must
-// be known.
+// The files that a controller imports, by every form of import. An edit of each of them must be noticed.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
@@ -9,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { fingerprint } from '../../src/base/fingerprint.ts';
 import { createModuleLoader, type LoadedFile } from '../../src/groups/module-loader.ts';
 
-/** Node 22.15 and later tell what is imported; before, it is read out of the source. */
+/** Whether Node reports each import (22.15 and later). Without this, imports are read from the source. */
 const NODE_TELLS = typeof module.registerHooks === 'function';
 
 let root: string;

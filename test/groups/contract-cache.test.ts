@@ -1,5 +1,5 @@
-// The caches of a large folder: a contract is taken over only while everything that it was read from is the same, and
-// only from a place that no other user can write to.
+// The caches of a large folder. A cached contract is used only while all its sources are the same, and only from a
+// place that no other user can change.
 import assert from 'node:assert/strict';
 import {
   chmodSync,
@@ -41,7 +41,7 @@ export default class XController extends Base {
 `,
 };
 
-/** Loads X in a process of its own kind: with a new reader, and with a URL that Node has not imported. */
+/** Loads X as a new process would: with a new reader, and with a URL that Node has not imported. */
 let loads = 0;
 async function load(dir: string, store: ContractCache): Promise<Group> {
   const modules = createModuleLoader();
@@ -53,7 +53,7 @@ async function load(dir: string, store: ContractCache): Promise<Group> {
   return withContract(createGroup('X', exported, source.isHidden), source, undefined);
 }
 
-/** A contract without its fields whose value is undefined, which a kept one does not have. */
+/** Returns a contract without its undefined fields, which a cached contract does not have. */
 function withoutAbsent(value: unknown): unknown {
   if (value instanceof Map) return new Map(Array.from(value, ([key, inner]) => [key, withoutAbsent(inner)]));
   if (Array.isArray(value)) return value.map(withoutAbsent);
@@ -62,7 +62,7 @@ function withoutAbsent(value: unknown): unknown {
   return Object.fromEntries(entries.filter(([, inner]) => inner !== undefined));
 }
 
-/** Counts the contracts that are read anew. */
+/** Counts the contracts that are read from the source. */
 function counting(store: ContractCache): ContractCache & { kept: number } {
   const counted = {
     ...store,
@@ -75,7 +75,7 @@ function counting(store: ContractCache): ContractCache & { kept: number } {
   return counted;
 }
 
-/** Kept in memory. */
+/** A cache in memory. */
 function memory(): ContractCache & { kept: number } {
   const texts = new Map<string, string>();
   return counting({
@@ -283,7 +283,7 @@ function scratch(t: TestContext): string {
   return folder;
 }
 
-/** Saves one text, as a process does when the folder has loaded. */
+/** Saves one text, as a process does after the load of the folder. */
 function save(file: string, build?: string): void {
   const store = openContractCache(file, build);
   store.add('/x', '{"a":1}');

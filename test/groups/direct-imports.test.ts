@@ -1,6 +1,6 @@
-// Direct imports: Node searches for the first controller of a folder alone, and reads none of them.
-// Every import has the same result as without direct imports, also where somebody else has hooks of imports. Each test
-// runs in a process of its own, because hooks last as long as their process, and `--import tsx` has hooks, too.
+// Direct imports: Node searches only for the first controller of a folder, and reads none of the controllers. Every
+// import has the same result as without direct imports, also when other hooks of imports exist. Each test runs in a new
+// process, because hooks last as long as their process, and `--import tsx` has hooks, too.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { realpathSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { createFolder, write } from '../support/folder.ts';
 
-/** The process of a test runs the TypeScript of src without `tsx`. */
+/** A test needs a Node that runs the TypeScript of src without `tsx`. */
 const skip =
   typeof module.registerHooks === 'function' && process.features.typescript === 'strip'
     ? false
@@ -62,7 +62,7 @@ interface Outcome {
   readonly searched: readonly string[];
   /** The files that Node has read. */
   readonly read: readonly string[];
-  /** File → its default export, its `import.meta.url` and its text, or the message of its error. */
+  /** For each file: its default export, its `import.meta.url` and its text, or the message of its error. */
   readonly results: Readonly<Record<string, readonly [value: unknown, url: string, text: string] | string>>;
   readonly isRestored: boolean;
   readonly closure: readonly (readonly [path: string, fingerprint: string])[];
@@ -96,7 +96,7 @@ describe('direct imports', { skip }, () => {
       ...{ 'e.ts': plain('e'), 'f.ts': plain('f'), 'v2/g.ts': plain('g'), 'v2/h.ts': plain('h') },
     });
     const outcome = load(dir, ['a.ts', 'b.ts', 'c.mjs', 'd.mjs', 'e.ts', 'v2/g.ts', 'v2/h.ts'], ['f.ts']);
-    // The import of e.ts in d.mjs is an ordinary one.
+    // d.mjs imports e.ts, and Node searches for that import as usual.
     assert.deepEqual(outcome.searched, ['a.ts', 'c.mjs', 'e.ts', 'v2/g.ts', 'f.ts']);
     assert.deepEqual(outcome.read, ['e.ts', 'f.ts']);
     for (const [file, result] of Object.entries(outcome.results)) {

@@ -1,4 +1,4 @@
-// The end of controllers: who is disposed of, what is said of those that fail, and that none holds up the end of its
+// The disposal of controllers: which ones are disposed, how failures are logged, and that none delays the end of the
 // process.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

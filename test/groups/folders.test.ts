@@ -1,4 +1,5 @@
-// Groups in folders of the controllers folder: names, URLs, what is refused, and files that come while the service runs.
+// Groups in subfolders of the controllers folder: names, URLs, refusals, and files that are added while the service
+// runs.
 import assert from 'node:assert/strict';
 import { mkdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// Routes of a group: names that are one, names that refuse the file, first fit, and what can never be reached.
+// Routes of a group: names that are routes, names that refuse the file, the first match, and routes that no request
+// reaches.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createRoutes, fitRoute, type GroupRoute, parseRouteName, verbsOf } from '../../src/groups/group-routes.ts';

@@ -1,4 +1,4 @@
-// What is told of files and methods that nearly answer: what to rename, once, and again when it has changed.
+// Hints about files and methods that nearly answer: each names the change, and is logged once for each version.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
@@ -10,7 +10,7 @@ import { createFolder, write } from '../support/folder.ts';
 test('what nearly answers is told with what to rename, once a change', async (t) => {
   const dir = createFolder(t, {
     'userController.mjs': 'export default { index() {} }',
-    // A name that says nothing of controllers: no file is opened for a hint.
+    // The name does not look like a controller's, and no file is opened for a hint.
     'order.mjs': 'export default class { index() {} }',
     'shared.mjs': 'export default class {}',
     'helper.mjs': 'export const help = 1;',

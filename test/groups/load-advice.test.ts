@@ -1,4 +1,4 @@
-// The cures in the reasons why a controller does not load. Node gives the mistake, and the reason says what to write.
+// The cures in the reasons why a controller does not load. Node reports the mistake, and Gatefold adds what to write.
 import assert from 'node:assert/strict';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';

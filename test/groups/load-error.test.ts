@@ -1,5 +1,5 @@
-// Where a controller does not load: the line, and in it the column. What reports a mistake in TypeScript counts letters
-// outside of ASCII in its own way, so those rows have tabs alone.
+// The place of a mistake for which a controller does not load: line and column. Tools that report mistakes in
+// TypeScript count characters outside ASCII differently, so the TypeScript rows have only tabs.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -11,7 +11,7 @@ const TABS = "\t\tx = 'a';\t";
 const WIDE = "\t\tx = '価格😀ü';\t";
 
 describe('a file that does not load', () => {
-  // The mistake is at the first letter of the third.
+  // The fourth element is the text at which the mistake begins.
   const rows: [name: string, file: string, lines: string[], mistake: string][] = [
     [
       'a syntax error in TypeScript',
@@ -58,7 +58,7 @@ describe('a file that does not load', () => {
   for (const [folder, [name, file, lines, mistake]] of folders.flatMap((folder) =>
     rows.map((row) => [folder, row] as const),
   )) {
-    // Else tsx has made plain JavaScript of it.
+    // Where Node does not load TypeScript, tsx accepts an enum.
     if (mistake === 'enum' && !process.features.typescript) continue;
     it(`has the place of ${name}: ${folder}`, async (test) => {
       const dir = join(createFolder(test, { [`${folder}/${file}`]: lines.join('\n') }), folder);

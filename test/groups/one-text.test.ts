@@ -1,5 +1,4 @@
-// The text that runs and the text that is read are one: a file that changes while it loads never serves without its
-// checks.
+// Checks are read from the same text that runs. A file that changes while it loads never serves without its checks.
 import assert from 'node:assert/strict';
 import module from 'node:module';
 import { join } from 'node:path';
@@ -10,13 +9,13 @@ import { createGroups } from '../../src/groups/registry.ts';
 import { createFolder, write } from '../support/folder.ts';
 
 const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
-/** Node 22.15 and later hand over the text that they load. */
+/** Whether Node gives Gatefold the text that it loads (22.15 and later). */
 const NODE_TELLS = typeof module.registerHooks === 'function';
 
 const TYPED = `interface Order { n: number }
 export default class XController { created(data: Order) { return data; } index() { return 1; } private wipe() { return 1; } }
 `;
-/** Writes a file of its folder while it is imported. */
+/** The source of a module that writes a file of its folder while it is imported. */
 const writing = (name: string, text: string): string =>
   `import { writeFileSync } from 'node:fs';\nwriteFileSync(new URL('./${name}', import.meta.url), ${JSON.stringify(text)});\n`;
 
@@ -37,7 +36,7 @@ describe('a controller whose file is another one when its import ends', () => {
       const groups = createGroups({ dir, log });
       const [load] = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
       const group = load?.ok ? await groups.find('x') : undefined;
-      // With hooks the text that runs is known; elsewhere the file is loaded again, as it is by then.
+      // With hooks, Gatefold knows the text that runs. Without them, it loads the file again with the new text.
       if (NODE_TELLS) assert.deepEqual([...(group?.operations.keys() ?? [])], ['created', 'index']);
       if (NODE_TELLS || name !== 'without types')
         assert.equal(group?.operations.get('created')?.check === undefined, group === undefined);

@@ -1,4 +1,4 @@
-// `static operations`: what is read, what holds for which operation, and what refuses the file.
+// `static operations`: which forms are read, which setting applies to which operation, and which forms refuse the file.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createGroup, instantiate } from '../../src/groups/operations.ts';

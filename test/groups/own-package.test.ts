@@ -1,5 +1,5 @@
-// `import … from 'gatefold'` in a folder that no package of that name can be found from, by the built service, and a
-// folder that has a version of its own.
+// `import … from 'gatefold'` in the built service: in a folder without a package of that name, and in a folder with its
+// own version.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ describe('a folder from which no package gatefold is found', () => {
     ['without a package.json', undefined],
   ] as const) {
     const isCommonJs = manifest?.includes('commonjs') === true;
-    // There Node itself takes a .ts file for CommonJS, which has no import.
+    // In such a package Node loads a .ts file as CommonJS, which has no import.
     const skip = isCommonJs && process.features.typescript ? 'package-type.test.ts has what is said of it' : false;
     it(`imports the running one, ${name}`, { skip }, async (test) => {
       const dir = createFolder(test, manifest, {
@@ -91,7 +91,7 @@ it('a package of another version is imported, and the start says so in one line'
   assert.match(out, /^warning +folder +node_modules\/gatefold: controllers import gatefold 0\.0\.9/m);
 });
 
-/** Files below a new folder; returns its folder `controllers`. */
+/** Writes files to a new folder. Returns its subfolder `controllers`. */
 function createFolder(
   test: TestContext,
   manifest: string | undefined,

@@ -1,4 +1,4 @@
-// A controller in a package that says it is CommonJS: the reason names the package.json and what to write there.
+// A controller in a package of type commonjs. The reason names the package.json and the line to write there.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ it('a service file in TypeScript loads without any package.json, and its stray e
     [`${file}export const access = 'anyone';\n`, /exports access beside its default/],
   ] as const) {
     const root = project(test, undefined, { 'service.ts': source });
-    // In a process of its own, where nothing but Gatefold itself registers a loader.
+    // Runs in a new process, where only Gatefold registers a loader.
     const { stdout } = spawnSync(process.execPath, [CLI, 'routes', '--json'], { cwd: root, encoding: 'utf8' });
     const { not_loadable: failures } = JSON.parse(stdout) as { not_loadable: { error: string }[] };
     assert.equal(failures.length, error === undefined ? 0 : 1, stdout);
@@ -54,7 +54,7 @@ describe('a controller with import or export in a package of type commonjs', () 
       'UserController.js': 'export default class { index() { return {}; } }',
     });
     assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
-    // In a process of its own: here tsx would load it all the same.
+    // Runs in a new process, because the tsx of this process would load the file.
     const { status, stdout } = spawnSync(process.execPath, [CLI, 'doctor', '--json'], { cwd: root, encoding: 'utf8' });
     assert.equal(status, 1);
     const { findings } = JSON.parse(stdout) as {
@@ -75,7 +75,7 @@ describe('a controller with import or export in a package of type commonjs', () 
     const service = await startService(test, { dir: join(root, 'controllers'), env: { WORKERS: '1' } });
     assert.equal((await ask(service.port, '/api/user')).status, 500);
     writeFileSync(join(root, 'package.json'), '{"type":"module"}');
-    // By the change, not by the clock.
+    // The change starts the load, not the timer of retries.
     const { cause } = await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
     assert.equal(cause, join(root, 'package.json'));
     assert.deepEqual(json(await ask(service.port, '/api/user')), { mended: true });

@@ -1,5 +1,5 @@
-// A process reads the sources and the caches of a large folder before it gets the order to load the folder. What has
-// changed since then must be loaded as it is at the order.
+// A process reads the sources and the caches of a large folder before the order to load the folder. A file that has
+// changed since must be loaded as it is at the time of the order.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import module from 'node:module';
@@ -12,10 +12,10 @@ import { createGroups } from '../../src/groups/registry.ts';
 import { controller, createFolder, write } from '../support/folder.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
 
-/** More than the milliseconds after which a file is old enough to be read early. */
+/** Milliseconds after which a file is certainly old enough to be read early. */
 const SETTLED = 150;
 
-/** Prepares in a folder of caches of its own. */
+/** Gives the test its own folder of caches. */
 function useOwnCaches(t: TestContext): void {
   const before = process.env.TMPDIR;
   const parent = createFolder(t);
@@ -29,7 +29,7 @@ function useOwnCaches(t: TestContext): void {
 const files = (value: string) =>
   Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`G${i}Controller.js`, controller(value)]));
 
-/** Loads the folder, and returns the names of the files that an early text was found for. */
+/** Loads the folder. Returns the names of the files for which an early text was used. */
 async function loadAll(dir: string, prepared: PreparedLoad | undefined) {
   const { log } = createMemoryLog();
   const early: string[] = [];

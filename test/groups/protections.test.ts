@@ -1,5 +1,5 @@
-// Every way to write settings and guards that somebody may choose, over a socket: what was meant to protect holds, or
-// the file is refused with the cure. None is dropped in silence.
+// Every form in which an author may write settings and guards, over a socket. Each protection holds, or the file is
+// refused with the cure. None is ignored.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { moduleUrl } from '../support/own-modules.ts';
@@ -14,8 +14,8 @@ const RAN = 'created() { return { ran: 1 } }';
 const klass = (members: string, rest = '') => `${rest}export default class X { ${members} ${RAN} }`;
 
 /**
- * `held`: refused with 401 or 403. `gone`: no operation. `runs`: nothing was meant to protect it. A pattern: why the
- * file is refused.
+ * `held`: the request is refused with 401 or 403. `gone`: there is no such operation. `runs`: the operation answers,
+ * because nothing protects it. A pattern: the file is refused for this reason.
  */
 type Outcome = 'held' | 'gone' | 'runs' | RegExp;
 

@@ -1,5 +1,5 @@
-// `tsx` is registered once in a process, whoever registers it. A second registration would transform each file twice.
-// Node 22.18 and later load TypeScript by themselves.
+// `tsx` is registered only once in a process, by Gatefold or by somebody else. A second registration would transform
+// each file twice. Node 22.18 and later load TypeScript without `tsx`.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The line of each request: what it says, that it says it when the last byte is out, and of whom.
+// The log line of each request: its fields, its caller, and that it is written when the last byte is sent.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';

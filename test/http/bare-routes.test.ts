@@ -1,5 +1,5 @@
-// `'PUT'(…)` and the other methods without a pattern, over a socket: the routes of the bare group; and that routes are
-// chosen by what they say.
+// Methods such as `'PUT'(…)` without a pattern are routes of the bare group, over a socket. Routes are chosen by their
+// patterns, not by their order.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { CallerRow } from '../../src/http/credential-rights.ts';

@@ -1,4 +1,4 @@
-// BASE_PATH over a socket: what stands under it and what is outside, for several prefixes and the root.
+// BASE_PATH over a socket: paths with and without the prefix, for several prefixes and for none.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createClient } from '../../src/client.ts';
@@ -18,7 +18,7 @@ const controllers = {
   'RegisterController.mjs': 'export default { index() { return { group: true } } }',
 };
 
-/** `base` as it is set, and the prefix that it means. */
+/** The values of BASE_PATH, and the prefix of each. */
 for (const [base, prefix] of [
   ['/api', '/api'],
   ['/v1', '/v1'],

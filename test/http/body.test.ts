@@ -1,4 +1,4 @@
-// Request data (decisions 4): every content type, coding and limit, and what is refused, over a socket.
+// Request data (decisions 4) over a socket: every content type, coding, limit and refusal.
 import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
 import { after, before, describe, test } from 'node:test';
@@ -86,7 +86,7 @@ describe('what data is', () => {
       service.raw(`${verb} /api/echo${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`);
     assert.match(await chunked('?q=1'), /"data":\{\}/);
     assert.match(await chunked('?q=1', 'GET'), /"data":\{"q":"1"\}/);
-    // Reached by its name, an operation may have its arguments in the query, whatever the verb.
+    // An operation that the URL names gets its arguments from the query, for any verb.
     assert.match(await chunked('/created?q=1'), /"data":\{"q":"1"\}/);
     const named = await fetch(`${service.url}/api/echo/created?a=1&a=2&__proto__=x`, { method: 'POST' });
     assert.deepEqual(((await named.json()) as { data: unknown }).data, JSON.parse('{"a":["1","2"],"__proto__":"x"}'));
@@ -120,7 +120,7 @@ describe('what data is', () => {
 });
 
 test('bytes are text when they are UTF-8, and only then', () => {
-  // Pieces that go wrong in every way: cut, overlong, a surrogate, beyond U+10FFFF, bytes that never occur.
+  // Every kind of invalid UTF-8: cut, overlong, a surrogate, beyond U+10FFFF, bytes that never occur.
   const pieces = [
     '61',
     'c3a9',
@@ -223,14 +223,14 @@ describe('the number of fields is bounded, and so is the time they take', () => 
   const rows: [name: string, body: string, headers: Record<string, string>, accepted: boolean][] = [
     ['10,000 pairs', `${'a&'.repeat(5000)}${'&'.repeat(500)}${'b=&'.repeat(5000)}`, F, true],
     ['10,001 pairs', 'a=&'.repeat(10_001), F, false],
-    // Each of these held the event loop for 5 s and more on Node 24 and 26.
+    // Each of these once blocked the event loop for 5 s or more on Node 24 and 26.
     ['1 MiB of names', 'a&'.repeat(524_288), F, false],
     ['1 MiB of percent signs', '%&'.repeat(524_288), F, false],
     ['1 MiB of different names', Array.from({ length: 170_000 }, (_, i) => i.toString(36)).join('&'), F, false],
     ['1 MiB of one name', 'a'.repeat(1_048_576), F, true],
     ['1,000 parts', `${part('').repeat(1000)}--b--\r\n`, M, true],
     ['1,001 parts', `${part('').repeat(1001)}--b--\r\n`, M, false],
-    // Each of these had the parts counted by another boundary than the parser's.
+    // For each of these, the parts were once counted by another boundary than the parser's.
     ...['x="; boundary=a"; boundary=b', 'boundary="b', 'boundary="\\b"'].map((parameters): (typeof rows)[number] => [
       `1,001 parts by ${parameters}`,
       `${part('').repeat(1001)}--b--\r\n`,
@@ -272,7 +272,7 @@ describe('the number of fields is bounded, and so is the time they take', () => 
     const flood = (count: number, from = 0) => {
       for (let i = from; i < from + count; i++) bodyKindOf(`application/json; a=${i}${'x'.repeat(80)}`);
     };
-    // Warm, so that what is compiled on the way does not count.
+    // A first run, so that the memory of compiled code is not counted.
     flood(1000);
     collect();
     const before = process.memoryUsage().heapUsed;
@@ -286,7 +286,7 @@ describe('the number of fields is bounded, and so is the time they take', () => 
 test('the body of a request is kept by nothing but its operation, while that waits', async (context) => {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
-  // A function that is not async, because the frame of an async one can itself keep the parameters.
+  // The function is not async, because the frame of an async function can keep the parameters.
   const source = `export default class {
     hold(body) {
       globalThis.heldBody = new WeakRef(body);
@@ -310,7 +310,7 @@ test('the body of a request is kept by nothing but its operation, while that wai
 });
 
 describe('the position of a mistake in JSON', () => {
-  /** @returns what the message says, which has none of the text */
+  /** Returns the position in the message. The message has no part of the text. */
   function positionIn(text: string): number {
     try {
       decodeBody('json', utf8(text));

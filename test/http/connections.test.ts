@@ -48,13 +48,13 @@ test('of a connection that has closed, the server forgets the exchange', async (
   connections.begin(exchange);
   assert.equal(findConnection(socket)?.lastExchange, exchange);
 
-  // The request never gets an answer. A closed connection that refers to it would make each garbage collection copy it.
+  // The request never gets an answer. If the closed connection kept it, each garbage collection would copy it.
   client.destroy();
   await once(socket, 'close');
   assert.equal(findConnection(socket)?.lastExchange, undefined);
 });
 
-// The first comes in one piece, which is not copied, the second in many.
+// The first size arrives in one piece, which is not copied. The second arrives in many pieces.
 for (const [size, count] of [
   [32 * 1024, 256],
   [1024 * 1024, 16],
@@ -85,7 +85,7 @@ for (const [size, count] of [
       }),
     );
 
-    // A Buffer's memory may take a collection more than the Buffer. Held ones stay for as long as this looks.
+    // A Buffer's memory may be freed one collection later than the Buffer. Buffers that are still used are never freed.
     const limit = (count * size) / 4;
     let held = Number.POSITIVE_INFINITY;
     for (let look = 0; look < 20 && held > limit; look++) held = (await bufferBytes()) - before;
@@ -94,7 +94,7 @@ for (const [size, count] of [
   });
 }
 
-/** The bytes of all Buffers that somebody holds. */
+/** Returns a function that collects garbage and returns the bytes of the remaining Buffers. */
 function collectingBytes(): () => Promise<number> {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
@@ -116,7 +116,7 @@ test('what is closed because it idles is not what has an answer on its way', asy
   await once(idle, 'data');
   client.write('GET /api/big HTTP/1.1\r\nHost: x\r\n\r\n');
   await once(client, 'readable');
-  // As a draining worker asks, time and again.
+  // A draining worker calls this function repeatedly, too.
   const gone = once(idle, 'close');
   const timer = setInterval(() => service.app.server.closeIdleConnections(), 5);
   await gone;
@@ -148,7 +148,7 @@ test('a connection on which the next request is on its way is not closed as one 
   const [answer] = await once(client, 'data', { signal: AbortSignal.timeout(10_000) });
   assert.match(String(answer), /^HTTP\/1\.1 200 /);
   const closed = once(client, 'close');
-  // Nothing has come between these two.
+  // No request arrives between these two calls.
   server.closeIdleConnections();
   server.closeIdleConnections();
   await closed;
@@ -201,7 +201,7 @@ test('beyond MAX_CONNECTIONS those go first whose first request does not come, a
   assert.deepEqual(closed, ['half', 'later half', 'new half', 'second', 'instead of later half']);
 });
 
-// Node keeps reading after the last byte of such an answer until the connection ends.
+// After an answer that ends its connection, Node keeps reading until the connection is closed.
 test('what comes behind an answer that ends its connection is not begun', async (t) => {
   const { server, connections, client } = await startTracked(t);
   client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -234,7 +234,7 @@ for (const scheme of ['http', 'https'] as const) {
     client.on('error', () => {});
     client.write('GET /api/big HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(client, 'readable');
-    // Three seconds in all; what lies in the kernel is little beside what is read in one of them.
+    // Three seconds in all. The kernel buffers little compared with the bytes that are read in a second.
     for (let read = 0, sweep = 1; sweep <= 6; sweep++) {
       for (; read < sweep * 5_000_000; await turn()) read += (client.read() as Buffer | null)?.length ?? 0;
       t.mock.timers.tick(500);
@@ -247,7 +247,7 @@ for (const scheme of ['http', 'https'] as const) {
       return socket.destroyed;
     });
     assert.deepEqual(outcome, [false, true]);
-    // While the timers are the test's: the sweeps end with the last connection.
+    // The test waits while it still controls the timers, because the sweeps end with the last connection.
     await closed;
   });
 }

@@ -1,4 +1,4 @@
-// CORS as a real browser sees it: a page of another origin must be able to read every answer, errors too.
+// CORS in a real browser: a page of another origin must be able to read every answer, also errors.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';

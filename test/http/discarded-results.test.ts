@@ -1,5 +1,5 @@
-// Tests results that are not sent: the client has left, the time is over, or the status has no body. Each stream must
-// be closed all the same, and a stream that fails later must harm no request.
+// Tests results that are not sent: the client has left, the time limit is over, or the status has no body. Each stream
+// must still be closed, and a stream that fails later must harm no request.
 import assert from 'node:assert/strict';
 import { type EventEmitter, once } from 'node:events';
 import { connect } from 'node:net';

@@ -371,7 +371,7 @@ test('a body that is all there before its group is imported reaches the operatio
   const body = JSON.stringify({ text: 'x'.repeat(1000) });
   const post = (path: string, framed: string) =>
     `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${framed}`;
-  // The second one is pipelined behind the first, and chunked.
+  // The second request is chunked and pipelined behind the first.
   const answers = await service.raw(
     post('/api/slow', `Content-Length: ${body.length}\r\n\r\n${body}`) +
       post('/api/slow', `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`),

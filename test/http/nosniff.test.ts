@@ -1,6 +1,5 @@
-// No browser may take an answer for anything but what its content type says: each answer has the header that forbids
-// it, once. The ports of HTTP_PORT and OPS_PORT are held to the same in their own tests, and so is every error by
-// `assertEnvelope`.
+// Each answer has `X-Content-Type-Options: nosniff` once, so that no browser guesses another content type. The tests of
+// HTTP_PORT and OPS_PORT check the same, and so does `assertEnvelope` for each error.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Why an open stream ends. test/credentials/open-streams.test.ts ends real streams by real changes of the table.
+// The reasons why an open stream ends. test/credentials/open-streams.test.ts ends real streams by changes of the table.
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { test } from 'node:test';

@@ -33,7 +33,7 @@ const get = (path: string, lines = '') => `GET ${path} HTTP/1.1\r\nHost: x\r\n${
 const post = (body: string) => `POST /api/count HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 const total = async () => ((await (await fetch(`${service.url}/api/count/total`)).json()) as { count: number }).count;
 
-/** Status and `Connection` of each answer, in order. */
+/** Returns the status and the field `Connection` of each answer, in order. */
 function answersIn(text: string): string[] {
   return Array.from(
     text.matchAll(/HTTP\/1\.1 (\d+) .*?\r\n\r\n/gs),
@@ -129,7 +129,7 @@ describe('many requests in one write', () => {
     const socket = await open(t, post('{"a":1}').repeat(6000));
     socket.resume();
     while ((await total()) - start < 6000);
-    // One read of 64 KiB holds a thousand of them.
+    // One read of 64 KiB contains about a thousand requests.
     assert.ok(most < 2500, `${most} requests were held`);
   });
 });
@@ -142,7 +142,7 @@ describe('what the connection ends with', () => {
     const answered = draining.raw(get('/api/count/held') + post('{"id":1}') + post('{"id":2}'), 4);
     while (draining.app.inFlight() === 0) await new Promise(setImmediate);
     draining.app.setDraining();
-    // The controller is imported in the turn after the request came.
+    // The controller is imported one turn after the request arrives.
     for (let i = 0; i < 5; i++) await fetch(`${draining.url}/api/count/total`);
     events.dispatchEvent(new Event('release'));
     const text = await answered;
@@ -223,7 +223,7 @@ describe('what the connection ends with', () => {
       [[`${head('POST /api/count', 'Transfer-Encoding: chunked')}3e9\r\n${'1'.repeat(1001)}\r\n`], '413 close'],
       [[head('POST /api/count', 'Expect: tea\r\nContent-Length: 3')], '417 close'],
     ];
-    // Together, since each connection is read for a while after its answer before it ends.
+    // All rows run at the same time, because a connection stays open for a while after its answer.
     await Promise.all(
       rows.map(async ([[first = '', second], answer]) => {
         const socket = collected(await open(t, first));
@@ -301,7 +301,7 @@ describe('MAX_CONNECTIONS', () => {
     const refused = connect(small.port, '127.0.0.1');
     refused.on('error', () => {});
     await once(refused, 'close');
-    // The controller may still have been on its way.
+    // The controller may not have been loaded yet.
     const timer = setInterval(() => events.dispatchEvent(new Event('release')), 10);
     assert.match(await busy, /"held":true/);
     clearInterval(timer);

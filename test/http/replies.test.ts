@@ -103,7 +103,7 @@ before(async () => {
           signal.addEventListener('abort', () => seen.emit('endless-aborted'));
           return new Readable({ read() { this.push(Buffer.alloc(65536)) }, destroy(error, done) { seen.emit('endless-destroyed', error); done(error) } });
         }
-        // Each has always something to give, until the event loop has turned.
+        // Each of these streams always has a next piece, until the event loop has turned.
         busyReadable() { return Readable.from(untilTurned(Buffer.from('x')), { objectMode: false }) }
         busyLarge() { return Readable.from(untilTurned(Buffer.alloc(65536)), { objectMode: false }) }
         busyWeb() { const pieces = untilTurned(Buffer.from('x')); return new ReadableStream({ async pull(c) { const { done, value } = await pieces.next(); if (done) c.close(); else c.enqueue(value) } }) }
@@ -146,7 +146,7 @@ const call = (operation: string, init?: RequestInit) =>
   fetch(`${service.url}/api/reply/${operation}`, { redirect: 'manual', ...init });
 const lineOf = (operation: string, event = 'request') =>
   service.lines.findLast((line) => line.event === event && line.operation === operation);
-/** The access log line of a request, which is written when the last byte is out. */
+/** Resolves with the log line of a request, which is written when the last byte is sent. */
 async function logged(operation: string, event = 'request') {
   for (let i = 0; i < 200 && lineOf(operation, event) === undefined; i++)
     await new Promise((done) => setTimeout(done, 5));
@@ -156,7 +156,7 @@ async function logged(operation: string, event = 'request') {
 interface Expected {
   readonly status: number;
   readonly body: string;
-  /** `undefined`: it must not be there. */
+  /** Expected header fields; `undefined` means that the field must be absent. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -370,7 +370,7 @@ describe('a stream that fails in its middle cuts the connection', () => {
   test('without chunks, it is reset', async () => {
     const socket = connect(service.port, '127.0.0.1');
     socket.write('GET /api/reply/closesWhenTold HTTP/1.0\r\n\r\n');
-    // A reset that comes together with bytes is an end to those who poll: the bytes first.
+    // The bytes are read first. A client would report bytes that arrive together with a reset as a plain end.
     await once(socket, 'data');
     seen().emit('close');
     await assert.rejects(once(socket, 'end'), { code: 'ECONNRESET' });
@@ -469,7 +469,7 @@ describe('conditional requests', () => {
     ['dated', { 'If-None-Match': '"v1"' }, 200],
     ['reply', { 'If-None-Match': '"1"' }, 201],
   ];
-  // The oldest form of a date says no zone, and is UTC.
+  // The oldest format of a date names no zone, and means UTC.
   const zone = process.env.TZ;
   before(() => {
     process.env.TZ = 'America/New_York';

@@ -293,7 +293,7 @@ describe('time', () => {
     socket.write('GET /api/slow HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(slow.app.server, 'request');
     while (slow.app.inFlight() === 0) await new Promise(setImmediate);
-    // The operation has asked for its signal once the group is loaded, which a second request waits for.
+    // A second request waits until the group is loaded. By then the operation has its signal.
     await fetch(`${slow.url}/api/slow/seen`);
     socket.destroy();
     let seen: string[] = [];

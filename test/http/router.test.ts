@@ -1,4 +1,4 @@
-// The ordered array: which row wins, what a row captures, and tables that may not start.
+// The ordered array of routes: which row matches first, what a row captures, and tables that are refused at the start.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
@@ -66,7 +66,7 @@ describe('resolve', () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
     const flooded = createRouter(ROUTES);
-    // Warm, so that what is compiled on the way does not count.
+    // A first run, so that the memory of compiled code is not counted.
     flooded.resolve('/api/a/b');
     collect();
     const before = process.memoryUsage().heapUsed;

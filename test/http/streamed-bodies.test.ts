@@ -98,7 +98,7 @@ describe('a stream of which its operation reads one piece', () => {
       const before = process.memoryUsage().arrayBuffers;
       client.write(`POST /api/upload/hold HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n${headers}\r\n`);
       client.write(body);
-      // Until nothing has come for a while.
+      // Waits until no further byte has arrived for a while.
       for (let quiet = 0, last = -1; quiet < 100 || last < 64 * 1024; quiet++) {
         await new Promise(setImmediate);
         if (socket.bytesRead !== last) quiet = 0;
@@ -195,7 +195,7 @@ describe('a stream', () => {
     while (service.app.inFlight() === 0) await new Promise(setImmediate);
     socket.destroy();
     while (service.app.inFlight() > 0) await new Promise((done) => setTimeout(done, 5));
-    // As with any body that breaks off: what is left of it is no request.
+    // Like any incomplete body, it is a malformed request.
     const status = service.lines.findLast(
       ({ event, request_id }) => event === 'request' && request_id === 'leaves',
     )?.status;

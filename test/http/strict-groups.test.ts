@@ -1,5 +1,5 @@
-// Groups with routes, over a socket: the order of choice, what is refused and how; and that a group without routes is
-// as ever.
+// Groups with routes, over a socket: which route is chosen, and which requests are refused how. A group without routes
+// behaves as before.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { asRaw, assertEnvelope, parseRaw, type Service, startService } from '../support/service.ts';

@@ -34,7 +34,7 @@ interface Upload extends Socket {
   text: string;
 }
 
-/** The head of an upload, and as much of it as is given. */
+/** Returns the head of an upload, and the given part of its body. */
 async function upload(t: Context, { port }: Service, length: number, sent: number): Promise<Upload> {
   const socket = Object.assign(connect(port, '127.0.0.1'), { text: '' }) as Upload;
   t.after(() => void socket.destroy());
@@ -85,7 +85,7 @@ describe('uploads that are not complete', () => {
     const service = await serve(t, { BODY_LIMIT: '300KiB', BODY_BUDGET: '4MiB' });
     const crowd = await Promise.all(Array.from({ length: 40 }, () => upload(t, service, 300_000, 300_000)));
     assert.deepEqual(new Set(await Promise.all(crowd.map(answered))), new Set([200]));
-    // All are under way at the same time, and each brings more than there is room for.
+    // All uploads are under way at the same time, and each alone is larger than the limit.
     const slow = await Promise.all(Array.from({ length: 20 }, () => upload(t, service, 300_000, 100_000)));
     while (service.app.inFlight() < 20) await new Promise(setImmediate);
     for (const socket of slow) socket.write('a'.repeat(200_000));
@@ -121,7 +121,7 @@ describe('uploads that are not complete', () => {
     const service = await serve(t, { BODY_BUDGET: '4MiB' });
     const stuck = await Promise.all(Array.from({ length: 300 }, () => upload(t, service, 1_000_000, 40_000)));
     while (stuck.every(({ text }) => text === '')) await new Promise(setImmediate);
-    // Head and body come apart, so the service does not know that this is all.
+    // Head and body arrive apart, so the service does not know that the body is complete.
     for (const [length, pieces] of [
       [7, [7]],
       [40_000, [40_000]],
@@ -134,7 +134,8 @@ describe('uploads that are not complete', () => {
       }
       assert.equal(await answered(socket), 200, `${length} bytes`);
     }
-    // Without a Content-Length, nothing says that the chunk is the whole body, so a large one is refused like an upload.
+    // Without a Content-Length, nothing says that the chunk is the whole body, so a large one is refused like an
+    // upload.
     const chunked = connect(service.port, '127.0.0.1');
     t.after(() => void chunked.destroy());
     chunked.write('POST /api/size HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nExpect: 100-continue\r\n');
@@ -226,7 +227,7 @@ describe('body budget', () => {
     assert.deepEqual(flows(a, b, c), [true, false, true]);
     assert.equal(budget.reserve(d.made, 17 * KB), false);
     budget.release(d.made);
-    // Its bytes count until it is answered; but now another may finish.
+    // The bytes of the first upload count until its answer, but another upload may now finish.
     budget.completeUpload(a.made);
     assert.deepEqual(flows(b, c), [true, true]);
     assert.ok(budget.reserve(c.made, 40 * KB));
@@ -249,7 +250,7 @@ describe('body budget', () => {
     const { made, flow } = exchange();
     budget.beginUpload(made);
     for (let i = 0; i < 16; i++) assert.deepEqual([budget.reserve(made, 1 * KB), flow.flowing], [true, true]);
-    // Now it is one like the others.
+    // Now the upload is like the others.
     assert.equal(budget.reserve(made, 1 * KB), false);
   });
 
@@ -277,13 +278,13 @@ describe('body budget', () => {
     );
     t.mock.timers.tick(1000);
     for (const { made } of crowd.slice(0, 8)) budget.hold(made, 5 * KB);
-    // One that brings too little in a second counts as one that does not move.
+    // An upload that sends too little in a second counts as stalled.
     budget.hold(finishing.made, 1 * KB);
     assert.deepEqual(evicted, []);
     const fresh = exchange();
     budget.beginUpload(fresh.made);
     t.mock.timers.tick(1000);
-    // Its turn has come.
+    // Now it is this upload's turn.
     assert.deepEqual(evicted, [finishing.made]);
     assert.deepEqual(
       [empty, moving].map(({ flow }) => flow.flowing),
@@ -320,7 +321,7 @@ describe('body budget', () => {
     budget.reserve(made, 20 * KB);
     t.mock.timers.tick(10_000);
     assert.deepEqual(evicted, []);
-    // Nor when there is room again.
+    // The body is not read when there is room again, either.
     const crowd = Array.from({ length: 10 }, exchange);
     for (const other of crowd) {
       budget.beginUpload(other.made);

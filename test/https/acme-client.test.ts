@@ -1,4 +1,4 @@
-// The ACME client against Pebble, which refuses nonces at random, checks every rule of RFC 8555 and validates for real.
+// The ACME client with Pebble, which refuses nonces at random, checks every rule of RFC 8555, and validates challenges.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -66,7 +66,7 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     return () => void server.close();
   };
 
-  /** A request of the account's own, to a server that refuses six of ten. */
+  /** Sends a request of the account. The server refuses six of ten. */
   async function post(resource: 'newAccount' | { url: string }, payload: object | ''): Promise<AcmeResponse> {
     const send = createSend({ userAgent: 'gatefold-test', ca: pebble.ca });
     const addresses = JSON.parse((await send({ method: 'GET', url: pebble.directory })).text);

@@ -24,7 +24,7 @@ const offering = (challenge: object) =>
 
 const FINISHED = { status: 'valid', certificate: `${AT}/certificate` };
 
-/** A directory that gives whoever asks a certificate. */
+/** The answers of a directory that issues each requested certificate. */
 const GOOD: Answers = {
   '/dir': body({
     newNonce: `${AT}/nonce`,
@@ -44,7 +44,7 @@ const GOOD: Answers = {
 };
 const LOCATIONS: Readonly<Record<string, string>> = { '/account': '/me', '/new-order': '/order' };
 
-/** A client of a directory that answers as these say, over what a good one does; and what it was asked. */
+/** Creates a client of a directory with these answers in the place of the good ones, and a list of its requests. */
 function createBench(changes: Answers, contact: readonly string[] = []): { client: AcmeClient; asked: AcmeRequest[] } {
   const asked: AcmeRequest[] = [];
   const answers = { ...GOOD, ...changes };
@@ -75,7 +75,7 @@ function createBench(changes: Answers, contact: readonly string[] = []): { clien
   return { client, asked };
 }
 
-/** An order, and all that was asked and shown for it. */
+/** Makes an order. Returns its outcome, the requests, and the presented challenges. */
 async function order(changes: Answers, contact?: readonly string[], { client, asked } = createBench(changes, contact)) {
   const shown: string[] = [];
   const present = async ({ token }: { token: string }) => {
@@ -209,7 +209,7 @@ describe('the ACME client', () => {
     const begun = performance.now();
     const { error, asked } = await order({ '/order': [ready, ...Array(5).fill(processing), valid] as Answer[] });
     assert.equal(error, '"the chain"');
-    // Ten of its own intervals at most, which the test sets to 1 ms.
+    // At most ten intervals of the client, which the test sets to 1 ms.
     assert.ok(performance.now() - begun > 45);
     assert.equal(asked.filter(({ url }) => url.endsWith('/order')).length, 7);
   });

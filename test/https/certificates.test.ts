@@ -27,15 +27,15 @@ let folders = 0;
 interface Bench {
   readonly certificates: Certificates;
   readonly events: Record<string, unknown>[];
-  /** Passes time, of the clock and of the intervals. */
+  /** Moves the clock and the intervals. */
   advance(ms: number): void;
   /** Sets the clock back. */
   setBack(ms: number): void;
-  /** Puts one into the files that is good for that many days from now, and waits until it is live. */
+  /** Writes a certificate that is valid for that many days from now, and waits until it is live. */
   replace(days: number, name?: string): Promise<void>;
 }
 
-/** With a certificate that is good for that many days from the start. */
+/** Creates certificates whose first one is valid for that many days from the start. */
 async function createBench(test: TestContext, days: number, httpPort?: number): Promise<Bench> {
   test.mock.timers.enable({ apis: ['setInterval'] });
   const folder = mkdtempSync(join(root, String(++folders)));

@@ -16,7 +16,7 @@ const UNKNOWN = /^HTTP\/1\.1 404 /;
 const TOO_LARGE = /^HTTP\/1\.1 431 /;
 const NOTHING = /^$/;
 
-/** A redirect to exactly this, and to nowhere else. */
+/** Matches a redirect to exactly this path. */
 const to = (path: string) =>
   new RegExp(
     `^HTTP/1\\.1 308 [^\\r]*\\r\\nLocation: https://api\\.example\\.com${path.replaceAll(/[\\.?+|^${}()[\]]/g, '\\$&')}\\r\\n`,
@@ -42,7 +42,7 @@ describe('createHttpPort', () => {
   });
   after(() => httpPort.close());
 
-  /** All that comes until the other side ends the connection, as it always does. */
+  /** Sends bytes. Returns everything that the server sends until it ends the connection. */
   async function send(bytes: string, at = port): Promise<string> {
     const socket = connect(at, '127.0.0.1').setEncoding('latin1');
     let text = '';
@@ -195,7 +195,7 @@ describe('createHttpPort', () => {
     for (let count = 0; count < 2 * most; count++) {
       const socket = connect(crowded, '127.0.0.1').on('error', () => {});
       socket.resume().once('close', () => void (++ended === most + 1 && onHalf()));
-      // One after the other: no queue of the kernel runs over.
+      // One connection at a time, so that no queue of the kernel overflows.
       await once(socket, 'connect');
       idle.push(socket);
     }

@@ -110,7 +110,7 @@ describe('a certificate is for', { skip: withoutOpenssl }, () => {
     ['wild.example.com', false],
     ['x.api.example.com', false],
     ['example.com', false],
-    // OpenSSL takes it for any name below.
+    // OpenSSL would match this name with any subdomain.
     ['.example.com', false],
     ['.wild.example.com', false],
     ['common.example.com', false],

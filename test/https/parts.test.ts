@@ -122,7 +122,7 @@ describe('when', () => {
     assert.equal(pauses.at(-1), 12 * HOUR);
     for (const asked of [3 * HOUR, 6 * DAY]) assert.equal(retryPause(1, asked, 0), asked);
     assert.equal(retryPause(1, 365 * DAY, 0), 7 * DAY);
-    // Machines that failed together do not try together.
+    // Machines that failed at the same time do not retry at the same time.
     assert.deepEqual(
       [0, 1].map((share) => Math.round(retryPause(2, undefined, share))),
       [8 * MINUTE, 12 * MINUTE],
@@ -218,7 +218,7 @@ describe('the files of DATA_DIR/tls', () => {
     for (clock of [86_400 * MINUTE, 86_401 * MINUTE]) assert.equal(await patient('x'), undefined);
     assert.deepEqual(waits.slice(3), [0, 0]);
 
-    // Five minutes of one holder after the other are not five minutes of one.
+    // Several holders in a row, with five minutes in all, do not count as one holder of five minutes.
     let isHeld = true;
     const asked: number[] = [];
     const often = createTryLock(

@@ -1,5 +1,5 @@
 // The app over TLS in this process: versions and protocols, changes of the certificate, handshakes that fail, and the
-// bounds on connections, which apply to TLS as to plain HTTP.
+// limits of connections, which apply to TLS as to plain HTTP.
 import assert from 'node:assert/strict';
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { type EventEmitter, once } from 'node:events';
@@ -28,7 +28,7 @@ describe('an app over TLS', () => {
   const stateOf = (pair: TestPair): SecureState => ({ ...pair, ticketKeys: [ticketKey], challenge: undefined });
   let transport: TlsServer;
   let service: Service;
-  /** The same with time-outs that a test can wait for; the other's are those of a busy machine. */
+  /** The same service with short timeouts. Those of the other service are long enough for a busy machine. */
   let brief: Service;
 
   before(async () => {
@@ -164,7 +164,7 @@ describe('an app over TLS', () => {
     const patient = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => REFUSAL });
     patient.use(stateOf(first));
     const server = patient.createServer({}, (_request, response) => response.end('{}'));
-    // A handshake that came to nothing is no malformed request.
+    // A failed handshake is no malformed request.
     server.on('clientError', assert.ifError);
     await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
     const { port } = server.address() as AddressInfo;
@@ -179,7 +179,7 @@ describe('an app over TLS', () => {
     const newest = await open({ port });
     await ended;
     for (const socket of [standing, newest]) assert.match(await ask(socket, GET), /\{\}$/);
-    // 99 handshakes, and two connections.
+    // 99 handshakes and two connections are open.
     assert.equal(await new Promise((counted) => server.getConnections((_error, count) => counted(count))), 101);
     for (const each of [...stuck, standing, newest]) each.destroy();
     server.close();
@@ -239,7 +239,7 @@ describe('an app over TLS', () => {
     socket.on('data', (chunk) => {
       received += chunk;
     });
-    // Our own goodbye may meet a socket that is closed already, which resets ours; by then everything has arrived.
+    // The end of this connection may reach a closed socket, which answers with a reset. By then everything has arrived.
     socket.on('error', () => {});
     const closed = new Promise((resolve) => socket.once('close', resolve));
     socket.write(

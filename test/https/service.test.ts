@@ -17,7 +17,7 @@ import { makePair, type TestPair } from '../support/tls.ts';
 
 const FILES = { 'TestController.js': controller(0) };
 
-/** In two steps, the certificate first, as certbot and people do. */
+/** Writes the pair in two steps, the certificate first, as certbot and people do. */
 function install(folder: string, { cert, key }: TestPair): { TLS_CERT: string; TLS_KEY: string } {
   const [TLS_CERT, TLS_KEY] = [join(folder, 'cert.pem'), join(folder, 'key.pem')] as const;
   for (const [path, text] of [
@@ -117,7 +117,8 @@ describe('HTTPS by files', () => {
       const outcome = await visit(ticket);
       if (outcome.resumed) resumed++;
       pids.add(outcome.pid);
-      // A client that uses no ticket twice (RFC 8446, C.4) is resumed all the same: each visit brings one.
+      // A client that uses each ticket only once (RFC 8446, C.4) can still resume, because each visit brings a new
+      // ticket.
       ticket = outcome.ticket;
       assert.ok(ticket !== undefined);
     }
@@ -198,7 +199,7 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
     await load.until(() => true);
     again.process.kill('SIGHUP');
     await again.logged('certificate-loaded', ({ reloads }) => reloads === 1);
-    // Every worker has it.
+    // By then every worker has the certificate.
     await load.until(() => renewed > 40);
     assert.equal(
       (await ask(port, '/api/test', 'GET', { servername: 'www.example.com', ca: await pebble.root() })).status,
@@ -232,7 +233,7 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
   });
 });
 
-/** The chain that is served leads to this root and is for this name. @throws Error with what openssl says otherwise */
+/** Checks that the served chain leads to this root and is for this name. @throws Error with the output of openssl */
 async function verifyByOpenssl(port: number, name: string, file: string, root: string): Promise<void> {
   writeFileSync(file, root);
   const from = ['-connect', `127.0.0.1:${port}`, '-servername', name, '-alpn', 'http/1.1'];
@@ -286,12 +287,12 @@ function secretsIn(text: string, pairs: readonly { key: string }[]): string[] {
   return forms.map((form) => form.slice(0, -2)).filter((form) => text.includes(form));
 }
 
-/** The parts of a process that other users of the machine, or a child of a controller, could read. */
+/** Returns the texts of a process that other users of the machine, or a child of a controller, could read. */
 function shownOf(pid: unknown): string {
   return ['environ', 'cmdline', 'comm'].map((file) => readFileSync(`/proc/${pid}/${file}`, 'latin1')).join('\n');
 }
 
-/** The process and all that it has started. */
+/** Returns the process and all its descendants. */
 function treeOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')
     .trim()

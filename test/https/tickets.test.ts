@@ -9,7 +9,7 @@ import { type ConnectionOptions, connect, createServer } from 'node:tls';
 import { createTlsServer } from '../../src/https/serve/tls-server.ts';
 import { makePair } from '../support/tls.ts';
 
-/** How OpenSSL writes down with a session that it may be resumed for 3600 s: `[9]`, an INTEGER. */
+/** The field of a session in which OpenSSL stores that it may be resumed for 3600 s: `[9]`, an INTEGER. */
 const FOR_AN_HOUR = Buffer.from('a90402020e10', 'hex');
 
 describe('session tickets', () => {
@@ -48,7 +48,7 @@ describe('session tickets', () => {
 
     test(`keys change: that before opens its own and hands out new ones, one before that is refused (${version})`, async () => {
       const { ticket: oldest } = await visit(only);
-      // Keys live longer.
+      // The ticket is valid for an hour, although keys are kept longer.
       assert.ok(oldest?.includes(FOR_AN_HOUR));
       use(second, first);
       const after = await visit({ ...only, session: oldest });
@@ -58,7 +58,7 @@ describe('session tickets', () => {
       assert.equal(afterBoth.resumed, true, 'what the first change handed out was not of the new key');
       assert.equal((await visit({ ...only, session: oldest })).resumed, false);
       assert.equal((await visit({ ...only, session: afterBoth.ticket })).resumed, true);
-      // A client that uses no ticket twice.
+      // This client uses each ticket once.
       for (let count = 0, session = afterBoth.ticket; count < 5; count++) {
         const next = await visit({ ...only, session });
         assert.equal(next.resumed, true);

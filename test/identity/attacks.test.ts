@@ -1,5 +1,5 @@
-// The attack list, a named row each: what a forger sends, and the reason that the log gets. Outside every row is the
-// same 401.
+// The table of attacks, with a test for each row: the token of a forger, and the reason in the log. The answer to each
+// is the same 401.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';

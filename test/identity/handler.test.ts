@@ -180,7 +180,7 @@ describe('signin', () => {
   test('is for the oldest application unless one is named, by id before name', () =>
     withIdentity([google], async ({ identity, accounts }) => {
       const credential = await tokenWith();
-      // The second is named like the id of the first.
+      // The name of the second row is the id of the first.
       for (const name of ['First', 'row1', 'Third'])
         await identity.register({ credential, application: { name } }, json);
       const bound = async (application?: string) => {

@@ -1,5 +1,5 @@
-// createIdentity against a certified provider on loopback: real tokens, real fetch, keys that rotate, a provider that
-// goes away.
+// createIdentity with a certified provider on loopback: real tokens, real fetch, keys that rotate, and a provider that
+// stops.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createIdentity, type Identity } from '../../src/identity/handler.ts';

@@ -28,7 +28,7 @@ function makeProvider(changes: Partial<Provider> = {}): Provider {
   return { ...base, jwksUri: 'https://id.acme.example/keys', ...changes };
 }
 
-/** A network of one answer, a clock, and the cache on top of them. */
+/** Creates the cache on a simulated network, which has one answer, and a simulated clock. */
 function makeBench() {
   const bench = {
     now: 1_000_000_000,

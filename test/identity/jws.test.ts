@@ -1,5 +1,5 @@
-// verifySignature by itself, in the manner of the public vectors: every algorithm of the table against an independent
-// signer, and every way in which a key or a signature is wrong. Vectors are made here, none are copied.
+// verifySignature alone, like the public test vectors: every algorithm of the table with an independent signer, and
+// every kind of wrong key or signature. The vectors are made here, not copied.
 import assert from 'node:assert/strict';
 import { constants, generateKeyPairSync } from 'node:crypto';
 import { describe, test } from 'node:test';

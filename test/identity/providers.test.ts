@@ -1,4 +1,4 @@
-// data/identity-providers.json: which rows are good, what a start does with a bad file, and that a change is live.
+// data/identity-providers.json: which rows are good, and what a start does with a bad file. A change is live.
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The two identity routes over a real socket: the built service with two workers, a certified provider on loopback, the
-// credentials table on disk. The other identity tests check the parts.
+// The two identity routes over a real socket: the built service with two workers, a certified provider on loopback, and
+// the credentials table on disk. The other tests of identity check the parts.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { encode } from '../support/identity-tokens.ts';
 
 const WORKERS = 2;
 const ada = { subject: 'ada-1815', email: 'ada@analytical.example', email_verified: true, name: 'Ada L.' };
-// params.application is the caller, so every worker has found the row of the token.
+// `params.application` names the caller, which shows that each worker has found the token's row.
 const SDK =
   'export default class SdkController { index(data, params) { return { application: params.application.id }; } }\n';
 
@@ -36,7 +36,7 @@ test('idp-signin and register over the running service', async (suite) => {
   });
 
   async function ask(path: string, init: RequestInit): Promise<Answer> {
-    // A connection of its own, so that both workers get their share.
+    // Each request has a new connection, so that both workers answer.
     const headers = { connection: 'close', ...(init.headers as Record<string, string> | undefined) };
     const response = await fetch(`http://127.0.0.1:${service.port}${path}`, { ...init, headers });
     return {
@@ -86,8 +86,7 @@ test('idp-signin and register over the running service', async (suite) => {
         const authorization = String(body.authorization);
         assert.match(authorization, /^gf[ks]_/);
         for (let i = 0; i < 8; i++) {
-          // The other worker may still be reading the table that the first one wrote: within a second, says the
-          // contract.
+          // The other worker reads the table that the first one has written within a second (the contract).
           const { body: seen } = await until(
             () => ask('/api/who', { headers: { authorization } }),
             ({ status }) => status === 200,

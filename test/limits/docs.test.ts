@@ -15,7 +15,7 @@ interface Row {
   readonly source: string;
 }
 
-/** The rows of the tables whose second column is a limit. */
+/** Returns the rows of the tables whose second column is a limit. */
 const ROWS: Row[] = TEXT.split('\n## ')
   .slice(2)
   .flatMap((section) =>

@@ -1,5 +1,5 @@
-// Rate limiting in its parts: the form of a rate, the map that forgets, and several workers with one supervisor on a
-// clock of ours.
+// The parts of rate limiting: the form of a rate, the bounded map, and several workers with one supervisor on a
+// simulated clock.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseRate, type Rate } from '../../src/base/rate.ts';
@@ -114,7 +114,10 @@ function isAllowed(limiter: RateLimiter | undefined, rate: Rate, who = 'caller')
 }
 
 describe('a worker', () => {
-  /** With an account that has had `tokens` left when the supervisor said so last, and has spent `unreported` since. */
+  /**
+   * Creates a limiter with an account: the last balance of the supervisor was `tokens`, and `unreported` were spent
+   * since.
+   */
   function workerWith(tokens: number, unreported: number, workers: number) {
     const rate = parseRate('1/d burst 100') as Rate;
     const waits: number[] = [];
@@ -189,7 +192,7 @@ test('the ledger lets nobody owe more than two bursts, and tells a new worker of
     ledger.spend([]).map(([caller]) => caller),
     ['a', 'more'],
   );
-  // A rate that has changed holds from now on.
+  // A changed rate applies at once.
   assert.deepEqual(ledger.spend([['more', 0, 1, 3600, 3]]), [['more', 3, 1, 3600, 3]]);
   assert.deepEqual(
     ledger.spend([]).map(([caller]) => caller),
@@ -251,7 +254,7 @@ describe('several workers', () => {
     for (let i = 0; i < 10; i++) assert.ok(isAllowed(limiters[0], rate));
     assert.equal(isAllowed(limiters[0], rate), false);
     for (let ms = 0; ms < 10; ms++) advance(1);
-    // This one did not ask what there is when it began.
+    // This worker did not request the balances when it began.
     assert.ok(isAllowed(limiters[1], rate));
     for (let ms = 0; ms < 10; ms++) advance(1);
     assert.equal(isAllowed(limiters[1], rate), false);

@@ -1,4 +1,5 @@
-// Rate limits over a socket: who is counted as whom, what a refusal says, and that several workers share what is left.
+// Rate limits over a socket: which callers are counted as one, the answer to a refused request, and a rate that several
+// workers share.
 import assert from 'node:assert/strict';
 import { Agent, get } from 'node:http';
 import { describe, test } from 'node:test';
@@ -114,7 +115,7 @@ test('the limit of an operation is for each of its callers', async (t) => {
 
 test('several workers share what is left, and so does the next generation', async (t) => {
   const service = await startProcesses(t, { files: controllers, env: { WORKERS: '2', RATE_LIMIT: '200/h' } });
-  // Connections of their own, so that both workers are asked.
+  // Each request has a new connection, so that both workers answer.
   const agents = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
   t.after(() => {
     for (const agent of agents) agent.destroy();
@@ -142,8 +143,8 @@ test('several workers share what is left, and so does the next generation', asyn
     return statuses.filter((status) => status === 200).length;
   };
   const allowed = await flood(50);
-  // That it is exact to 5 percent is shown with a clock of the test's own (limiter.test.ts): here the processes have a
-  // machine between them that may be busy. Without sharing it would be 400.
+  // limiter.test.ts shows on a simulated clock that the rate is exact to 5 percent. Here the processes share a machine
+  // that may be busy. Without sharing, 400 requests would pass.
   assert.ok(allowed >= 190 && allowed <= 240, `${allowed} instead of 200`);
   service.process.kill('SIGHUP');
   await service.logged('generation-serving', ({ generation }) => (generation as number) > 1);

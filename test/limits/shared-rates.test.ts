@@ -1,4 +1,4 @@
-// Machines that share a rate, on a clock of the test: how many requests pass, with a store and without.
+// Machines that share a rate, on a simulated clock: how many requests pass with a store and without one.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Rate } from '../../src/base/rate.ts';
@@ -9,7 +9,7 @@ import { createSharedLedger, type SharedRatesOptions } from '../../src/limits/sh
 const RATE: Rate = { count: 100, seconds: 1, burst: 100 };
 
 interface Run {
-  /** Requests a second that each machine gets. */
+  /** How many requests each machine gets in a second. */
   readonly offered: readonly number[];
   readonly seconds: number;
   readonly rate?: Rate;
@@ -17,7 +17,7 @@ interface Run {
   readonly isUp?: (time: number) => boolean;
 }
 
-/** @returns the requests that passed, by machine, and the statements that the store got */
+/** @returns how many requests passed on each machine, and how many statements the store got */
 async function simulate({ offered, seconds, rate = RATE, isUp = () => true }: Run) {
   let time = 0;
   let statements = 0;

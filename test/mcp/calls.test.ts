@@ -1,4 +1,4 @@
-// A call passes the same steps as a request: nothing that protects an operation is left out on the way through a tool.
+// A call of a tool passes the same steps as a request, so each protection of the operation applies.
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// The messages of the Model Context Protocol over a real socket: both revisions, and messages that no good client sends.
+// The messages of the Model Context Protocol over a real socket: both revisions, and messages that break the protocol.
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { META, post, type Sent, send, startShop } from './shop.ts';

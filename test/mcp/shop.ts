@@ -1,4 +1,4 @@
-// A small service with tools, and a client of the protocol that sends exactly what a test says.
+// A small service with tools, and a client of the protocol that sends exactly the messages of a test.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -63,7 +63,7 @@ export default class OrderController {
 export interface Sent {
   readonly status: number;
   readonly headers: Headers;
-  // A test reads whatever the server has sent.
+  // A test reads any message that the server has sent.
   readonly body: Record<string, unknown> & {
     result?: Answered;
     error?: { code: number; message: string; data?: object };
@@ -93,7 +93,7 @@ export async function startShop(
 const PREFIX = 'io.modelcontextprotocol/';
 export const META = { [`${PREFIX}protocolVersion`]: '2026-07-28', [`${PREFIX}clientCapabilities`]: {} };
 
-/** Sends a message as it is. */
+/** Sends a message without a change. */
 export async function post(
   caller: TestCaller,
   body: unknown,

@@ -1,5 +1,5 @@
-// Tools of a service of two workers: a message needs no worker that has seen its client before, a key that is revoked
-// ends for all of them, and they share the rates.
+// The tools of a service with two workers. Any worker may answer any message, a revoked key ends on all workers, and
+// the workers share the rates.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
@@ -32,7 +32,7 @@ test('two workers answer messages without a session, share rates, and lose a rev
     return JSON.parse(stdout) as { id: string; token: string };
   };
   const { id, token } = await command('issue', '--name', 'agent', '--groups', 'desk');
-  // Connections of their own, so that both workers are asked.
+  // Each request has a new connection, so that both workers answer.
   const agents = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));
   t.after(() => {
     for (const agent of agents) agent.destroy();
@@ -77,7 +77,7 @@ test('two workers answer messages without a session, share rates, and lose a rev
     return pids.size === 2;
   });
 
-  // Two workers that share nothing would let 400 pass.
+  // If the workers did not share the rate, 400 requests would pass.
   const calls: boolean[] = [];
   for (let i = 0; i < 50; i++)
     calls.push(...(await all(async (agent) => (await call(agent, 'desk_POST_seldom')).isError === true)));

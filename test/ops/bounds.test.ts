@@ -1,4 +1,5 @@
-// The operations port under clients that hold on: a probe gets through, and no client makes more than one answer wait.
+// The operations port with clients that keep connections open: a probe still gets an answer, and no client makes more
+// than one answer wait.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -77,7 +78,7 @@ test('limitConnections ends a connection that does not read its answer, and leav
     reader.write('GET /small HTTP/1.1\r\nHost: a\r\n\r\n');
     let text = '';
     while (!text.endsWith('small')) text += String((await once(reader, 'data'))[0]);
-    // Longer than an answer may take.
+    // This wait is longer than an answer may take.
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
   assert.equal(reader.destroyed, false);

@@ -1,5 +1,5 @@
-// Counting without sockets: labels that no client can make up, caps, deltas that add up, reports that are checked, and
-// counters that never go down.
+// Counting without sockets: labels that no client can invent, caps, sums of deltas, checks of reports, and counters
+// that never fall.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createHistogram } from '../../src/ops/histogram.ts';
@@ -19,7 +19,7 @@ import { createServiceWatch } from '../../src/ops/service-status.ts';
 import { createWorkerMetrics, type ReportedParts } from '../../src/ops/worker-metrics.ts';
 import type { SupervisorStatus, WorkerStatus } from '../../src/supervisor/status.ts';
 
-/** `page operation verb status` → requests. */
+/** The number of requests by `page operation verb status`. */
 function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, number> {
   return Object.fromEntries(
     Array.from(counts.operations()).flatMap(({ page, operation, cells }) =>

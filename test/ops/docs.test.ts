@@ -1,4 +1,4 @@
-// docs/OPERATING.md and the code say the same: every log event with its level and its facts, and every metric with its
+// docs/OPERATING.md lists what the code has: every log event with its level and its facts, and every metric with its
 // type and labels.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import type { ServiceStatus } from '../../src/ops/service-status.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const TEXT = readFileSync(join(ROOT, 'docs/OPERATING.md'), 'utf8');
 
-/** The rows of the table with this head, each a list of its cells. */
+/** Returns the rows of the table with this head, each as a list of its cells. */
 function tableUnder(head: string): string[][] {
   const [, rest = ''] = TEXT.split(`${head}\n`);
   const lines = rest.split('\n');
@@ -38,10 +38,12 @@ interface EventRow {
   readonly facts: string;
 }
 
-/** The documents list the ids of a request first, and the compiler has the fields of a base type last. */
+/** The documents list the ids of a request first, but the compiler lists the fields of a base type last. */
 const sorted = (facts: readonly string[]): string => facts.toSorted().join(', ');
 
-/** The table of src/base/events.ts, as the compiler understands it. `error…` are the facts of a thrown value. */
+/**
+ * Returns the table of src/base/events.ts as the compiler reads it. `error…` stands for the facts of a thrown value.
+ */
 function eventsInCode(): EventRow[] {
   const file = join(ROOT, 'src/base/events.ts');
   const program = ts.createProgram([file], { noLib: true, types: [] });
@@ -84,7 +86,7 @@ describe('docs/OPERATING.md', () => {
       const source = readFileSync(join(ROOT, 'src', name), 'utf8');
       for (const [, level, event] of source.matchAll(/\blog\.(debug|info|warn|error)\(\s*'([a-z-]+)'/g))
         logged.add(`${event} ${level}`);
-      // Two lines are put together by hand.
+      // Two lines are written without the table.
       for (const [, level, event] of source.matchAll(/"?level"?: ?["'](\w+)["'], ?"?event"?: ?["']([a-z-]+)["']/g))
         logged.add(`${event} ${level}`);
     }
@@ -141,7 +143,7 @@ describe('docs/OPERATING.md', () => {
   });
 });
 
-/** One in which every metric has a sample. */
+/** A report in which every metric has a sample. */
 function service(): ServiceStatus {
   const requests = createRequestCounts();
   requests.count(requests.countsFor('test', 'index'), 'GET', 200, 1, 1);

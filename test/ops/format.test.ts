@@ -1,5 +1,5 @@
-// The text that a scraper reads, held to the letter of the Prometheus format 0.0.4 by a strict reader of our own; and
-// the reader held to refuse what it should.
+// A strict parser checks that the metrics follow the Prometheus format 0.0.4. Further rows check that the parser
+// refuses wrong texts.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Family, renderFamilies } from '../../src/ops/exposition.ts';

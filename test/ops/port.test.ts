@@ -1,5 +1,4 @@
-// The operations port in this process: what it makes of a supervisor and of reports, and what happens when making it
-// fails.
+// The operations port in this process: its answers from a supervisor and from reports, and the failure of making them.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';

@@ -1,4 +1,4 @@
-// The operations port of the real service: what it answers while workers load, serve, hang, are gone and drain.
+// The operations port of the real service: its answers while workers load, serve, hang, have ended and drain.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { describe, it } from 'node:test';

@@ -11,7 +11,7 @@ import { command as routes } from '../../src/cli/routes.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 import { GATEFOLD } from '../support/service.ts';
 
-/** Each function of the author leaves a file when somebody calls it. */
+/** Each function of the author writes a file when it is called. */
 const SERVICE = (called: string) => `
 import { writeFileSync } from 'node:fs';
 import { defineService } from '${GATEFOLD}';

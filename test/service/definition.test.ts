@@ -1,5 +1,4 @@
-// The properties of a service file, and the line of each mistake: nothing that was meant to protect is ignored in
-// silence.
+// The properties of a service file, and the line of each mistake. No misspelt protection is ignored.
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
-// The example of the service file in docs/CONTROLLERS.md, as the page has it, and its drawing of the order of a
-// request.
+// Runs the example of the service file in docs/CONTROLLERS.md, and checks its drawing of the order of a request.
 import assert from 'node:assert/strict';
 import { readFileSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';

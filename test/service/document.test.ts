@@ -65,7 +65,7 @@ interface Document {
   };
 }
 
-/** The document as a client gets it. It is what `gatefold openapi` prints. */
+/** The document as a client receives it. `gatefold openapi` prints the same. */
 async function documentOf(t: { after(done: () => void): void }, options: string): Promise<Document> {
   const service = serviceFile(options);
   const files = { 'service.ts': service, 'problem.ts': PROBLEM, 'NoteController.ts': NOTES };

@@ -1,5 +1,5 @@
-// Groups in folders of a running service: files come, `folders: true` comes and goes, and each is one change of all
-// workers.
+// Groups in subfolders of a running service: files are added, and `folders: true` is added and removed. Each change
+// reaches all workers at once.
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -16,7 +16,7 @@ async function start(test: TestContext, files: Readonly<Record<string, string>>)
     files: { 'TestController.mjs': controller('test'), ...files },
     env: { WORKERS: '2' },
   });
-  /** Asks twice, over a connection each, so that both workers may answer. */
+  /** Sends two requests on two connections, so that both workers may answer. */
   const ask = async (path: string): Promise<string> => {
     const answers = await Promise.all(
       [1, 2].map(async () => {

@@ -1,4 +1,5 @@
-// The service file in a running service: it comes, breaks, is mended and goes, and the last good one serves meanwhile.
+// The service file of a running service is added, broken, mended and removed. While it is broken, the last good one
+// serves.
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';

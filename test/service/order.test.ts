@@ -1,4 +1,4 @@
-// The order of a request under a service file: which step refuses first, and that nothing behind that step has run.
+// The order of a request's steps under a service file: which step refuses first. No later step may run.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
@@ -55,7 +55,7 @@ export default class NoteController {
 }
 `;
 
-/** The name of one route is that of the other and a word more. */
+/** Two routes of which one name is the other name and one more word. */
 const LIMIT_CONTROLLER = `
 export default class LimitController {
   static operations = { '*': { limit: '1/h' } };
@@ -305,7 +305,7 @@ describe('a request under a service file', () => {
   });
 
   it('answers 500 at once where authenticate throws in a callback', async (t) => {
-    // The worker listens like this (worker/life.ts). The runner of tests listens, too, and would fail the test.
+    // The worker has such a listener (worker/life.ts). The test runner has one, too, which would fail the test.
     const others = process.rawListeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
     process.on('uncaughtException', service.app.failCurrentRequest);

@@ -1,4 +1,4 @@
-// The page at /api/docs under a service file, in a browser: fields for users and keys, and the marks of operations.
+// The page at /api/docs under a service file, in a browser: the fields for users and keys, and the marks of operations.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';

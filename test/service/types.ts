@@ -1,5 +1,5 @@
-// Compiled, never run: the types of a service file and of `access`. A line that should be refused and compiles fails
-// `npm run typecheck`, as does the other way round.
+// Compiled, never run: the types of a service file and of `access`. `npm run typecheck` fails when a line that should
+// be refused compiles, and when any other line does not.
 import {
   type AccessParamsOf,
   type ControllerParams,
@@ -67,7 +67,7 @@ export const bad = [
   defineService({ cors: { origins: 'https://app.example.com' } }),
 ];
 
-/** The options without their type argument take any user. */
+/** The options without their type argument accept any user. */
 export const options: ServiceOptions = { authenticate: () => ({ id: 'a', name: 'A' }) };
 
 const isAdmin = ({ user }: AccessParamsOf<User>): boolean => user?.role === 'admin';

@@ -1,5 +1,5 @@
-// A service with a folder so large that its workers use the caches of earlier processes: what is checked is what the
-// sources say now.
+// A service whose folder is so large that its workers use the caches of earlier processes. Requests are checked by the
+// present sources, not by stale caches.
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -19,7 +19,7 @@ test('a changed file of types is what every worker checks by, also after a resta
   mkdirSync(TMPDIR);
   const start = () => startService(t, { dir, env: { WORKERS: '2', TMPDIR } });
   let service = await start();
-  /** Sends each field several times on connections of their own, so that both workers answer. */
+  /** Sends each field several times, each time on a new connection, so that both workers answer. */
   async function acceptedFields(): Promise<string[]> {
     const accepted = new Set<string>();
     for (let i = 0; i < 8; i++) {
@@ -50,7 +50,7 @@ test('a changed file of types is what every worker checks by, also after a resta
       try {
         if (readFileSync(file(), 'utf8').includes(`"required":["${field}"]`)) return;
       } catch {
-        // No worker has saved yet.
+        // No worker has written the cache yet.
       }
       await new Promise((later) => setTimeout(later, 50));
     }
@@ -73,7 +73,7 @@ test('a changed file of types is what every worker checks by, also after a resta
 
   service.process.kill('SIGTERM');
   await service.exited;
-  // The damage keeps the length, and would make another field required.
+  // The damaged text has the same length, but names another field as required.
   writeFileSync(file(), readFileSync(file(), 'utf8').replaceAll('"c"', '"b"'));
   service = await start();
   assert.deepEqual(await acceptedFields(), ['c']);

@@ -1,5 +1,5 @@
-// Cross-origin rules of a service file, as Chromium keeps them: a front end on another origin with a session in a
-// cookie, and pages of origins that are not listed, which try to read, to write and to post forms with that cookie.
+// The cross-origin rules of a service file in Chromium. A front end on another origin has a session cookie. Pages of
+// unlisted origins try to read, to write and to post forms with that cookie.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -50,7 +50,7 @@ describe('a front end of another origin with a cookie', { skip: noChromium }, ()
   let context: BrowserContext;
   let pages: Server;
   let service: Service;
-  /** Each of the three is an origin of its own. The last one is of another site, too. */
+  /** Three origins. The last one belongs to another site, too. */
   let listed: string;
   let unlisted: string;
   let otherPages: Server;
@@ -95,7 +95,7 @@ describe('a front end of another origin with a cookie', { skip: noChromium }, ()
     return page;
   }
 
-  /** Calls the service from a page with its cookies. Rejects where the page cannot read the answer. */
+  /** Calls the service from a page, with cookies. Rejects when the page cannot read the answer. */
   function call(page: Page, verb: string, path: string, json?: unknown): Promise<Answer> {
     return page.evaluate(
       async ([url, method, body]) => {
@@ -111,7 +111,7 @@ describe('a front end of another origin with a cookie', { skip: noChromium }, ()
   const formSource = () =>
     `<form method="post" action="${service.url}/api/session/note"><input name="text" value="form"></form>`;
 
-  /** Posts a form as a page does that its user has opened, and returns what the window shows then. */
+  /** Posts a form from a page that the user has opened. Returns the text that the window then shows. */
   async function postForm(page: Page): Promise<string> {
     await page.setContent(formSource());
     const [response] = await Promise.all([
@@ -121,9 +121,10 @@ describe('a front end of another origin with a cookie', { skip: noChromium }, ()
     return `${response.status()} ${await response.text()}`;
   }
 
-  /** Posts the form from a sandboxed frame, and returns the status that the service has answered with. */
+  /** Posts the form from a sandboxed frame. Returns the status of the service's answer. */
   async function postFromFrame(page: Page): Promise<number> {
-    // The frame may post before Playwright is attached to it, so the service is observed and not the frame.
+    // The frame may post before Playwright is attached to it. So the status is read from the service, not from the
+    // frame.
     const answered = new Promise<number>((resolve) =>
       service.app.server.once('request', (_, response) => {
         response.once('finish', () => resolve(response.statusCode));

@@ -1,5 +1,5 @@
-// Claims of docs/DATABASES.md, each against a real PostgreSQL: a restart of the database, migrations, and transactions
-// whose worker or time ends.
+// Checks claims of docs/DATABASES.md on a real PostgreSQL: a restart of the database, migrations, and transactions
+// whose worker or time limit ends.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ describe('a service whose PostgreSQL changes', { skip: noPostgres }, () => {
     const signedIn = await fetch(url, { headers: { authorization: `Token ${user.token}` } });
     assert.equal(signedIn.status, 503, 'a user is nobody while the database is away');
     await edit('lib/database.ts', (text) => `${text}// while the database is away\n`);
-    // A query at the top level of a module is the mistake that the page names.
+    // docs/DATABASES.md calls a query at the top level of a module a mistake.
     const asks = 'controllers/ArticlesController.ts';
     write(project, asks, `${readFileSync(join(project, asks), 'utf8')}\nawait sql\`select 1\`;\n`);
     await service.logged('generation-rejected');
@@ -46,7 +46,7 @@ describe('a service whose PostgreSQL changes', { skip: noPostgres }, () => {
     const started = performance.now();
     await load.until(({ status }) => status === 200);
     const took = performance.now() - started;
-    // The clock tries it again, too, after a pause that grows.
+    // The service also tries the group again by itself, after growing pauses.
     service.process.kill('SIGHUP');
     await service.logged('generation-serving', (line) => service.lines.indexOf(line) >= rejected);
     const { failures } = await load.stop();

@@ -1,5 +1,5 @@
-// Claims of docs/DATABASES.md, each against a real PostgreSQL: how many connections a service has, during edits under
-// load, while generations drain, and where the database allows fewer.
+// Checks claims of docs/DATABASES.md on a real PostgreSQL: how many connections a service has during edits under load,
+// while generations drain, and when the database allows fewer.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import postgres from 'postgres';
@@ -65,7 +65,8 @@ describe('the pools of a service on PostgreSQL', { skip: noPostgres }, () => {
   });
 
   it('answers 503 where the pools together are larger than the database allows', async (test) => {
-    // Two connections are left: fewer than the pool of one worker, so it does not matter which worker gets the requests.
+    // Two connections are left: fewer than the pool of one worker, so it does not matter which worker gets the
+    // requests.
     const { database, service, sql } = await startBench(test, {
       settings: ['max_connections=4', 'superuser_reserved_connections=0', 'max_wal_senders=0'],
     });
@@ -78,7 +79,7 @@ describe('the pools of a service on PostgreSQL', { skip: noPostgres }, () => {
       statuses.push(answer.status);
       return answer;
     });
-    // The lock holds the connections that there are until one more has been refused.
+    // The lock keeps all connections busy until the database has refused one more.
     await until(service, async () => statuses.includes(503));
     assert.ok(!statuses.includes(200));
     await sql`select pg_advisory_unlock(1)`;

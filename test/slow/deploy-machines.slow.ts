@@ -1,5 +1,5 @@
-// Reach, section 28: `gatefold deploy` to machines that are odd: two that serve, another user, hostile names, a full data
-// folder, a connection cut before the swap, and systemd's folders.
+// `gatefold deploy` to unusual machines: two machines, another user, hostile names, a full data folder, a connection
+// that is cut before the swap, and systemd's folders.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -30,7 +30,7 @@ describe('gatefold deploy to odd machines', { skip: NO_SSH }, () => {
   it('two machines that serve, one after the other; a failure leaves the second one as it was', async (test) => {
     const one = await startDeployed(test);
     const two = await startDeployed(test);
-    // Both sshd run here, so one of them reaches both folders.
+    // Both sshd run on this machine, so each of them reaches both folders.
     const both = (...words: string[]) => one.deploy(`vm2:${two.dir}`, ...words);
     writeFiles(one.project, valueFiles('new'));
     const good = await both();
@@ -163,7 +163,7 @@ describe('gatefold deploy to odd machines', { skip: NO_SSH }, () => {
   });
 });
 
-/** Gives the process /etc and /run of its own, in which systemd seems to have started. */
+/** Gives the process its own /etc and /run, in which systemd seems to have started. */
 const NAMESPACE = `mount -t tmpfs t /run && mkdir -p /run/systemd/system /run/etc && cp -a /etc/. /run/etc/ &&
 mount --bind /run/etc /etc && export SYSTEMD_OFFLINE=1 && exec "$0" "$@"`;
 

@@ -1,4 +1,4 @@
-// Reach, section 28: `gatefold deploy` to a real sshd on loopback, under load, and with what can go wrong on the way.
+// `gatefold deploy` to a real sshd on loopback: under load, and with failures in each step.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -28,7 +28,7 @@ import {
   startSshMachine,
 } from '../support/ssh-machine.ts';
 
-/** A package inside of the project: `npm ci` then needs no registry. */
+/** A package inside the project, so that `npm ci` needs no registry. */
 const VENDOR = {
   'package.json': '{"name":"shop","type":"module","dependencies":{"greet":"file:vendor/greet"}}',
   'package-lock.json': JSON.stringify({
@@ -95,7 +95,7 @@ describe('gatefold deploy, twenty times', { skip: NO_SSH }, () => {
   });
 });
 
-/** Asks until it has seen both workers. */
+/** Sends requests until both workers have answered. Returns their process ids. */
 async function workersOf(port: number): Promise<Set<number>> {
   const pids = new Set<number>();
   await until('both workers answer', async () => {
@@ -157,7 +157,7 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
     await until('the lock is free', () => !existsSync(join(shop.dir, 'deploy.lock')));
     assert.equal(shop.current(), good);
 
-    // The process on the machine dies, too, and holds the lock.
+    // The process on the machine is killed, too, while it holds the lock.
     const killed = spawnDeploy(shop.machine, shop.project, [`vm1:${shop.dir}`], { env: tar });
     const held = () =>
       existsSync(join(shop.dir, 'deploy.lock')) && readdirSync(join(shop.dir, 'deploy.lock')).length > 0;
@@ -190,7 +190,7 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
   it('killed between the swap and its end: the next failure goes back to what serves', async (test) => {
     const shop = await startDeployed(test);
     const good = shop.current();
-    // A link to a release that does not load, as a killed process leaves it.
+    // A killed process leaves `current` as a link to a release that does not load.
     writeFiles(join(shop.dir, 'releases/20200101T000000000Z'), { 'controllers/TestController.js': 'export {' });
     rmSync(join(shop.dir, 'current'));
     symlinkSync('releases/20200101T000000000Z', join(shop.dir, 'current'));
@@ -317,7 +317,7 @@ describe('gatefold deploy, over several releases', { skip: NO_SSH }, () => {
   });
 });
 
-/** Returns an environment whose tar sends some bytes, and then no more. */
+/** Returns an environment whose tar sends some bytes and then hangs. */
 function slowTar({ folder, env }: SshMachine, bytes: number): NodeJS.ProcessEnv {
   const bin = join(folder, 'slow');
   writeFiles(bin, {

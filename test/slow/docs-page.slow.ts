@@ -1,5 +1,5 @@
-// The page at /api/docs, driven in a browser as people do it: with the keyboard alone, with good requests and wrong
-// ones, on a phone and on a desk, with 24 operations and with 500 groups.
+// Uses the page at /api/docs in a browser as people do: by keyboard alone, with right and wrong requests, on a phone
+// and on a desktop, with 24 operations and with 500 groups.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { createFolder } from '../support/folder.ts';
 import { moduleUrl } from '../support/own-modules.ts';
 
 const BOOKSHOP = join(import.meta.dirname, '../docs/bookshop');
-/** Not in step with this process, which is the service. */
+/** Runs a command. Asynchronous, because the service that the command calls runs in this process. */
 const runInShell = async (line: string) =>
   (await promisify(execFile)('sh', ['-c', line.replace(/^curl/, 'curl -s')])).stdout;
 const LONG = 'aNameThatIsMuchLongerThanAnyTelephoneIsWide'.repeat(3);
@@ -40,7 +40,7 @@ export default class OddController {
   }
   private breakOff = () => {};
   'POST broken'() { this.breakOff(); }
-  /** @returns what an operation may call \`errors\` */
+  /** @returns a result with a field named \`errors\` */
   'POST errors'(data: { which: number }): unknown {
     const lists = [{ title: ['is missing'] }, 'none', 7, [null, 'no', {}, { in: 'a"b', pointer: 3, message: 'odd' }, { message: 'whole' }]];
     return { errors: lists[data.which] };
@@ -55,7 +55,7 @@ describe('the page', { skip: noChromium }, () => {
   let api: TestApi;
   let browser: Browser;
   let page: Page;
-  /** Errors and warnings on the console of the browser. */
+  /** Errors and warnings of the browser's console. */
   const complaints: string[] = [];
   const asked = new Set<string>();
 
@@ -79,7 +79,7 @@ describe('the page', { skip: noChromium }, () => {
     made.setDefaultTimeout(60_000);
     made.on('pageerror', (error) => complaints.push(error.message));
     made.on('console', (message) => {
-      // The answers that the tests below provoke are errors to the browser, too.
+      // The browser also reports the error answers that the tests below provoke.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
         complaints.push(message.text());
     });
@@ -89,7 +89,7 @@ describe('the page', { skip: noChromium }, () => {
     return made;
   }
 
-  /** The panel that is open, opened by its address. */
+  /** Opens a panel by its address. Returns the open panel. */
   async function panel(id: string) {
     await page.goto(`${api.url}/api/docs#/${id}`);
     const found = page.locator(`details.panel[open]#${id.split('/')[1]}`);

@@ -1,5 +1,5 @@
-// Sections 8.1 to 8.4 of the decisions, row by row, against the service as a process. One service stands for many rows,
-// each with a group of its own, because that is how it lives: what one row breaks must not harm the others.
+// Sections 8.1 to 8.4 of the decisions, row by row, with the service as a process. Many rows share one service, and
+// each has its own group. As in production, one broken group must not harm the others.
 import assert from 'node:assert/strict';
 import {
   appendFileSync,
@@ -18,7 +18,7 @@ import { type Answer, ask, json, startLoad } from '../support/cluster-client.ts'
 import { type Service, startService } from '../support/cluster-server.ts';
 import { controller, createFolder, write } from '../support/folder.ts';
 
-/** A test context for what the whole file shares. */
+/** A test context for everything that the whole file shares. */
 const cleanups: (() => unknown)[] = [];
 const shared = { after: (cleanup: () => unknown) => cleanups.push(cleanup) } as unknown as TestContext;
 after(async () => {
@@ -208,7 +208,7 @@ describe('a folder that is served', () => {
         file,
         `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(begun)}, '');\n${text}`,
       );
-      // The mended file comes in the middle of the load.
+      // The file is mended in the middle of its load.
       while (!existsSync(begun)) await new Promise((resolve) => setTimeout(resolve, 10));
       write(service.dir, file, controller('mended'));
       await load.until(({ body }) => body.includes('mended'));
@@ -277,7 +277,7 @@ describe('a folder that is served', () => {
       'lib/unused.js',
     ];
     for (const name of strangers) write(service.dir, name, 'throw new Error();\n');
-    // The next edit is the event to wait for: had the others started a generation, it would have been logged before.
+    // If one of the other files had started a generation, the log would have it before the generation of this edit.
     write(service.dir, 'SteadyController.js', controller('steady again'));
     await live(service, '/api/steady', 'steady again');
     await service.logged('generation-serving', ({ cause }) => String(cause).endsWith('/SteadyController.js'));
@@ -333,12 +333,13 @@ describe('folders that are links', () => {
 });
 
 /**
- * Asks until several answers in a row, each on a connection of its own, satisfy the test: so more than one worker does.
+ * Sends requests until `isMeant` accepts twelve answers in a row. Each request has a new connection, so more than one
+ * worker answers.
  */
 async function until(service: Service, path: string, isMeant: (answer: Answer) => boolean): Promise<void> {
   const begun = performance.now();
   for (let run = 0; run < 12; ) {
-    // A group whose code ends the process takes the connection with it.
+    // A group whose code ends the process also ends the connection.
     const answer = await ask(service.port, path).catch(() => undefined);
     run = answer !== undefined && isMeant(answer) ? run + 1 : 0;
     if (performance.now() - begun > service.patience())

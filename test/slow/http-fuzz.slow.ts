@@ -17,7 +17,7 @@ after(() => service.close());
 
 const SOUND = [200, 400, 404, 405, 408, 413, 415, 417, 431, 501, 505];
 
-/** Sends bytes that end with a whole request of ours, so that an answer or the end always comes. */
+/** Sends bytes that end with a valid request, so that the server always answers or closes the connection. */
 async function probe(bytes: Buffer): Promise<void> {
   const text = await service.raw(bytes);
   if (text === '') return;
@@ -172,7 +172,7 @@ test('parsePath: what is not refused holds no control character and no empty seg
     }),
   ));
 
-/** Form texts made of the characters that are hard to parse. */
+/** Form texts made of characters that are hard to parse. */
 const formText = fc
   .array(
     fc.constantFrom(

@@ -1,5 +1,5 @@
-// Types of JavaScript files: a JSDoc form accepts over HTTP the values that TypeScript's checker accepts, or the form
-// refuses the file.
+// Types in JSDoc comments of JavaScript files. For each form, the service accepts the same values as TypeScript's
+// checker, or it refuses the file.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { explain, type Reason } from '../contract/oracle/types.ts';
 import { createRandom, createValues, JUNK, typeTextOf } from '../contract/oracle/values.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** Reasons for which our check and TypeScript's differ on purpose. */
+/** Reasons why Gatefold's check and TypeScript's differ on purpose. */
 type Difference = Reason | 'object' | 'nested' | 'constrained' | 'comments';
 const DIFFERENCES: Readonly<Record<Exclude<Difference, Reason>, string>> = {
   object: 'Object and * are anything here; strict tsc takes Object for what is neither null nor undefined',

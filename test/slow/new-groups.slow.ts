@@ -1,5 +1,5 @@
-// A group that comes while the service runs: from its first answer on it serves on every worker and in every
-// generation, whatever becomes of its file in the moment after.
+// A group that is added while the service runs. After its first answer, it serves on every worker and in every
+// generation, even if its file breaks just afterwards.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,7 +12,7 @@ describe('a group that comes while the service runs', () => {
   it('is imported by every worker before one answers from it', async (test) => {
     const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
     const state = stateOf(service, 'new');
-    // Whoever is not the first to import it takes its time, and reads what the state is then.
+    // The first worker imports the file at once. Each other worker first waits, and reads the state only then.
     write(
       service.dir,
       'NewController.js',
@@ -45,7 +45,7 @@ describe('a group that comes while the service runs', () => {
       assert.equal((await ask(service.port, `/api/${name}`)).status, 200, name);
       writeFileSync(state, 'broken');
       await answersOnly200(service, `/api/${name}`, 8);
-      // Its going is a change, so one generation after the other takes over from here on.
+      // The removal of a file starts a new generation.
       rmSync(join(service.dir, `${name}Controller.js`));
     }
     await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
@@ -56,7 +56,7 @@ describe('a group that comes while the service runs', () => {
     const files = Object.fromEntries(names.map((name) => [`${name}Controller.js`, controller(name)]));
     const service = await startService(test, { files });
     const gate = join(dirname(service.dir), 'gate');
-    // Each waits for the gate, so that the folder is gone in the middle of the load, whichever comes first.
+    // Each file waits for the gate. So the folder is removed in the middle of the load, whichever file is loaded first.
     const gated = `import { appendFileSync, existsSync } from 'node:fs';
 appendFileSync(${JSON.stringify(`${gate}.begun`)}, '.');
 while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -84,7 +84,7 @@ while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setT
   });
 });
 
-// Each waits five seconds for the first try, so they do it together.
+// Each test waits five seconds for the first retry, so the tests run at the same time.
 describe('a group that has not loaded is tried again without a change of the folder', { concurrency: 4 }, () => {
   const AHEAD = { 'AheadController.js': controller('ahead', 'globalThis.ahead = true;') };
 
@@ -94,7 +94,7 @@ describe('a group that has not loaded is tried again without a change of the fol
     writeFileSync(state, 'broken');
     write(service.dir, 'EarlyController.js', fickle(state));
     assert.equal((await ask(service.port, '/api/early')).status, 500);
-    // It loads beside the other one only: what tries it must try the whole folder.
+    // This group loads only together with the other one, so a retry must load the whole folder.
     write(service.dir, 'DueController.js', fickle(state, `if (!globalThis.ahead) throw new Error('alone');`));
     assert.equal((await ask(service.port, '/api/due')).status, 500);
     writeFileSync(state, 'good');
@@ -109,7 +109,7 @@ describe('a group that has not loaded is tried again without a change of the fol
     const state = stateOf(service, 'twin');
     write(service.dir, 'TwinController.js', fickle(state, `if (globalThis.ahead) throw new Error('a second one');`));
     assert.equal((await ask(service.port, '/api/twin')).status, 500);
-    // Nor is one that nobody has asked for a reason for one.
+    // A group without requests is no reason for a new generation, either.
     write(service.dir, 'IdleController.js', controller('idle'));
     const tries = () => readFileSync(`${state}.imports`).length;
     for (const known = tries(); tries() === known; ) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -164,7 +164,7 @@ describe('a group that has not loaded is tried again without a change of the fol
   });
 
   it('holds up neither a replacement nor a change when it hangs', async (test) => {
-    // A database that is asked and never answers; the worker that tries would be given up after 10 s.
+    // The import waits for a database that never answers. The supervisor ends such a worker after 10 s.
     const GIVEN_UP = 10_000;
     const disturb = async (event: string, disturbance: (service: Service, pid: number) => void) => {
       const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
@@ -191,7 +191,7 @@ describe('a group that has not loaded is tried again without a change of the fol
   });
 });
 
-/** A file that no import reads, so that what is written to it starts no generation. */
+/** Creates a file that no module imports, so that writing to it starts no generation. */
 function stateOf(service: Service, name: string): string {
   const path = join(dirname(service.dir), `${name}.txt`);
   writeFileSync(path, 'good');
@@ -199,7 +199,7 @@ function stateOf(service: Service, name: string): string {
   return path;
 }
 
-/** A controller that loads only while its state is not `broken`; `had` is how often it was imported before. */
+/** The source of a controller that loads only while its state is not `broken`. `had` counts its earlier imports. */
 function fickle(state: string, head = ''): string {
   return `import { appendFileSync, readFileSync } from 'node:fs';
 const had = readFileSync(${JSON.stringify(`${state}.imports`)}).length;
@@ -210,7 +210,7 @@ ${controller('good')}`;
 }
 
 async function answersOnly200(service: Service, path: string, count: number): Promise<void> {
-  // What ended a connection, if one ends, is in the log: a worker that died, a drain, or nothing at all.
+  // The log shows why a connection ended: for example, a worker died or was drained.
   const told = (error: Error) =>
     assert.fail(`${error.message}\n${service.lines.map((line) => JSON.stringify(line)).join('\n')}`);
   for (const answer of await Promise.all(Array.from({ length: count }, () => ask(service.port, path).catch(told)))) {

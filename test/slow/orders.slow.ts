@@ -1,5 +1,5 @@
-// Two services on one DATA_DIR: of whatever they need both, they order one. Real processes, against the real directory
-// of the tests.
+// Two services with one DATA_DIR need the same certificate, and order it only once. Both are real processes, and the
+// ACME directory is Pebble.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ describe('two supervisors on one DATA_DIR', { skip: withoutPebble }, () => {
     test.after(() => pebble.close());
     const dir = createFolder(test, { 'TestController.js': controller(0) });
     const ports = await freePorts(4);
-    // The directory looks at one port, and either may have the answer.
+    // The directory checks one port, but either service may have the answer. So this server asks both.
     const tokens = new Set<string>();
     const web = createServer((request, response) => {
       tokens.add(String(request.url));
@@ -82,7 +82,7 @@ describe('two supervisors on one DATA_DIR', { skip: withoutPebble }, () => {
   });
 });
 
-/** Resolves when a worker serves it: it hears of it a moment after the supervisor says that it is loaded. */
+/** Resolves when a worker serves the certificate, which happens a moment after the supervisor has loaded it. */
 async function serves(port: number, serial: string): Promise<void> {
   const options: ConnectionOptions = {
     port,

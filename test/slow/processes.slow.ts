@@ -1,4 +1,5 @@
-// Sections 9.1, 9.2 and 9.4 of the decisions: processes that die, hang, throw, and the signals that end or renew them.
+// Sections 9.1, 9.2 and 9.4 of the decisions: processes that die, hang or throw, and the signals that end or renew
+// them.
 import assert from 'node:assert/strict';
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +8,7 @@ import { ask, type Failure, json, openConnection, startLoad } from '../support/c
 import { type Service, startService } from '../support/cluster-server.ts';
 import { controller, createFolder, write } from '../support/folder.ts';
 
-/** What a misbehaving controller can do; each is an operation of the group `test`. */
+/** A misbehaving controller. Each kind of damage is an operation of the group `test`. */
 const MISCHIEF = `
 import { setTimeout as sleep } from 'node:timers/promises';
 export default class {
@@ -195,7 +196,7 @@ describe('signals', () => {
       const slow = ask(service.port, '/api/test/slow');
       await ask(service.port, '/api/test');
       service.process.kill(signal);
-      // What arrives on an open connection while draining is answered, and is the last on it.
+      // A request that arrives on an open connection during the drain is answered, and the connection is then closed.
       assert.equal((await slow).status, 200);
       let last = '';
       while (!/^connection: close\r?$/im.test(last)) {
@@ -215,7 +216,7 @@ describe('signals', () => {
     void stuck.ask('GET /api/test/loop HTTP/1.1\r\nHost: localhost\r\n\r\n');
     service.process.kill('SIGTERM');
     await service.logged('stopping');
-    // One signal that arrives twice in the same moment counts once, so it is said again until it is heard.
+    // Two signals within some milliseconds count as one, so the test repeats the signal until the service exits.
     const saying = setInterval(() => service.process.kill('SIGTERM'), 40);
     test.after(() => clearInterval(saying));
     assert.deepEqual(await service.exited, { code: 1, signal: null });
@@ -239,7 +240,7 @@ function isOneMoment(failures: readonly Failure[]): boolean {
   return times.length === 0 || Math.max(...times) - Math.min(...times) < 100;
 }
 
-/** The death was noticed: from here on the port is kept. */
+/** Resolves when the supervisor has noticed the deaths. */
 async function untilDead(service: Service, deaths: number): Promise<void> {
   await service.logged(
     'worker-died',
@@ -247,7 +248,7 @@ async function untilDead(service: Service, deaths: number): Promise<void> {
   );
 }
 
-/** A process that is no child of ours leaves no event behind. */
+/** Waits for the end of a process that is no child of this process. No event reports it. */
 async function untilGone(pid: number): Promise<void> {
   for (;;) {
     try {

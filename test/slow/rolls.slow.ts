@@ -1,5 +1,4 @@
-// Rolls under load: new code comes, and not one request is lost. Real processes, real sockets; `npm run soak` does more
-// of it.
+// Rolls to new code under load lose no request. Uses real processes and sockets. `npm run soak` does more rolls.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +28,7 @@ describe('rolls under load', () => {
   }
 
   it('a response that takes longer than the roll arrives whole', async (test) => {
-    // The operation answers when the reload is over. The last pause lets the `drain` message arrive before that.
+    // The operation answers when the reload is over. The last pause lets the `drain` message arrive before the answer.
     const gate = join(createFolder(test), 'over');
     const slow = `
       import { existsSync } from 'node:fs';
@@ -55,7 +54,7 @@ describe('rolls under load', () => {
   });
 });
 
-/** The old generation has stopped accepting when a run of answers in a row is new; both workers are seen on the way. */
+/** Resolves after 50 new answers in a row. The old generation no longer accepts connections then. */
 async function everyWorkerAnswers(load: Load, value: number): Promise<void> {
   let run = 0;
   await load.until(({ body }) => {

@@ -1,11 +1,11 @@
-// Clocks that are an hour off: that of the database, and that of a machine.
+// Clocks that are wrong by an hour: the clock of the database, and the clock of a machine.
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import type { PostgresStore } from '../../src/store/postgres.ts';
 import { noPostgres, openStore, startStore } from '../support/store-bench.ts';
 import { issue, run, startMachine, until } from '../support/store-machines.ts';
 
-/** Sets the clock of a database for all connections from now on. @returns a store with such a connection */
+/** Sets the clock of a database for all later connections. Returns a store with such a connection. */
 async function setClock(test: TestContext, { store, url }: { store: PostgresStore; url: string }, hours: number) {
   await store.query('create schema if not exists wrong');
   await store.query(`create or replace function wrong.clock_timestamp() returns timestamptz language sql volatile
@@ -18,7 +18,7 @@ async function setClock(test: TestContext, { store, url }: { store: PostgresStor
   return connected;
 }
 
-/** Runs a process of Node with a clock that is an hour off. */
+/** Runs a Node process whose clock is wrong by an hour. */
 const shifted = (hours: number): Record<string, string> => ({
   NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(
     `const Real = Date, by = ${hours * 3_600_000}; globalThis.Date = class extends Real {

@@ -20,7 +20,7 @@ const noOpenssl = (() => {
   }
 })();
 
-/** Makes an authority, or a certificate that an authority has signed. @param names the subject alternative names */
+/** Makes an authority, or a certificate signed by an authority. @param names the subject alternative names */
 function makeCertificate(folder: string, name: string, { by, names }: { by?: string; names?: string } = {}): void {
   const [key, certificate] = [`${name}.key`, `${name}.crt`];
   const words = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', certificate, '-days', '2'];
@@ -81,7 +81,7 @@ describe('the connection to PostgreSQL', { skip: noPostgres }, () => {
       }
       const parameters = `?sslmode=verify-full${root === '' ? '' : `&sslrootcert=${join(folder, `${root}.crt`)}`}`;
       const store = openStore(test, `${cluster.url().replace('127.0.0.1', host)}${parameters}`);
-      // The server takes the new certificate a moment after it was told.
+      // The server uses the new certificate a moment after its reload.
       const answer = async () =>
         store.query('select ssl, version from pg_stat_ssl where pid = pg_backend_pid()').then(
           ([row]) => `${row?.ssl} ${row?.version}`,
@@ -107,7 +107,7 @@ describe('the connection to PostgreSQL', { skip: noPostgres }, () => {
     };
     const server = createServer((client) => {
       sockets.push(client);
-      // The first connection gets no answer, as when a network has lost its packets.
+      // The first connection gets no answer, as when the network loses its packets.
       if (sockets.length > 1) forward(client);
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -117,7 +117,7 @@ describe('the connection to PostgreSQL', { skip: noPostgres }, () => {
     });
     const store = openStore(test, url.replace(`:${port}`, `:${(server.address() as AddressInfo).port}`));
     assert.equal((await store.read('keys')).entries.size, 0);
-    // The first connection is closed, although it is opened at last.
+    // The first connection opens at last, and is closed all the same.
     const [first] = sockets as [Socket];
     forward(first);
     await once(first, 'close');

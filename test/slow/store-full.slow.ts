@@ -1,5 +1,5 @@
-// Disks that are really full: that of the database, and that of a machine. Each is a small file system in memory, which
-// only root may mount.
+// Full disks: the disk of the database, and the disk of a machine. Each is a small file system in memory, which only
+// root may mount.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

@@ -39,7 +39,7 @@ describe('machines that share a store', { skip: noPostgres }, () => {
       [one, two].every(({ data }) => existsSync(join(data, 'session.key'))),
     );
     await until('it is the same', () => keyOf(one.data) === keyOf(two.data));
-    // The bell has announced each change, also those that are longer ago than it takes to miss one.
+    // The bell has announced each change, also the changes before the time after which it counts as missing.
     for (const each of [one, two]) assert.equal(await each.metric('gatefold_store_missed_bells_total'), 0);
     const status = await run(one.env, 'store', 'status', '--json');
     assert.equal((JSON.parse(status.out) as { rows: number }).rows, 2);

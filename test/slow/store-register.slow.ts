@@ -1,4 +1,5 @@
-// Registration and sign-in over HTTP on several machines: each is the built service, and they share a PostgreSQL.
+// Registration and sign-in over HTTP on several machines. Each machine is the built service, and all share a
+// PostgreSQL.
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,7 +10,7 @@ import { noPostgres, startOwnStore } from '../support/store-bench.ts';
 import { type Machine, run, startMachine, until } from '../support/store-machines.ts';
 
 const STORE_KEY = 'a key of the tests with 32 characters or more';
-/** It serves the calls of credentials without groups, as those of a registration are. */
+/** A controller that credentials without groups may call. A registration makes such credentials. */
 const CONTROLLER = 'export default class { index() { return {}; } }';
 
 interface Answer {

@@ -1,5 +1,5 @@
-// The store through faults: a real PostgreSQL with standbys that is killed, frozen, cut off, full, read-only, or
-// replaced by a standby that lags; and the copies that machines have afterwards.
+// The store during faults: a real PostgreSQL with standbys that is killed, frozen, cut off, full, read-only, or
+// replaced by a standby that lags. Also the copies that the machines have afterwards.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ interface Copy {
   /** How often the store-host has sent its state, which it does after each look. */
   readonly looks: () => number;
   readonly events: string[];
-  /** id → whether it is revoked. */
+  /** Whether each id is revoked. */
   rows(): Map<string, boolean>;
 }
 
@@ -107,7 +107,7 @@ describe('the store through faults', { skip: noPostgres }, () => {
     for (let kills = 0; kills < 2; kills++) {
       await sleep(300);
       await primary.kill();
-      // The one with more of the log is the one that has confirmed.
+      // The standby that has received more of the log is the one that has confirmed the writes.
       const lag = async (server: Server) =>
         BigInt(await server.sql("select pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::bigint"));
       if ((await lag(last)) > (await lag(next))) [next, last] = [last, next];
@@ -233,7 +233,7 @@ describe('the store through faults', { skip: noPostgres }, () => {
       ['full', '53100', /disk is full/],
       ['read-only', '25006', /read-only/],
     ] as const) {
-      // A trigger, because a real full disk would be that of this machine.
+      // A trigger simulates the full disk, because filling the real disk would fill this machine's.
       await primary.sql(`create function refuse() returns trigger language plpgsql as $$ begin raise sqlstate '${state}'; end $$;
         create trigger refuse before update on gatefold.head execute function refuse()`);
       await assert.rejects(

@@ -1,4 +1,4 @@
-// One request through two services and a database, as processes: its tree of spans, its log lines and its metric.
+// One request through two services and a database, which are processes: its tree of spans, its log lines, its metric.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { noPostgres } from '../../examples/conduit/test/postgres.ts';
@@ -36,7 +36,7 @@ interface Tree {
   readonly children: readonly Tree[];
 }
 
-/** Span by span, with the children in the order of their names. */
+/** Returns the tree of spans, with the children in the order of their names. */
 function treeOf(spans: readonly ReceivedSpan[], parent: string | undefined): Tree[] {
   return spans
     .filter(({ parentSpanId }) => parentSpanId === parent)
@@ -87,7 +87,7 @@ describe('a request through two services and a database', { skip: noPostgres }, 
     const byName = (name: string) => spans.find((span) => span.name === name) as ReceivedSpan;
     assert.equal(byName('SELECT users').attributes['db.system.name'], 'postgresql');
     assert.equal(byName('GET').attributes['url.full'], `http://127.0.0.1:${stock.service.port}/api/stock/7`);
-    // A span begins after its parent did, and the work of the database ends before the answer.
+    // Each span begins after its parent, and the database's work ends before the answer.
     const inside = (child: string, parent: string): void => {
       assert.ok(BigInt(byName(child).startTimeUnixNano) >= BigInt(byName(parent).startTimeUnixNano), child);
       assert.ok(BigInt(byName(child).endTimeUnixNano) <= BigInt(byName(parent).endTimeUnixNano), child);

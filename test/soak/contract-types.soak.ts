@@ -1,5 +1,5 @@
-// Contracts at length: random types against TypeScript's checker, a new seed each time, and our parser on every file
-// that is installed.
+// Contracts in bulk: random types compared with TypeScript's checker, with a new seed each time, and Gatefold's parser
+// on every installed file.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

@@ -1,5 +1,5 @@
-// A thousand generations: the memory of the supervisor stays flat, and no process is left over. Minutes long: `npm run
-// soak`.
+// During a thousand generations the memory of the supervisor stays flat, and no process is left over. Takes minutes
+// (`npm run soak`).
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { it } from 'node:test';
@@ -7,11 +7,13 @@ import { type Service, startService } from '../support/cluster-server.ts';
 import { controller, write } from '../support/folder.ts';
 
 const GENERATIONS = Number(process.env.SOAK_GENERATIONS ?? 1000);
-/** The first tenth fills caches; from there on nothing may grow. */
+/** The generations that fill caches. Memory may not grow after them. */
 const WARM = Math.ceil(GENERATIONS / 10);
-/** Per generation. node:cluster itself keeps about one; a worker that is not let go is twenty or more. */
+/**
+ * Allowed growth a generation, in KiB. node:cluster itself keeps about 1; a worker that is not freed keeps 20 or more.
+ */
 const TOLERANCE_KIB = 2;
-/** Has the supervisor collect its garbage and log what is left, on SIGUSR2. */
+/** Makes the supervisor collect its garbage and log its memory on SIGUSR2. */
 const PROBE = `if (process.env.NODE_UNIQUE_ID === undefined) process.on('SIGUSR2', () => {
   globalThis.gc();
   globalThis.gc();
@@ -31,7 +33,7 @@ it(`${GENERATIONS} generations leave the memory of the supervisor flat`, {
     generation = Number(
       (await service.logged('generation-serving', (line) => Number(line.generation) > known)).generation,
     );
-    // The lines of a thousand generations are the test's memory, not the service's.
+    // The log lines of a thousand generations would fill the memory of the test.
     service.lines.length = 0;
     if (generation >= WARM && warm === 0) warm = await memory(service);
   }

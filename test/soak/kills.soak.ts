@@ -1,5 +1,5 @@
-// Workers killed at random moments under load, with rolls in between: each death costs at most what that worker was
-// answering or had not accepted yet, and nothing is lost at any other moment. Minutes long: `npm run soak`.
+// Kills workers at random moments under load, with rolls in between. A death may lose only requests that this worker
+// was answering or had not yet accepted. No other request is lost. Takes minutes (`npm run soak`).
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, it } from 'node:test';

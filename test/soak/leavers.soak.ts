@@ -1,7 +1,7 @@
-// Clients that leave at any moment, send half of what they announce, do not read or break the rules, against operations
-// whose answers are of every kind, come late or fail; with HTTP and HTTPS, and rolls meanwhile. Whatever they do: no
-// stream is left open, nothing is thrown outside of a request, no worker is lost. On every Node named in SOAK_NODES;
-// SOAK_SEED repeats one course of it.
+// Clients leave at any moment, send half of an announced body, read nothing or break the rules. The operations send
+// answers of every kind, late or with failures. The service speaks HTTP and HTTPS, and rolls meanwhile. No stream may
+// stay open, no error may occur outside a request, and no worker may end. Runs on every Node of SOAK_NODES. SOAK_SEED
+// repeats a run.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -21,13 +21,15 @@ const NODES = (process.env.SOAK_NODES ?? process.execPath).split(':');
 const GATEFOLD = new URL('../../dist/controller.js', import.meta.url).href;
 const CLIENTS = 24;
 
-/** Kinds of result; each of those that hold something says when it is let go of. */
+/** Kinds of result. Each kind that holds a resource counts the resource until it is released. */
 const KINDS = [
   ...['readable', 'web', 'events', 'response', 'reply', 'tagged', 'none', 'bad', 'file', 'missing'],
   ...['blob', 'bytes', 'text', 'json', 'map', 'refused', 'thrown', 'floating'],
 ];
 
-/** What is open is counted in the file's own process; the number of the roll makes each version another. */
+/**
+ * The source of the controller, which counts its open resources. The number of the roll makes each version different.
+ */
 const controller = (roll: number) => `// ${roll}
   import { createReadStream } from 'node:fs';
   import { Readable } from 'node:stream';
@@ -149,7 +151,7 @@ for (const node of NODES) {
         await Promise.all(clients);
 
         let state = await open();
-        // Two: that of the question, and that of the channel or of the question before.
+        // Two sockets may be open: the socket of this request, and that of the channel or of the previous request.
         for (
           const hopeless = Date.now() + service.patience();
           state.open.length > 0 || state.sockets > 2;
@@ -183,7 +185,7 @@ for (const node of NODES) {
   });
 }
 
-/** With TLS the socket below is the one that can be reset, and Node does not give it away. */
+/** Resets a connection. With TLS it is only closed, because Node gives no access to the TCP socket below. */
 function reset(socket: Socket): void {
   if ('encrypted' in socket) socket.destroy();
   else socket.resetAndDestroy();
@@ -194,7 +196,7 @@ interface Random {
   pick<T>(...values: readonly T[]): T;
 }
 
-/** The numbers of one seed; whose turn it is depends on the machine all the same. */
+/** Returns the random numbers of a seed. The order in which the clients run still depends on the machine. */
 function createRandom(seed: number): Random {
   let state = (seed ^ 0x9e3779b9) >>> 0;
   const below = (limit: number) => {
@@ -244,7 +246,7 @@ function request({ below, pick }: Random): { head: string; body: string } {
   return { head: `${line}${expects}Transfer-Encoding: chunked\r\n\r\n`, body: `${chunk}0\r\n\r\n` };
 }
 
-/** One connection: some requests, whole or not, and an end. */
+/** Runs one connection: sends some requests, complete or not, and ends it. */
 async function visit(open: () => Socket, random: Random): Promise<void> {
   const { below, pick } = random;
   const socket = open();

@@ -1,5 +1,5 @@
-// Twenty rolls under load in each way a client may use connections, on every Node named in SOAK_NODES (paths, separated
-// by colons; default: this one). Every request is counted, and not one may be lost. Minutes long: `npm run soak`.
+// Twenty rolls under load, for each way in which a client may use connections, on every Node of SOAK_NODES (paths,
+// separated by colons; default: this one). No request may be lost. Takes minutes (`npm run soak`).
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, it } from 'node:test';
@@ -20,8 +20,7 @@ for (const node of NODES) {
         const load = startLoad(test, { port: service.port, connections: 8, mode });
         const times: number[] = [];
         for (let roll = 1; roll <= ROLLS; roll++) {
-          // So that the clients have settled on the workers before the next roll, as they would between two
-          // deployments.
+          // The clients reach all workers before the next roll, as between two deployments.
           const settled = load.answered() + 2000;
           await load.until(() => load.answered() >= settled);
           write(service.dir, 'TestController.js', text(roll));

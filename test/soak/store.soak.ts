@@ -1,5 +1,6 @@
-// The store at length: machines on a PostgreSQL with two standbys, one of them synchronous, while primaries are killed,
-// connections are cut, and machines and their store-hosts end. No request may fail and no confirmed change may be lost.
+// A long run of the store: machines use a PostgreSQL with two standbys, one of them synchronous. Primaries are killed,
+// connections are cut, and machines and their store-hosts end. No request may fail, and no confirmed change may be
+// lost.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -22,7 +23,7 @@ test(`${MACHINES} machines, ${MINUTES} minutes of faults`, { skip: noPostgres },
   let [primary, next, last] = cluster.servers as [Server, Server, Server];
   const store = openStore(suite, cluster.url());
   await store.init();
-  // A proxy a machine and a server, so that each machine can be cut off by itself.
+  // One proxy for each pair of machine and server, so that each machine can be cut off alone.
   const proxies = await Promise.all(
     Array.from({ length: MACHINES }, () => Promise.all(cluster.servers.map(({ port }) => startProxy(port)))),
   );
@@ -35,7 +36,7 @@ test(`${MACHINES} machines, ${MINUTES} minutes of faults`, { skip: noPostgres },
 
   const live = new Map<string, string>();
   const revoked = new Map<string, string>();
-  /** Tokens that a machine has refused after their revocation. It must not accept them again. */
+  /** Tokens that a machine has refused after their revocation. The machine must not accept them again. */
   const refused = machines.map(() => new Set<string>());
   const counts = { requests: 0, failed: 0, undone: 0, issued: 0, revoked: 0 };
   const faults = new Map<string, number>();

@@ -1,6 +1,6 @@
-// Answers and uploads of a minute across rolls of the service, each byte of them held against what it must be, beside
-// event streams that reconnect and requests that are counted; on every Node named in SOAK_NODES (paths, separated by
-// colons; default: this one). Two minutes each: `npm run soak`.
+// Answers and uploads that take a minute, during rolls of the service. Each of their bytes is compared. Meanwhile event
+// streams reconnect, and short requests are counted. Runs on every Node of SOAK_NODES (paths, separated by colons;
+// default: this one). Takes two minutes each (`npm run soak`).
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -16,13 +16,13 @@ import { followEvents } from '../support/event-source.ts';
 import { createFolder, write } from '../support/folder.ts';
 
 const ROLLS = Number(process.env.SOAK_ROLLS ?? 4);
-/** Lines of a stream, one a second. */
+/** The number of lines of a stream, which sends one a second. */
 const SECONDS = Number(process.env.SOAK_SECONDS ?? 60);
 const NODES = (process.env.SOAK_NODES ?? process.execPath).split(':');
 const GATEFOLD = new URL('../../dist/controller.js', import.meta.url).href;
 const FOLLOWERS = 8;
 
-/** Line `i` of a stream that code `code` has begun: longer and longer, so that pieces of many sizes are sent. */
+/** Returns line `i` of a stream of version `code`. Each line is longer than the last, so the pieces have many sizes. */
 const line = (code: number, i: number) => `${code} ${i} ${String.fromCharCode(97 + (i % 26)).repeat(i * 500)}\n`;
 const lines = (code: number) => Array.from({ length: SECONDS }, (_, i) => line(code, i)).join('');
 
@@ -48,8 +48,8 @@ const controller = (code: number, worked: string) => `
   }`;
 
 /**
- * What is asked, which takes a minute, and what the answers on its connection must be, by the code that was live when
- * it began.
+ * Requests that take a minute, and the expected answers on their connection. The answers depend on the version of the
+ * code that was live when the request began.
  */
 const LONG: Readonly<
   Record<string, { readonly request: string; readonly answers: (code: number) => string[]; readonly upload?: true }>
@@ -91,7 +91,7 @@ for (const node of NODES) {
       const stop = new AbortController();
       setMaxListeners(0, stop.signal);
       const reconnects: number[] = [];
-      /** What each follower has seen of each code. */
+      /** The versions of the code in the events of each follower. */
       const codes = Array.from({ length: FOLLOWERS }, (): number[] => []);
       const followers = codes.map((seen) => {
         let last = 0;
@@ -106,7 +106,7 @@ for (const node of NODES) {
         });
       });
 
-      // Some of each kind under every code: the first live through all rolls, the last through none.
+      // Requests of each kind begin under each version: the first see all rolls, and the last see none.
       const asked: Promise<void>[] = [];
       for (let code = 0; code <= ROLLS; code++) {
         const begun = Object.keys(LONG).map((name) => ask(test, port, name, code));
@@ -116,7 +116,7 @@ for (const node of NODES) {
         await sleep((SECONDS * 1000) / (ROLLS + 2));
         write(service.dir, 'FeedController.mjs', controller(code + 1, worked));
         await service.logged('generation-serving', ({ generation }) => Number(generation) === code + 2);
-        // Followers that reconnect and load that is answered: the new code, on a worker that is to stay.
+        // The next roll waits until the followers and the short requests get answers of the new version.
         while (codes.some((seen) => seen.at(-1) !== code + 1)) await sleep(20);
         await loads[0].until(({ body }) => body.includes(`"code":${code + 1},`));
       }
@@ -160,7 +160,7 @@ for (const node of NODES) {
   });
 }
 
-/** Asks for one of the long answers. `over`: it is there, and every byte is right. */
+/** Requests one of the long answers. `over` resolves when the whole answer has arrived and each byte is right. */
 function ask(
   test: TestContext,
   port: number,
@@ -171,7 +171,7 @@ function ask(
   const answer = receive(test, port, request);
   if (upload) void answer.begun.then(() => send(answer.write));
   return {
-    // Nothing tells it of the one that comes late; the roll is seconds away.
+    // Nothing shows that a late answer has begun, but the next roll is seconds away.
     isUnderWay: name === 'an answer that comes late' ? Promise.resolve() : answer.begun,
     over: answer.closed.then(() => {
       const got = bodies(answer.text());
@@ -200,7 +200,7 @@ async function send(write: (text: string) => void): Promise<void> {
 
 interface Received {
   text(): string;
-  /** Its first byte is here. */
+  /** Resolves when the first byte has arrived. */
   readonly begun: Promise<void>;
   readonly closed: Promise<void>;
   readonly write: (text: string) => void;
@@ -218,7 +218,7 @@ function receive(test: TestContext, port: number, request: string): Received {
   return { text: () => pieces.join(''), begun, closed, write: (text) => void socket.write(text) };
 }
 
-/** The bodies of the answers of one connection, which it has ended. @throws Error when one is not whole */
+/** Returns the bodies of all answers of an ended connection. @throws Error when one is incomplete */
 function bodies(received: string): string[] {
   const text = received.replace('HTTP/1.1 100 Continue\r\n\r\n', '');
   const found: string[] = [];

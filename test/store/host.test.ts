@@ -78,7 +78,7 @@ describe('a store-host', { skip: noPostgres }, () => {
     const others = await Promise.all(hosts.map((host, index) => host.call(register(`other ${index}`))));
     assert.deepEqual(others, [{}, {}, {}]);
     assert.equal((await store.read('keys')).entries.size, 4);
-    // The machine that was asked has the row when the answer comes.
+    // The machine that got the request has the row before it answers.
     const row = newRow('at once');
     assert.deepEqual(await hosts[0]?.call(register('at once', row)), {});
     assert.ok(hosts[0]?.rows().has(row.id));
@@ -105,7 +105,7 @@ describe('a store-host', { skip: noPostgres }, () => {
     await host.call({ kind: 'look' });
     assert.ok(host.rows().get(row.id)?.revoked_at);
     await host.close();
-    // A standby is promoted that lacks the revocation, and has other changes with the same numbers.
+    // The promoted standby lacks the revocation, and has other changes with the same numbers.
     await revoke(row.id, false);
     await store.query('update gatefold.head set history = gen_random_uuid()');
 

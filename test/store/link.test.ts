@@ -1,4 +1,4 @@
-// The supervisor's side of the store, with a script in place of the store-host. No database is needed.
+// The supervisor's connection to the store, with a script in place of the store-host. Needs no database.
 import assert from 'node:assert/strict';
 import cluster, { type Worker } from 'node:cluster';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { createSharedStore, type SharedStore } from '../../src/store/link.ts';
 import type { FromHost, HostState } from '../../src/store/messages.ts';
 import { createMemoryLog, type MemoryLine } from '../support/memory-log.ts';
 
-/** Each run of the script does the step with its number, and the last step again and again. */
+/** Run number N of the script does step N. Further runs repeat the last step. */
 interface Step {
   readonly messages?: readonly FromHost[];
   readonly stderr?: string;

@@ -1,5 +1,5 @@
-// Without STORE, no process loads a file of src/store: the imports that run at once do not lead there. With STORE, the
-// package `postgres` must be there.
+// Without STORE, no process loads a file of src/store, because no static import leads there. With STORE, the package
+// `postgres` must be installed.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { after, describe, it } from 'node:test';
 
 const SRC = resolve(import.meta.dirname, '../../src');
 
-/** The files that an entry loads at once, relative to src. */
+/** Returns the files that an entry loads by static imports, relative to src. */
 function filesOf(entry: string): string[] {
   const paths = new Set([join(SRC, entry)]);
   for (const path of paths)
@@ -41,7 +41,7 @@ for (const entry of [
 describe('without the package postgres', () => {
   const root = mkdtempSync(join(tmpdir(), 'gatefold-alone-'));
   after(() => rmSync(root, { recursive: true, force: true }));
-  // Copied, because this project has the package.
+  // The build is copied to a folder without the package, because this project has it.
   cpSync(join(SRC, '../dist'), join(root, 'dist'), { recursive: true });
   writeFileSync(join(root, 'package.json'), '{"type":"module"}');
   mkdirSync(join(root, 'controllers'));

@@ -1,4 +1,4 @@
-// File events bring the next poll of the folder forward, where they can be trusted. That is so on Linux alone.
+// File events start the next poll of the folder earlier, on systems where they are reliable. That is only Linux.
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ describe('createFolderEvents', { skip }, () => {
     const { dir, events, identity, count, event } = followed(test);
     assert.equal(events.follow(identity()), true);
     assert.equal(events.isTrusted(), true);
-    // A watcher that was created later gets the event later.
+    // This watcher was created later than the service's, so it gets the event later.
     const data = new Promise<void>((resolve) => {
       const watcher = watch(dir, (_, name) => name === 'data.sqlite' && resolve());
       test.after(() => watcher.close());

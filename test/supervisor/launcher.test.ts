@@ -1,4 +1,4 @@
-// A service that npm has started ends with npm; one that a shell has started outlives the shell.
+// A service that npm has started ends with npm. A service that a shell has started outlives the shell.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -70,7 +70,7 @@ describe('gatefold serve', { timeout: 120_000 }, () => {
     test.after(() => process.kill(pid, 'SIGTERM'));
     service.child.kill('SIGKILL');
     await once(service.child, 'exit');
-    // Three looks. A service on a slow machine has looked fewer times, and then this proves less.
+    // The time of three checks. On a slow machine the service has checked fewer times, and the test then proves less.
     await wait(1700);
     assert.equal((await fetch(service.url)).status, 200);
   });

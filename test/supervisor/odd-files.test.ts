@@ -1,5 +1,5 @@
-// Entries of the folder that are no files, or have no end. Nobody reads them, the log names each that is meant for a
-// controller, and edits, commands and the end of the service do not wait for them.
+// Entries of the folder that are no regular files or are endless. They are never read, the log names each that has a
+// controller's name, and edits, commands and the end of the service do not wait for them.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { controller, createFolder, write } from '../support/folder.ts';
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const empty = (head: string) => `${head}\nexport default class { index() {} created(data) {} }\n`;
 
-/** By group: why it does not answer; undefined: no group has that name. */
+/** The reason why each group does not answer; undefined when there is no such group. */
 const REASONS: Readonly<Record<string, RegExp | undefined>> = {
   Pipe: undefined,
   Zeros: undefined,
@@ -55,7 +55,9 @@ function createOddFolder(test: TestContext): string {
   return dir;
 }
 
-/** Node with a bound on its memory: without measure, the reader of a device takes the machine down. */
+/**
+ * Returns a Node with limited memory. Without the limit, a process that reads a device would bring down the machine.
+ */
 function boundedNode(dir: string): string {
   const path = join(dirname(dir), 'node');
   writeFileSync(path, `#!/bin/sh\nulimit -d 4000000\nexec ${process.execPath} "$@"\n`);

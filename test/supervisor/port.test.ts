@@ -45,7 +45,7 @@ describe('port', () => {
       await order('listen');
       assert.equal(await ask(), 'served');
       await order('close');
-      // Nobody accepts, and nobody refuses.
+      // No process accepts the connection, and none refuses it.
       const waiting = ask();
       await order('listen');
       assert.equal(await waiting, 'served');

@@ -1,4 +1,4 @@
-// Files that ended or hung their process are skipped until something changes.
+// Files that ended or hung their process are skipped until a file changes.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { takeSnapshot } from '../../src/supervisor/folder/snapshot.ts';

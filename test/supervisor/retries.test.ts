@@ -1,4 +1,4 @@
-// The pauses between retries, on a clock that the test moves.
+// The pauses between retries, on a simulated clock.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createRetries, type RetryKind } from '../../src/supervisor/retries.ts';

@@ -1,5 +1,5 @@
-// The journey of one service: its folder changes, its workers die, and it ends. Each step has a group of its own,
-// because that is how a service lives; what one step breaks must not harm the others. test/slow has every row of it.
+// The life of one service: its folder changes, its workers die, and it ends. Each test has its own group, and a group
+// that one test breaks must not harm the others. test/slow has more rows.
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -90,7 +90,7 @@ describe('a service', () => {
   });
 
   it('takes an edit of a file that is read only for its types, and goes on with the last good one', async () => {
-    // Node does not load them, and no import of a controller leads to the second but by the first.
+    // Node loads neither file, and the controller reaches the second file only through the first.
     write(service.dir, 'types/index.ts', "export type { NewUser } from './user.ts';\n");
     write(service.dir, 'types/user.ts', 'export interface NewUser { name: string }\n');
     write(
@@ -151,8 +151,7 @@ describe('a service', () => {
   it('lets a new file end one worker that serves, and no other', async () => {
     const serving = await workersSeen(service);
     write(service.dir, 'ExitController.js', 'process.exit(4);\n');
-    // A generation may be quicker, since a folder that is broken is tried at any change; then nobody dies of it but
-    // those.
+    // The retry of a broken folder may start a generation earlier. Then only workers of that generation die.
     await ask(service.port, '/api/exit').catch(() => undefined);
     await service.logged('worker-died', ({ file }) => file === 'ExitController.js');
     await service.logged('group-not-loadable', ({ file }) => file === 'ExitController.js');
@@ -208,10 +207,7 @@ describe('a service', () => {
   });
 });
 
-/**
- * A controller that loads in any number of processes, and not in the second one: as if the first held a lock for a
- * moment.
- */
+/** The source of a controller whose second load fails, as when the first process holds a lock for a moment. */
 function failsOnce(folder: string): string {
   return `import { writeFileSync } from 'node:fs';
 let turn = 1;

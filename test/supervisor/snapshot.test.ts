@@ -1,4 +1,4 @@
-// Snapshots of the folder: what they have, and how two of them differ.
+// Snapshots of the folder: their content, and the differences between two of them.
 import assert from 'node:assert/strict';
 import { realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';

@@ -9,12 +9,12 @@ import { controller, createFolder } from '../support/folder.ts';
 
 test('no process of the service loads the HTTP client that comes with Node, or node:crypto where there is no secret', async (t) => {
   const dir = createFolder(t, { 'TestController.js': controller('test') });
-  // As the repository comes: a table without a row.
+  // The table has no row, as in the repository.
   mkdirSync(join(dirname(dir), 'data'));
   writeFileSync(join(dirname(dir), 'data', 'production.json'), '{ "production": [] }\n');
   const reports = join(dirname(dir), 'reports-');
   const preload = join(dirname(dir), 'preload.cjs');
-  // At its end each process says what it has loaded of Node.
+  // At its end each process writes the list of Node's modules that it has loaded.
   writeFileSync(
     preload,
     `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(reports)} + process.pid, process.moduleLoadList.join('\\n')));`,
@@ -58,7 +58,7 @@ test('no process loads a file of the tools for agents where MCP is off; a servic
       loaded.some((url) => url.endsWith('/worker.js')),
       'the list names what is loaded',
     );
-    // The bundle has the room as one file, which has the name of its entry.
+    // In the bundle the room is one file, with the name of its entry.
     const room = loaded.filter((url) => /\/mcp\/|\/messages-\w+\.js$/.test(url));
     assert.equal(room.length > 0, MCP === 'on', room.join());
     const notices = service.lines.filter(({ event }) => event === 'tools-absent');

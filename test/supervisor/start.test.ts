@@ -1,5 +1,4 @@
-// A start that fails says so in one line, read until the last process has ended; one that succeeds says where it
-// listens.
+// A failed start logs one line, and a successful one logs its address. The output is read until the last process ends.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// A signal that comes while the service starts, and parts of the service that fail while it stops. The store is the
-// test's own, and there are no workers.
+// A signal during the start of the service, and parts of the service that fail while it stops. The store is a script of
+// the test, and there are no workers.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
@@ -25,7 +25,7 @@ function serve(test: TestContext, store: string) {
         ...{ host: '127.0.0.1', port: 0, workers: 1, domains: [], drainTimeout: 100, docs: 'off', mcp: 'off' },
         ...{ controllersDir: ${JSON.stringify(dir)}, dataDir: ${JSON.stringify(dirname(dir))}, basePath: '/api' },
       },
-      // The first kill takes longer than the next one, and than the rest of a start.
+      // The first kill takes longer than the second one, and longer than the rest of a start.
       earlyWorkers: [{ isAlive: () => false, kill: () => sleep(kills++ === 0 ? 500 : 0) }],
       log: createLog({ level: 'info', sink: { write: (text) => process.stdout.write(text), flush() {} } }),
       flush() {},

@@ -1,5 +1,4 @@
-// Streams and server-sent events across a roll and an end of the service: nothing is cut, nothing is lost, nothing is
-// held up.
+// Streams and server-sent events during a roll and at the end of the service: nothing is cut, lost or delayed.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +7,7 @@ import { startService } from '../support/cluster-server.ts';
 import { followEvents } from '../support/event-source.ts';
 import { createFolder, write } from '../support/folder.ts';
 
-/** Piece `i` of a stream. */
+/** Returns piece `i` of a stream. */
 const piece = (code: string, i: number) => `${code} ${i} ${'.'.repeat(i % 1000)}\n`;
 const GATEFOLD = new URL('../../dist/controller.js', import.meta.url).href;
 
@@ -39,7 +38,7 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
   const service = await startService(test, { files: { 'AController.mjs': controller('old') }, env: { WORKERS: '1' } });
   const url = `http://127.0.0.1:${service.port}/api/a`;
 
-  // Its head comes with its first piece.
+  // The head of the answer arrives with the first piece.
   const long = await fetch(`${url}/long`);
   const seen: { id: number; code: string; isFirst: boolean }[] = [];
   const stop = new AbortController();
@@ -60,7 +59,7 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
     seen.map((_, i) => i + 1),
     'every event, once',
   );
-  // The old worker still has its stream, and nothing else.
+  // The old worker still has this stream, and nothing else.
   writeFileSync(gate, '');
   const text = await long.text();
   const pieces = Number(/end (\d+)$/.exec(text)?.[1]);

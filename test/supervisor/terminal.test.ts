@@ -1,4 +1,4 @@
-// The service in the foreground of a terminal: SIGHUP reloads it while somebody sees it, and ends it with its terminal.
+// The service in the foreground of a terminal: SIGHUP reloads it, but ends it when the terminal is closed.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import { createFolder, SERVER } from '../support/cluster-server.ts';
 
 const CONTROLLER = 'export default class { index() { return { supervisor: process.ppid }; } }';
 
-// The terminal; that of other systems takes other words.
+// The terminal is made by `script` of util-linux. Those of other systems take other arguments.
 const noScript = String(spawnSync('script', ['--version']).stdout).includes('util-linux')
   ? false
   : 'no script of util-linux is installed';
@@ -25,7 +25,7 @@ it('a service whose terminal is closed ends', { skip: noScript, timeout: 110_000
   };
   const command = `exec '${process.execPath}' '${SERVER}'`;
   const terminal = spawn('script', ['-qec', command, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'inherit', 'pipe'] });
-  // Every process of the service has it open, and writes nothing.
+  // Every process of the service has this pipe open, and writes nothing to it.
   const held = terminal.stdio[3] as NodeJS.ReadableStream;
   const ended = once(held.resume(), 'end');
   let shown = '';
@@ -43,7 +43,7 @@ it('a service whose terminal is closed ends', { skip: noScript, timeout: 110_000
     try {
       process.kill(supervisor, 'SIGKILL');
     } catch {
-      // As it should be.
+      // The supervisor has ended, as it should.
     }
   });
   process.kill(supervisor, 'SIGHUP');

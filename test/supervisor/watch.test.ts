@@ -136,7 +136,7 @@ describe('createFolderWatch', () => {
     const line = logged();
     rmSync(dir, { recursive: true });
     await line;
-    // An attempt in the meantime, as when no worker is left.
+    // Another attempt ends meanwhile, as when no worker is left.
     watch.endAttempt(attempt);
     for (let poll = 0; poll < 5; poll++) await polled();
     const change = changed();

@@ -1,4 +1,4 @@
-// One worker as the supervisor sees it, without a process: what it is asked has an end, whatever it does.
+// One worker as the supervisor sees it, without a process. Each order to it ends, whatever the worker does.
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';

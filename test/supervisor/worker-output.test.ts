@@ -1,5 +1,5 @@
-// The output of workers reaches the reader of the service whole and to the end, and a reader that stops reading stops
-// nobody. A service under test writes to two sockets, as a systemd unit does.
+// The complete output of workers reaches the reader of the service, and a reader that stops reading blocks no process.
+// A service under test writes to two sockets, as a systemd unit does.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ask, json } from '../support/cluster-client.ts';
@@ -21,8 +21,8 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
     const service = spawnService(test, { files: { 'TestController.mjs': TALKER } });
     const port = await service.listening;
     const asked = 300;
-    // As many at once as leave room in a socket, and no more before they have arrived: in a full one Node tears what a
-    // controller prints.
+    // Ten requests at a time, so that the socket never fills up. In a full socket, Node splits the lines of a
+    // controller.
     for (let i = 10; i <= asked; i += 10) {
       await Promise.all(Array.from({ length: 10 }, () => ask(port, '/api/test')));
       while (service.lines.filter(({ event }) => event === 'printed').length < i)
@@ -36,7 +36,7 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
       printed.filter((line) => line.startsWith('{') && JSON.parse(line).printed.length === LINE).length,
       asked,
     );
-    // spawnService has parsed each line: one that was torn, or ran into another, would have thrown.
+    // spawnService has parsed each line. A split or merged line would have thrown.
     assert.equal(service.lines.filter(({ event }) => event === 'printed').length, asked);
     assert.equal(service.lines.filter(({ event }) => event === 'request').length, asked);
     assert.equal(service.lines.at(-1)?.event, 'stopped');
@@ -45,7 +45,7 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
   it('does not fill the memory of a worker whose controller prints while nobody reads', async (test) => {
     const service = await startService(test, { files: { 'TestController.mjs': TALKER }, env: { WORKERS: '1' } });
     service.process.stderr?.pause();
-    // 12 MB: more than the service holds.
+    // 12 MB are more than the service buffers.
     for (let i = 0; i < 12; i++) await ask(service.port, '/api/test/flood');
     while (json(await ask(service.port, '/api/test/held')).data !== 0);
     service.process.kill('SIGTERM');

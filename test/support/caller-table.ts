@@ -1,4 +1,4 @@
-// A table of credentials for tests: `Bearer app` is a live application, `Bearer dead` one that is revoked.
+// A table of credentials for tests: `Bearer app` is a live application, and `Bearer dead` is a revoked one.
 import type { Caller } from '../../src/http/caller.ts';
 
 const ROW = {

@@ -1,4 +1,4 @@
-// The browser that some tests drive: Debian's Chromium, headless. Where there is none, those tests skip and say so.
+// The browser that some tests drive: Debian's Chromium, headless. On a machine without it, these tests are skipped.
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 
@@ -15,7 +15,7 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** For the `skip` of a suite. */
+/** The `skip` option of a suite that needs the browser. */
 export const noChromium: string | false = PATH === undefined ? 'no Chromium is installed' : false;
 
 export function launchChromium(): Promise<Browser> {

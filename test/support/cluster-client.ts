@@ -1,5 +1,5 @@
-// A load client of our own over plain sockets: it counts every answer and names everything that is not a whole and
-// well-formed one. Client libraries retry in silence; this one never does.
+// A load client over plain sockets. It counts each answer and describes each that is incomplete or malformed. Unlike
+// client libraries, it never retries silently.
 import { connect, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { connect as connectSecurely, type TLSSocket } from 'node:tls';
@@ -27,33 +27,33 @@ export interface LoadOptions {
   readonly connections: number;
   readonly mode: 'kept-alive' | 'one request a connection';
   readonly path?: string;
-  /** Milliseconds between an answer and the next request; 0: none. */
+  /** Milliseconds between an answer and the next request. Default: 0. */
   readonly pause?: number;
-  /** HTTPS; default: HTTP without TLS. */
+  /** Whether to use HTTPS. Default: plain HTTP. */
   readonly tls?: TlsOptions;
-  /** What is wrong with an answer, if anything. */
+  /** Returns the fault of an answer, or undefined. */
   readonly check?: (answer: Answer) => string | undefined;
 }
 
 export interface TlsOptions {
   readonly servername: string;
-  /** PEM: the roots that are trusted, and no others. */
+  /** The trusted root certificates (PEM). No others are trusted. */
   readonly ca: string | readonly string[];
-  /** Told of each connection when it stands. */
+  /** Called with each new connection. */
   readonly onSecure?: (socket: TLSSocket) => void;
 }
 
 export interface Load {
   readonly answered: () => number;
-  /** Resolves as soon as an answer satisfies the test. */
+  /** Resolves as soon as `test` accepts an answer. */
   until(test: (answer: Answer) => boolean): Promise<Answer>;
   stop(): Promise<LoadReport>;
 }
 
 /**
- * Milliseconds. A worker that drains closes what has been idle for 1.5 s, and a request that crosses the end of its
- * connection is repeated (RFC 9112, section 9.3.1; docs/LIVE.md). This client is as idle only when the machine has not
- * let it run.
+ * Milliseconds. A draining worker closes connections that were idle for 1.5 s. A client must repeat a request that was
+ * on its way when its connection closed (RFC 9112, section 9.3.1; docs/LIVE.md). This client pauses that long only when
+ * the machine is too busy to run it.
  */
 const STALL = 1000;
 
@@ -66,7 +66,7 @@ export function startLoad(
   const watchers = new Set<(answer: Answer) => void>();
   let answers = 0;
   let stopped = false;
-  /** When it was last noticed that this process has not run for a while. */
+  /** When this process last noticed that it had not run for a while. */
   let stalledAt = 0;
   let ticked = begun;
   const tick = () => {
@@ -77,7 +77,7 @@ export function startLoad(
   const ticking = setInterval(tick, 50);
   const clients = Array.from({ length: connections }, async () => {
     let connection: Connection | undefined;
-    /** When the request before this one was sent, or the connection made. */
+    /** When the previous request was sent, or when the connection was made. */
     let before = 0;
     while (!stopped) {
       if (connection === undefined || connection.isClosed()) {
@@ -136,7 +136,7 @@ export function startLoad(
   };
 }
 
-/** One request on a connection of its own. @throws Error when there is no whole answer */
+/** Makes one request on a new connection. @throws Error when the answer is incomplete */
 export async function ask(port: number, path: string, method = 'GET', tls?: TlsOptions): Promise<Answer> {
   const connection = openConnection(port, tls);
   const outcome = await connection.ask(`${method} ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
@@ -213,7 +213,7 @@ function request(path: string, mode: LoadOptions['mode']): string {
   return `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${mode === 'kept-alive' ? '' : 'Connection: close\r\n'}\r\n`;
 }
 
-/** Undefined while it is not whole. */
+/** Returns undefined while the answer is incomplete. */
 function parseAnswer(text: string): Answer | Omit<Failure, 'at'> | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end < 0) return undefined;

@@ -1,5 +1,5 @@
-// Starts the built service as a real process in a folder of its own, and listens to what it says. It knows nothing of
-// what a test wants to prove; whatever it started is gone when the test is over.
+// Starts the built service as a real process in a new folder, and reads its log. After the test, all processes that it
+// started are ended.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
@@ -28,32 +28,30 @@ export interface Service {
   readonly dir: string;
   /** All log lines so far. */
   readonly lines: LogLine[];
-  /** The first line of this event, past or to come, that satisfies the test. */
+  /** Resolves with the first log line of this event that `test` accepts. The line may be logged already. */
   logged(event: string, test?: (line: LogLine) => boolean): Promise<LogLine>;
-  /** All of standard output and of standard error. */
+  /** The whole standard output and standard error. */
   output(): string;
   errors(): string;
   readonly exited: Promise<{ code: number | null; signal: string | null }>;
-  /**
-   * Milliseconds after which what is waited for will not come: in units of what this machine has just shown it can do.
-   */
+  /** Milliseconds after which a test gives up waiting. Proportional to the time that the service took to start. */
   patience(): number;
 }
 
 export interface ServiceOptions {
   readonly files?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
-  /** The Node that runs it; default: the one that runs the test. */
+  /** The Node binary that runs the service. Default: the one that runs the test. */
   readonly node?: string;
-  /** Used as it is; else a new one with `files` in it. */
+  /** An existing folder. Default: a new folder with `files`. */
   readonly dir?: string;
-  /** The file that its log goes to; default: to this process, which reads it. */
+  /** The file for the log. Default: this process reads the log. */
   readonly logFile?: string;
 }
 
-/** Of the time that the service took to start: nothing that a test waits for takes as long on the same machine. */
+/** How many times the start of the service a test waits. Nothing that a test waits for takes this long. */
 const STARTS = 60;
-/** Milliseconds at least, since some of what is waited for takes its time on any machine. */
+/** The minimum in milliseconds, because some waits take the same time on any machine. */
 const LEAST_PATIENCE = 30_000;
 
 export async function startService(test: TestContext, options: ServiceOptions = {}): Promise<Service> {
@@ -66,7 +64,7 @@ export async function startService(test: TestContext, options: ServiceOptions = 
 }
 
 export interface SpawnedService extends Omit<Service, 'port'> {
-  /** The last process that could write to its output has ended. */
+  /** Resolves when the last process that could write to the service's output has ended. */
   readonly closed: Promise<void>;
   readonly listening: Promise<number>;
 }

@@ -1,5 +1,5 @@
-// A collector of OpenTelemetry for tests: a real HTTP server that takes OTLP as JSON, keeps the spans, and answers what
-// the test wants.
+// An OpenTelemetry collector for tests: a real HTTP server that accepts OTLP as JSON, keeps the spans, and sends the
+// answers that the test chooses.
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
@@ -15,7 +15,7 @@ export interface ReceivedSpan {
   readonly startTimeUnixNano: string;
   readonly endTimeUnixNano: string;
   readonly status?: { readonly code: number };
-  /** The attributes by name; whole numbers are texts, as protobuf has them in JSON. */
+  /** The attributes by name. A whole number is a text, as in the JSON of protobuf. */
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly resource: Readonly<Record<string, unknown>>;
 }
@@ -32,9 +32,9 @@ export interface Collector {
   /** The parsed bodies. */
   readonly bodies: readonly unknown[];
   readonly requests: readonly Pick<IncomingMessage, 'method' | 'url' | 'headers'>[];
-  /** The answer from now on; `'hang'`: none. Only a body that is answered with 200 is kept. */
+  /** Sets the answer to all later requests; `'hang'` sends none. Only a body that is answered with 200 is kept. */
   answer(next: CollectorAnswer | 'hang'): void;
-  /** Resolves when the spans fit, or rejects after a long time with what has come. */
+  /** Resolves when `fits` accepts the spans. Rejects after a long time, with the spans received so far. */
   until(fits: (spans: readonly ReceivedSpan[]) => boolean): Promise<readonly ReceivedSpan[]>;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// What the tests of the commands share: a project folder, a command run in this process with streams of its own, and
-// the command as a process.
+// Helpers for tests of commands: a project folder, a command that runs in this process with its own streams, and a
+// command that runs as a process.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ export interface Ran {
   readonly err: string;
 }
 
-/** File name → text, below a new folder that holds a package.json. */
+/** The text of each file by its name. The files are written to a new folder with a package.json. */
 export function makeProject(
   test: { after(done: () => void): void },
   files: Readonly<Record<string, string>> = {},

@@ -1,5 +1,5 @@
-// What the tests of the credentials room share: a folder that goes away, tables of rows, a log that remembers,
-// processes.
+// Helpers for tests of credentials: a folder that is removed after the test, tables of rows, a log that keeps its
+// lines, and processes.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ export interface TestRow {
   readonly row: Record<string, unknown>;
 }
 
-/** A row as the file has it, and its token. */
+/** A row as in the file, and the token for it. */
 export function makeRow(fields: Record<string, unknown> = {}): TestRow {
   const { id, secret, token } = generateToken();
   return {
@@ -58,12 +58,12 @@ export function createMemoryLog(): MemoryLog {
   return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** Resolves when `isTrue`; the test's own time limit ends it. */
+/** Resolves when `isTrue()` returns true. The time limit of the test ends an endless wait. */
 export async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-/** A script of test/fixtures as a process of its own, on the Node of this one. */
+/** Runs a script of test/fixtures in a new process, with the Node binary of this process. */
 export function spawnFixture(name: string, words: readonly string[], env: Record<string, string> = {}): ChildProcess {
   return spawn(process.execPath, [...LOADER, modulePath(`test/fixtures/${name}`), ...words], {
     env: { ...process.env, NODE_OPTIONS: '', ...env },

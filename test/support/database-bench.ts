@@ -1,5 +1,5 @@
-// examples/conduit in a real service on a real PostgreSQL, with a look at its connections, for the tests of the claims of
-// docs/DATABASES.md.
+// Runs examples/conduit in a real service with a real PostgreSQL and counts its connections. The tests of the claims in
+// docs/DATABASES.md use it.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
@@ -18,7 +18,7 @@ export const WORKERS = 2;
 export const POOL = 3;
 export const PATH = '/api/articles';
 
-/** Operations that hold a connection for a while. */
+/** A controller with operations that hold a connection for a while. */
 const PROBE = `
 import { HttpError, type Operations } from 'gatefold';
 import { sql } from '../lib/database.ts';
@@ -44,7 +44,7 @@ export interface Bench {
   readonly database: Postgres;
   readonly service: Service;
   readonly sql: Sql;
-  /** The folder of the project. */
+  /** The project's folder. */
   readonly project: string;
   /** Changes a file of the project, and waits until a generation with the change serves. */
   edit(path: string, change: (text: string) => string): Promise<void>;
@@ -52,7 +52,7 @@ export interface Bench {
 }
 
 interface BenchOptions {
-  /** Settings of PostgreSQL. */
+  /** The settings of PostgreSQL. */
   readonly settings?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -85,7 +85,7 @@ export async function startBench(
     const node = [...(process.features.typescript ? [] : ['--import', 'tsx']), 'lib/migrate.ts'];
     await promisify(execFile)(process.execPath, node, { cwd: project, env: { ...process.env, ...env } });
   };
-  // Two commands at once: the lock lets one of them apply the files.
+  // Both commands run at the same time. The lock lets only one of them apply the files.
   await Promise.all([migrate(), migrate()]);
   const sql = postgres(database.url, { max: 1, onnotice() {}, backoff: () => 0.1 });
   const service = await startService(test, { dir, env });
@@ -100,7 +100,7 @@ export async function startBench(
   return { database, service, sql, project, edit, migrate };
 }
 
-/** Connections of the service, by worker. */
+/** How many connections each worker of the service has. */
 export async function connectionsOf(sql: Sql): Promise<ReadonlyMap<string, number>> {
   const rows = await sql<{ name: string; count: number }[]>`
     select application_name as name, count(*)::integer from pg_stat_activity
@@ -114,7 +114,7 @@ export interface Peak {
   ofOneWorker: number;
 }
 
-/** Looks at the connections 50 times a second. */
+/** Counts the connections 50 times a second. */
 export function watchConnections(sql: Sql): () => Promise<Peak> {
   const peak: Peak = { connections: 0, workers: 0, ofOneWorker: 0 };
   let isStopped = false;

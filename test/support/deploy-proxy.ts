@@ -1,5 +1,5 @@
-// The shipped proxy configurations, run: a real haproxy or nginx in front of three machines on plain sockets that write
-// down what they are sent. It knows nothing of what a test wants to see arrive.
+// Runs the shipped proxy configurations: a real haproxy or nginx in front of three machines. The machines are plain
+// sockets that record the requests that reach them.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -23,13 +23,13 @@ export const DEPLOY = resolve(import.meta.dirname, '../../deploy');
 
 export const read = (name: string) => readFileSync(join(DEPLOY, name), 'utf8');
 
-/** The path of a program, or undefined. Debian keeps servers where a user's PATH does not look. */
+/** Returns the path of a program, or undefined. Debian installs servers in folders outside a user's PATH. */
 export function find(program: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin'];
   return folders.map((folder) => join(folder, program)).find(existsSync);
 }
 
-/** To be given as `skip`: false, or what is missing. */
+/** The `skip` option of a suite: false, or the name of the missing program. */
 export const without = (program: string) =>
   find(program) === undefined ? `there is no ${program} on this machine` : false;
 
@@ -47,13 +47,13 @@ export function createFolder(test: Pick<TestContext, 'after'>): string {
 
 export interface RunningProxy {
   ask(line: string, headers: readonly string[]): Promise<Answer>;
-  /** The head of each request that reached a machine, health checks apart. */
+  /** The head of each request that reached a machine, without health checks. */
   readonly seen: readonly string[];
 }
 
 export type Behaviour = (request: { readonly count: number }) => 'answer' | 'refuse' | 'hang up';
 
-/** The proxy with the configuration that is shipped, in front of three machines that write down what they are sent. */
+/** Starts the proxy with the shipped configuration, in front of three machines that record their requests. */
 export async function startProxy(
   t: TestContext,
   proxy: 'haproxy' | 'nginx',
@@ -71,7 +71,7 @@ export async function startProxy(
     .replace('listen 80 ', `listen 127.0.0.1:${port} `)
     .replaceAll('/run/haproxy/', `${folder}/`)
     .replace('/dev/log local0', 'stdout format raw local0')
-    // It says that a port is taken, where it would share it with another haproxy.
+    // With this setting haproxy fails when its port is taken. By default it shares the port with another haproxy.
     .replace(/^global$/m, 'global\n    noreuseport')
     .replace(process.getuid?.() === 0 ? /^$/ : /^ *(user|group|chroot) .*$/gm, '');
   const path = join(folder, 'haproxy.cfg');
@@ -105,7 +105,7 @@ export async function startProxy(
   }
 }
 
-/** An HTTP server on plain sockets: what arrives is to be seen byte by byte. */
+/** Starts an HTTP server on plain sockets, so that a test sees each received byte. */
 async function startMachine(t: TestContext, seen: string[], behave: Behaviour): Promise<number> {
   const server = createServer((socket) => {
     socket.on('error', () => {});
@@ -138,7 +138,7 @@ async function isListening(port: number): Promise<boolean> {
   return connected;
 }
 
-/** nginx with the configuration, but with files of its own, and no port that only root may have. */
+/** Adapts the configuration of nginx: its files are in a temporary folder, and no port needs root. */
 export function nginxArguments(folder: string, config: string): string[] {
   const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
     .map((kind) => `${kind}_temp_path ${folder}/${kind};`)

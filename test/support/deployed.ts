@@ -1,4 +1,4 @@
-// A project in a folder, and the folder on a machine that it is deployed to, with its service running.
+// A project folder, and the folder on a machine to which the project is deployed, with its service running.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { deploy, type Ran, type SshMachine, startSshMachine } from './ssh-machin
 
 const PATIENCE = 60_000;
 
-/** @throws Error when it does not become true */
+/** Waits for a condition. @throws Error when it stays false for a long time */
 export async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
   for (const end = performance.now() + PATIENCE; ; await sleep(20)) {
     if (await isTrue()) return;
@@ -32,7 +32,7 @@ export function writeFiles(folder: string, files: Readonly<Record<string, string
   }
 }
 
-/** A controller whose `index` answers `{ value, pid }`, by way of a file beside it. */
+/** The files of a controller whose `index` returns `{ value, pid }`. The value is in a file beside the controller. */
 export function valueFiles(value: string | number): Record<string, string> {
   return {
     'controllers/TestController.js':
@@ -45,12 +45,12 @@ export function valueFiles(value: string | number): Record<string, string> {
 export interface Deployed {
   readonly machine: SshMachine;
   readonly project: string;
-  /** The folder on the machine. */
+  /** The deployed folder on the machine. */
   readonly dir: string;
   readonly port: number;
-  /** Deploys to the folder, by name of the machine. */
+  /** Deploys to the folder on a machine, given the machine's name. */
   deploy(...words: string[]): Promise<Ran>;
-  /** The name of the release that `current` leads to. */
+  /** Returns the name of the release to which the link `current` points. */
   current(): string;
   releases(): string[];
   record(): GenerationRecord;
@@ -58,13 +58,13 @@ export interface Deployed {
 
 export interface DeployedOptions {
   readonly files?: Readonly<Record<string, string>>;
-  /** The folder on the machine; default: one of the machine's. */
+  /** The folder on the machine. Default: a new one. */
   readonly dir?: string;
-  /** Words of the first deployment, after its host. */
+  /** The arguments of the first deployment, after its host. */
   readonly words?: readonly string[];
 }
 
-/** Sets a folder up, makes the first release in it, and starts the service there. */
+/** Sets up a folder, deploys the first release to it, and starts the service there. */
 export async function startDeployed(test: TestContext, options: DeployedOptions = {}): Promise<Deployed> {
   const machine = await startSshMachine(test);
   const dir = options.dir ?? join(machine.folder, "srv/a shop's $HOME");
@@ -95,7 +95,7 @@ export async function startDeployed(test: TestContext, options: DeployedOptions 
   return deployed;
 }
 
-/** Runs `DIR/run`, and after its end again, as a service manager does. */
+/** Runs `DIR/run` and starts it again when it ends, as a service manager does. */
 function startService(machine: SshMachine, dir: string): void {
   const { NODE_TEST_CONTEXT, NODE_OPTIONS, ...env } = process.env;
   const script = 'while [ ! -e "$0/stopped" ]; do "$0/run" & echo $! >"$0/service.pid"; wait; done';
@@ -115,5 +115,5 @@ function startService(machine: SshMachine, dir: string): void {
   });
 }
 
-/** A `DIR/restart` for the service of `startDeployed`. */
+/** The script `DIR/restart` for the service that `startDeployed` starts. */
 export const RESTART = '#!/bin/sh\nkill "$(cat "$(dirname "$0")/service.pid")"\n';

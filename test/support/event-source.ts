@@ -1,20 +1,20 @@
-// What a browser's EventSource does: it follows a stream of events, and when that ends it waits as long as the stream
-// has said and asks again, with the id of the last event that it has seen. A connection that is cut is an error here,
-// and not a reason to reconnect.
+// Follows a stream of events as a browser's EventSource does. When the stream ends, this client waits as long as the
+// stream's `retry` field says, and reconnects with the id of the last event. Unlike a browser, it reports a cut
+// connection as an error.
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface SeenEvent {
   readonly id: string | undefined;
-  /** As it was sent: JSON. */
+  /** The data as sent (JSON). */
   readonly data: string;
   /**
-   * The first of its connection comes `reconnected` milliseconds after the end of the stream before it; else undefined.
+   * For the first event of a connection: milliseconds since the end of the previous stream. Otherwise undefined.
    */
   readonly reconnected: number | undefined;
 }
 
-/** @returns when the signal is aborted */
+/** Returns when the signal is aborted. */
 export async function followEvents(
   url: string,
   signal: AbortSignal,

@@ -1,5 +1,5 @@
-// A supervisor without processes: fake workers and a fake watch do what the test says, and the test moves the clock.
-// Only the folder on disk is real.
+// Runs a supervisor without processes. The test controls fake workers, a fake watch of the folder, and the clock. Only
+// the folder on disk is real.
 import { mock, type TestContext } from 'node:test';
 import type { GroupLoad } from '../../src/groups/group-load.ts';
 import type { FolderWatch } from '../../src/supervisor/folder/watch.ts';
@@ -24,7 +24,7 @@ export interface FakeWorker extends WorkerHandle {
   readonly sent: ToWorker[];
 }
 
-/** The outcome of a load; by default each file loads. */
+/** The outcome of a load. By default each file loads. */
 export type Load = (selection: FileSelection, worker: FakeWorker) => LoadOutcome | Promise<LoadOutcome>;
 
 export function loaded(selection: FileSelection, broken: Readonly<Record<string, string>> = {}): LoadOutcome {
@@ -45,7 +45,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
   test.after(() => mock.timers.reset());
   const dir = createFolder(test, Object.fromEntries(groups.map((name) => [`${name}Controller.js`, controller(name)])));
   const { log, lines } = createMemoryLog();
-  /** The orders to workers and the calls of the watch, in order. */
+  /** The orders to workers and the calls of the watch, in their order. */
   const story: string[] = [];
   const alive = new Set<FakeWorker>();
   const all: FakeWorker[] = [];
@@ -168,7 +168,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
       events?.died(worker, { reason: 'it was ended', lastState, importing });
       events?.gone(worker);
     },
-    /** Resolves when everything has happened that needs no time. */
+    /** Resolves when everything has happened that waits for no timer. */
     async settled() {
       for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
     },

@@ -1,4 +1,4 @@
-// Folders of controllers, gone when the test is over.
+// Folders of controllers that are removed after the test.
 import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -9,13 +9,13 @@ export function createFolder(test: TestContext, files: Readonly<Record<string, s
   test.after(() => rmSync(root, { recursive: true, force: true }));
   const dir = join(root, 'controllers');
   mkdirSync(dir);
-  // As in a project: without it the TypeScript of older Node takes a file for CommonJS.
+  // A project has this file, too. Without it, older releases of Node load a TypeScript file as CommonJS.
   writeFileSync(join(root, 'package.json'), '{"type":"module"}');
   for (const [name, text] of Object.entries(files)) write(dir, name, text);
   return dir;
 }
 
-/** In one piece, as editors do. */
+/** Replaces a file by a rename, as editors do, so that no reader sees a part of it. */
 export function write(dir: string, name: string, text: string): void {
   const path = join(dir, name);
   mkdirSync(dirname(path), { recursive: true });
@@ -23,7 +23,7 @@ export function write(dir: string, name: string, text: string): void {
   renameSync(`${path}.part~`, path);
 }
 
-/** A controller in JavaScript whose `index` answers `{ value, pid }`. */
+/** The source of a controller whose `index` returns `{ value, pid }`. */
 export function controller(value: string | number, head = ''): string {
   return `${head}\nexport default class { index() { return { value: ${JSON.stringify(value)}, pid: process.pid }; } }\n`;
 }

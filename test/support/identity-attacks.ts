@@ -1,5 +1,5 @@
-// The attack list as data: what a forger sends, a named row each, and the reason that the log gets.
-// Signed by jose where it lets us, by hand where it refuses to make such a token.
+// A table of attacks: each row has the token that a forger sends, and the reason that the log must name. The library
+// jose signs most tokens. Tokens that jose refuses to make are signed by hand.
 import { createHmac } from 'node:crypto';
 import type { TokenReason } from '../../src/identity/invalid-token.ts';
 import { encode, type Json, makeKey, signByHand, signByJose, signText } from './identity-tokens.ts';
@@ -32,7 +32,7 @@ export const KEY_SET = [
   { kty: 'oct', kid: 'oct-1', k: encode('a symmetric key that was published') },
 ];
 
-/** Where the provider and the forger are; known once their servers listen. */
+/** The addresses of the provider and the forger. Known once their servers listen. */
 export const places = { issuer: '', bait: '' };
 
 export function claims(changes: Json = {}): Json {
@@ -41,7 +41,9 @@ export function claims(changes: Json = {}): Json {
 const rs256 = (more: Json = {}): Json => ({ alg: 'RS256', kid: 'rsa-1', typ: 'JWT', ...more });
 const es256 = (more: Json = {}): Json => ({ alg: 'ES256', kid: 'ec-1', typ: 'JWT', ...more });
 const es256Input = () => `${encode(es256())}.${encode(claims())}`;
-/** HMAC with the public key as its secret: what a verifier that takes alg at its word would accept. */
+/**
+ * Signs by HMAC with the public key as the secret. A verifier that trusts the header's `alg` would accept the token.
+ */
 const hmacWith = (secret: string | Buffer, alg = 'HS256', kid = 'rsa-1') => {
   const input = `${encode({ alg, kid, typ: 'JWT' })}.${encode(claims())}`;
   return `${input}.${createHmac(alg.replace('HS', 'sha'), secret).update(input).digest('base64url')}`;
@@ -506,7 +508,7 @@ function pad(text: string): string {
 function cut(text: string): string {
   return Buffer.from(text, 'base64url').subarray(1).toString('base64url');
 }
-/** 256 bytes end in a letter of which four bits count for nothing. */
+/** The base64url text of 256 bytes ends in a letter with four unused bits. */
 function strayBits(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return text.slice(0, -1) + alphabet[alphabet.indexOf(text.slice(-1)) + 1];

@@ -1,5 +1,5 @@
-// What the identity tests share: a data folder with providers, an in-memory credentials room, controller params, and a
-// log that remembers its lines.
+// Helpers for tests of identity: a data folder with providers, credentials in memory, controller params, and a log that
+// keeps its lines.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -59,7 +59,7 @@ export function makeParams(headers: Record<string, string> = { 'content-type': '
   };
 }
 
-/** The contract of the credentials room, without its file. */
+/** Credentials in memory, with the interface of the room `credentials`. */
 export function makeAccounts(): Accounts & { readonly sessions: string[] } {
   const rows: (OwnedRow & { owner: Owner })[] = [];
   const sessions: string[] = [];
@@ -75,7 +75,7 @@ export function makeAccounts(): Accounts & { readonly sessions: string[] } {
     async register({ owner, name }) {
       if (rows.some((row) => isOf(owner)(row) && row.application.name === name)) throw refusal('ALREADY_REGISTERED');
       const id = `row${rows.length + 1}`;
-      // The real rows carry more than the contract says: it must not reach the client.
+      // Real rows have more fields than the interface names. These must not reach the client.
       const row = { id, application: { id, name, description: 'kept on the row', owner }, owner };
       rows.push(row);
       return { row: { id, application: row.application }, token: `gfk_${id}` };

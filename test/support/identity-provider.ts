@@ -1,11 +1,11 @@
 // A certified OpenID provider (oidc-provider) on loopback, for tests: code flow with PKCE, RS256 and ES256, keys that
-// rotate while it serves, and a switch to take it away. It knows nothing of the service under test.
+// rotate while the provider serves, and a method that stops it.
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** The few parts of oidc-provider that are used; the package brings no types. */
+/** The parts of oidc-provider that are used here. The package has no types. */
 interface OidcProvider {
   callback(): (request: IncomingMessage, response: ServerResponse) => void;
   interactionDetails(
@@ -19,7 +19,7 @@ interface OidcProvider {
   }) => { addOIDCScope(scope: string): void; save(): Promise<string> };
 }
 type OidcProviderClass = new (issuer: string, configuration: object) => OidcProvider;
-// The name as a value: an import of a package without types would not compile.
+// The package name is a variable, because TypeScript refuses an import of a package without types.
 const packageName: string = 'oidc-provider';
 const { default: Provider } = (await import(packageName)) as { default: OidcProviderClass };
 
@@ -32,13 +32,13 @@ export interface Person {
 
 export interface TestProvider {
   readonly issuer: string;
-  /** One client for each algorithm of its ID tokens. */
+  /** One client for each algorithm of the ID tokens. */
   readonly clientIds: { readonly RS256: string; readonly ES256: string };
-  /** How often the key set was asked for since the start. */
+  /** How often the key set was requested since the start. */
   readonly keyRequests: () => number;
-  /** A real ID token: authorization request, login and consent, code, token request. */
+  /** Gets a real ID token by an authorization request, a login with consent, a code, and a token request. */
   signIn(person: Person, options?: { alg?: 'RS256' | 'ES256'; nonce?: string }): Promise<string>;
-  /** New keys, the old ones gone, while it serves. */
+  /** Replaces all keys while the provider serves. */
   rotateKeys(): void;
   goAway(): Promise<void>;
   comeBack(): Promise<void>;
@@ -95,7 +95,7 @@ export async function startIdentityProvider(): Promise<TestProvider> {
     return { sub: subject, ...claims };
   }
 
-  /** Login and consent in one, as the person that is signing in. */
+  /** Does the login and the consent of the person who signs in. */
   async function answerInteraction(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { params } = await provider.interactionDetails(request, response);
     const grant = new provider.Grant({ accountId: person, clientId: params.client_id });
@@ -138,7 +138,7 @@ export async function startIdentityProvider(): Promise<TestProvider> {
     return body.id_token;
   }
 
-  /** A browser in a few lines: redirects and cookies, up to the client's redirect address. */
+  /** Follows redirects with cookies, as a browser does, until the client's redirect address. */
   async function followToCode(start: string): Promise<string> {
     const cookies = new Map<string, string>();
     for (let url = start, hops = 0; hops < 10; hops++) {

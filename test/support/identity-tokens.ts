@@ -1,5 +1,5 @@
-// Keys and tokens for the identity tests: signed by an independent library (jose) where it lets us, by hand where it
-// refuses to make what an attacker makes. And a static key set on loopback that counts who asks.
+// Keys and tokens for tests of identity. The independent library jose signs most tokens; tokens that jose refuses to
+// make are signed by hand. Also a server on loopback that sends a fixed key set and counts the requests.
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -12,7 +12,7 @@ export interface TestKey {
   readonly alg: string;
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
-  /** The public half, as a provider publishes it. */
+  /** The public key, as a provider publishes it. */
   readonly jwk: Json;
 }
 
@@ -42,14 +42,15 @@ export function encode(value: unknown): string {
   return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 }
 
-/** Signed by jose. */
+/** Signs a token by jose. */
 export function signByJose(key: TestKey, claims: unknown, header: Json = {}): Promise<string> {
   const protectedHeader = { alg: key.alg, kid: key.jwk.kid as string, typ: 'JWT', ...header };
   return new CompactSign(Buffer.from(JSON.stringify(claims))).setProtectedHeader(protectedHeader).sign(key.privateKey);
 }
 
 /**
- * Signed by hand, RS256 or ES256, whatever the header says; header and payload may be texts, to be encoded as they are.
+ * Signs a token by hand with RS256 or ES256, whatever its header says. A header or payload that is a text is encoded
+ * unchanged.
  */
 export function signByHand(key: TestKey, header: unknown, claims: unknown): string {
   const input = `${encode(header)}.${encode(claims)}`;
@@ -68,7 +69,7 @@ export interface CountingServer {
   close(): Promise<void>;
 }
 
-/** Answers every path with JSON and remembers it. */
+/** Starts a server that answers every path with JSON and records the path. */
 export async function startCountingServer(answer: (path: string) => unknown): Promise<CountingServer> {
   const server = createServer((request, response) => {
     counting.requests.push(request.url ?? '');

@@ -24,8 +24,8 @@ const RULES: readonly { readonly rule: string; readonly pattern: RegExp }[] = [
 const PRONOUN = { rule: 'the noun comes before its pronoun', pattern: /^(?:It|They|He|She|These|Those|Them)\b/ };
 
 /**
- * Each comment of a TypeScript or JavaScript text, with the line on which it begins. Strings that look like one count,
- * too.
+ * Returns each comment of a TypeScript or JavaScript text, with the line on which it begins. A string that looks like a
+ * comment counts as one.
  */
 function commentsOf(source: string): { readonly line: number; readonly text: string }[] {
   const comments: { line: number; text: string }[] = [];
@@ -40,7 +40,7 @@ function commentsOf(source: string): { readonly line: number; readonly text: str
     } else if (isBlock) {
       const text = trimmed.replace(/^\* ?/, '').replace(/\s*\*?\/$/, '');
       const comment = comments.at(-1);
-      // A tag of a doc comment begins a text of its own; its name and the name of a parameter are not part of it.
+      // Each tag of a doc comment begins a new text, without the tag's name and the parameter's name.
       const tag = /^@\w+(?:\s+(?:\{[^}]*\}\s*)?[\w.]+)?\s*(.*)$/.exec(text);
       if (tag !== null) comments.push({ line: index + 1, text: `\u0001${tag[1] ?? ''}` });
       else if (comment !== undefined) comment.text += ` ${text}`;
@@ -56,7 +56,7 @@ function commentsOf(source: string): { readonly line: number; readonly text: str
   return comments;
 }
 
-/** The paragraphs, list items and cells of a Markdown text, without its code. */
+/** Returns the paragraphs, list items and table cells of a Markdown text, without its code. */
 function paragraphsOf(source: string): { readonly line: number; readonly text: string }[] {
   const paragraphs: { line: number; text: string }[] = [];
   let isCode = false;
@@ -82,7 +82,7 @@ function paragraphsOf(source: string): { readonly line: number; readonly text: s
   return paragraphs;
 }
 
-/** Every sentence of a file that a rule refuses. Names in backquotes and quoted words are not the file's own words. */
+/** Returns every sentence of a file that a rule refuses. Names in backquotes and quoted words are not checked. */
 export function findRefusedSentences(path: string): Finding[] {
   const source = readFileSync(path, 'utf8');
   const isCode = !path.endsWith('.md');
@@ -98,7 +98,7 @@ export function findRefusedSentences(path: string): Finding[] {
   return findings;
 }
 
-/** Every source and document below a path; the path itself where it is a file. */
+/** Returns every source and document in a folder, or the path itself when it is a file. */
 export function textFiles(path: string): string[] {
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path, { recursive: true, encoding: 'utf8' })

@@ -1,4 +1,4 @@
-// A log in an array.
+// A log that keeps its lines in an array.
 import type { Log, LogFields } from '../../src/base/log.ts';
 
 export type MemoryLine = LogFields & { readonly event: string };

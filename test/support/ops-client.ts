@@ -1,11 +1,11 @@
-// The built service with its operations port on, and whoever watches it: a scraper that reads strictly, and a probe.
+// The built service with its operations port, and two clients of that port: a strict scraper and a probe.
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ServiceOptions, type SpawnedService, spawnService } from './cluster-server.ts';
 import { type ParsedMetrics, parseMetrics } from './prometheus-text.ts';
 
-/** What the tests of the operations port ask for; each is an operation of the group `test`. */
+/** The operations of the group `test`, which the tests of the operations port call. */
 export const TEST = `
 import { setTimeout as sleep } from 'node:timers/promises';
 export default class {
@@ -42,7 +42,7 @@ export async function readyz(ops: number): Promise<{ status: number; body: Recor
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
-/** Asks again and again until the answer is as it should be: workers report once a second. */
+/** Repeats a request until the answer is as expected, because workers report only once a second. */
 export async function until<T>(look: () => Promise<T>, isMeant: (seen: T) => boolean): Promise<T> {
   for (const end = Date.now() + 15_000; ; ) {
     const seen = await look();

@@ -1,5 +1,6 @@
-// The modules of src and of test that a controller imports, or that a test starts as a process. In a run of all tests
-// they are the JavaScript of test/compile.mjs, as the modules of the test itself are. Alone, a test has TypeScript.
+// The modules of src and test that a controller imports or that a test starts as a process. In a run of all tests they
+// are the JavaScript that test/compile.mjs wrote, like the modules of the test itself. In a test that runs alone, they
+// are TypeScript.
 import { dirname, extname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { entryPath } from '../../src/own-files.ts';
@@ -7,7 +8,7 @@ import { entryPath } from '../../src/own-files.ts';
 const CLI = entryPath('cli');
 const EXTENSION = extname(CLI);
 
-/** Node's own flags for these modules. */
+/** The flags with which Node loads these modules. */
 export const LOADER: readonly string[] =
   EXTENSION === '.js' || process.features.typescript ? [] : ['--import', import.meta.resolve('tsx')];
 

@@ -1,5 +1,5 @@
-// Pebble, the ACME test server of Let's Encrypt, with its DNS server in which every name is 127.0.0.1 (Debian: `apt-get
-// install pebble`). It keeps nothing between two starts. Tests that need it skip with a word where it is absent.
+// Pebble, the ACME test server of Let's Encrypt (Debian: `apt-get install pebble`). In its DNS server every name has
+// the address 127.0.0.1. Pebble keeps nothing between two starts. Tests that need it are skipped where it is absent.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createKeyPair, createSelfSigned } from '../../src/https/acme/certificate-writer.ts';
 import { freePorts } from './ports.ts';
 
-/** For `{ skip }`: false, or why. */
+/** The `skip` option of a suite: false, or the reason. */
 export const withoutPebble =
   spawnSync('pebble-challtestsrv', ['-h']).error === undefined && spawnSync('pebble', ['-h']).error === undefined
     ? false
@@ -19,18 +19,18 @@ export const withoutPebble =
 
 export interface Pebble {
   readonly directory: string;
-  /** The certificate of its own HTTPS port, PEM; also in the file `caFile`. */
+  /** The certificate of Pebble's own HTTPS port (PEM), also in the file `caFile`. */
   readonly ca: string;
   readonly caFile: string;
-  /** Where it looks for the challenges. */
+  /** The ports on which Pebble checks the challenges. */
   readonly httpPort: number;
   readonly tlsPort: number;
-  /** The certificate that those it issues lead to, PEM. */
+  /** The root of the certificates that Pebble issues (PEM). */
   root(): Promise<string>;
-  /** A name that does not exist, or exists again. */
+  /** Makes the DNS server fail for a name (SERVFAIL), or answer again. */
   setServfail(domain: string, broken: boolean): Promise<void>;
   stop(): Promise<void>;
-  /** The same addresses, and nothing remembered. */
+  /** Starts Pebble again at the same addresses, without its state. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// The YAML that the manifests in deploy/ are written in: nested block mappings and sequences of plain or double-quoted
-// scalars, and literal blocks. Whatever else YAML has is refused, above all what YAML 1.1 and 1.2 read differently.
+// Parses the YAML of the manifests in deploy/: nested block mappings and sequences of plain or double-quoted scalars,
+// and literal blocks. All other YAML is refused, most of all forms that YAML 1.1 and 1.2 read differently.
 
 export type Plain = string | number | boolean | readonly Plain[] | { readonly [key: string]: Plain };
 
@@ -9,7 +9,7 @@ interface Line {
   readonly number: number;
 }
 
-/** @throws Error that names the line, for anything but the plain form */
+/** @throws Error that names the line, for any other form */
 export function parsePlainYaml(source: string): Plain {
   const raw = source.split('\n');
   const lines: Line[] = [];
@@ -19,7 +19,7 @@ export function parsePlainYaml(source: string): Plain {
     const indent = text.search(/\S/);
     lines.push({ indent, text: text.slice(indent), number: i + 1 });
     if (!/:\s\|$/.test(text)) continue;
-    // The lines of a literal block are text, whatever they look like; they are read below from the raw source.
+    // The lines of a literal block are text, even if they look like YAML. They are read below, from the raw source.
     while (
       i + 1 < raw.length &&
       /^\s*$|^\s/.test(raw[i + 1] ?? '') &&
@@ -77,7 +77,7 @@ export function parsePlainYaml(source: string): Plain {
   }
 }
 
-/** YAML 1.1 takes these for booleans, null, octal or sexagesimal numbers; YAML 1.2 for something else. */
+/** YAML 1.1 reads these as booleans, null, octal or sexagesimal numbers. YAML 1.2 reads them differently. */
 const AMBIGUOUS = /^(y|n|yes|no|on|off|null|~|0[0-7]+|0o.*|0x.*|[0-9]+(:[0-9]+)+|[0-9.]+e.*|\.inf|\.nan)$/i;
 
 function scalar(text: string, line: Line): Plain {

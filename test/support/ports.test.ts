@@ -16,7 +16,7 @@ test('a port is one process’s alone, and nobody listens on it', async () => {
   const mine = await freePorts(COUNT);
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--input-type=module', '--eval', script]);
   const others = JSON.parse(stdout) as number[];
-  // Of the same 6,000.
+  // Both take ports from the same 6,000.
   assert.equal(new Set([...mine, ...others]).size, 2 * COUNT);
   for (const port of mine.slice(0, 10)) {
     const server = createServer().listen(port, '127.0.0.1');

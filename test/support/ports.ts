@@ -1,15 +1,15 @@
-// Ports for programs that cannot say which one they were given. A port that was free a moment ago may be another
-// process's now, and a proxy may even share it with another proxy: the suites of several Node releases run side by
-// side.
+// Ports for programs that cannot report the port that the system gave them. A port that is free at one moment may
+// belong to another process at the next, because the suites of several Node releases run at the same time. Two proxies
+// may even share a port.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
-/** Below what the kernel gives to whoever asks for any port, or connects. */
+/** The kernel assigns higher ports to clients, and to servers that listen on port 0. */
 const [LOWEST, HIGHEST] = [20_000, 32_000];
 
 /**
- * As many ports, each for this process alone until it ends. An even port belongs to whoever listens on the odd one
- * above it: so no other caller of this function, in whatever process, gets one of them.
+ * Returns `count` ports that belong to this process until it ends. A process owns an even port while it listens on the
+ * odd port above, so no other caller of this function in any process gets the same port.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];

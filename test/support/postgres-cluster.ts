@@ -1,4 +1,4 @@
-// PostgreSQL with standbys that follow by streaming, each on a port and in a folder of its own, and ways to break them.
+// PostgreSQL servers with streaming standbys, each with its own port and folder, and methods that break them.
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -24,9 +24,9 @@ export interface Server {
   readonly port: number;
   readonly folder: string;
   start(): Promise<void>;
-  /** Ends all of its processes at once, as a power cut does. */
+  /** Kills all processes of the server at once, as a power cut does. */
   kill(): Promise<void>;
-  /** Stops all of its processes without ending them (SIGSTOP), and lets them run again. */
+  /** Suspends all processes of the server (SIGSTOP), or lets them run again. */
   freeze(): void;
   thaw(): void;
   promote(): Promise<void>;
@@ -37,12 +37,12 @@ export interface Cluster {
   readonly servers: readonly Server[];
   /** The address of a database for STORE. */
   url(servers?: readonly { readonly port: number }[]): string;
-  /** Makes a server a new standby of another, from a fresh copy. */
+  /** Makes a server a new standby of another server, from a fresh copy. */
   follow(standby: Server, primary: Server): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param standbys how many; the first server is the primary @param settings of all servers */
+/** @param standbys how many standbys; the first server is the primary @param settings the settings of all servers */
 export async function startCluster(standbys: number, ...settings: string[]): Promise<Cluster> {
   if (BIN === undefined) throw new Error('no PostgreSQL of Debian is installed');
   const bin = BIN;
@@ -68,7 +68,7 @@ export async function startCluster(standbys: number, ...settings: string[]): Pro
         try {
           process.kill(each, name);
         } catch {
-          // It has ended.
+          // The process has ended.
         }
     };
     const killAll = () => signal('SIGKILL');
@@ -79,7 +79,7 @@ export async function startCluster(standbys: number, ...settings: string[]): Pro
       async start() {
         const options = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'wal_keep_size=256MB', ...settings];
         const words = ['-D', folder, '-p', String(port), ...options.flatMap((option) => ['-c', option])];
-        // The memory of a killed server is free only when its last process has ended.
+        // The shared memory of a killed server is free only when its last process has ended.
         for (let attempt = 0; ; attempt++) {
           const child = spawn(join(bin, 'postgres'), words, {
             ...account,
@@ -157,14 +157,14 @@ function findAccount(): Account {
 
 export interface Proxy {
   readonly port: number;
-  /** Drops every byte, and keeps the connections, as a firewall does. */
+  /** Drops every byte but keeps the connections, as a firewall does. */
   cut(): void;
-  /** Ends the connections that were cut, and passes new ones on. */
+  /** Ends the cut connections, and forwards new ones. */
   heal(): void;
   close(): void;
 }
 
-/** A TCP proxy in front of a port. @param keep says which bytes of the server pass; default: all */
+/** Starts a TCP proxy in front of a port. @param keep returns the bytes of the server that pass. Default: all bytes */
 export async function startProxy(to: number, keep: (bytes: Buffer) => Buffer = (bytes) => bytes): Promise<Proxy> {
   let isCut = false;
   const sockets = new Set<Socket>();
@@ -176,7 +176,7 @@ export async function startProxy(to: number, keep: (bytes: Buffer) => Buffer = (
       socket.on('error', () => {});
       socket.on('close', () => {
         sockets.delete(socket);
-        // A cut connection tells nobody that its other end is gone.
+        // The end of one side of a cut connection is not reported to the other side.
         if (!isCut && !wasCut) (socket === client ? target : client).destroy();
       });
     }
@@ -200,7 +200,7 @@ export async function startProxy(to: number, keep: (bytes: Buffer) => Buffer = (
   };
 }
 
-/** Removes the messages NotificationResponse (`A`). The server sends them in packets of their own here. */
+/** Removes the messages NotificationResponse (`A`). In these tests the server sends each in a packet of its own. */
 export function withoutNotifications(bytes: Buffer): Buffer {
   const kept: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {

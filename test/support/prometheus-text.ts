@@ -1,5 +1,5 @@
-// A strict reader of the Prometheus text format 0.0.4, in the role of the scraper: what a lenient one would let pass is
-// an error here, naming the line. It knows the format and its naming rules, and no metric of ours.
+// A strict parser of the Prometheus text format 0.0.4. An error names the line, also for mistakes that a lenient
+// scraper accepts. The parser checks the format and its naming rules for any metric.
 import assert from 'node:assert/strict';
 
 export interface ParsedSample {
@@ -23,7 +23,7 @@ const SAMPLE = new RegExp(`^(${NAME})(?:\\{(.+)\\})? (\\S+)$`);
 const LABEL = /^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(,|$)/;
 const VALUE = /^(?:[+-]Inf|NaN|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?)$/;
 
-/** @throws AssertionError for whatever is not to the letter of the format */
+/** @throws AssertionError for any text that breaks the format */
 export function parseMetrics(text: string): ParsedMetrics {
   assert.ok(text.endsWith('\n'), 'the text does not end with a line feed');
   const families = new Map<string, { type: string; help: string; samples: ParsedSample[] }>();
@@ -85,7 +85,7 @@ function parseLabels(text: string, where: string): Record<string, string> {
   return labels;
 }
 
-/** What `promtool check metrics` asks for, as far as it can be asked of any metric. */
+/** Checks the rules of `promtool check metrics` that hold for any metric. */
 function checkFamily(name: string, { type, help, samples }: ParsedFamily): void {
   assert.equal(name.endsWith('_total'), type === 'counter', `${name}: a counter, and nothing else, ends in _total`);
   assert.ok(!/_(?:bucket|sum|count)$/.test(name), `${name}: the suffix belongs to histograms`);
@@ -128,7 +128,7 @@ function checkHistogram(name: string, samples: readonly ParsedSample[]): void {
   }
 }
 
-/** The sum over the series with these labels; 0 when there is none. */
+/** Returns the sum over the series with these labels, 0 when there is none. */
 export function total(metrics: ParsedMetrics, name: string, labels: Readonly<Record<string, string>> = {}): number {
   const family = metrics.get(name) ?? metrics.get(name.replace(/_(?:bucket|sum|count)$/, ''));
   assert.ok(family !== undefined, `there is no metric ${name}`);

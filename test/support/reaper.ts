@@ -1,5 +1,5 @@
-// Sees to it that nothing a test file starts outlives it, also when the file is killed or runs into its time-out: a
-// shell that reads from this process, and ends what is left when there is nobody to read from any more.
+// Ends all processes that a test file started, also when the test file is killed or exceeds its time limit. A shell
+// reads from this process. When the read ends, this process is gone, and the shell kills the processes that are left.
 import { type ChildProcess, spawn } from 'node:child_process';
 
 const SCRIPT = `
@@ -16,7 +16,8 @@ for id in $left; do kill -KILL "-$id" 2>/dev/null; done
 let reaper: ChildProcess | undefined;
 
 /**
- * @param child started with `detached: true`, its output piped: the leader of a group of processes, which ends as one
+ * @param child a process started with `detached: true` and piped output. It leads a process group, which is killed as a
+ * whole
  */
 export function reap(child: ChildProcess): void {
   const { pid } = child;
@@ -24,12 +25,12 @@ export function reap(child: ChildProcess): void {
   reaper ??= start();
   const { stdin } = reaper;
   stdin?.write(`+ ${pid}\n`);
-  // When nobody holds its output any more, all of the group have ended: what it started may outlive it.
+  // The child may end before the processes that it started. All of them have ended when its output is closed.
   child.once('close', () => stdin?.write(`- ${pid}\n`));
 }
 
 function start(): ChildProcess {
-  // In a session of its own, so that what ends this process does not end it as well.
+  // The shell has its own session, so that a signal to the group of this process does not end it.
   const child = spawn('sh', ['-c', SCRIPT], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
   child.unref();
   (child.stdin as unknown as { unref(): void }).unref();

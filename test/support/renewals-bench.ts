@@ -1,5 +1,5 @@
-// Renewals with a directory of our own making, which issues certificates for the key that it is asked for: no clock but
-// the test's, no network.
+// Runs renewals with a fake ACME directory, which issues certificates for the requested key. The test controls the
+// clock, and nothing uses the network.
 import { createPublicKey, X509Certificate } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,31 +21,31 @@ const root = mkdtempSync(join(tmpdir(), 'gatefold-renewals-'));
 after(() => rmSync(root, { recursive: true, force: true }));
 let folders = 0;
 
-/** The authority key identifier (RFC 5280, section 4.2.1.1), without which no certificate has renewal information. */
+/** The authority key identifier (RFC 5280, section 4.2.1.1). Renewal information needs it. */
 const ISSUER = sequence(oid('2.5.29.35'), octetString(sequence(implicit(0, Buffer.from('issuer')))));
 
 export interface Bench {
   readonly folder: TlsFolder;
   readonly events: Record<string, unknown>[];
   readonly orders: CertificateOrder[];
-  /** Passes time, and has done what is due. */
+  /** Moves the clock, and runs the due timers. */
   advance(ms: number): Promise<void>;
   tick(): Promise<void>;
   readonly renewals: ReturnType<typeof createRenewals>;
-  /** What the next orders come to: a refusal, or a chain. */
+  /** The outcomes of the next orders: each is a refusal or a certificate chain. */
   outcome: Error | typeof issue;
   information: RenewalInfo | Error | undefined;
-  /** How often the directory was asked when to renew. */
+  /** How often the renewal information was requested. */
   asked: number;
   skew: number;
   locked: boolean;
-  /** What another process does before it lets go of the lock. */
+  /** Called before another process releases the lock. */
   onLock: () => void;
-  /** Locks that are held. */
+  /** The held locks. */
   held: number;
 }
 
-/** @param stored the names of a certificate that is in the folder already; empty: none is */
+/** @param stored the names of a certificate that is already in the folder; empty when there is none */
 export function createBench({ domains = ONE, directory = DIRECTORY, stored = [] as string[] } = {}): Bench {
   const folder = createTlsFolder(join(root, String(++folders)));
   if (stored.length > 0) store(folder, stored);
@@ -101,7 +101,7 @@ export function createBench({ domains = ONE, directory = DIRECTORY, stored = [] 
     held: 0,
     async tick() {
       renewals.checkDue();
-      // Everything that it waits for is resolved.
+      // All promises that the renewal waits for are resolved.
       for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
     },
     advance(ms) {
@@ -113,8 +113,8 @@ export function createBench({ domains = ONE, directory = DIRECTORY, stored = [] 
 }
 
 /**
- * As a directory does: by its own key, which it names, for the key of the request (RFC 2986: the third part of what is
- * signed).
+ * Issues a certificate as a directory does: signed with the directory's own key, for the key of the request. RFC 2986
+ * puts that key third in the signed part.
  */
 export function issue({ domains, request }: CertificateOrder, now: number): string {
   const [content] = readElements(readElements(request)[0]?.content ?? Buffer.of());
@@ -124,7 +124,7 @@ export function issue({ domains, request }: CertificateOrder, now: number): stri
   return createSelfSigned({ domains, extensions: [ISSUER], keys, now, days: 90 }).cert;
 }
 
-/** Valid from the day before the start for 91 days. */
+/** The validity: 91 days, from the day before the start. */
 export function store(folder: TlsFolder, domains: readonly string[] = ONE): X509Certificate {
   const { cert, key } = createSelfSigned({
     domains,

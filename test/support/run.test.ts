@@ -1,4 +1,4 @@
-// run.mjs runs several files in one process: what each of them does there alone, the run must still report.
+// run.mjs runs several files in one process. It must still report a failure of each file.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The app on a free port of loopback, in this process, with its log in an array; and a raw socket for requests that no
-// well-behaved client would send. A test that logs an error it did not announce fails when its service closes.
+// Runs the app in this process on a free port, with its log in an array, and sends requests by fetch or a raw socket. A
+// test that logs an unexpected error fails when its service closes.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -14,18 +14,18 @@ import { moduleUrl } from './own-modules.ts';
 
 export const SHIPPED_CONTROLLERS = resolve(import.meta.dirname, '../../controllers');
 
-/** What a source in a temporary folder imports in the place of `gatefold`, to call it. */
+/** The specifier by which a source in a temporary folder imports `gatefold`. */
 export const GATEFOLD = moduleUrl('src/controller');
 
 export type LogLine = Record<string, unknown> & { event: string; level: string };
 
 export interface ServiceOptions {
-  /** File name → source, in a folder of their own; without: the shipped controllers. */
+  /** The source of each controller file by its name, for a new folder. Default: the shipped controllers. */
   readonly controllers?: Readonly<Record<string, string>>;
-  /** As environment variables. */
+  /** Settings, as environment variables. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly parts?: Partial<Pick<AppParts, 'credentials' | 'identity' | 'docs' | 'routes' | 'observer' | 'transport'>>;
-  /** Events of level error that this test is about. */
+  /** The events of level error that the test expects. */
   readonly expectedErrors?: readonly string[];
 }
 
@@ -35,7 +35,7 @@ export interface Service {
   readonly dir: string;
   readonly lines: LogLine[];
   readonly app: ReturnType<typeof createApp>;
-  /** What the server answers to these bytes until it closes the connection or has answered `answers` times. */
+  /** Sends bytes, and returns the received text after `answers` answers or when the server closes the connection. */
   raw(bytes: string | Buffer, answers?: number): Promise<string>;
   close(): Promise<void>;
 }
@@ -64,7 +64,7 @@ export async function startService({
     docs: { openapi: () => ({}), page: () => ({}) },
     ...parts,
   });
-  // A service file is part of a load of the whole folder.
+  // Only a load of the whole folder reads the service file.
   if (Object.keys(controllers ?? {}).some((name) => name.startsWith('service.')))
     await groups.loadAll({ skip: new Map(), onLoading: () => {} });
   await new Promise<void>((listening) => app.server.listen(0, '127.0.0.1', listening));
@@ -87,7 +87,7 @@ export async function startService({
   };
 }
 
-/** Reads until the peer closes, or until that many whole answers have come. */
+/** Reads until the server closes the connection or has sent that many complete answers. */
 export function sendRaw(port: number, bytes: string | Buffer, answers = 1): Promise<string> {
   return new Promise((done, failed) => {
     const socket: Socket = connect(port, '127.0.0.1');
@@ -110,7 +110,7 @@ export function sendRaw(port: number, bytes: string | Buffer, answers = 1): Prom
   });
 }
 
-/** Whole answers in a text, by their Content-Length; interim answers do not count. */
+/** Counts the complete answers in a text, by their Content-Length. Interim answers do not count. */
 function countAnswers(text: string): number {
   let count = 0;
   for (let at = 0; ; ) {
@@ -131,7 +131,7 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** The last answer in a raw text. */
+/** Returns the last answer in a raw text. */
 export function parseRaw(text: string): RawAnswer {
   const from = text.lastIndexOf('HTTP/1.1 ');
   assert.ok(from >= 0, `no answer in ${JSON.stringify(text)}`);
@@ -149,10 +149,10 @@ export const CORS = {
   'access-control-allow-headers': '*, Authorization',
 };
 
-/** What every answer has. */
+/** Header fields of every answer. */
 const ON_EVERY_ANSWER = { ...CORS, 'x-content-type-options': 'nosniff' };
 
-/** An error answer: status, the one envelope, CORS and no-store (decisions 2.2 and 5). */
+/** Checks an error answer: status, envelope, CORS and no-store (decisions 2.2 and 5). */
 export function assertEnvelope(answer: RawAnswer, status: number, code: string): Record<string, unknown> {
   assert.equal(answer.status, status, answer.body);
   const body = JSON.parse(answer.body) as Record<string, unknown>;
@@ -169,7 +169,7 @@ export function assertEnvelope(answer: RawAnswer, status: number, code: string):
   return body;
 }
 
-/** The answer of fetch in the shape that the raw helpers have. */
+/** Converts an answer of fetch to the shape that the raw helpers return. */
 export async function asRaw(response: Response): Promise<RawAnswer> {
   return { status: response.status, headers: new Map(response.headers), body: await response.text() };
 }

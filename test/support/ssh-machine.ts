@@ -1,5 +1,5 @@
-// A machine to deploy to: a real sshd on loopback, with a host key, a user key and a configuration in a temporary folder,
-// and an `ssh` in the PATH that is the real one with that configuration.
+// A machine to deploy to: a real sshd on loopback. Its host key, user key and configuration are in a temporary folder.
+// The PATH has an `ssh` that runs the real ssh with this configuration.
 import { execFileSync, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -24,28 +24,31 @@ import { reap } from './reaper.ts';
 const SSHD = '/usr/sbin/sshd';
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Why there can be no such machine here; false: there can. */
+/** The `skip` option of a suite: false, or the reason why no such machine can run here. */
 export const NO_SSH: string | false = !existsSync(SSHD)
   ? 'there is no sshd: apt-get install openssh-server'
   : spawnSync('ssh', ['-V']).status !== 0 && 'there is no ssh: apt-get install openssh-client';
 
 export interface SshMachine {
-  /** A folder of its own, gone when the test is over. */
+  /** The machine's folder, removed after the test. */
   readonly folder: string;
-  /** The environment of a command that deploys: its `ssh` knows the hosts `vm1` and `vm2`, both this machine. */
+  /**
+   * The environment of a command that deploys. Its `ssh` resolves the hosts `vm1` and `vm2`, which are both this
+   * machine.
+   */
   readonly env: NodeJS.ProcessEnv;
-  /** The configuration of ssh. */
+  /** The path of the configuration of ssh. */
   readonly config: string;
-  /** Runs before the machine ends. */
+  /** Adds a function that is called before the machine ends. */
   beforeEnd(work: () => Promise<void>): void;
 }
 
 export interface MachineOptions {
-  /** Folders in the PATH of the remote shell, before those of the system. */
+  /** Folders of the remote shell's PATH, before the folders of the system. */
   readonly path?: readonly string[];
-  /** A user that only this machine knows. Needs root and its right to mount. */
+  /** A user that only this machine has. Needs root and the right to mount. */
   readonly login?: { readonly name: string; readonly uid: number };
-  /** Lines of the configuration of ssh that come first. */
+  /** The first lines of the configuration of ssh. */
   readonly client?: readonly string[];
 }
 
@@ -58,7 +61,7 @@ export async function startSshMachine(
   const at = (name: string) => join(folder, name);
   for (const key of ['host', 'user']) execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', at(key)]);
   const [port = 0] = await freePorts(1);
-  // As root, sshd wants its folder for the separation of privileges.
+  // When sshd runs as root, it needs this folder for its privilege separation.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true });
   const path = options.path ?? [dirname(process.execPath), '/usr/local/bin', '/usr/bin', '/bin'];
   writeFileSync(
@@ -158,7 +161,7 @@ export interface Ran {
   readonly err: string;
 }
 
-/** Starts `gatefold deploy` of a package in a project. */
+/** Starts `gatefold deploy` in a project, from an installed package. */
 export function spawnDeploy(
   machine: SshMachine,
   cwd: string,

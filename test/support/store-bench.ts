@@ -1,4 +1,4 @@
-// A real PostgreSQL with the tables of the store, for the tests of src/store.
+// A real PostgreSQL with the tables of the store, for tests of src/store.
 import type { TestContext } from 'node:test';
 import postgresPackage from 'postgres';
 import { startPostgres } from '../../examples/conduit/test/postgres.ts';
@@ -33,7 +33,7 @@ export interface StoreBench {
 let shared: Promise<StoreBench['database']> | undefined;
 let databases = 0;
 
-/** A database of its own on a server that all tests of the process share. It is gone when the process ends. */
+/** Creates a database on a server that all tests of the process share. The server ends with the process. */
 export async function startStore(test: TestContext): Promise<StoreBench> {
   shared ??= startPostgres();
   const database = await shared;
@@ -44,7 +44,7 @@ export async function startStore(test: TestContext): Promise<StoreBench> {
   return prepare(test, database, database.url.replace(/[^/]+$/, name));
 }
 
-/** A server of its own, for a test that breaks it. @param settings of postgresql.conf */
+/** Starts a server for a test that breaks it. @param settings lines of postgresql.conf */
 export async function startOwnStore(test: TestContext, ...settings: string[]): Promise<StoreBench> {
   const database = await startPostgres(...settings);
   test.after(() => database.close());

@@ -1,4 +1,4 @@
-// Machines that share a store: each is the built service with a data folder of its own. Also the built command.
+// Machines that share a store. Each is the built service with its own data folder. Also runs the built command.
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,9 +20,9 @@ export interface Machine extends Service {
   /** The data folder. */
   readonly data: string;
   readonly env: Readonly<Record<string, string>>;
-  /** The status of a request with the token, on a new connection. */
+  /** Sends a request with the token on a new connection, and returns its status. */
   ask(token: string): Promise<number>;
-  /** The body of /readyz, with its status as `http`. */
+  /** Returns the body of /readyz, with the status as `http`. */
   ready(): Promise<Readiness>;
   metric(name: string): Promise<number>;
 }
@@ -87,13 +87,13 @@ export async function issue(
   return JSON.parse(out) as { id: string; token: string };
 }
 
-/** Waits for a condition. @throws Error when it does not come within a generous time */
+/** Waits for a condition. @throws Error when it stays false for a long time */
 export async function until(what: string, isSo: () => Promise<boolean> | boolean, patience = 60_000): Promise<void> {
   for (const end = performance.now() + patience; !(await isSo()); await sleep(20))
     if (performance.now() > end) throw new Error(`this has not come: ${what}`);
 }
 
-/** The process of a machine that talks to the store; undefined while there is none. */
+/** Returns the machine's process that is connected to the store, or undefined. */
 export function findStoreHost({ process: { pid } }: Machine): number | undefined {
   const isHost = (each: string) => {
     try {

@@ -1,9 +1,9 @@
-// A reporter for run.mjs: the files that were out of time before a test of theirs had a result, and how much else has
-// failed.
+// A test reporter for run.mjs. It reports the files that exceeded their time limit before any of their tests had a
+// result, and how many other tests failed.
 
 /**
  * @param {AsyncIterable<{ type: string, data: { name: string, file?: string, details: { error: unknown } } }>} events
- * as `node:test` has them
+ * the events of `node:test`
  */
 export default async function* (events) {
   /** @type {Set<string>} */
@@ -15,7 +15,7 @@ export default async function* (events) {
     if (type !== 'test:pass' && type !== 'test:fail') continue;
     if (data.name !== data.file) begun.add(String(data.file));
     if (type === 'test:pass') continue;
-    // A timeout of the whole file stands under its path.
+    // When a whole file exceeds its time limit, the event's name is the path of the file.
     const { failureType } = /** @type {{ failureType?: string }} */ (data.details.error);
     if (data.name === data.file && failureType === 'testTimeoutFailure') outOfTime.add(data.name);
     else failed++;

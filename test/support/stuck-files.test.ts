@@ -1,4 +1,4 @@
-// What run.mjs goes by: a file is stuck only when its time was over and no test of it had a result.
+// run.mjs runs a file again only when the file exceeded its time limit and none of its tests had a result.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import stuckFiles from './stuck-files.mjs';

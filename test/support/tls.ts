@@ -1,4 +1,4 @@
-// Certificates of our own making for tests, and a client that says what it saw of a TLS connection.
+// Makes certificates for tests. Also a client that reports the facts of a TLS connection.
 import { createKeyPair, createSelfSigned } from '../../src/https/acme/certificate-writer.ts';
 
 export interface TestPair {
@@ -6,7 +6,7 @@ export interface TestPair {
   readonly key: string;
 }
 
-/** Self-signed, so that the certificate is also its root. */
+/** Makes a self-signed certificate, which is also its own root. */
 export function makePair(
   domain: string,
   { days = 90, now = Date.now() }: { days?: number; now?: number } = {},

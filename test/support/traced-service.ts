@@ -1,4 +1,4 @@
-// A service of this process whose requests are traced, and the collector that gets its spans.
+// Runs a service in this process whose requests are traced, and the collector that receives the spans.
 import type { TestContext } from 'node:test';
 import { parseSettings } from '../../src/base/config.ts';
 import { createLog } from '../../src/base/log.ts';
@@ -7,22 +7,22 @@ import { type Collector, startCollector } from './collector.ts';
 import { type LogLine, type Service, type ServiceOptions, startService } from './service.ts';
 
 export interface TracedOptions extends ServiceOptions {
-  /** Variables of OpenTelemetry. */
+  /** Environment variables of OpenTelemetry. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface TracedService extends Service {
   readonly collector: Collector;
-  /** The log of the exporter. */
+  /** The exporter's log. */
   readonly traceLines: LogLine[];
-  /** Ends the tracing, which sends what waits. */
+  /** Ends the tracing, which sends the waiting spans. */
   flush(): Promise<void>;
   status(): { readonly exported: number; readonly dropped: number };
 }
 
 export type Tracer = Pick<TracedService, 'traceLines' | 'flush' | 'status'>;
 
-/** Traces all requests of this process until the end of the test. */
+/** Traces all requests to this process until the end of the test. */
 export function startTracer(
   test: TestContext,
   { url }: Collector,
@@ -47,7 +47,7 @@ export function startTracer(
   return { traceLines, flush, status: tracing.status };
 }
 
-/** Starts both, and closes them after the test. */
+/** Starts the service and the collector, and closes them after the test. */
 export async function startTraced(test: TestContext, { env = {}, ...options }: TracedOptions): Promise<TracedService> {
   const collector = await startCollector();
   const tracer = startTracer(test, collector, { env, settings: options.settings ?? {} });

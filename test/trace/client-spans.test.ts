@@ -14,7 +14,7 @@ const SPAN = '00f067aa0ba902b7';
 const PARENT = `00-${TRACE}-${SPAN}-01`;
 const INTERNAL = 1;
 const CLIENT = 3;
-/** Node publishes the creation of a request, whose headers can still be set. */
+/** Whether Node publishes the creation of a request, when its headers can still be set. */
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 const setsHeaders = major > 22 || (major === 22 && minor >= 12);
 
@@ -23,7 +23,7 @@ interface Peer {
   readonly requests: IncomingHttpHeaders[];
 }
 
-/** A service of somebody else. */
+/** A service that the controller calls. */
 async function startPeer(test: TestContext): Promise<Peer> {
   const requests: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {
@@ -89,7 +89,7 @@ const later = async (port) => { await null; await (await fetch(base + port)).tex
 `;
 const controllers = { 'AskController.js': ASK };
 
-/** Calls, and returns the spans by their names when all have come: that of the request ends last. */
+/** Calls an operation. Returns the spans by name when all have arrived; the request's own span ends last. */
 async function ask(service: TracedService, path: string, count: number, init?: RequestInit) {
   const answer = await fetch(`${service.url}/api/ask/${path}`, init);
   const body = (await answer.json()) as Record<string, unknown>;

@@ -1,4 +1,4 @@
-// The connection to the collector, against raw sockets that answer byte by byte, and against TLS servers that check.
+// The connection to the collector, with raw sockets that answer byte by byte, and with TLS servers.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
@@ -150,7 +150,7 @@ describe('createConnection', () => {
   });
 
   it('closes a connection on which bytes come that nothing asked for', async (test) => {
-    // So nothing else closes the connection.
+    // Simulated timers never fire, so nothing else closes the connection.
     test.mock.timers.enable({ apis: ['setTimeout'] });
     const ends: Promise<unknown>[] = [];
     let sendLate = (): unknown => undefined;

@@ -1,4 +1,4 @@
-// The variables of OpenTelemetry, as its specification has them.
+// The environment variables of OpenTelemetry's specification.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { readTraceSettings, type TraceSettings } from '../../src/trace/environment.ts';

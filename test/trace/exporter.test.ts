@@ -1,4 +1,4 @@
-// The exporter, to a real HTTP server: batches, bounds, retries by the protocol, and the drain.
+// The exporter with a real HTTP server: batches, limits, retries by the protocol, and the drain.
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, it } from 'node:test';
@@ -197,7 +197,7 @@ describe('createExporter', () => {
     const [port = 0] = await freePorts(1);
     const { exporter, lines } = createBench(undefined, { url: `http://127.0.0.1:${port}/v1/traces` });
     for (let i = 0; i < 500; i++) exporter.add(span(i));
-    // One batch is on its way to nowhere, and the queue is full behind it.
+    // One batch waits for an answer that never comes, and the queue behind it is full.
     await until(() => lines.length > 0);
     assert.equal(lines[0]?.reason, 'ECONNREFUSED');
     for (let i = 500; i < 520; i++) exporter.add(span(i));

@@ -1,4 +1,4 @@
-// W3C Trace Context to the letter: `traceparent` (3.2), `tracestate` (3.3), and how a request is continued (3.4).
+// The rules of W3C Trace Context: `traceparent` (3.2), `tracestate` (3.3), and how a request continues a trace (3.4).
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { formatTraceparent, parseTraceparent } from '../../src/base/traceparent.ts';

@@ -1,4 +1,4 @@
-// Tracing as a process has it: turned on by a variable, flushed at the drain, and off with a line that says why.
+// Tracing in a process: a variable turns it on, the drain flushes it, and a log line gives the reason when it is off.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { startService } from '../support/cluster-server.ts';

@@ -36,7 +36,7 @@ async function start(test: TestContext, options: ServiceOptions = {}) {
   const service = await startService({ controllers, ...options });
   test.after(() => service.close());
   const get = (path: string, headers = {}) => fetch(`${service.url}/api/shop${path}`, { headers });
-  /** The line of the log, which is written a moment after the answer. */
+  /** Resolves with the log line, which is written a moment after the answer. */
   const line = async (event: string) => {
     for (;;) {
       const found = service.lines.find((candidate) => candidate.event === event);

@@ -82,7 +82,7 @@ describe('the span of a request', () => {
       assert.equal(span.attributes['network.protocol.version'], '1.1');
       for (const [key, value] of Object.entries(attributes)) assert.equal(span.attributes[key], value, key);
       assert.equal(span.attributes['http.request.method'], name.startsWith('HTTP') ? '_OTHER' : name.split(' ')[0]);
-      // Nothing that a query or a header says.
+      // The span has nothing from the query or the headers.
       assert.doesNotMatch(JSON.stringify(service.collector.bodies), /secret|a\.test|"me"/);
       assert.match(span.traceId, /^[0-9a-f]{32}$/);
       assert.match(span.spanId, /^[0-9a-f]{16}$/);

@@ -1,4 +1,4 @@
-// How a worker leaves the port, over a real socket.
+// A draining worker stops accepting connections, over a real socket.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

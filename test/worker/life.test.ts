@@ -1,4 +1,4 @@
-// A worker process as its supervisor sees it: a real process, and a test that gives it its orders.
+// A worker process as its supervisor sees it. The process is real, and the test sends the orders.
 import assert from 'node:assert/strict';
 import type { SendHandle } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
@@ -26,12 +26,12 @@ interface Running {
   readonly dir: string;
   readonly url: string;
   readonly worker: Worker;
-  /** Its log so far. */
+  /** The worker's log so far. */
   readonly lines: Record<string, unknown>[];
   order(message: ToWorker): void;
 }
 
-/** A worker that has loaded these files and listens. */
+/** Starts a worker that has loaded these files and listens. */
 async function start(
   t: TestContext,
   files: Readonly<Record<string, string>>,
@@ -94,7 +94,7 @@ test('a new group answers when the supervisor has said that every worker has it,
     return status;
   });
   assert.deepEqual((await imported).group, { group: 'New', file: 'NewController.js', ok: true });
-  // Each of these answers is later than that of the new group would be.
+  // Each of these answers arrives later than an answer of the new group would.
   for (let i = 0; i < 5; i++) assert.equal((await fetch(`${url}/steady`)).status, 200);
   assert.equal(isAnswered, false);
   order({ kind: 'shared', group: 'New' });

@@ -1,4 +1,4 @@
-// The channel between supervisor and worker is also a controller's.
+// A controller can use the channel between supervisor and worker, too.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { seal, unseal } from '../../src/worker/messages.ts';

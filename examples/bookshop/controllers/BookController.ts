@@ -197,7 +197,7 @@ function isbnTaken(id: number): HttpError {
   });
 }
 
-// The refusal does not say the version of now: who sends that one without a look at the book undoes a change.
+// The refusal does not name the present version. A client that sent it without reading the book would undo a change.
 function changedMeanwhile(): HttpError {
   return new HttpError(
     412,

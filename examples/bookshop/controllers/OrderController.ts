@@ -1,5 +1,5 @@
-// /api/order: an order is placed; its confirmation goes out after the answer; who wants to watch gets an event for
-// each.
+// /api/order: places an order, mails the confirmation after the answer, and sends an event for each order to clients
+// that watch.
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type ControllerParams,
@@ -58,7 +58,7 @@ export default class OrderController extends ShopController {
   }
 }
 
-/** The database is what all workers have in common, so it is asked; a new worker goes on where the old one was. */
+/** Reads new orders from the database, which all workers share. So a new worker continues where the old one ended. */
 async function* ordersSince(id: number, signal: AbortSignal): AsyncGenerator<ServerEvent<Order>> {
   for (let last = id; ; ) {
     for (const row of database.prepare('SELECT * FROM purchase WHERE id > ? ORDER BY id').all(last)) {

@@ -22,7 +22,9 @@ export default class SessionController extends ShopController {
     return new Reply(201, { user }, { 'Set-Cookie': `session=${token}; HttpOnly; SameSite=Lax; Path=/api` });
   }
 
-  /** Who is signed in. With a route the group is strict: nothing of it is reached by a name under another verb. */
+  /**
+   * Returns the signed-in user. Its route makes the group strict: no operation answers by its name under another verb.
+   */
   'GET me'(_: undefined, params: ControllerParams): { user: string } {
     const row = database.prepare('SELECT user FROM session WHERE token = ?').get(tokenOf(params));
     if (row === undefined) throw new HttpError(401, 'NOT_SIGNED_IN', 'Sign in first');

@@ -1,5 +1,5 @@
-// /api/webhook/payment: the payment provider says that an order is paid. Its signature is over the bytes as they were
-// sent, which no parsed and printed JSON would be.
+// /api/webhook/payment: the payment provider reports that an order is paid. Its signature is over the bytes as sent.
+// JSON that is parsed and printed again may have other bytes.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { type ControllerParams, HttpError, type Int } from 'gatefold';
 import { database, ShopController } from '../lib/database.ts';

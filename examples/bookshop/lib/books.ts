@@ -30,7 +30,7 @@ export interface NewBook {
 
 export interface Book extends NewBook {
   id: Int;
-  /** One more after each change. */
+  /** Grows by one with each change. */
   version: Int;
 }
 

@@ -1,5 +1,4 @@
-// The one database of a worker. Each worker has its own connection; SQLite's write-ahead log lets them work side by
-// side.
+// The database connection of a worker. SQLite's write-ahead log lets all workers use the database at the same time.
 import { DatabaseSync } from 'node:sqlite';
 
 export const database = new DatabaseSync(process.env.BOOKSHOP_DB ?? './data/bookshop.sqlite');
@@ -21,7 +20,7 @@ database.exec(`
 `);
 
 /**
- * A base class is how groups share what they have in common: here, that the database is closed when the worker ends.
+ * The base class of the groups that use the database. It closes the database when the worker ends.
  */
 export abstract class ShopController {
   [Symbol.dispose](): void {

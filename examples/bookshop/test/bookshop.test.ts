@@ -1,4 +1,4 @@
-// Everything that the bookshop does, over a socket and without a cluster.
+// Tests all operations of the bookshop, over a socket and without a cluster.
 import assert from 'node:assert/strict';
 import { createHmac, randomBytes } from 'node:crypto';
 import { after, describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// /api/profiles/{username}: what everybody sees of a user, and who follows whom.
+// /api/profiles/{username}: the public profile of a user, and who follows whom.
 import type { ControllerParams, Operations } from 'gatefold';
 import { sql } from '../lib/database.ts';
 import type { OneProfile, User } from '../lib/types.ts';

@@ -54,7 +54,7 @@ export async function findArticle(slug: string, viewer: Viewer): Promise<OneArti
   return { article };
 }
 
-/** @returns the words of a title in lower case; with a random end where another article has that slug, or a route */
+/** @returns the words of a title in lower case, with a random end when an article or a route has that slug already */
 export async function findFreeSlug(title: string): Promise<string> {
   const words = title.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? ['article'];
   const slug = words.join('-').slice(0, 100);
@@ -68,7 +68,7 @@ export function findComments(condition: Condition, viewer: Viewer): Promise<Comm
     from comments c join users u on u.id = c.author where ${condition} order by c.id`;
 }
 
-/** Refuses what is not there, and what belongs to somebody else. */
+/** Refuses an article or comment that does not exist, or that belongs to another user. */
 export function refuseForeign<Row extends { author: Int }>(
   row: Row | undefined,
   user: User,

@@ -1,12 +1,12 @@
-// Applies the files of migrations/ that the database does not have yet, in the order of their names, each in a
-// transaction. The lock lets one process at a time apply them.
+// Applies the files of migrations/ that the database does not have yet, in the order of their names. Each file runs in
+// a transaction. The lock lets only one process at a time apply files.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from './database.ts';
 
 const FOLDER = join(import.meta.dirname, '../migrations');
 
-/** @returns the names of the files that it has applied */
+/** @returns the names of the applied files */
 export function migrate(): Promise<string[]> {
   return sql.begin(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(4711)`;

@@ -1,4 +1,4 @@
-// Passwords as the database keeps them: `salt:hash` by scrypt.
+// Hashes and checks passwords. The database has `salt:hash`, by scrypt.
 import { randomBytes, scrypt as scryptCallback, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 
@@ -11,7 +11,7 @@ export async function hashPassword(password: string): Promise<string> {
   return `${salt}:${(await scrypt(password, salt, 32)).toString('hex')}`;
 }
 
-/** @param stored undefined: there is no such user, which takes as long to find out */
+/** @param stored undefined when there is no such user; the check takes the same time then */
 export async function isPassword(password: string, stored = NOBODYS): Promise<boolean> {
   const [salt = '', hash = ''] = stored.split(':');
   return timingSafeEqual(await scrypt(password, salt, 32), Buffer.from(hash, 'hex'));

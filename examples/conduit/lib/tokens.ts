@@ -13,7 +13,7 @@ export function makeToken(userId: number, now = Math.floor(Date.now() / 1000)): 
   return `${content}.${sign(content).toString('base64url')}`;
 }
 
-/** @returns the id of the user; undefined: this service did not make the token, or the token has expired */
+/** @returns the id of the user; undefined when this service did not make the token, or the token has expired */
 export function readToken(token: string): number | undefined {
   const [header, payload, signature, ...more] = token.split('.');
   if (header !== HEADER || payload === undefined || signature === undefined || more.length > 0) return undefined;

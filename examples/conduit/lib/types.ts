@@ -1,8 +1,8 @@
-// The objects of the specification. Gatefold reads their types from here: each constraint is a check of the requests, and
-// a line of the OpenAPI document.
+// The objects of the specification. Gatefold reads these types: each constraint is checked in requests, and is in the
+// OpenAPI document.
 import type { Email, Int } from 'gatefold';
 
-/** The user who calls, as the database has the user. */
+/** The calling user, with the columns of the database. */
 export interface User {
   id: Int;
   email: string;

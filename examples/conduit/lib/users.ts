@@ -1,4 +1,4 @@
-// Users: who calls, what a user sees of themselves, and what others see of them.
+// Users: finds the calling user, and returns what a user sees of themselves and of others.
 import { HttpError } from 'gatefold';
 import { refuseTaken, sql } from './database.ts';
 import { hashPassword, isPassword } from './passwords.ts';

@@ -1,4 +1,4 @@
-// The whole of the Conduit in the process of a test file, on a PostgreSQL of its own.
+// Runs the Conduit in the process of a test file, with a new PostgreSQL.
 import { after } from 'node:test';
 import { startTest, type TestApi, type TestRequest } from 'gatefold/testing';
 import { startPostgres } from './postgres.ts';
@@ -12,7 +12,7 @@ export interface Answer {
 
 export interface Conduit {
   readonly api: TestApi;
-  /** @param token undefined: nobody is signed in */
+  /** @param token undefined when nobody is signed in */
   ask(verb: string, path: string, token?: string, json?: unknown, init?: TestRequest): Promise<Answer>;
   /** Registers a user. Returns the token. */
   register(username: string): Promise<string>;

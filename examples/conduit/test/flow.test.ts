@@ -1,4 +1,4 @@
-// The days of some users of the Conduit, over a socket and on a real PostgreSQL.
+// Typical days of some users of the Conduit, over a socket and with a real PostgreSQL.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { startConduit } from './conduit.ts';

@@ -1,4 +1,5 @@
-// A PostgreSQL of a test's own: on a free port of loopback, in a temporary folder. It is gone when its process ends.
+// Starts a PostgreSQL for a test, on a free port of loopback and in a temporary folder. It ends with the test's
+// process.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -21,7 +22,7 @@ interface Account {
 /** PostgreSQL refuses to run as root. */
 const account: Account | undefined = process.getuid?.() === 0 ? findAccount() : {};
 
-/** For the `skip` of a suite: why there is no PostgreSQL. */
+/** The `skip` option of a suite: the reason why there is no PostgreSQL. */
 export const noPostgres: string | false =
   BIN === undefined
     ? 'no PostgreSQL is installed'
@@ -31,15 +32,15 @@ export const noPostgres: string | false =
 
 export interface Postgres {
   readonly url: string;
-  /** Stops it as `systemctl stop` does: connections end at once. */
+  /** Stops the server as `systemctl stop` does: connections end at once. */
   stop(): Promise<void>;
-  /** Starts it again, with the same data on the same port. */
+  /** Starts the server again, with the same data on the same port. */
   start(): Promise<void>;
-  /** Stops it and removes its data. */
+  /** Stops the server and removes its data. */
   close(): Promise<void>;
 }
 
-/** @param settings of postgresql.conf, such as `max_connections=20` */
+/** @param settings lines of postgresql.conf, such as `max_connections=20` */
 export async function startPostgres(...settings: string[]): Promise<Postgres> {
   if (BIN === undefined || account === undefined) throw new Error(String(noPostgres));
   const folder = mkdtempSync(join(tmpdir(), 'conduit-postgres-'));

@@ -1,4 +1,4 @@
-// Every refusal of the Conduit, one row each: its status, and the format of the specification.
+// One row for each refusal of the Conduit. Each has its status and the format of the specification.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { connect } from 'node:net';
@@ -10,13 +10,13 @@ interface Row {
   readonly title: string;
   readonly request: readonly [verb: string, path: string, json?: unknown];
   readonly as?: 'ann' | 'bob' | 'nobody';
-  /** The header `Authorization` in the place of a user's. */
+  /** The header `Authorization`. Default: the header of a user. */
   readonly authorization?: string;
-  /** The body as it is sent, in the place of JSON. */
+  /** The body as sent. Default: JSON. */
   readonly text?: string;
   readonly type?: string;
   readonly status: number;
-  /** The messages of the answer. */
+  /** The expected messages. */
   readonly errors?: readonly string[];
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -48,7 +48,7 @@ const ROWS: readonly Row[] = [
   { ...nobody, title: 'a favourite no longer', request: ['DELETE', '/articles/tea/favorite'] },
   { ...nobody, title: 'a comment', request: ['POST', '/articles/tea/comments', { comment: {} }] },
   { ...nobody, title: 'the end of a comment', request: ['DELETE', '/articles/tea/comments/one'] },
-  // 401: tokens that are none.
+  // 401: invalid tokens.
   { ...odd, title: 'a token that is none', authorization: 'Token nonsense' },
   { ...odd, title: 'a scheme without a token', authorization: 'Token' },
   { ...odd, title: 'two tokens', authorization: 'Token a.b.c d.e.f' },

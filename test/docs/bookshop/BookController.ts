@@ -67,7 +67,7 @@ export default class BookController {
   /**
    * Changes some fields.
    *
-   * What is not sent stays. <img src=x onerror="document.title='broken'"><script>document.title = 'broken'</script>
+   * Fields that are not sent stay. <img src=x onerror="document.title='broken'"><script>document.title = 'broken'</script>
    */
   'PATCH {id}'(change: { title?: string; price?: number; stock?: Int }, { path: { id } }: ById): Book {
     return Object.assign(bookOf(id), change);

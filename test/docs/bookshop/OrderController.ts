@@ -57,7 +57,7 @@ export default class OrderController {
     return item;
   }
 
-  /** What happens to orders, as it happens. */
+  /** Streams every event of an order. */
   'POST events'(): EventStream<{ order: number }> {
     return eventStream(three());
   }

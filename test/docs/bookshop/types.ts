@@ -1,4 +1,4 @@
-// What the bookshop's controllers speak of.
+// The types of the bookshop's controllers.
 import type { DateOnly, Email, Int, Uri } from 'gatefold';
 
 export type Genre = 'novel' | 'poetry' | 'science' | 'history' | 'children';

@@ -32,7 +32,7 @@ export interface SharedStore {
   /** Spends tokens of rate limits. @returns the tokens left, in the same order; undefined when the store is away */
   spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined>;
   /** Returns the number of machines that share the rate limits, including this one. */
-  machines(): number;
+  machineCount(): number;
   close(): void;
 }
 
@@ -238,7 +238,7 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
       if (findAwayReason() !== null) return undefined;
       return (await calls.call({ kind: 'spend', spendings }, SPEND_TIMEOUT_MS)).tokens;
     },
-    machines: () => state.machines,
+    machineCount: () => state.machines,
     close() {
       clearInterval(ageTimer);
       clearTimeout(restartTimer);

@@ -119,7 +119,7 @@ export async function startTest({
   const settings = parseSettings(variables, [], { cores: 1, cwd: process.cwd() });
   checkFolder(settings.controllersDir);
   const write = (line: string) => void lines.push(JSON.parse(line));
-  const sink: LineSink = { write, flush: () => {} };
+  const sink: LineSink = { write };
   const log = createLog({ level: settings.logLevel, sink });
   const testCallers = new Map<string, Caller>();
   const testUsers: TestUsers = { byToken: new Map(), defaultUser };

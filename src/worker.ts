@@ -23,7 +23,7 @@ keepTickShape();
 const basics = cluster.isWorker ? readProcessBasics() : refuseDirectStart();
 if (basics !== undefined) await run(basics);
 
-async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void> {
+async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   let app: App | undefined;
   let preparedLoad: PreparedLoad | undefined;
   const transport = await createTransport(settings, () => app?.rawRefusal('HTTPS_REQUIRED') ?? '');
@@ -55,7 +55,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
     },
     onSecure: (state) => transport?.use(state),
     log,
-    flush,
+    flush: sink.close,
     drainTimeout: settings.drainTimeout,
   });
 }

@@ -123,7 +123,7 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
   };
   const app = createApp({
     settings,
-    log: createLog({ level: 'info', sink: { write, flush: () => {} } }),
+    log: createLog({ level: 'info', sink: { write } }),
     groups: {
       locate: groups.locate,
       find(page) {

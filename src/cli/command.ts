@@ -9,6 +9,7 @@ import {
   SettingsError,
   settingsOf,
 } from '../base/config.ts';
+import { errorMessage } from '../base/failure.ts';
 import { createInk, escapeInvisible, type Ink, plain } from '../base/ink.ts';
 import type { Settings } from '../base/settings.ts';
 
@@ -201,7 +202,7 @@ function helpOf({ name, usage, about, flags }: Command): string {
 function printFailure(prefix: string, error: unknown, io: CommandIo): Promise<ExitCode> {
   // `parseCommandLine` throws a SettingsError for a wrong flag.
   const isUsage = error instanceof UsageError || error instanceof SettingsError;
-  const message = plain((error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' '));
+  const message = plain(errorMessage(error).replaceAll(/\s+/g, ' '));
   return print(io.stderr, `${prefix}: ${message}${isUsage ? `; see ${prefix} --help` : ''}\n`, isUsage ? 2 : 1);
 }
 

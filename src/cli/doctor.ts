@@ -225,7 +225,7 @@ function reportGroup({ group, ok, error, at, path, operations, unexposed }: Load
 
 function checkIdentity({ settings: { dataDir, basePath } }: Installation, report: Report): void {
   const path = join(dataDir, 'identity-providers.json');
-  const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+  const log = createLog({ level: 'silent', sink: { write() {} } });
   const providers = createProviders({ path, log });
   providers.close();
   for (const { name, reason } of providers.refused)

@@ -1,6 +1,7 @@
 // The child process of inspection.ts. The process loads the controllers with the server's own loader, and lists every
 // operation. It answers the question, or makes the document or the types, that its job asks for. Then it ends.
 import { join } from 'node:path';
+import { errorMessage } from '../base/failure.ts';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
 import { outlineOf } from '../contract/outline.ts';
@@ -18,7 +19,7 @@ import { outlineAccess } from '../service/access.ts';
 import { askApp } from './ask-app.ts';
 import type { InspectedService, Inspection, InspectionMessage, Job, LoadedGroup } from './inspection.ts';
 
-const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+const log = createLog({ level: 'silent', sink: { write() {} } });
 
 export function runInspection(): void {
   /** Errors outside of any import, such as in a timer. They do not end this process, as they do not end a worker. */
@@ -32,7 +33,7 @@ export function runInspection(): void {
       const listed = described.map(({ reason, at }) => ({ reason, ...authorsPlace(at) }));
       send({ kind: 'done', inspection: { ...inspection, strayErrors: listed } }, endProcess);
     } catch (error) {
-      send({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }, endProcess);
+      send({ kind: 'failed', message: errorMessage(error) }, endProcess);
     }
   });
   send({ kind: 'ready' });

@@ -9,11 +9,11 @@ import { IS_DATE, IS_FILE } from './schema/schema.ts';
 import type { ImportedFiles, SourceFiles } from './source/files.ts';
 import type { Module } from './source/syntax.ts';
 
-/** The cached contracts of a folder, as texts. groups/contract-cache.ts stores them. */
+/** The cached contracts of a folder, as texts. groups/contract-cache.ts implements this interface. */
 export interface ContractCache {
-  /** Returns a cryptographic hash of a text, so that two different texts never have the same digest. */
+  /** Returns a cryptographic hash, so that two different texts never have the same digest. */
   digest(text: string): string;
-  /** Returns the text of a controller. @param path the path of the controller file, with symbolic links resolved */
+  /** @param path the path of the controller file, with symbolic links resolved */
   find(path: string): string | undefined;
   add(path: string, text: string): void;
 }
@@ -28,23 +28,22 @@ interface CacheEntry {
   readonly reads: readonly (readonly [file: string, digest: string])[];
   readonly lookUps: readonly LookUp[];
   /**
-   * The answers of `isHidden`: whether the source marks a loaded method `private` or `protected`. A key is the level of
-   * the class (0 is the controller's own) and the method's name: `0 find`.
+   * The answers of `isHidden`: whether the source marks a loaded method `private` or `protected`. A key has the level
+   * of the class (0 is the controller, 1 is its parent) and the method's name: `0 find`.
    */
   readonly hiddenByMethod: Readonly<Record<string, boolean>>;
-  /** The loaded operations that the contract describes, as one text. */
+  /** The text of `describeOperations`. */
   readonly operationsKey: string;
   readonly facts: readonly (readonly [operation: string, facts: OperationFacts])[];
 }
 
-/** A cache entry with its contract, which is still encoded. */
-interface DecodedEntry extends CacheEntry {
+interface EntryWithContract extends CacheEntry {
   readonly contractText: string;
 }
 
 /** Reads a group, or reuses its cached contract. */
 export interface CachingReader extends GroupReader {
-  /** Returns the facts of the operations by name when `readContract` returned a cached contract, and else undefined. */
+  /** Returns the facts of the operations by name, if `readContract` has returned a cached contract; else undefined. */
   cachedFacts(): ReadonlyMap<string, OperationFacts> | undefined;
   /** Adds the contract to the cache. The caller must have compiled the contract's schemas before. */
   addToCache(): void;
@@ -57,14 +56,14 @@ export function createCachingReader(
   cache: ContractCache,
 ): CachingReader {
   const { path, group, exportName, classNames } = controller;
-  const identity = JSON.stringify([group, exportName, classNames.map((name) => name ?? null)]);
+  const identity = JSON.stringify([group, exportName, classNames]);
   const cachedEntry = readValidEntry(cache.find(path), identity, files, cache);
   const hiddenByMethod: Record<string, boolean> = {};
   const recorder = createRecorder(files, importedFiles);
   let isCached = false;
-  /** The contract that `reader` has read, if the cache may have it. */
+  /** The contract that `reader` has read, if the cache may store it. */
   let cacheable: { readonly operationsKey: string; readonly contract: GroupContract } | undefined;
-  /** Undefined as long as the cached entry answers everything. */
+  /** Undefined as long as the cached entry has all answers. */
   let reader = cachedEntry === undefined ? startReading() : undefined;
 
   function startReading(): GroupReader {
@@ -105,15 +104,15 @@ export function createCachingReader(
   };
 }
 
-/** Records which files are read, and where imports lead. A contract that depends on anything else is not cached. */
+/** Records which files are read, and where imports lead. A contract that depends on other facts is not cached. */
 function createRecorder(files: SourceFiles, importedFiles: ImportedFiles) {
   const modules = new Map<string, Module>();
   const lookUps = new Map<string, LookUp>();
   let isComplete = true;
 
   /**
-   * Calls `read`, and passes its result to `record`. `record` returns false when the same file or import had another
-   * result before, so that the contract must not be cached. An error of `read` has the same effect.
+   * Calls `read`, and passes its result to `record`. `record` returns false when an earlier read of the same file or
+   * import had another result. The contract is then not cached. An error of `read` has the same effect.
    */
   function readAndRecord<T>(read: () => T, record: (result: T) => boolean): T {
     let isRecorded = false;
@@ -139,14 +138,14 @@ function createRecorder(files: SourceFiles, importedFiles: ImportedFiles) {
     return target === undefined || target === 'package' ? target : { path: target, module: read(target) };
   };
   const imported = () => {
-    // The list of all imported files is not in the cache entry.
+    // A cache entry does not have the list of all imported files.
     isComplete = false;
     return importedFiles.imported();
   };
   return {
     files: { ...files, read, load },
     importedFiles: { ...importedFiles, imported },
-    /** Returns what was recorded, or undefined when the contract must not be cached. */
+    /** Returns undefined when the contract must not be cached. */
     result(digest: ContractCache['digest']): Pick<CacheEntry, 'reads' | 'lookUps'> | undefined {
       const reads = Array.from(modules, ([file, { source }]): [string, string] => [file, digest(source)]);
       return isComplete ? { reads, lookUps: [...lookUps.values()] } : undefined;
@@ -154,20 +153,19 @@ function createRecorder(files: SourceFiles, importedFiles: ImportedFiles) {
   };
 }
 
-/** Sets the value of a key that has no value yet. Returns the value of the key, old or new. */
 function getOrSet<T>(map: Map<string, T>, key: string, value: T): T {
   const first = map.get(key) ?? value;
   map.set(key, first);
   return first;
 }
 
-/** Decodes a cache entry. Returns undefined when anything has changed that its contract was read from. */
+/** Returns undefined for a contract whose class, source files or imports have changed since it was cached. */
 function readValidEntry(
   text: string | undefined,
   identity: string,
   files: SourceFiles,
   cache: ContractCache,
-): DecodedEntry | undefined {
+): EntryWithContract | undefined {
   if (text === undefined) return undefined;
   try {
     const entry = decode(text);
@@ -177,14 +175,15 @@ function readValidEntry(
       entry.lookUps.every(([importer, specifier, target]) => (files.locate(importer, specifier) ?? null) === target);
     return isValid ? entry : undefined;
   } catch {
-    // The text is damaged, or a file can no longer be read. The controller is then read again, which reports the error.
+    // The text is damaged, or a file can no longer be read. The caller then reads the controller again, and reports the
+    // error of this read.
     return undefined;
   }
 }
 
 /**
- * Writes everything that a contract takes from the loaded operations as one text. Returns undefined when an operation
- * has the schema of a library (such as zod), because its functions cannot be compared as texts.
+ * Writes the facts of the loaded operations that a contract depends on as one text. Returns undefined when an operation
+ * has the schema of a library (such as zod), because the functions of a schema cannot be compared as texts.
  */
 function describeOperations(operations: readonly RunTimeOperation[]): string | undefined {
   const hasLibrarySchema = operations.some(({ settings: { body, query, result } }) =>
@@ -201,7 +200,7 @@ interface EncodedContract extends Omit<GroupContract, 'operations'> {
   readonly operations: readonly OperationContract[];
 }
 
-/** The keys that replace symbols in the cached text, because JSON has none. No JSON Schema keyword begins with `\0`. */
+/** The keys that replace symbols in the cached text. No keyword of JSON Schema begins with `\0`. */
 const SYMBOL_KEYS = new Map([
   ['\0date', IS_DATE],
   ['\0file', IS_FILE],
@@ -210,14 +209,11 @@ const SYMBOL_KEYS = new Map([
 /** Separates the entry from the contract in the cached text. `JSON.stringify` escapes this character. */
 const SEPARATOR = '\t';
 
-/**
- * Writes a cache entry and its contract as JSON. Returns undefined when JSON cannot express a value of the contract,
- * such as Infinity.
- */
+/** Returns undefined when JSON cannot express a value of the contract, such as Infinity. */
 function encode(entry: CacheEntry, { operations, ...contract }: GroupContract): string | undefined {
   let isExact = true;
   const text = JSON.stringify({ ...contract, operations: [...operations.values()] }, (_, value: unknown) => {
-    if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0))) isExact = false;
+    if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
     if (typeof value !== 'object' || value === null) return value;
     const symbols = [...SYMBOL_KEYS].filter(([, symbol]) => Object.hasOwn(value, symbol));
     return symbols.length === 0 ? value : { ...value, ...Object.fromEntries(symbols.map(([key]) => [key, true])) };
@@ -225,8 +221,8 @@ function encode(entry: CacheEntry, { operations, ...contract }: GroupContract): 
   return isExact ? JSON.stringify(entry) + SEPARATOR + text : undefined;
 }
 
-/** Decodes the entry, but not the contract. @throws SyntaxError */
-function decode(text: string): DecodedEntry {
+/** @throws SyntaxError */
+function decode(text: string): EntryWithContract {
   const end = text.indexOf(SEPARATOR);
   return { ...(JSON.parse(text.slice(0, end)) as CacheEntry), contractText: text.slice(end + 1) };
 }
@@ -256,7 +252,7 @@ function decodeLater(group: string, text: string): GroupContract {
 }
 
 function decodeContract(text: string): GroupContract {
-  // A reviver makes parsing slow, so only a text with one of SYMBOL_KEYS is parsed with it.
+  // A reviver makes parsing slow, so it is used only for a text with one of SYMBOL_KEYS.
   const revive = text.includes('\\u0000') ? (_: string, value: unknown) => withSymbols(value) : undefined;
   const { operations, defs, ...contract }: EncodedContract = JSON.parse(text, revive);
   return {
@@ -266,7 +262,7 @@ function decodeContract(text: string): GroupContract {
   };
 }
 
-/** Returns a value with the symbol for which it has a key. Any other value is returned unchanged. */
+/** Replaces a key of SYMBOL_KEYS by its symbol. */
 function withSymbols(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   for (const [key, symbol] of SYMBOL_KEYS) {

@@ -1,12 +1,11 @@
-// The error of a controller whose types cannot be read, with the place of the mistake in its source.
 import type { SourceFiles } from './source/files.ts';
 import { lineOf } from './source/source-error.ts';
 
-/** Thrown when a controller does not load because its source has a type or an operation that cannot be read. */
+/** Thrown for a controller that does not load, because a type or an operation of its source cannot be read. */
 export class ContractError extends Error {
   /** The file of the mistake, with the line if it is known: `/path/UserController.ts:12`. */
   readonly at: string;
-  /** The column in that line, counted from 1; undefined when the column is unknown. */
+  /** The column, counted from 1; undefined when the column is unknown. */
   readonly column: number | undefined;
   /** @param place `/path/UserController.ts:12:5`, without the column, or without line and column */
   constructor(place: string, message: string) {
@@ -17,12 +16,8 @@ export class ContractError extends Error {
   }
 }
 
-/** Returns the place of an offset: `/path/UserController.ts:12:5`, or the path alone when the file cannot be read. */
+/** @returns `/path/UserController.ts:12:5` */
 export function placeOf(path: string, offset: number, files: SourceFiles): string {
-  try {
-    const { source } = files.read(path);
-    return `${path}:${lineOf(source, offset)}:${offset - source.lastIndexOf('\n', offset - 1)}`;
-  } catch {
-    return path;
-  }
+  const { source } = files.read(path);
+  return `${path}:${lineOf(source, offset)}:${offset - source.lastIndexOf('\n', offset - 1)}`;
 }

@@ -3,8 +3,8 @@
 
 /**
  * A JSON Schema of draft 2020-12. A reference has the form `#/$defs/Name` and points into the `defs` of the group. The
- * schema of a `Date` or a `File` also has the symbol `IS_DATE` or `IS_FILE` (schema/schema.ts) as a key, because
- * `JSON.stringify` leaves out symbols.
+ * schema of a `Date` or a `File` also has the symbol `IS_DATE` or `IS_FILE` (schema/schema.ts) as a key. Only the check
+ * needs this mark. A symbol does not appear in the printed document, because `JSON.stringify` leaves out symbols.
  */
 export interface Schema extends Readonly<Partial<Record<NumberKeyword, number>>> {
   readonly $ref?: string;
@@ -39,20 +39,19 @@ export interface ResultContract {
    * - `none`: the answer has no body
    */
   readonly body: 'json' | 'bytes' | 'events' | 'none';
-  /** The schema of a `json` body as the client gets it: 7 is wrapped as `{ "data": 7 }`; undefined for any value. */
+  /** The schema of a `json` body as the client gets it: 7 as `{ "data": 7 }`. Without a schema, any body is allowed. */
   readonly schema?: Schema | undefined;
-  /** The schema of the value that the operation returns, or of the data of its events; undefined for any value. */
+  /** The schema of the returned value, or of the data of the events. Without a schema, any value is allowed. */
   readonly returnedSchema?: Schema | undefined;
-  /** Whether the result is a `Reply` with a body. */
-  readonly isReply?: boolean;
+  readonly isReplyWithBody?: boolean;
   /** Whether the type of the result, or of the body of a `Reply`, includes undefined. */
   readonly mayBeAbsent?: boolean;
-  /** Whether the type also includes undefined or null, for which the body is the success message of the service. */
-  readonly mayBeEmpty?: true;
+  /**
+   * Whether the type is a union with undefined or null, such as `User | null`. For undefined and null, the service
+   * sends its success message instead of a body that fits `schema`.
+   */
+  readonly mayBeSuccessMessage?: true;
 }
-
-/** The `uncheckedReason` for data of the type `unknown` or `any`, as in `_: unknown`. */
-export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
 
 export interface OperationContract {
   /** The name that the controller gives to the operation: `created`, `find`, `GET {id}`. */
@@ -72,40 +71,41 @@ export interface OperationContract {
   readonly path?: Schema | undefined;
   /** Whether the type of `params.user` requires a user; undefined when the type says nothing about a user. */
   readonly user?: 'required' | 'optional' | undefined;
-  /** The reason why `data` or `params` is not checked, such as `it has no annotation`; undefined without a reason. */
+  /** Why `data` or `params` is not checked: `it has no annotation`; undefined when both are checked or unused. */
   readonly uncheckedReason?: string | undefined;
   /** The kinds of answers that the operation declares, at least one. */
   readonly results: readonly ResultContract[];
-  /** The reason, in one line, why the result's type cannot be documented; undefined for a documented result. */
+  /** Why the result's type is not in the document, in one line; undefined for a documented result. */
   readonly undocumentedReason?: string | undefined;
   /** The place of the declaration: `/path/UserController.ts:12:5`; undefined when it is not found in the source. */
   readonly at?: string | undefined;
 }
 
-/** The contract of a group: the operations of one controller. */
+/** A group is one controller with its operations. */
 export interface GroupContract {
   readonly group: string;
   readonly summary?: string | undefined;
   readonly description?: string | undefined;
-  /** The operations by name, in the order of the source. */
+  /** By the operation's name, in the order of the source. */
   readonly operations: ReadonlyMap<string, OperationContract>;
   /** The schemas that others refer to, by name. Names match `[A-Za-z0-9_.-]+` and are unique within the group. */
   readonly defs: Readonly<Record<string, Schema>>;
 }
 
-/** The facts of an operation's contract that decide whether its group loads. */
+/** The facts of an operation's contract that the load of its group needs. */
 export interface OperationFacts extends Pick<OperationContract, 'user' | 'uncheckedReason'> {
   /** Whether the operation is found in the source. */
   readonly isFound: boolean;
-  /** Whether `data` has a schema. */
-  readonly hasData: boolean;
-  /** Whether `params.query` has a schema. */
-  readonly hasQuery: boolean;
+  readonly hasDataSchema: boolean;
+  readonly hasQuerySchema: boolean;
   /** The names of the fields in the schema of `params.path`; undefined when the path is not checked. */
   readonly pathNames?: readonly string[] | undefined;
   /** Whether each kind of answer is a stream of events. */
   readonly hasOnlyEvents: boolean;
 }
+
+/** The `uncheckedReason` of `find(data: unknown)`. */
+export const TYPE_IS_UNKNOWN = 'its type is unknown or any';
 
 export function factsOf(contract: OperationContract): OperationFacts {
   const { at, data, query, path, user, uncheckedReason, results } = contract;
@@ -113,10 +113,10 @@ export function factsOf(contract: OperationContract): OperationFacts {
     user,
     uncheckedReason,
     isFound: at !== undefined,
-    hasData: data !== undefined,
-    hasQuery: query !== undefined,
+    hasDataSchema: data !== undefined,
+    hasQuerySchema: query !== undefined,
     pathNames: path && Object.keys(path.properties ?? {}),
-    hasOnlyEvents: results.length > 0 && results.every(({ body }) => body === 'events'),
+    hasOnlyEvents: results.every(({ body }) => body === 'events'),
   };
 }
 

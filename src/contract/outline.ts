@@ -6,16 +6,16 @@ import type { OperationContract, Schema } from './contract.ts';
 export interface ContractOutline {
   /** The checked parts, such as `data { name, age? }, query { dryRun? }`; empty when no part is checked. */
   readonly checked: string;
-  /** The reason why `data` is not checked, such as `it has no annotation`; undefined without a reason. */
+  /** The `uncheckedReason` of the contract. */
   readonly unchecked?: string | undefined;
-  /** The reason why the OpenAPI document has no schema of the result; undefined when it has one. */
+  /** The `undocumentedReason` of the contract. */
   readonly undocumented?: string | undefined;
 }
 
-/** The most fields of one object that an outline names. */
+/** Maximum number of fields of one object that an outline names. */
 const MAX_FIELDS = 12;
 
-/** @returns undefined when the outline would be empty. @param defs the schemas to which those of the operation refer */
+/** @returns undefined for an operation without checked parts and without reasons */
 export function outlineOf(
   { data, query, path, uncheckedReason, undocumentedReason }: OperationContract,
   defs: Readonly<Record<string, Schema>>,
@@ -34,7 +34,7 @@ function outlineSchema(schema: Schema, defs: Readonly<Record<string, Schema>>): 
     return typeof target.items === 'object' ? `list of ${outlineSchema(target.items, defs)}` : 'list';
   if (target.enum !== undefined || 'const' in target) return 'one of its literals';
   if (target.anyOf !== undefined) return `one of ${target.anyOf.length} types`;
-  return typeof target.type === 'string' ? target.type : 'anything';
+  return [target.type ?? 'anything'].flat().join(' or ');
 }
 
 function outlineObject({ properties = {}, required = [], additionalProperties, patternProperties }: Schema): string {
@@ -42,7 +42,6 @@ function outlineObject({ properties = {}, required = [], additionalProperties, p
   const names = Object.keys(properties).map((name) => (requiredNames.has(name) ? name : `${name}?`));
   const words = names.slice(0, MAX_FIELDS);
   if (names.length > words.length) words.push(`… ${names.length - words.length} more`);
-  // The object may have fields of any name.
   if (additionalProperties !== undefined || patternProperties !== undefined) words.push('…');
   return words.length === 0 ? '{}' : `{ ${words.join(', ')} }`;
 }

@@ -1,7 +1,7 @@
-// Reads the contract of one controller, which is also called a group: the types of its operations. Each operation of
-// the loaded class is looked up in the source, and its type annotations are read. When an operation is not found in the
-// source of a TypeScript file, nothing would check its requests, so the file is refused. `contractWithoutSource` lists
-// the exceptions. A level is the exported class or object (level 0), or one of its ancestors (level 1 is its parent).
+// Reads the contract of one controller: the types of its operations. Each operation of the loaded class is looked up in
+// the source, and its type annotations are read. When an operation is not found in the source of a TypeScript file,
+// nothing would check its requests, so the file is refused. `contractWithoutSource` lists the exceptions. A level is
+// the exported class or object (level 0), or one of its ancestors (level 1 is its parent).
 import { basename } from 'node:path';
 import { applySettings, needsNoDataType } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
@@ -20,7 +20,6 @@ import { type FoundMember, findLevels, findMember, hasUnreadName, type Level } f
 import { createEvaluator } from './types/evaluate.ts';
 import { isMarkedHidden, NO_TYPE_PARAMS } from './types/look-up.ts';
 
-/** A controller that the process has loaded. */
 export interface LoadedController {
   readonly path: string;
   readonly group: string;
@@ -49,7 +48,7 @@ export function readGroup(
   const { levels, hasPackageAncestor } = withPlace(() =>
     findLevels(exportName, { path, module, load: files.load, typeParams: NO_TYPE_PARAMS }, evaluator),
   );
-  /** Whether the classes in the source are the loaded ones. A decorator, for example, can have replaced a class. */
+  /** Whether the classes in the source have the names of the loaded ones. A decorator can have replaced a class. */
   const hasSameClasses =
     levels.length <= classNames.length && levels.every(({ className }, i) => className === classNames[i]);
 
@@ -57,8 +56,8 @@ export function readGroup(
   function findLoadedMember(name: string, depth: number): FoundMember | undefined {
     for (const [i, level] of levels.slice(0, depth + 1).entries()) {
       const member = withPlace(() => findMember(level, name));
-      // A subclass can have a field of the same name, which is found first. The loaded method comes from an ancestor
-      // then, so the field is not its source.
+      // In a subclass, a field can have the name of the ancestor's method. The field is found first, but the loaded
+      // method does not come from it.
       if (member !== undefined) return i === depth || !hasSameClasses ? member : undefined;
     }
     return undefined;
@@ -87,8 +86,8 @@ export function readGroup(
   }
 
   /**
-   * Creates the contract of an operation that is not found in the source, so its types are unknown. A TypeScript file
-   * may have such an operation only in these cases:
+   * Creates the contract of an operation that is not found in the source. A TypeScript file may have such an operation
+   * only in these cases:
    * - The operation has no parameters, or the schema of a library (such as zod) checks its data.
    * - `static operations` declares it `unchecked`.
    * - It comes from a package.
@@ -96,7 +95,7 @@ export function readGroup(
    * @throws ContractError in all other cases, and in any file when the method may be private or protected
    */
   function contractWithoutSource({ name, method, depth, settings }: RunTimeOperation): OperationContract {
-    // The first word in the source that is the name. It is probably near the operation.
+    // The place of the first word in the source that is the name. The operation is probably near this place.
     const nameOffset = module.source.search(new RegExp(`\\b${name.replace(/\W/g, '\\$&')}\\b`));
     const place = `${path}:${lineOf(module.source, nameOffset)}`;
     const refuse = (reason: string): never => {
@@ -124,7 +123,7 @@ export function readGroup(
     );
   }
 
-  /** Whether any imported file can have a private or protected method of this name, which would be no operation. */
+  /** Whether an imported file may have a private or protected method of this name. Such a method is no operation. */
   function mayBeMarkedHidden(name: string): boolean {
     return [path, ...importedFiles.imported()].some(
       (file) => file.endsWith('.ts') && mayMarkMethod(importedFiles.textOf(file), name),
@@ -135,8 +134,8 @@ export function readGroup(
 }
 
 /**
- * Whether a source can have a method of this name that is `private` or `protected`. The result is also true when such a
- * method has a computed name (`private [KEY]()`), and when the source cannot be parsed.
+ * Whether a source may have a `private` or `protected` method of this name. The result is also true for such a method
+ * with a computed name (`private [KEY]()`), and for a source that cannot be parsed.
  */
 function mayMarkMethod(source: string, name: string): boolean {
   if (!/\b(?:private|protected)\b/.test(source)) return false;
@@ -152,11 +151,10 @@ function mayMarkMethod(source: string, name: string): boolean {
       const isComputed = tokens[i]?.text === '[';
       const end = isComputed ? (partner[i] as number) : i;
       const key = tokens[isComputed ? i + 1 : i];
-      const isNameWritten =
-        !isComputed || (end === i + 2 && (key?.kind === Kind.string || key?.kind === Kind.template));
+      const isPlainName = !isComputed || (end === i + 2 && (key?.kind === Kind.string || key?.kind === Kind.template));
       const afterName = /^[?!]$/.test(tokens[end + 1]?.text ?? '') ? end + 2 : end + 1;
       return (
-        /^[(<]$/.test(tokens[afterName]?.text ?? '') && (isNameWritten ? key?.value === name : key?.text !== 'Symbol')
+        /^[(<]$/.test(tokens[afterName]?.text ?? '') && (isPlainName ? key?.value === name : key?.text !== 'Symbol')
       );
     });
   } catch (error) {
@@ -165,7 +163,7 @@ function mayMarkMethod(source: string, name: string): boolean {
   }
 }
 
-/** Whether a loaded function certainly reads no arguments. False for a bound function, whose text has no parameters. */
+/** Whether a loaded function certainly reads no arguments. False for a bound function: its text is `[native code]`. */
 function hasNoParameters(method: RunTimeOperation['method']): boolean {
   const text = Function.prototype.toString.call(method);
   if (/\[native code\]|\barguments\b/.test(text)) return false;
@@ -181,7 +179,7 @@ function hasNoParameters(method: RunTimeOperation['method']): boolean {
   }
 }
 
-/** Refuses a controller whose source has a public method that the loaded class lacks: the source was misread then. */
+/** Refuses a misread source: it has a public method that the loaded class lacks. */
 function refuseUnloadedMethod(path: string, level: Level | undefined, operations: readonly RunTimeOperation[]): void {
   if (level?.scope.path !== path) return;
   const names = new Set([...operations.map(({ name }) => name), 'constructor']);
@@ -204,7 +202,7 @@ function refuseUnreadTag({ doc = '', scope: { path, module } }: Level): void {
     throw new ContractError(`${path}:${lineOf(module.source, module.source.indexOf(doc))}`, message);
 }
 
-/** Sorts the contracts by the place of their operations in the source. Operations that are not there come last. */
+/** Sorts the contracts by the place of their operations in the source. Operations without a place come last. */
 function inSourceOrder(contracts: GroupContract['operations'], levels: readonly Level[]): GroupContract['operations'] {
   const namesInOrder = levels.flatMap(({ members }) => members.map(({ name }) => name));
   const positions = new Map(namesInOrder.map((name, i) => [name, i]));
@@ -212,7 +210,7 @@ function inSourceOrder(contracts: GroupContract['operations'], levels: readonly 
   return new Map([...contracts].sort(([a], [b]) => positionOf(a) - positionOf(b)));
 }
 
-/** Returns a function that runs `read`, and turns the error of a file that cannot be parsed into a ContractError. */
+/** Returns a function that runs `read`, and gives the error of a file that cannot be parsed its place. */
 function createPlaceAdder(controller: string): <T>(read: () => T) => T {
   return (read) => {
     try {

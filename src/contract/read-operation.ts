@@ -1,6 +1,5 @@
 // Reads the contract of one operation from its signature: the types of its data, query, path and result. A controller
-// with an unsupported request type is refused, so that no operation is unchecked by mistake. A shape is a type whose
-// names have been looked up (types/shape.ts).
+// with an unsupported request type is refused, so that no operation is unchecked by mistake.
 import { type ContractSettings, needsNoDataType } from './check/library.ts';
 import { type OperationContract, type Schema, TYPE_IS_UNKNOWN } from './contract.ts';
 import { ContractError, placeOf } from './contract-error.ts';
@@ -72,7 +71,7 @@ export function readOperation(
   const pathAndQuery = writeParams(name, params, shapeOf(params), settings.query === undefined, scope, tools);
   refuseUncapturedPath(operation, pathAndQuery.path, place);
   const dataSchema =
-    dataShape === undefined || checksNothing(dataShape)
+    dataShape === undefined || needsNoCheck(dataShape)
       ? undefined
       : withSignature(name, data as Param, scope, tools, () => tools.writer.write(dataShape));
   return {
@@ -89,7 +88,7 @@ export function readOperation(
 /** Makes the constraint of a type parameter its fallback, because a request may have any value that fits it. */
 const constraintFirst = (param: TypeParam): TypeParam => ({ ...param, fallback: param.constraint ?? param.fallback });
 
-/** Returns a contract with the parts that do not describe the request: the doc comment and the result. */
+/** Returns a contract with the doc comment and the result, but without the types of the request. */
 function describeWithoutRequest(
   name: string,
   method: FollowedFunction,
@@ -116,7 +115,6 @@ function refuseUnreadTags(name: string, docs: readonly (string | undefined)[], i
   }
 }
 
-/** Refuses a field of `params.path` that the operation's route does not capture. */
 function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schema | undefined, place: string): void {
   const uncaptured = Object.keys(path?.properties ?? {}).find((field) => !pathNames?.includes(field));
   if (uncaptured === undefined) return;
@@ -124,7 +122,6 @@ function refuseUncapturedPath({ name, pathNames }: RunTimeOperation, path: Schem
   throw new ContractError(place, `${name}: ${reason}`);
 }
 
-/** Returns the parameters of a function in a JavaScript file, with the types in its JSDoc comment. */
 function readDocTypes(name: string, { node: { params }, doc, at }: FollowedFunction, place: string): readonly Param[] {
   try {
     return withDocTypes(params, doc, at);
@@ -139,14 +136,14 @@ function evaluateParam(name: string, param: Param, scope: Scope, tools: Operatio
   if (type === undefined) return undefined;
   return withSignature(name, param, scope, tools, () => {
     const shape = tools.evaluator.evaluate(type, scope);
-    // A named type is evaluated only here, by `resolve`, so that its errors are reported with this signature.
+    // `evaluate` leaves a named type for later. `resolve` evaluates it here, inside of `withSignature`.
     if (resolve(shape).kind === 'never')
       throw new Unsupported('this type is never, which no request fits', scope.path, type.at);
     return shape;
   });
 }
 
-/** Runs `read`. When `read` throws Unsupported, throws a ContractError with the signature and the place of the type. */
+/** Turns the error Unsupported of `read` into a ContractError with the signature and the place of the type. */
 function withSignature<T>(name: string, param: Param, scope: Scope, { files }: OperationTools, read: () => T): T {
   try {
     return read();
@@ -161,7 +158,7 @@ function withSignature<T>(name: string, param: Param, scope: Scope, { files }: O
   }
 }
 
-/** Returns the type of a parameter as written, 60 characters at most. Empty for a type from a JSDoc comment. */
+/** Returns a parameter's type as written, at most 60 characters. Empty for a type from a JSDoc comment. */
 function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   const text = module.source
     .slice(type?.at, typeEnd)
@@ -170,8 +167,8 @@ function annotationOf({ type, typeEnd }: Param, { module }: Scope): string {
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
-/** Whether a type needs no check: `unknown` allows any data, and `undefined` means that the operation uses no data. */
-function checksNothing(shape: Shape): boolean {
+/** True for `unknown`, which allows any data, and for `undefined`: the operation uses no data. */
+function needsNoCheck(shape: Shape): boolean {
   const { kind } = resolve(excludeKinds(shape, 'undefined'));
   return kind === 'any' || kind === 'never';
 }
@@ -183,7 +180,7 @@ function uncheckedDataReason(param: Param | undefined, shape: Shape | undefined)
   return resolve(shape).kind === 'any' ? TYPE_IS_UNKNOWN : undefined;
 }
 
-/** Returns why `params` is not checked. A type that TypeScript infers, as from `satisfies Api`, is not read. */
+/** A type that TypeScript infers, as from `satisfies Api`, is not read. */
 function uncheckedParamsReason(param: Param | undefined, isScript: boolean): string | undefined {
   return param === undefined || param.isRest || param.type !== undefined || isScript
     ? undefined
@@ -192,7 +189,7 @@ function uncheckedParamsReason(param: Param | undefined, isScript: boolean): str
 
 /**
  * Writes the schemas of the second parameter: `ControllerParams<{ path, query }>`, or another object type with these
- * fields. Reads `path?: T` as `path: T`, because the server always passes the field, and `query?: T` in the same way.
+ * fields. The server always passes both fields, so `path?: T` is read as `path: T`, and `query?: T` as `query: T`.
  */
 function writeParams(
   name: string,
@@ -220,7 +217,7 @@ function writeParams(
   });
 }
 
-/** Reads whether the type of `params.user` includes undefined. Its other parts may come from a package. */
+/** Reads whether the type of `params.user` includes undefined. Any type is allowed, also one of a package. */
 function readUser(params: Shape): OperationContract['user'] {
   const user = params.kind === 'record' ? params.props.get('user') : undefined;
   if (user?.isUser !== true) return undefined;
@@ -232,7 +229,7 @@ function readUser(params: Shape): OperationContract['user'] {
   }
 }
 
-/** Whether the type of rest arguments needs no check, such as `unknown[]` or `[any, ControllerParams]`. */
+/** True for types of rest arguments that need no check, such as `unknown[]` or `[any, ControllerParams]`. */
 function isListOfAnything(type: TypeNode, scope: Scope): boolean {
   const isAnyOrList = (item: TypeNode) => isAnything(item, scope) || isListOfAnything(item, scope);
   return type.kind === 'array'
@@ -240,7 +237,7 @@ function isListOfAnything(type: TypeNode, scope: Scope): boolean {
     : type.kind === 'tuple' && type.items.every((item) => isAnyOrList(item.type));
 }
 
-/** Whether a type is `unknown`, `any` or the plain `ControllerParams`. */
+/** True for `unknown`, `any` and the plain `ControllerParams`. */
 function isAnything(type: TypeNode, scope: Scope): boolean {
   if (type.kind === 'word') return type.name === 'unknown' || type.name === 'any';
   if (type.kind !== 'name' || type.args.length > 0 || scope.typeParams.has(type.name)) return false;

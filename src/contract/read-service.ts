@@ -1,6 +1,6 @@
 // Reads the result type of `formatError`, for the OpenAPI document. A service file (`controllers/service.ts`) can have
-// this function, which writes the body of each error. No check uses the type, so an unsupported type is no mistake. The
-// document then has no schema of the bodies.
+// this function, which writes the body of each error. No check uses the type, so a service with an unsupported type
+// loads. The document then has no schema of these bodies.
 import type { Schema } from './contract.ts';
 import { createSchemaWriter } from './schema/schema.ts';
 import { type SourceFiles, UnparsableFile } from './source/files.ts';

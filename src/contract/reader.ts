@@ -1,7 +1,7 @@
 // The entry to the folder `contract`. A contract is what the source of a controller declares: the types of its
 // operations, and their comments. From the contract, this file makes the check of each operation's requests.
 // When a controller loads, each check is compiled once, so that a schema which does not compile refuses the controller.
-// To save memory, the check is then dropped, and it is compiled again at the operation's first request.
+// To save memory, the compiled check is dropped after the load. The operation's first request compiles the check again.
 // A worker imports this file only when it loads its first controller, because the parser takes time to load.
 import { type CachingReader, type ContractCache, createCachingReader } from './cached-contract.ts';
 import { needsNoDataType, queryAsData } from './check/library.ts';
@@ -13,7 +13,7 @@ import {
   type RequestSchemas,
 } from './check/request-check.ts';
 import { createResultCheck, type ResultCheck } from './check/result-check.ts';
-import { factsOf, type GroupContract, type OperationFacts } from './contract.ts';
+import { factsOf, type GroupContract, type OperationContract, type OperationFacts } from './contract.ts';
 import { ContractError } from './contract-error.ts';
 import { type GroupReader, type LoadedController, readGroup } from './read-group.ts';
 import type { RunTimeOperation } from './read-operation.ts';
@@ -27,9 +27,9 @@ export interface ControllerReader extends Pick<GroupReader, 'isHidden'> {
 
 export interface ContractWithChecks {
   readonly contract: GroupContract;
-  /** The facts of the operations, by the operation's name. */
+  /** By the operation's name. */
   readonly facts: ReadonlyMap<string, OperationFacts>;
-  /** The checks of requests, by the operation's name. An operation without a checked type has no entry. */
+  /** By the operation's name. An operation without a checked type has no entry. */
   readonly requestChecks: ReadonlyMap<string, RequestCheck>;
   /** Compiles the check of an operation's results, for development. Returns undefined for unchecked results. */
   readonly resultCheckOf: (operation: string) => ResultCheck | undefined;
@@ -40,11 +40,11 @@ export interface Reader {
   openController(controller: LoadedController): ControllerReader;
   /** Reads the type of the error bodies that `formatError` of a service file returns. */
   readErrorBody(path: string): ErrorBody;
-  /** Frees the memory that controllers share, such as parsed files. Called when the whole folder has been read. */
+  /** Frees the parsed files, which controllers share. Called when the whole folder has been read. */
   release(): void;
 }
 
-/** @param cache the contracts that earlier processes have read; without it, each contract is read from its source */
+/** @param cache contracts that earlier processes have read; without a cache, each contract is read from its source */
 export function createReader(importedFiles: ImportedFiles, cache?: ContractCache): Reader {
   const files = createSourceFiles(importedFiles);
   return {
@@ -70,8 +70,9 @@ export function createReader(importedFiles: ImportedFiles, cache?: ContractCache
 }
 
 /**
- * @param cachedFacts the facts of the operations when the contract comes from the cache. An earlier process has already
- *   compiled its schemas. Nothing here reads such a contract before the first request, because reading decodes it
+ * @param cachedFacts the facts of the operations if the contract comes from the cache. An earlier process has then
+ *   compiled the schemas successfully. The first read of a cached contract decodes its text, which takes time. So the
+ *   load does not read such a contract
  */
 function addChecks(
   contract: GroupContract,
@@ -82,14 +83,14 @@ function addChecks(
   const facts =
     cachedFacts ?? new Map(Array.from(contract.operations, ([name, operation]) => [name, factsOf(operation)]));
   const requestChecks = new Map<string, RequestCheck>();
+  const contractOf = (name: string) => contract.operations.get(name) as OperationContract;
   let compilers: Compilers | undefined;
   const schemasOf = ({ name, settings }: RunTimeOperation): RequestSchemas => {
-    const { data, dataIsOptional = false, query, path } = contract.operations.get(name) ?? {};
+    const { data, dataIsOptional, query, path } = contractOf(name);
     const body = settings.body === 'stream' ? undefined : settings.body;
-    // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The JSON
-    // Schema in the contract is then only for the document.
-    const hasLibrarySchema = body !== undefined || settings.query !== undefined;
     return {
+      // A schema of a library (such as zod) replaces the type in the source, and the library does the check. The JSON
+      // Schema in the contract is then only for the document.
       data: needsNoDataType(name, settings) ? undefined : data,
       dataIsOptional,
       query: settings.query === undefined ? query : undefined,
@@ -98,35 +99,32 @@ function addChecks(
         compilers ??= createCompilers(contract.defs);
         return compilers;
       },
-      librarySchemas: hasLibrarySchema ? { body, query: settings.query, queryAsData: queryAsData(name, settings) } : {},
+      librarySchemas: { body, query: settings.query, queryAsData: queryAsData(name, settings) },
     };
   };
   for (const operation of operations) {
     const { name } = operation;
-    if (cachedFacts === undefined)
-      refuseUncompilable(name, contract.operations.get(name)?.at ?? file, schemasOf(operation));
+    if (cachedFacts === undefined) refuseUncompilable(name, contractOf(name).at ?? file, schemasOf(operation));
     const check = compileLater(() => schemasOf(operation));
     if (declaresCheck(operation, facts.get(name))) requestChecks.set(name, check);
   }
   // Frees the compiled checks. The getter of `compilers` creates new compilers at the first request.
   compilers = undefined;
   const resultCheckOf = (name: string) => {
-    const operation = contract.operations.get(name);
     const hasLibrarySchema = operations.some((other) => other.name === name && other.settings.result !== undefined);
-    return operation === undefined || hasLibrarySchema ? undefined : createResultCheck(operation, contract.defs);
+    return hasLibrarySchema ? undefined : createResultCheck(contractOf(name), contract.defs);
   };
   return { contract, facts, requestChecks, resultCheckOf };
 }
 
-/** Whether the operation declares a schema for a part of its requests. */
 function declaresCheck({ name, settings }: RunTimeOperation, facts: OperationFacts | undefined): boolean {
   const { body, query } = settings;
-  if ((body !== undefined && body !== 'stream') || query !== undefined || facts?.hasQuery || facts?.pathNames)
+  if ((body !== undefined && body !== 'stream') || query !== undefined || facts?.hasQuerySchema || facts?.pathNames)
     return true;
-  return facts?.hasData === true && !needsNoDataType(name, settings);
+  return facts?.hasDataSchema === true && !needsNoDataType(name, settings);
 }
 
-/** Returns a check that is compiled at its first call, which most controllers of a large folder get late or never. */
+/** Returns a check that is compiled at its first call. In a large folder, most operations get their first call late. */
 function compileLater(schemas: () => RequestSchemas): RequestCheck {
   let check: RequestCheck | undefined;
   return (parts, dataSource, verb) => {

@@ -30,8 +30,7 @@ export function readResults(
 }
 
 function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
-  const target = resolve(shape);
-  const parts = target.kind === 'union' ? target.parts : [shape];
+  const parts = listRepliesApart(shape);
   const isReply = (part: Shape) => resolve(part).kind === 'reply';
   const plainParts = parts.filter((part) => !isReply(part));
   const replies = parts.map(resolve).filter((part) => part.kind === 'reply');
@@ -39,12 +38,19 @@ function writeResults(shape: Shape, writer: SchemaWriter): ResultContract[] {
     ({ status, body }): ResultContract =>
       BODILESS_STATUSES.has(status)
         ? { status, body: 'none' }
-        : { ...writeResult(status, body, writer), isReply: true },
+        : { ...writeResult(status, body, writer), isReplyWithBody: true },
   );
-  // Without a `Reply`, the type is written as a whole, so that a named union keeps its name in the document.
-  if (plainParts.length > 0)
-    results.unshift(writeResult(200, replies.length === 0 ? shape : unite(plainParts), writer));
+  if (plainParts.length > 0) results.unshift(writeResult(200, unite(plainParts), writer));
   return results;
+}
+
+/**
+ * Lists the parts of a union, also of a named union inside it. A union without a `Reply` stays one part, so that it
+ * keeps its name in the document.
+ */
+function listRepliesApart(shape: Shape): Shape[] {
+  const target = resolve(shape);
+  return target.kind === 'union' && includesKind(target, 'reply') ? target.parts.flatMap(listRepliesApart) : [shape];
 }
 
 /** @param shape the type of a result that is no `Reply`, or of the body of a `Reply` */
@@ -68,7 +74,7 @@ function writeResult(status: number, shape: Shape, writer: SchemaWriter): Result
   const schema = writer.write(nonEmptyShape);
   return {
     ...result,
-    ...(includesKind(shape, 'undefined', 'null') && { mayBeEmpty: true }),
+    ...(includesKind(shape, 'undefined', 'null') && { mayBeSuccessMessage: true }),
     // The service sends `{ "data": 7 }` for 7.
     schema: isScalar(nonEmptyShape) ? { type: 'object', properties: { data: schema }, required: ['data'] } : schema,
   };

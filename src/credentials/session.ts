@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { replaceFile } from '../base/system.ts';
+import { unixTime } from '../base/time.ts';
 import { writePrivateFile } from './write/private-file.ts';
 
 const SESSION_LIFETIME_SECONDS = 3600;
@@ -33,7 +34,7 @@ export function deriveSessionKey(text: string): Buffer {
 
 /** @param now Unix milliseconds */
 export function createSessionToken(key: Buffer, rowId: string, now: number): Session {
-  const issuedAt = Math.floor(now / 1000);
+  const issuedAt = unixTime(now);
   const expiresAt = issuedAt + SESSION_LIFETIME_SECONDS;
   const claims = Buffer.from(JSON.stringify({ row: rowId, iat: issuedAt, exp: expiresAt })).toString('base64url');
   return { token: `${SESSION_PREFIX}${claims}.${computeMac(key, claims).toString('base64url')}`, expiresAt };

@@ -163,7 +163,7 @@ function writeData(contract: OperationContract | undefined, isStream: boolean, n
 }
 
 function writeResult(result: ResultContract, nameOf: NameOf, indent: string): string {
-  const { status, body, schema: bodySchema, returnedSchema = bodySchema, isReply, mayBeAbsent } = result;
+  const { status, body, schema: bodySchema, returnedSchema = bodySchema, isReplyWithBody, mayBeAbsent } = result;
   if (body === 'none') return `Reply<${status}, undefined>`;
   const parts = [
     ...(returnedSchema === undefined ? [] : [typeText(returnedSchema, nameOf, indent)]),
@@ -173,5 +173,5 @@ function writeResult(result: ResultContract, nameOf: NameOf, indent: string): st
   const types = body === 'bytes' ? ['Blob'] : body === 'events' ? [`EventStream<${parts.join(' | ')}>`] : parts;
   // `T | undefined` becomes `Reply<200, T> | Reply<200, undefined>`. From `Reply<200, T | undefined>`, TypeScript would
   // infer only `T`, because the field `body` is declared as `Body | undefined`.
-  return (isReply ? types.map((type) => `Reply<${status}, ${type}>`) : types).join(' | ');
+  return (isReplyWithBody ? types.map((type) => `Reply<${status}, ${type}>`) : types).join(' | ');
 }

@@ -5,10 +5,10 @@ import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'no
 import module from 'node:module';
 import { dirname, join } from 'node:path';
 import { hash } from '../base/builtins.ts';
-import { openCacheFolder } from '../base/cache-folder.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import type { ContractCache } from '../contract/cached-contract.ts';
 import { entryPath, version } from '../own-files.ts';
+import { openCacheFolder } from './cache-folder.ts';
 
 /** Milliseconds from the first contract that is added after the load of the folder until the cache file is written. */
 const SAVE_DELAY_MS = 1000;

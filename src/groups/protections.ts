@@ -3,7 +3,7 @@
 // form, or when the name of another member is nearly one of the three. Otherwise a protection would be lost silently.
 // operation-settings.ts reads the settings.
 import { isNear, lettersOf } from '../base/near.ts';
-import { isClass } from '../base/values.ts';
+import { isClass, isPlainFunction } from '../base/values.ts';
 import { isValidSetting } from './operation-settings.ts';
 import type { Exported, Guards } from './operations.ts';
 
@@ -95,9 +95,7 @@ function problemOfGuard({ holderKind, key, name, isAccessor, value }: Member): s
   if (isAccessor) return `is an accessor: ${methodCure(guard)}`;
   if (typeof value !== 'function' || isClass(value)) return 'is a guard of the group, so it must be a method';
   // A generator cannot be a guard, because its call returns an iterator and does not run the body.
-  return Object.prototype.toString.call(value).endsWith('GeneratorFunction]')
-    ? `is a generator: ${methodCure(guard)}`
-    : undefined;
+  return isPlainFunction(value) ? undefined : `is a generator: ${methodCure(guard)}`;
 }
 
 function methodCure(guard: '_before' | '_after'): string {

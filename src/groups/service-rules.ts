@@ -66,7 +66,7 @@ const BODILESS_NAME = /^(?:index|deleted|options|(?:GET|HEAD|DELETE|OPTIONS)(?: 
 
 function problemOfTypes({ name, facts }: Operation): string | undefined {
   const cure = `write its type, or static operations = { ${JSON.stringify(name)}: { unchecked: true } }`;
-  const isUnchecked = facts?.hasData !== true && facts?.uncheckedReason !== undefined;
+  const isUnchecked = facts?.hasDataSchema !== true && facts?.uncheckedReason !== undefined;
   if (isUnchecked && !BODILESS_NAME.test(name))
     return `nothing checks its data, and the service file says unchecked: 'refuse': ${cure}`;
   const typedNames = facts?.pathNames ?? [];

@@ -3,6 +3,7 @@
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { crypto, tls } from '../base/builtins.ts';
+import { withoutBrackets } from '../base/values.ts';
 import { type Element, readElements } from './acme/der.ts';
 
 export interface CertificateFacts {
@@ -91,7 +92,7 @@ export function readFacts(leaf: X509Certificate): CertificateFacts {
 }
 
 function isFor(leaf: X509Certificate, host: string): boolean {
-  const address = host.replace(/^\[(.*)\]$/, '$1');
+  const address = withoutBrackets(host);
   if (isIP(address) !== 0) return leaf.checkIP(address) !== undefined;
   // OpenSSL would match a host that begins with a dot to every name below that domain.
   return !host.startsWith('.') && leaf.checkHost(host) !== undefined;

@@ -4,7 +4,7 @@
 import type { ErrorDetail } from '../base/errors.ts';
 import type { Segment } from '../base/route-name.ts';
 import { type Fields, isObject } from '../base/values.ts';
-import { stepOf } from '../contract/check/run.ts';
+import { escapeStep } from '../contract/check/run.ts';
 import type { Tool } from './tool-list.ts';
 
 /** `target` is the path with its query. `body` is JSON. */
@@ -25,7 +25,8 @@ export function createCallRequest(tool: Tool, toolArguments: unknown, basePath: 
   };
   const parts = tool.definition.inputSchema.properties as Readonly<Record<string, Part>>;
   const fields = fieldsOf(toolArguments ?? {}, '', report);
-  for (const name of Object.keys(fields)) if (!Object.hasOwn(parts, name)) report(stepOf(name), adviseOn(name, parts));
+  for (const name of Object.keys(fields))
+    if (!Object.hasOwn(parts, name)) report(escapeStep(name), adviseOn(name, parts));
   for (const [name, part] of Object.entries(parts)) reportUnknown(name, part, ownField(fields, name), report);
   const pathFields = fieldsOf(ownField(fields, 'path'), '/path', report);
   const path = tool.segments.map((segment) => pathPartOf(segment, pathFields, report));
@@ -63,7 +64,10 @@ function reportUnknown(
   const knownNames = Object.keys(properties);
   for (const name of Object.keys(value))
     if (!knownNames.includes(name))
-      report(`/${part}${stepOf(name)}`, `is unknown: ${part} takes ${knownNames.slice(0, MAX_PROBLEMS).join(', ')}`);
+      report(
+        `/${part}${escapeStep(name)}`,
+        `is unknown: ${part} takes ${knownNames.slice(0, MAX_PROBLEMS).join(', ')}`,
+      );
 }
 
 type Report = (pointer: string, message: string) => void;
@@ -81,7 +85,7 @@ function fieldsOf(value: unknown, pointer: string, report: Report): Fields {
 
 function pathPartOf(segment: Segment, fields: Fields, report: Report): string {
   if (segment.literal !== undefined) return encodeURIComponent(segment.literal);
-  const pointer = `/path${stepOf(segment.name)}`;
+  const pointer = `/path${escapeStep(segment.name)}`;
   const value = ownField(fields, segment.name);
   const text = scalarText(value);
   if (text === undefined || text === '') {
@@ -96,7 +100,7 @@ function pathPartOf(segment: Segment, fields: Fields, report: Report): string {
 function queryOf(fields: Fields, report: Report): string {
   const pairs: string[] = [];
   for (const [name, value] of Object.entries(fields)) {
-    const pointer = `/query${stepOf(name)}`;
+    const pointer = `/query${escapeStep(name)}`;
     if (value === null) continue;
     for (const item of Array.isArray(value) ? value : [value]) {
       const text = scalarText(item);

@@ -106,8 +106,8 @@ function closeSchema(schema: Schema, defs: Defs): Schema {
  */
 export function outputSchema(contract: OperationContract | undefined, defs: Defs): object | undefined {
   const results = contract?.results ?? [];
-  const schemas = results.map(({ body, schema, mayBeEmpty }) =>
-    body === 'json' && schema !== undefined && mayBeEmpty !== true ? objectSchema(schema, defs) : undefined,
+  const schemas = results.map(({ body, schema, mayBeSuccessMessage }) =>
+    body === 'json' && schema !== undefined && mayBeSuccessMessage !== true ? objectSchema(schema, defs) : undefined,
   );
   const [first] = schemas;
   if (first === undefined || !schemas.every((schema) => schema !== undefined)) return undefined;

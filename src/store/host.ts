@@ -40,10 +40,7 @@ const REGISTRATION_PATIENCE_MS = 5000;
 export async function startHost({ settings, send }: HostOptions): Promise<Host> {
   const { dataDir, controllersDir, store: address, storeKeys } = settings;
   // The supervisor writes the lines of this log, so that only one process writes to the output.
-  const log = createLog({
-    level: settings.logLevel,
-    sink: { write: (line) => send({ kind: 'log', line }), flush() {} },
-  });
+  const log = createLog({ level: settings.logLevel, sink: { write: (line) => send({ kind: 'log', line }) } });
   const load = () => loadPostgres([controllersDir, process.cwd()]);
   // Without the package `postgres`, the start fails here, even when the machine could serve from its replica.
   await load();

@@ -2,6 +2,7 @@
 // load the folder, or all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its
 // process is put into the quarantine, a list of files that are not imported. The next try skips that controller.
 
+import { errorMessage } from '../base/failure.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { Snapshot } from './folder/snapshot.ts';
@@ -225,7 +226,7 @@ async function loadTogether(
     try {
       while (workers.length < count) workers.push(takeWorker());
     } catch (error) {
-      return giveUp(error instanceof Error ? error.message : String(error));
+      return giveUp(errorMessage(error));
     }
     for (const worker of workers) {
       void worker.load(generation, selection).then((outcome) => {

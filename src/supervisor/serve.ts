@@ -4,6 +4,7 @@
 import { accessSync, constants, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isatty } from 'node:tty';
+import { errorMessage } from '../base/failure.ts';
 import { statOf } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
@@ -133,7 +134,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     await killEarlyWorkers();
     await output?.drained();
     const isStartError = error instanceof StartError;
-    generationFile.stop(String(error instanceof Error ? error.message : error));
+    generationFile.stop(errorMessage(error));
     if (!isStartError) log.error('supervisor-exception', describeError(error));
     flush();
     process.stderr.write(`gatefold: ${isStartError ? error.message : `Cannot start: ${String(error)}`}\n`, () =>

@@ -4,6 +4,7 @@
 import { connect, isIP, type Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { tls } from '../base/builtins.ts';
+import { withoutBrackets } from '../base/values.ts';
 import { type Answer, parseAnswer } from './answer.ts';
 
 export interface ConnectionTarget {
@@ -36,7 +37,7 @@ interface PendingAnswer {
 }
 
 export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTarget): SendPost {
-  const host = endpoint.hostname.replace(/^\[(.*)\]$/, '$1');
+  const host = withoutBrackets(endpoint.hostname);
   const isSecure = endpoint.protocol === 'https:';
   const port = Number(endpoint.port) || (isSecure ? 443 : 80);
   const fields = Object.entries({ host: endpoint.host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -1,6 +1,7 @@
 // Reads the variables that configure OpenTelemetry, under the names of its specification. Other programs read the same
 // variables, so a value that this service cannot use can be right for them. The service therefore starts anyway:
 // tracing is off or a default value is used, and a log line says so.
+import { isToken } from '../base/values.ts';
 import { createSampler, DEFAULT_SAMPLER, SAMPLER_NAMES, type Sampler } from './sampler.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -161,7 +162,7 @@ function readEndpoint(name: string, text: string): URL {
 function readHeaders(name: string, text: string): Readonly<Record<string, string>> {
   const pairs = readPairs(text);
   const isHeader = ([key, value]: readonly [string, string]): boolean =>
-    /^[!#$%&'*+.^_`|~\w-]+$/.test(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+    isToken(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
   if (pairs === undefined || ![...pairs].every(isHeader))
     throw new Error(`${name} is not a list of headers such as api-key=secret,x-tenant=7, with other characters as %20`);
   const headers = Object.fromEntries([...pairs].map(([key, value]) => [key.toLowerCase(), value]));

@@ -1,6 +1,7 @@
 // Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, but with ids in hexadecimal). The text is joined from
 // parts, because an object for each span and `JSON.stringify` would alone exceed the goal for the cost of tracing.
 import { quote, quoteName } from '../base/json-text.ts';
+import { textOf } from '../base/log.ts';
 import type { SpanAttribute } from '../controller/trace.ts';
 import type { Span } from './span.ts';
 
@@ -59,14 +60,6 @@ function encodeValue(value: unknown): string {
   if (typeof value === 'number' && Number.isSafeInteger(value)) return `{"intValue":"${value}"}`;
   if (typeof value === 'number') return `{"doubleValue":${Number.isFinite(value) ? value : `"${value}"`}}`;
   return `{"stringValue":${quote(toValidText(textOf(value)))}}`;
-}
-
-function textOf(value: unknown): string {
-  try {
-    return String(value);
-  } catch {
-    return 'a value that has no text';
-  }
 }
 
 /** With the flag `u`, a pair of surrogates is one character, so only lone surrogates match. */

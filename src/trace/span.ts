@@ -2,6 +2,7 @@
 // for the services that are called.
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { formatTraceparent, RANDOM_ID, SAMPLED, type TraceContext } from '../base/traceparent.ts';
+import { isThenable } from '../base/values.ts';
 import type { SpanOptions, Trace } from '../controller/trace.ts';
 import type { EndedSpan } from './batch.ts';
 import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
@@ -209,8 +210,4 @@ function observe(thenable: PromiseLike<unknown>, end: () => void, fail: (error: 
     ) as never;
   };
   if (!Reflect.defineProperty(thenable, 'then', { value: observedThen, configurable: true, writable: true })) end();
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }

@@ -5,6 +5,7 @@ import { hostname } from 'node:os';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
+import { withoutBrackets } from '../base/values.ts';
 import { traceClients } from './client-spans.ts';
 import { type Environment, readTraceSettings, type TraceReading, type TraceSettings } from './environment.ts';
 import { createExporter, type Exporter } from './exporter.ts';
@@ -120,7 +121,7 @@ function resourceOf(
 function createHostMatcher(hosts: readonly string[] | 'all'): (host: string) => boolean {
   if (hosts === 'all') return () => true;
   return (host) => {
-    const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+    const name = withoutBrackets(host.toLowerCase());
     return hosts.some((pattern) => (pattern.startsWith('*.') ? name.endsWith(pattern.slice(1)) : name === pattern));
   };
 }

@@ -139,6 +139,7 @@ describe('refused in one line that names the setting', () => {
     [{ OPS_HOST: '[]' }, [], /^OPS_HOST: "\[\]" is not a host name or address$/],
     [{}, ['--ops-host', '[]'], /^--ops-host: "\[\]" is not a host name or address$/],
     [{ BODY_LIMIT: '0' }, [], /^BODY_LIMIT/],
+    [{ BODY_BUDGET: '1' }, [], /^BODY_BUDGET: "1" is not auto or a size such as .*, 65536 bytes at least$/],
     [{ BODY_LIMIT: '1TB' }, [], /^BODY_LIMIT/],
     [{ BODY_LIMIT: '513MiB' }, [], /^BODY_LIMIT/],
     [{ BODY_LIMIT: 'lots' }, [], /^BODY_LIMIT/],

@@ -167,7 +167,7 @@ test('a file is left alone once its stat is old, a small one is read again now a
   ] as const) {
     put(path, 'x'.repeat(size));
     let now = 0;
-    const { file } = start(t, path, { clock: () => now });
+    const { file } = start(t, path, { now: () => now });
     const readsAt = async (time: number) => {
       const before = reads;
       now = time;
@@ -196,7 +196,7 @@ test('a large file that was out of reach is live again, although its stat is the
   const link = `${folder}.link`;
   symlinkSync(folder, link);
   let now = 0;
-  const { file, live } = start(t, join(link, 'file'), { clock: () => now });
+  const { file, live } = start(t, join(link, 'file'), { now: () => now });
   for (now of [100, 200, 6000]) await file.look();
   rmSync(link);
   for (now of [10_000, 11_000]) await file.look();

@@ -57,6 +57,9 @@ const parse = (text: string): Record<string, unknown>[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line));
 
+const manyFields = (value: () => unknown) =>
+  Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`field${i}`, value()]));
+
 describe('a log line', () => {
   const rows: { name: string; fields: Record<string, unknown>; keeps?: Record<string, unknown> }[] = [
     {
@@ -78,6 +81,11 @@ describe('a log line', () => {
     { name: 'very many fields', fields: Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`field${i}`, i])) },
     { name: 'a name that is long', fields: { ['k'.repeat(9000)]: 1 } },
     { name: 'deep lists of lists', fields: { deep: JSON.parse(`${'['.repeat(2500)}${']'.repeat(2500)}`) } },
+    {
+      name: 'very many fields of very many fields',
+      fields: { deep: manyFields(() => manyFields(() => manyFields(() => 'x'.repeat(100)))) },
+      keeps: { request_id: 'r-1' },
+    },
   ];
   for (const { name, fields, keeps = {} } of rows) {
     it(`is cut to what is written in one piece, and is still JSON: ${name}`, (test) => {
@@ -260,6 +268,14 @@ describe('the log writer', () => {
       parse(received).map(({ i }) => i),
       Array.from({ length: 3000 }, (_, i) => i),
     );
+  });
+
+  it('drops its lines when the descriptor is closed', (test) => {
+    const fd = openSync(join(tempFolder(test), 'log'), 'a');
+    closeSync(fd);
+    const writer = createLogWriter(fd);
+    writer.write('line\n');
+    writer.close();
   });
 
   it('writes all it has to a file before it closes', (test) => {

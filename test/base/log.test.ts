@@ -17,7 +17,7 @@ cycle.self = cycle;
 
 describe('a log', () => {
   it('takes the events of a level alone, each with its own facts: the compiler refuses any other', () => {
-    const log = createLog({ level: 'silent', sink: { write() {}, flush() {} } });
+    const log = createLog({ level: 'silent', sink: { write() {} } });
     const load = { group: 'User', file: 'UserController.ts', error: 'e', at: undefined, column: undefined };
     log.error('group-not-loadable', load);
     log.error('group-not-loadable', { ...load, error: undefined });
@@ -117,10 +117,10 @@ describe('createLog', () => {
   for (const [name, fields] of rows) {
     it(`writes a line for fields that have no JSON: ${name}`, () => {
       const lines: string[] = [];
-      createLog({ level: 'info', sink: { write: (line) => void lines.push(line), flush: () => {} } }).error(
-        'operation-error',
-        { ...REQUEST, ...fields },
-      );
+      createLog({ level: 'info', sink: { write: (line) => void lines.push(line) } }).error('operation-error', {
+        ...REQUEST,
+        ...fields,
+      });
       const [line] = lines.map((text) => JSON.parse(text));
       assert.equal(line.event, 'operation-error');
       assert.equal(typeof line.unloggable, 'string');

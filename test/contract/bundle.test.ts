@@ -22,6 +22,12 @@ describe('bundle', () => {
       { Named: { type: 'string' } },
     ],
     [
+      'a name with a percent sign, and a reference that leads nowhere',
+      { ...object({ a: ref('#/$defs/50%') }), $defs: { '50%': object({ b: ref('#/$defs/Nowhere') }) } },
+      object({ a: ref('#/$defs/50_') }),
+      { '50_': object({ b: {} }) },
+    ],
+    [
       'definitions of older drafts',
       { ...object({ a: ref('#/definitions/Named') }), definitions: { Named: { type: 'string' } } },
       object({ a: ref('#/$defs/Named') }),

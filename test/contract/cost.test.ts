@@ -31,7 +31,7 @@ function problemsOf(source: string): (data: unknown) => readonly Problem[] {
     query: undefined,
     path: undefined,
     compilers: createCompilers(writer.defs),
-    librarySchemas: {},
+    librarySchemas: { queryAsData: 'never' },
   });
   return (value) =>
     (check?.({ data: value, query: undefined, path: undefined }, 'body', 'POST') ?? []) as readonly Problem[];
@@ -231,7 +231,7 @@ describe('a request that is made to be expensive', () => {
       query: undefined,
       path: undefined,
       compilers: createCompilers(writer.defs),
-      librarySchemas: {},
+      librarySchemas: { queryAsData: 'never' },
     });
     return (value) => {
       const parts = { data: value, query: undefined, path: undefined };

@@ -150,6 +150,60 @@ describe('a request type that is not understood refuses the file', () => {
       /Date comes from a package|TypeScript/,
     ],
     [
+      'an import by =, in the place of a global type',
+      operation('A', "import type { A } from './types.ts';"),
+      /^types\.ts:3: .*Date comes from a package/,
+      {
+        'types.ts':
+          'namespace Own { export interface Date { a: string } }\nimport Date = Own.Date;\nexport interface A { at: Date }',
+      },
+    ],
+    ['the type of a module', operation("{ a: typeof import('./types.ts') }"), /`typeof import\(\)` is not understood/],
+    [
+      'a whole module',
+      operation("import('./types.ts')"),
+      /there is no type \* here/,
+      { 'types.ts': 'export const a = 1;' },
+    ],
+    [
+      'type parameters whose constraints go round in a circle',
+      'export default class XController { created<T extends U, U extends T>(data: T) { return data; } }',
+      /this type depends on itself/,
+    ],
+    ['a type without its arguments', operation('A', 'interface A<T> { a: T }'), /A needs more type arguments/],
+    [
+      'an interface of what is no object',
+      operation('A', 'type S = string[];\ninterface A extends S { a: string }'),
+      /A extends something that is not an object/,
+    ],
+    ['a rest of what is no list', operation('[...string]'), /this rest of a tuple is not understood/],
+    [
+      'a class of gatefold',
+      operation('HttpError', "import type { HttpError } from 'gatefold';"),
+      /HttpError of gatefold has no JSON form/,
+    ],
+    ['a field that is not there', operation("Pick<{ a: 1 }, 'b'>"), /there is no such field/],
+    ['a field of what is no object', operation("string['b']"), /there is no such field/],
+    ['a place that is not there', operation('[string][3]'), /there is no such place in the tuple/],
+    ['Partial of a list', operation('Partial<string[]>'), /Partial or Required of a list is not understood/],
+    [
+      'a Record whose keys are constrained',
+      operation('Record<K, 1>', '/** @minLength 2 */\ntype K = string;'),
+      /this kind of key is not understood/,
+    ],
+    [
+      'two patterns',
+      operation('K & L', '/** @pattern ^a$ */\ntype K = string;\n/** @pattern ^b$ */\ntype L = string;'),
+      /there are two different patterns/,
+    ],
+    ['an object in a template', operation(`\`a-${'$'}{{ a: 1 }}\``), /this inside of a template is not understood/],
+    ['a literal of a bigint', operation('{ a: 1n }'), /a bigint is not understood/],
+    [
+      'a parameter without a name of its own, and a long type',
+      'export default class XController { created({ a }: { a: symbol; b: "the rest of this type is not in the message" }) { return a; } }',
+      /created\(…: \{ a: symbol; b: "the rest of this type is not in the message…\): symbol has no JSON form/,
+    ],
+    [
       'overloads',
       'export default class XController { created(data: string): string; created(data: number): number; created(data: unknown): unknown { return data; } }',
       /created is overloaded/,
@@ -529,6 +583,19 @@ test('a file that is read for its types is read again when it has changed', () =
   assert.equal(read(path), read(path));
   writeFileSync(path, 'export interface Other { a: 1 }');
   assert.deepEqual([...read(path).declarations.keys()], ['Other']);
+});
+
+test('parsed files are kept up to a number of characters, and the newest one is always kept', () => {
+  const sources: Record<string, string> = { a: `// ${'a'.repeat(600_000)}`, b: `// ${'b'.repeat(600_000)}` };
+  const { read } = createSourceFiles({
+    textOf: (path) => sources[path] as string,
+    resolve: () => undefined,
+    watch: () => {},
+  });
+  const first = read('a');
+  const newest = read('b');
+  assert.equal(read('b'), newest);
+  assert.notEqual(read('a'), first);
 });
 
 test('files that are read for their types alone belong to what is watched, and so do those that are not there', async () => {

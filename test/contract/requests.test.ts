@@ -306,6 +306,11 @@ describe('what does not fit is 422, and nothing has run', () => {
       ['body  must be an object'],
     ],
     [
+      'a text where a file is declared',
+      ['POST', 'user/upload', 'file=a&count=1', 'application/x-www-form-urlencoded'],
+      ['body /file must be a file'],
+    ],
+    [
       'a file where an object is declared',
       ['POST', 'user/sort', formOf({ meta: new File(['x'], 'evil.html') })],
       ['body /meta must be an object'],

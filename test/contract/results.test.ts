@@ -20,6 +20,7 @@ class Answer {
   }
 }
 interface User { id: string; born: Date; tags?: string[] }
+type Queued = Reply<202, number> | Reply<303>;
 export default class UserController {
   static operations = { given: { status: 201 }, replied: { status: 201 }, both: { status: 201 } };
   given(): User { return { id: 1, born: new Date(0) } as never; }
@@ -35,6 +36,8 @@ export default class UserController {
   done(): User { return true as never; }
   gone(): Reply<204, User> | Reply<201, number> { return undefined as never; }
   untyped() { return 1; }
+  queued(): Reply<201 | 202, User> { return new Answer(202, { id: 1, born: new Date(0) }) as never; }
+  named(): User | Queued { return undefined as never; }
   news(): EventStream<{ a: string }> | EventStream<{ b: number }> { return undefined as never; }
 }`;
 
@@ -86,6 +89,7 @@ describe('a result is told of when it is not what its type says', () => {
     ['odd', []],
     ['untyped', []],
     ['given', [['given', '/id', 'must be a string']]],
+    ['queued', [['queued', '/id', 'must be a string']]],
     ['replied', [['replied', '/id', 'must be a string']]],
     ['both', [['both', '/data', 'must be a number']]],
   ];
@@ -113,6 +117,13 @@ test('the status of static operations is that of a plain result, and of no reply
   const contract = await (await groups.find('user'))?.contract;
   const statuses = (name: string) => contract?.operations.get(name)?.results.map(({ status }) => status);
   assert.deepEqual([statuses('given'), statuses('replied'), statuses('both')], [[201], [202], [201, 200]]);
+});
+
+test('a reply has each status of its type, also when the type has a name', async () => {
+  const contract = await (await groups.find('user'))?.contract;
+  const statuses = (name: string) => contract?.operations.get(name)?.results.map(({ status }) => status);
+  assert.deepEqual(statuses('queued'), [201, 202]);
+  assert.deepEqual(statuses('named'), [200, 202, 303]);
 });
 
 test('without an observer the operation is the controller’s own method', async () => {

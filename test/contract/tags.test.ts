@@ -126,6 +126,11 @@ const IDLE =
 describe('a constraint that nothing reads refuses the file', () => {
   const rows: [name: string, source: string, expected?: RegExp][] = [
     [
+      'a number of characters that is not whole',
+      field('/** @minLength 1.5 */'),
+      /@minLength 1\.5: the value must be a whole number/,
+    ],
+    [
       'before the type of a field',
       inClass('{ name: /** @minLength 3 */ string }'),
       /^XController\.ts:3: created\(data: .*@minLength can have/,

@@ -158,8 +158,9 @@ export abstract class Base<T, K extends keyof T = never> {
 }
 export class Crud<T extends Entity, U = T> extends Base<T & { version: number }, 'id' & keyof T> {
   red(data: U) { return data; }
-}`;
-  const rows: Record<string, readonly [source: string, expected: Record<string, string>]> = {
+}
+export default abstract class Named<T> { created(data: T) { return data; } }`;
+  const rows: Record<string, readonly [source: string, expected: Record<string, string>, extension?: 'mjs']> = {
     'arrow functions of an object': [
       'export default { created: (data: { a: string }) => data, red: async (data: { b: string }) => { return data }, patch: async function named(data: { c: string }) { return data; } };',
       { created: 'data { a }', red: 'data { b }', patch: 'data { c }' },
@@ -224,17 +225,66 @@ export class Crud<T extends Entity, U = T> extends Base<T & { version: number },
       'export default class XController { created(): string; created(): unknown { return 1; } }',
       { created: '' },
     ],
+    'arrow functions without parentheses': [
+      'export default { created: data => data, red: data => [data].map(a => a), patch: (data: { b: string }) => data };',
+      { created: 'it has no annotation', red: 'it has no annotation', patch: 'data { b }' },
+    ],
+    'an abstract class that is a default export': [
+      "import Base from './crud.ts';\nexport default class XController extends Base<{ a: string }> {}",
+      { created: 'data { a }' },
+    ],
+    'every kind of data': [
+      `type Names = 'a' | 'b' | 'c' | 'd' | 'e' | 'f' | 'g' | 'h' | 'i' | 'j' | 'k' | 'l' | 'm';
+      export default class XController {
+        created(data: 'x' | 'y') { return data; }
+        red(data: 'x') { return data; }
+        patch(data: string | { a: 1 }) { return data; }
+        index(data: Record<string, string>) { return data; }
+        deleted(data: {}) { return data; }
+        named(data: { [K in Names]: 1 }) { return data; }
+        listed(data: unknown[]) { return data; }
+        maybe(data: number | null) { return data; }
+        mapped(data: { [K in 'a' | 'b'] }) { return data; }
+      }`,
+      {
+        created: 'data one of its literals',
+        red: 'data one of its literals',
+        patch: 'data one of 2 types',
+        index: 'data { … }',
+        deleted: 'data {}',
+        named: 'data { a, b, c, d, e, f, g, h, i, j, k, l, … 1 more }',
+        listed: 'data list of anything',
+        maybe: 'data number or null',
+        mapped: 'data { a, b }',
+      },
+    ],
+    'imports in JSDoc': [
+      `/** @import Base, { Crud as Other, Entity } from './crud.ts' */
+      /** @import * as all from './crud.ts' */
+      /** @import nothing that can be read */
+      /** @typedef {string} */
+      export default class XController {
+        /** @param {Entity} data */
+        created(data) { return data; }
+        /** @param {all.Entity} data */
+        red(data) { return data; }
+        /** @param {{ a: Null }} data */
+        patch(data) { return data; }
+      }`,
+      { created: 'data { id }', red: 'data { id }', patch: 'data { a }' },
+      'mjs',
+    ],
     'a method beside a static one of its name': [
       'export default class XController { static created(data: { no: string }) { return data; } created(data: { a: string }) { return data; } }',
       { created: 'data { a }' },
     ],
   };
-  for (const [name, [source, expected]] of Object.entries(rows)) {
+  for (const [name, [source, expected, extension = 'ts']] of Object.entries(rows)) {
     test(name, async () => {
       const folder = join(dir, String(count++));
       mkdirSync(folder);
       writeFileSync(join(folder, 'crud.ts'), CRUD);
-      writeFileSync(join(folder, 'XController.ts'), source);
+      writeFileSync(join(folder, `XController.${extension}`), source);
       const groups = createGroups({ dir: folder, log: silent });
       const [load] = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
       if (load?.ok !== true) {

@@ -16,10 +16,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { openCacheFolder } from '../../src/base/cache-folder.ts';
 import { createLog } from '../../src/base/log.ts';
 import type { ContractCache } from '../../src/contract/cached-contract.ts';
 import { createReader } from '../../src/contract/reader.ts';
+import { openCacheFolder } from '../../src/groups/cache-folder.ts';
 import { openContractCache } from '../../src/groups/contract-cache.ts';
 import { withContract } from '../../src/groups/group-contract.ts';
 import { createModuleLoader } from '../../src/groups/module-loader.ts';
@@ -237,12 +237,12 @@ export default class XController {
     const store = memory();
     const first = await load(dir, store);
     const factsIn = (group: Group) => Array.from(group.operations.values(), ({ name, facts }) => ({ name, ...facts }));
-    const facts = { isFound: true, hasData: false, hasQuery: false, hasOnlyEvents: false };
+    const facts = { isFound: true, hasDataSchema: false, hasQuerySchema: false, hasOnlyEvents: false };
     assert.deepEqual(withoutAbsent(factsIn(first)), [
-      { name: 'index', ...facts, user: 'required', hasData: true },
-      { name: 'created', ...facts, hasData: true },
+      { name: 'index', ...facts, user: 'required', hasDataSchema: true },
+      { name: 'created', ...facts, hasDataSchema: true },
       { name: 'patch', ...facts, uncheckedReason: 'static operations says so' },
-      { name: 'GET {id}', ...facts, user: 'optional', hasQuery: true, pathNames: ['id'] },
+      { name: 'GET {id}', ...facts, user: 'optional', hasQuerySchema: true, pathNames: ['id'] },
       { name: 'GET feed', ...facts, hasOnlyEvents: true },
       { name: 'PUT {id}', ...facts, uncheckedReason: 'its type is unknown or any' },
     ]);

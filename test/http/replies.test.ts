@@ -135,6 +135,7 @@ before(async () => {
         details() { throw new HttpError(422, 'INVALID_BOOK', 'The book is not valid', { details: [{ pointer: '/title', message: 'is missing', limit: 3 }] }) }
         cyclicDetails() { const details = []; details.push(details); throw new HttpError(422, 'INVALID_BOOK', 'x', { details }) }
         badDetails() { throw new HttpError(422, 'INVALID_BOOK', 'x', { details: 'none' }) }
+        changedDetails() { throw Object.assign(new HttpError(422, 'INVALID_BOOK', 'x'), { details: () => 'none' }) }
       }`,
   };
   service = await startService({ controllers, expectedErrors: ['request-failed', 'stream-failed'] });
@@ -342,7 +343,8 @@ describe('what is refused', () => {
   test('the details of an HttpError are the errors of the envelope', async () => {
     const body = assertEnvelope(await asRaw(await call('details')), 422, 'INVALID_BOOK');
     assert.deepEqual(body.errors, [{ pointer: '/title', message: 'is missing', limit: 3 }]);
-    assert.deepEqual(assertEnvelope(await asRaw(await call('cyclicDetails')), 422, 'INVALID_BOOK').errors, []);
+    for (const operation of ['cyclicDetails', 'changedDetails'])
+      assert.deepEqual(assertEnvelope(await asRaw(await call(operation)), 422, 'INVALID_BOOK').errors, []);
   });
 });
 

@@ -16,7 +16,7 @@ async function openPort(status = () => undefined): Promise<number> {
     const { event, port: opened } = JSON.parse(line) as { event: string; port: number };
     if (event === 'operations-port-opened') port = opened;
   };
-  const log = createLog({ level: 'info', sink: { write, flush: () => {} } });
+  const log = createLog({ level: 'info', sink: { write } });
   await createOperationsServer({ port: 0, host: '127.0.0.1', workers: 1, log, droppedLines: () => 0 }).open(status);
   return port;
 }

@@ -100,7 +100,7 @@ describe('docs/OPERATING.md', () => {
 
   test('the line of a request, which is put together by hand, has the facts of its row', () => {
     let line = '';
-    const accessLog = createAccessLog({ write: (text) => (line = text), flush() {} });
+    const accessLog = createAccessLog({ write: (text) => (line = text) });
     const exchange = { verb: 'GET', operation: 'index', group: 'Test', credentialId: 'id', userId: 'u' };
     const trace = { traceId: 't', spanId: 's' };
     accessLog({ ...exchange, requestId: 'r', trace, toolCall: { name: 't' }, startedAt: 0 } as Exchange, 200, 1, 1);

@@ -29,7 +29,7 @@ async function open(status: () => SupervisorStatus | undefined) {
   const lines: Record<string, unknown>[] = [];
   const log = createLog({
     level: 'info',
-    sink: { write: (line) => void lines.push(JSON.parse(line)), flush: () => {} },
+    sink: { write: (line) => void lines.push(JSON.parse(line)) },
   });
   const operations = createOperationsServer({ port: 0, host: '127.0.0.1', workers: 2, log, droppedLines: () => 14 });
   await operations.open(status);
@@ -155,7 +155,7 @@ describe('createOperationsServer', () => {
 
   test('a port that cannot be had is the error of the system', async () => {
     const { port } = await open(() => STATUS);
-    const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+    const log = createLog({ level: 'silent', sink: { write: () => {} } });
     const second = createOperationsServer({ port, host: '127.0.0.1', workers: 2, log, droppedLines: () => 14 });
     await assert.rejects(
       second.open(() => STATUS),

@@ -4,7 +4,7 @@
 // process finishes its work even when the connection to the deploying machine is lost.
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeFailure } from '../../base/failure.ts';
+import { describeFailure, errorMessage } from '../../base/failure.ts';
 import { acquireLock } from '../../credentials/write/lock.ts';
 import {
   listReleases,
@@ -169,5 +169,5 @@ async function activate(
 }
 
 function lineOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ');
+  return errorMessage(error).replaceAll(/\s+/g, ' ');
 }

@@ -6,6 +6,7 @@ import { uptime } from 'node:os';
 import { join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeFailure, errorCode } from '../../base/failure.ts';
+import { isAlive } from '../../base/system.ts';
 import type { GenerationRecord, LoadFailure } from '../../supervisor/generation-file.ts';
 import { releasePath } from './folders.ts';
 
@@ -42,14 +43,7 @@ export function readRecord(dataDir: string): GenerationRecord | undefined {
 
 /** Returns whether the process that wrote a record still runs. */
 export function isRunning(record: GenerationRecord | undefined): record is GenerationRecord {
-  if (record === undefined || record.state === 'stopped') return false;
-  try {
-    // The signal 0 only asks whether the process exists.
-    return process.kill(record.pid, 0);
-  } catch (error) {
-    // The process exists, and belongs to another user.
-    return errorCode(error) === 'EPERM';
-  }
+  return record !== undefined && record.state !== 'stopped' && isAlive(record.pid);
 }
 
 /** Returns whether a path exists and leads into a release. @param release the name; by default, any release counts */

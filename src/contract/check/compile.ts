@@ -14,7 +14,7 @@ import { compileArray, compileObject } from './structures.ts';
 import { compileUnion } from './unions.ts';
 import { compileLiterals, compileNumber, compileString } from './values.ts';
 
-/** Keywords that only the OpenAPI document uses. The check ignores them. */
+/** Keywords that only the OpenAPI document uses. */
 const DOCUMENT_KEYWORDS = new Set(['description', 'title', 'default', 'deprecated', 'examples', 'contentMediaType']);
 const CHECKED_KEYWORDS = new Set(
   `type enum const minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf items
@@ -26,14 +26,14 @@ const CHECKED_KEYWORDS = new Set(
  * Creates a compiler for schemas that refer to `defs`. Its method `compile` throws when no check implements a keyword,
  * so that a constraint is never ignored.
  *
- * @param readsText whether the checked values are strings, as in a query, a path or a form
+ * @param parsesText see `Compiler`
  */
-export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText: boolean): Compiler {
+export function createCompiler(defs: Readonly<Record<string, Schema>>, parsesText: boolean): Compiler {
   const compiled = new Map<unknown, Check>();
 
   /**
    * Compiles each schema once. A value can be nested without end only in a named schema, or in a schema that contains
-   * itself. The checks of these two also count the depth of the value.
+   * itself. The checks of these two kinds of schemas also count the depth of the value.
    */
   function compile(schema: Schema): Check {
     const key = schema.$ref ?? schema;
@@ -47,7 +47,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText
       run.depth--;
       return converted;
     };
-    // A schema that contains itself is found in the map while it is still being compiled, so it gets this check there.
+    // While a schema that contains itself is being compiled, `compile` is called for it again, and finds this check.
     compiled.set(key, countDepth);
     target = compileNew(schema);
     if (key === schema) compiled.set(key, target);
@@ -62,8 +62,8 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText
     if (schema.$ref !== undefined) return compile(resolve(schema));
     if (schema.not !== undefined) return (_, run) => run.report(MESSAGES.mustBeLeftOut);
     if (schema.anyOf !== undefined) return compileUnion(schema.anyOf, compiler);
-    if (schema.enum !== undefined) return compileLiterals(schema.enum, readsText);
-    if ('const' in schema) return compileLiterals([schema.const], readsText);
+    if (schema.enum !== undefined) return compileLiterals(schema.enum, parsesText);
+    if ('const' in schema) return compileLiterals([schema.const], parsesText);
     if (Array.isArray(schema.type)) {
       const parts = schema.type.map((type: string) => (type === 'null' ? { type } : { ...schema, type }));
       return compileUnion(parts, compiler);
@@ -79,12 +79,12 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText
       case 'null':
         return compileLiterals([null], false);
       case 'boolean':
-        return readsText ? parseBoolean : checkBoolean;
+        return parsesText ? parseBoolean : checkBoolean;
       case 'string':
         return compileString(schema);
       case 'number':
       case 'integer':
-        return compileNumber(schema, readsText);
+        return compileNumber(schema, parsesText);
       case 'array':
         return compileArray(schema, compiler);
       case 'object':
@@ -95,7 +95,7 @@ export function createCompiler(defs: Readonly<Record<string, Schema>>, readsText
   }
 
   const resolve = (schema: Schema): Schema => resolveReference(schema, defs);
-  const compiler: Compiler = { compile, resolve, readsText };
+  const compiler: Compiler = { compile, resolve, parsesText };
   return compiler;
 }
 

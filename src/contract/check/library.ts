@@ -6,7 +6,7 @@ import type { OperationContract, Problem, ResultContract, Schema } from '../cont
 import type { MoveDefinitions } from '../schema/bundle.ts';
 import { LIMITS } from '../types/limits.ts';
 import { MESSAGES } from './messages.ts';
-import { cutPointer, stepOf } from './run.ts';
+import { cutPointer, escapeStep } from './run.ts';
 
 /** A schema by the interface of standardschema.dev, with the fields that the check and the document use. */
 export interface StandardSchema {
@@ -30,7 +30,6 @@ export interface ContractSettings {
   readonly summary?: string | undefined;
 }
 
-/** Replaces the parts of a contract that `static operations` declares instead of the source. */
 export function applySettings(
   contract: OperationContract,
   { body, query, result, status, summary }: ContractSettings,
@@ -88,11 +87,7 @@ export function needsNoDataType(name: string, settings: ContractSettings): boole
 
 export type Validated = { readonly value: unknown } | { readonly problems: readonly Problem[] };
 
-/**
- * Validates a value by a library's schema. The promise rejects for the same reasons.
- *
- * @throws the error of the library, and TypeError when the library returns no object or issues that are no list
- */
+/** @throws or rejects with the error of the library; with TypeError for no object, and for issues that are no list */
 export function validate(schema: StandardSchema, value: unknown, part: Problem['in']): Validated | Promise<Validated> {
   const result = schema['~standard'].validate(value);
   return result instanceof Promise ? result.then((resolved) => readResult(resolved, part)) : readResult(result, part);
@@ -115,17 +110,16 @@ function problemOf(issue: unknown, part: Problem['in']): Problem {
   const steps = Array.isArray(path)
     ? path.map((step) => (typeof step === 'object' && step !== null ? (step as { key?: unknown }).key : step))
     : [];
-  const pointer = cutPointer(steps.map((step) => stepOf(String(step))).join(''));
+  const pointer = cutPointer(steps.map((step) => escapeStep(String(step))).join(''));
   return { in: part, pointer, message: typeof message === 'string' ? message : MESSAGES.invalid };
 }
 
-/** Returns the JSON Schema of a library's schema, or `{}` (any value) when the library makes none. */
+/** Returns `{}` (any value) when the library makes no JSON Schema. */
 function jsonSchemaOf(schema: StandardSchema, side: 'input' | 'output'): Schema {
   try {
     const jsonSchema = schema['~standard'].jsonSchema?.[side]?.({ target: 'draft-2020-12' });
     if (typeof jsonSchema !== 'object' || jsonSchema === null || Array.isArray(jsonSchema)) return {};
-    const { $schema: _, ...plain } = JSON.parse(JSON.stringify(jsonSchema)) as Record<string, unknown>;
-    return plain;
+    return JSON.parse(JSON.stringify(jsonSchema)) as Schema;
   } catch {
     // zod throws for a type that JSON Schema does not have, such as z.date(). The document then allows any value.
     return {};

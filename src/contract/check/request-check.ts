@@ -5,7 +5,7 @@ import { createCompiler } from './compile.ts';
 import { type QueryAsData, type StandardSchema, type Validated, validate } from './library.ts';
 import { type Check, CheckRun, type Compiler, cutPointer } from './run.ts';
 
-/** The parts of a request that an operation receives. The check replaces each part by its converted value. */
+/** The check replaces each part by its converted value. */
 export interface RequestParts {
   data: unknown;
   query: unknown;
@@ -26,7 +26,7 @@ export interface RequestSchemas {
   readonly librarySchemas: {
     readonly body?: StandardSchema | undefined;
     readonly query?: StandardSchema | undefined;
-    readonly queryAsData?: QueryAsData;
+    readonly queryAsData: QueryAsData;
   };
 }
 
@@ -51,19 +51,16 @@ export type DataSource = 'body' | 'form' | 'query' | 'nothing';
 
 type Problems = readonly Problem[] | undefined;
 
-/**
- * @returns the mistakes of the request, or undefined when it has none. The result is a promise when a library's schema
- * checks a part.
- */
+/** @returns undefined for a request without mistakes. The result is a promise when a library's schema checks a part */
 export type RequestCheck = (parts: RequestParts, dataSource: DataSource, verb: string) => Problems | Promise<Problems>;
 
 /** Methods whose body has no defined meaning (RFC 9110, 9.3.1). */
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
-/** Creates the check of an operation. Returns undefined when the operation declares nothing to check. */
+/** @returns undefined when the operation declares nothing to check */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
   const checkTypes = createTypeCheck(schemas);
-  const { body, query, queryAsData = 'never' } = schemas.librarySchemas;
+  const { body, query, queryAsData } = schemas.librarySchemas;
   if (body === undefined && query === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
     // Whether the operation gets the query as its `data`, after the library's schema has converted it.

@@ -5,10 +5,10 @@ import type { OperationContract, Schema } from '../contract.ts';
 import { createCompiler } from './compile.ts';
 import { type Check, CheckRun, type Mistake } from './run.ts';
 
-/** Returns the first mistake of a result, or undefined when the result has no mistake or cannot be checked. */
+/** Returns the first mistake of a result; undefined for a result without mistakes or without a schema. */
 export type ResultCheck = (result: unknown) => Mistake | undefined;
 
-/** Creates the check of an operation's results. Returns undefined when no result has a schema. */
+/** @returns undefined when no result has a schema */
 export function createResultCheck(
   { results }: OperationContract,
   defs: Readonly<Record<string, Schema>>,

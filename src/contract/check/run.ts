@@ -12,8 +12,8 @@ export type Check = (value: unknown, run: CheckRun) => unknown;
 
 export interface Mistake {
   /**
-   * The path to the mistake, such as `/items/0/price`. The path grows from its end, after the mistake is found: each
-   * outer check puts its own key in front. So the check of a value without mistakes builds no paths.
+   * The path to the mistake, such as `/items/0/price`. A check that finds a mistake writes only `/price`. Each outer
+   * check then puts its key in front. So the check of a value without mistakes builds no paths.
    */
   pointer: string;
   readonly message: string;
@@ -24,30 +24,30 @@ const MAX_KEY_LENGTH = 200;
 /** Maximum characters of a pointer that an error shows. */
 const MAX_POINTER_LENGTH = 1000;
 
-/** The run of a check on one part of a request. LIMITS has the maximum of each number. */
+/** The run of a check on one part of a request. LIMITS has the maximum of `depth`, `tries` and `patternSteps`. */
 export class CheckRun {
   mistakes: Mistake[] = [];
-  /** How deep the value that is checked now is nested in named types. */
+  /** The number of named types around the value that is being checked. */
   depth = 0;
   /** The number of attempts to match a part of a union. */
   tries = 0;
   /** The estimated steps of all regular expressions. */
   patternSteps = 0;
 
-  /** Reports a mistake of the whole checked value. Returns undefined as the meaningless result of the check. */
+  /** Reports a mistake of the checked value. Returns undefined, which the check returns as its meaningless result. */
   report(message: string): undefined {
     this.mistakes.push({ pointer: '', message });
     return undefined;
   }
 
-  /** Puts a key in front of the pointers of all mistakes from index `from` on. */
+  /** Puts a key in front of the pointers of the mistakes from index `from` on. */
   prefixPointers(key: string | number, from: number): undefined {
-    const step = typeof key === 'number' ? `/${key}` : stepOf(key);
-    for (const mistake of this.mistakes.slice(from)) mistake.pointer = step + mistake.pointer;
+    const prefix = typeof key === 'number' ? `/${key}` : escapeStep(key);
+    for (const mistake of this.mistakes.slice(from)) mistake.pointer = prefix + mistake.pointer;
   }
 
   reportField(name: string, message: string): undefined {
-    this.mistakes.push({ pointer: stepOf(name), message });
+    this.mistakes.push({ pointer: escapeStep(name), message });
     return undefined;
   }
 
@@ -60,7 +60,7 @@ export class CheckRun {
  * Escapes a key as one step of a JSON pointer: `a/b` as `/a~1b`. A long key is cut, because the client chooses the keys
  * of a `Record`, and the error repeats a key for each mistake.
  */
-export function stepOf(key: string): string {
+export function escapeStep(key: string): string {
   const shown = key.length > MAX_KEY_LENGTH ? `${key.slice(0, MAX_KEY_LENGTH)}…` : key;
   return `/${shown.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
@@ -71,16 +71,12 @@ export function cutPointer(pointer: string): string {
 
 export interface Compiler {
   compile(schema: Schema): Check;
-  /** Follows the `$ref` of a schema. */
   resolve(schema: Schema): Schema;
-  /**
-   * Whether the checked values are strings from a query, a path or a form. The checks then parse numbers, booleans and
-   * lists from these strings.
-   */
-  readonly readsText: boolean;
+  /** Whether the checks parse numbers, booleans and lists from strings, as for a query, a path or a form. */
+  readonly parsesText: boolean;
 }
 
-/** Maximum number of references that follow each other. The limit ends a circle of references. */
+/** Maximum number of references to references. The limit ends a circle. */
 const MAX_REFERENCES = 100;
 
 /** Follows a reference, and references to references. Returns any other schema unchanged, and `{}` for undefined. */

@@ -12,7 +12,7 @@ import type { Check, CheckRun, Compiler } from './run.ts';
 const hasFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Blob);
 
-export function compileArray(schema: Schema, { compile, readsText }: Compiler): Check {
+export function compileArray(schema: Schema, { compile, parsesText }: Compiler): Check {
   const { minItems = 0, maxItems = Infinity, uniqueItems = false, prefixItems = [], items } = schema;
   const prefixChecks = prefixItems.map(compile);
   const restCheck = typeof items === 'object' ? compile(items) : undefined;
@@ -21,7 +21,7 @@ export function compileArray(schema: Schema, { compile, readsText }: Compiler): 
     let list: readonly unknown[];
     if (Array.isArray(value)) list = value;
     // `?tag=a&tag=b` gives the list ['a', 'b'], but `?tag=a` gives the text 'a', which becomes the list ['a'] here.
-    else if (readsText && value !== undefined) list = [value];
+    else if (parsesText && value !== undefined) list = [value];
     else return run.report(MESSAGES.notList);
     if (list.length < minItems) return run.report(MESSAGES.tooFew(minItems));
     if (list.length > maxLength) return run.report(MESSAGES.tooMany(maxLength));
@@ -68,7 +68,7 @@ function canonicalText(value: unknown, depth: number): string | undefined {
 /** The converted fields that differ from the sent fields, by the index of their name in `names`. */
 type Conversions = readonly unknown[] | undefined;
 
-export function compileObject(schema: Schema, { compile, readsText }: Compiler): Check {
+export function compileObject(schema: Schema, { compile, parsesText }: Compiler): Check {
   const { properties, additionalProperties, patternProperties } = schema;
   // schema.ts writes `patternProperties` only for an index signature by number, `{ [id: number]: T }`.
   const [numberIndexSchema] = Object.values(patternProperties ?? {});
@@ -84,7 +84,7 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
   const undeclaredCheck = typeof undeclaredSchema === 'object' ? compile(undeclaredSchema) : undefined;
   // A schema without `properties` allows any fields.
   const keepsUndeclared = undeclaredSchema !== undefined || properties === undefined;
-  const alwaysCopies = readsText && !keepsUndeclared;
+  const alwaysCopies = parsesText && !keepsUndeclared;
 
   return (fields, run) => {
     if (!hasFields(fields)) return run.report(MESSAGES.notObject);
@@ -135,7 +135,7 @@ export function compileObject(schema: Schema, { compile, readsText }: Compiler):
     return copy;
   }
 
-  /** Checks the undeclared fields by the index signature. Returns the object with all converted fields. */
+  /** Checks the undeclared fields by the index signature. @returns the object with all converted fields */
   function checkUndeclared(fields: Fields, conversions: Conversions, run: CheckRun, mistakesAtStart: number): unknown {
     const copy = copyFields(fields, conversions, false);
     let differs = conversions !== undefined;

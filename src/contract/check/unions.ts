@@ -9,7 +9,7 @@
 import type { Schema } from '../contract.ts';
 import { IS_DATE, IS_FILE } from '../schema/schema.ts';
 import { LIMITS } from '../types/limits.ts';
-import { FORMAT_DESCRIPTIONS, joinAlternatives, KIND_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
+import { FORMAT_DESCRIPTIONS, KIND_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
 import type { Check, CheckRun, Compiler, Mistake } from './run.ts';
 import { emptyLike, setField } from './structures.ts';
 
@@ -27,7 +27,7 @@ export function compileUnion(schemas: readonly Schema[], compiler: Compiler): Ch
   const byKind = new Map<Kind, Check>();
   for (const kind of KINDS) {
     const fitting = parts.filter(({ schema }) => kindsOf(schema, compiler).has(kind));
-    if (kind === 'string' && compiler.readsText) byKind.set(kind, compileTextUnion(parts, compiler, message));
+    if (kind === 'string' && compiler.parsesText) byKind.set(kind, compileTextUnion(parts, compiler, message));
     else if (fitting.length > 0)
       byKind.set(kind, kind === 'object' ? compileObjects(fitting, compiler, message) : compileTrial(fitting, message));
   }
@@ -56,7 +56,6 @@ function kindOf(value: unknown): Kind {
   return value instanceof Blob ? 'file' : 'object';
 }
 
-/** Returns the kinds of values that a schema accepts. */
 export function kindsOf(schema: Schema, compiler: Pick<Compiler, 'resolve'>): ReadonlySet<Kind> {
   const target = compiler.resolve(schema);
   const { type } = target;
@@ -88,7 +87,7 @@ function compileObjects(parts: readonly Part[], compiler: Compiler, message: str
   const byTagValue = new Map<unknown, Check>();
   for (const { schema, check } of parts)
     for (const value of tagValuesOf(schema, tag, compiler) ?? []) byTagValue.set(value, check);
-  const byTagText = compiler.readsText
+  const byTagText = compiler.parsesText
     ? new Map(Array.from(byTagValue, ([value, check]): [unknown, Check] => [String(value), check]))
     : undefined;
   const wrongTag = MESSAGES.mustBe(listLiterals([...byTagValue.keys()]));
@@ -112,7 +111,7 @@ export function findTag(parts: readonly Schema[], compiler: Pick<Compiler, 'reso
   });
 }
 
-/** Returns the literals that a field of a part can be, or undefined when the field is optional or has another type. */
+/** Returns the literals that a required field can be; undefined for an optional field, and for another type. */
 function tagValuesOf(part: Schema, name: string, compiler: Pick<Compiler, 'resolve'>): readonly unknown[] | undefined {
   const { required, properties } = compiler.resolve(part);
   if (!required?.includes(name) || properties === undefined) return undefined;
@@ -154,7 +153,7 @@ function compileTrial(parts: readonly Part[], message: string): Check {
 
 const FAILED = Symbol('failed');
 
-/** Runs the check of a part. When the check reports mistakes, discards them and returns FAILED. */
+/** Returns FAILED when the check of a part reports mistakes. These mistakes are discarded. */
 function tryPart(check: Check, value: unknown, run: CheckRun): unknown {
   const mistakesBefore: Mistake[] = run.mistakes;
   run.mistakes = [];
@@ -192,5 +191,5 @@ function describeParts(schemas: readonly Schema[], compiler: Compiler): string {
     else if ('const' in target) descriptions.add(listLiterals([target.const]));
     else for (const kind of kindsOf(target, compiler)) descriptions.add(describeKind(kind, target));
   }
-  return joinAlternatives([...descriptions]);
+  return [...descriptions].join(' or ');
 }

@@ -11,10 +11,10 @@ import type { Check } from './run.ts';
 /** A decimal number with a digit at least on one side of the point: `1`, `1.5`, `1.`, `.5`, `-1e3`. */
 const DECIMAL = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
-/** @param readsText whether the checked values are strings, as in a query. The check then returns the literal itself */
-export function compileLiterals(literals: readonly unknown[], readsText: boolean): Check {
+/** @param parsesText whether to accept `"7"` for the literal 7, as in a query. The check then returns the literal */
+export function compileLiterals(literals: readonly unknown[], parsesText: boolean): Check {
   const allowed = new Set(literals);
-  const byText = readsText
+  const byText = parsesText
     ? new Map(literals.filter((literal) => literal !== null).map((literal) => [String(literal), literal]))
     : undefined;
   const message = MESSAGES.mustBe(listLiterals(literals));
@@ -74,14 +74,14 @@ function compilePattern(source: string): Check {
   };
 }
 
-export function compileNumber(schema: Schema, readsText: boolean): Check {
+export function compileNumber(schema: Schema, parsesText: boolean): Check {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
   const isInteger = schema.type === 'integer';
   const notNumber = isInteger ? MESSAGES.notInteger : MESSAGES.notNumber;
   const bounds = [minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf];
   const isBounded = bounds.some((bound) => bound !== undefined);
   return (sent, run) => {
-    const value = readsText && typeof sent === 'string' ? parseNumber(sent) : sent;
+    const value = parsesText && typeof sent === 'string' ? parseNumber(sent) : sent;
     if (typeof value !== 'number' || !Number.isFinite(value)) return run.report(notNumber);
     if (isInteger && !Number.isSafeInteger(value)) return run.report(notNumber);
     if (!isBounded) return value;

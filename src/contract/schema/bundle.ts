@@ -5,11 +5,7 @@ import { isObject } from '../../base/values.ts';
 import type { Schema } from '../contract.ts';
 import type { SchemaWriter } from './schema.ts';
 
-/**
- * Moves the definitions of a schema, and returns the schema.
- *
- * @param label the name for a definition whose pointer gives no usable name, such as `#` or `#/$defs/__schema0`
- */
+/** @param label the name for a definition whose pointer gives no usable name, such as `#` or `#/$defs/__schema0` */
 export type MoveDefinitions = (schema: Schema, label: string) => Schema;
 
 /** Keywords whose value is a map of schemas. */
@@ -32,7 +28,7 @@ export function createDefinitionMover({ reserve, define }: Pick<SchemaWriter, 'r
   const namesByFullText = new Map<string, string>();
 
   return (root, label) => {
-    /** The new name of the definition that each pointer leads to. */
+    /** Key: a pointer. Value: the new name of its definition. */
     const namesByPointer = new Map<string, string>();
 
     function rewrite(value: unknown): unknown {
@@ -52,7 +48,7 @@ export function createDefinitionMover({ reserve, define }: Pick<SchemaWriter, 'r
       return name === undefined ? [] : [[key, `#/$defs/${name}`]];
     }
 
-    /** Moves the definition that a pointer leads to, and returns its new name; undefined when there is none. */
+    /** Returns the new name of a definition; undefined when the pointer leads to none. */
     function moveTarget(pointer: string): string | undefined {
       const movedName = namesByPointer.get(pointer);
       if (movedName !== undefined) return movedName;
@@ -106,8 +102,8 @@ function unescapeStep(step: string): string {
 }
 
 /**
- * Writes a definition, with everything that it refers to, as one text. Definitions with the same text are merged. The
- * text contains the pointers, so `Cat` and `Dog` stay two definitions even when they are equal.
+ * Writes a definition, and all definitions that it refers to, as one text. Definitions with the same text are merged.
+ * The text contains the pointers, so `Cat` and `Dog` stay two definitions even if their schemas are equal.
  */
 function fullTextOf(root: Schema, start: string): string {
   const pointers = new Set([start]);

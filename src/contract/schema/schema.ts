@@ -13,7 +13,7 @@ import {
   type Shape,
 } from '../types/shape.ts';
 
-/** Marks the schema of a text that the check converts to a `Date`. `JSON.stringify` leaves out symbols. */
+/** Marks the schema of a text that the check converts to a `Date`. */
 export const IS_DATE = Symbol('date');
 /** Marks the schema of a `File` in a form. */
 export const IS_FILE = Symbol('file');
@@ -21,9 +21,8 @@ export const IS_FILE = Symbol('file');
 export interface SchemaWriter {
   /** @throws Unsupported when a type has no JSON form. The writer can then still be used for other types */
   write(shape: Shape): Schema;
-  /** Reserves a name in `defs` and returns it. When the name is in use, reserves it with a number: `User2`. */
+  /** Reserves a name in `defs`: `User2` when `User` is in use. */
   reserve(name: string): string;
-  /** Sets the schema of a reserved name. */
   define(name: string, schema: Schema): void;
   /** The schemas of the named types, to which `$ref` refers. */
   readonly defs: Readonly<Record<string, Schema>>;
@@ -178,7 +177,7 @@ function fail(message: string): never {
   throw new Unsupported(message, '', 0);
 }
 
-/** Descriptions of the kinds of shapes that only a result can have. A request type of such a kind is an error. */
+/** The kinds of shapes that only a result can have. A request type of such a kind is an error. */
 const RESULT_KINDS = { bytes: 'a stream or a piece of bytes', events: 'a stream of events', reply: 'a Reply' };
 
 function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'number' }>): Schema {
@@ -187,12 +186,12 @@ function writeScalar({ kind, keywords }: Extract<Shape, { kind: 'string' | 'numb
   return { type: 'integer', ...rest };
 }
 
-/** Adds notes (`description`, `default`, …) to a schema. JSON Schema 2020-12 allows them beside `$ref`. */
+/** JSON Schema 2020-12 allows notes (`description`, `default`, …) beside `$ref`. */
 function addNotes(schema: Schema, notes: Notes): Schema {
   return Object.keys(notes).length === 0 ? schema : { ...schema, ...notes };
 }
 
-/** Removes undefined from a type. A type without undefined is returned unchanged, so a named type keeps its name. */
+/** Returns a type without undefined unchanged, so that a named type keeps its name. */
 function withoutUndefined(shape: Shape): Shape {
   return mayBeAbsent(shape) ? excludeKinds(resolve(shape), 'undefined') : shape;
 }

@@ -8,7 +8,6 @@ import { readDoc, type Tag } from './doc-comment.ts';
 export type ConstrainedKind = 'string' | 'number' | 'array';
 
 interface TagRow {
-  /** The kind of value that the tag constrains. */
   readonly constrains: ConstrainedKind;
   /**
    * The form of the text after the tag:
@@ -83,10 +82,7 @@ const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/**
- * Returns the error for a tag that looks like a constraint and is none. Returns undefined for a constraint, and for a
- * tag that is only a remark.
- */
+/** @returns the error for a tag that only looks like a constraint; undefined for a constraint, and for a remark */
 export function findTagMistake(name: string, text: string): string | undefined {
   // typescript-json-schema reads `@TJS-minLength` like `@minLength`. Here, the error names the tag without the prefix.
   const bareName = name.replace(/^TJS-/i, '');
@@ -104,7 +100,7 @@ export function findTagMistake(name: string, text: string): string | undefined {
   return `@${name}${isNumberType ? ` ${text.split(/\s/, 1)}` : ''} is not read here: write ${cure}`;
 }
 
-/** Finds the constraint whose name differs least, by two letters at most. Returns undefined when all differ by more. */
+/** Finds the constraint whose name differs least, by at most two letters. */
 function findNearest(lower: string): string | undefined {
   const findWithin = (edits: number) =>
     Object.keys(CONSTRAINTS).find((name) => isNear(lower, name.toLowerCase(), edits));
@@ -116,10 +112,9 @@ export const isConstraint = ({ name, text }: Tag): boolean =>
   findTagMistake(name, text) !== undefined || (CONSTRAINTS[name] !== undefined && !(name === 'format' && text === ''));
 
 /**
- * Finds a constraint in a comment at a place where constraints have no effect.
+ * Returns the error for a constraint in a comment at a place where constraints have no effect.
  *
  * @param isScript whether the comment is in a JavaScript file
- * @returns the error text, or undefined when the comment has no constraint
  */
 export function findUnreadConstraint(doc: string | undefined, isScript = false): string | undefined {
   if (doc?.includes('@') !== true) return undefined;
@@ -130,7 +125,7 @@ export function findUnreadConstraint(doc: string | undefined, isScript = false):
   return tag === undefined ? undefined : unreadConstraintMessage(tag);
 }
 
-/** Whether the tags of a comment also apply to the next token when another comment comes between. */
+/** Whether the tags of a comment apply to the next token even if another comment comes between. */
 export function appliesAcrossComments(doc: string): boolean {
   const { tags } = readDoc(doc);
   if (tags.some(({ name }) => /^(?:typedef|callback|import)$/.test(name))) return false;
@@ -140,7 +135,6 @@ export function appliesAcrossComments(doc: string): boolean {
   );
 }
 
-/** Returns the error text for a constraint at a place where constraints have no effect. */
 export const unreadConstraintMessage = ({ name, text }: Tag): string =>
   findTagMistake(name, text) ??
   `@${name} can have no effect here: write it in the comment before a property or a type alias`;

@@ -1,6 +1,6 @@
 // A cursor is a position in a list of tokens, and has the elementary steps of a recursive-descent parser. The cursor
-// also finds doc comments whose constraints (tags such as `@minimum`) would have no effect: it records which comments
-// the parsers have read, and `refuseStrayTags` reports a constraint in any other comment.
+// also finds constraints (tags such as `@minimum`) that would have no effect: it records which doc comments the parsers
+// have read, and `refuseStrayTags` reports a constraint in any other comment.
 import { findUnreadConstraint } from './constraint-tags.ts';
 import { SourceError } from './source-error.ts';
 import type { TypeNode, ValueNode } from './syntax.ts';
@@ -14,7 +14,7 @@ export interface Parsers {
 export class Cursor {
   readonly tokens: readonly Token[];
   readonly partner: Tokens['partner'];
-  /** Index of the current token, which is not read yet. */
+  /** Index of the current token: the next one to read. */
   index = 0;
   /** The namespace around the current statement with a dot at its end: `Shop.`; empty outside of namespaces. */
   namespace = '';
@@ -23,7 +23,7 @@ export class Cursor {
   /** Indexes of the tokens whose comments are not stray: a parser has read the comment, or it has no constraint. */
   readonly #checkedDocs = new Set<number>();
 
-  /** @param parsers passed in, because this file cannot import the files with the parsers, which import this file */
+  /** @param parsers passed in, because the files with the parsers import this file */
   constructor({ tokens, partner }: Tokens, parsers: Parsers) {
     this.tokens = tokens;
     this.partner = partner;
@@ -39,7 +39,7 @@ export class Cursor {
     return this.#parsers.parseValue(this, end);
   }
 
-  /** Returns the token that is `ahead` tokens after the current one. At both ends, returns the first or last token. */
+  /** Returns the token that is `ahead` tokens after the current one; beyond an end, the first or last token. */
   token(ahead = 0): Token {
     return this.tokens[Math.max(0, Math.min(this.index + ahead, this.tokens.length - 1))] as Token;
   }
@@ -58,13 +58,7 @@ export class Cursor {
     return this.index >= this.tokens.length - 1;
   }
 
-  /** Returns an earlier comment joined with the comment of the current token, so that the tags of both are read. */
-  joinDoc(earlier: string | undefined): string | undefined {
-    const { doc } = this.token();
-    return doc === undefined || doc === earlier ? earlier : (earlier ?? '') + doc;
-  }
-
-  /** Returns the comment of a declaration and records it as read. Skips one that may describe the previous token. */
+  /** Returns a declaration's comment, and records it as read. Skips a comment that is beside the previous token. */
   readDocAt(index: number): string | undefined {
     const { doc, isDocBesidePrevious } = this.tokens[index] as Token;
     if (doc === undefined || isDocBesidePrevious) return undefined;
@@ -86,8 +80,9 @@ export class Cursor {
   }
 
   /**
-   * The `end` for `refuseStrayTags` when the cursor is directly after a declaration. A `;`, `,`, `=` or `}` there is a
-   * part of the declaration. So is the next token if its comment is on the same line, or if the token is a `}`.
+   * The `end` for `refuseStrayTags` when the cursor is directly after a declaration. A comment before a `;`, `,`, `=`
+   * or `}` there belongs to the declaration. So does a comment after this token, if it is on the same line or before a
+   * `}`.
    */
   get declarationEnd(): number {
     const end = this.is(';') || this.is(',') || this.is('=') || this.is('}') ? this.index + 1 : this.index;
@@ -125,7 +120,7 @@ export class Cursor {
     return this.token().kind === Kind.string ? this.next().value : this.fail('a string');
   }
 
-  /** Reads `.b.c` after a first name and returns `a.b.c`. */
+  /** Reads `.b.c` after the name `a`, and returns `a.b.c`. */
   parseDottedName(first: string): string {
     let name = first;
     while (this.is('.') && this.isName(1)) {
@@ -140,7 +135,7 @@ export class Cursor {
     return this.is(bracket) ? (this.partner[this.index] as number) : this.fail(bracket);
   }
 
-  /** Steps over one token. From an opening bracket, steps over the pair of brackets with its contents. */
+  /** Steps over one token, or over a pair of brackets with its contents. */
   skipGroup(): void {
     const partner = this.partner[this.index] as number;
     this.index = partner >= 0 ? partner + 1 : this.index + 1;

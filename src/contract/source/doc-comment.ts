@@ -49,6 +49,11 @@ export function readDoc(doc: string | undefined): DocComment {
   return { text: comments.findLast(({ text }) => text !== '')?.text ?? '', tags: comments.flatMap(({ tags }) => tags) };
 }
 
+/** Joins two comments, so that `readDoc` reads the tags of both. The same comment twice is read once. */
+export function joinDocs(first: string | undefined, second: string | undefined): string | undefined {
+  return first === undefined || second === undefined || first === second ? (first ?? second) : first + second;
+}
+
 /** @param comment a doc comment without its end */
 function readComment(comment: string): DocComment {
   const body = comment.slice('/**'.length);

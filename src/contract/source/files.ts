@@ -25,7 +25,7 @@ export interface ImportedFiles {
 export interface SourceFiles {
   /** Parses a file. @throws UnparsableFile, or the error of the read */
   read(path: string): Module;
-  /** Returns the text that `read` parses. @throws the error of the read */
+  /** @throws the error of the read */
   textOf(path: string): string;
   /**
    * @returns the path of the own file to which a specifier leads; `package` for a package, and for a module of Node or
@@ -38,11 +38,9 @@ export interface SourceFiles {
   release(): void;
 }
 
-/** Thrown when the syntax of a file cannot be parsed. */
 export class UnparsableFile extends Error {
   readonly path: string;
   readonly source: string;
-  /** The place of the mistake in `source`. */
   readonly offset: number;
   constructor(path: string, source: string, { message, at }: SourceError) {
     super(message);

@@ -66,13 +66,13 @@ function readTypedef(tags: readonly Tag[], i: number, at: number): Typedef | und
   };
 }
 
-/** Whether the tag at index `i` belongs to a declaring tag that cannot have constraints, such as a `@callback`. */
+/** Whether the tag at index `i` belongs to a tag that declares something without constraints, such as a `@callback`. */
 function belongsToOtherTag(tags: readonly Tag[], i: number): boolean {
   const owner = tags.slice(0, i).findLast(({ name }) => DECLARING_TAG.test(name));
   return owner !== undefined && !/^(?:typedef|prop)/.test(owner.name);
 }
 
-/** Writes the tags from index `from` to the next declaring tag (excluded) as the text of a comment, except `@type`. */
+/** Writes the tags from index `from` to the next declaring tag as the text of a comment. A `@type` is left out. */
 function collectConstraints(tags: readonly Tag[], from: number): string {
   const end = tags.findIndex(({ name }, i) => i >= from && DECLARING_TAG.test(name));
   const between = tags.slice(from, end < 0 ? undefined : end).filter(({ name }) => name !== 'type');
@@ -92,7 +92,7 @@ function readTemplates(tags: readonly Tag[]): TypeParam[] {
 
 const toComment = (text: string): string | undefined => (text.trim() === '' ? undefined : `/** ${text} */`);
 
-/** Adds the names that an `@import` imports. @param text the text of the tag: `A, { B as C } from './b.js'` */
+/** @param text the text of an `@import`: `A, { B as C } from './b.js'` */
 function readImport(text: string, imports: Map<string, Import>): void {
   const match = /^(?:(\w+)\s*,?\s*)?(?:\{([^}]*)\}|\*\s+as\s+(\w+))?\s*from\s*(['"])(.*?)\4/.exec(text);
   if (match === null) return;
@@ -105,7 +105,7 @@ function readImport(text: string, imports: Map<string, Import>): void {
   }
 }
 
-/** Returns the parameters of a function with the types in its comment. @throws SourceError for an unsupported form */
+/** Returns the parameters with the types in the comment. @throws SourceError for an unsupported form */
 export function withDocTypes(params: readonly Param[], doc: string | undefined, at: number): readonly Param[] {
   const { tags } = readDoc(doc);
   const fail = (message: string): never => {
@@ -139,7 +139,6 @@ function readInlineType(param: Param, at: number): Param {
   return text === undefined ? param : { ...param, type: parseJsdocType(stripBraces(text), at), typeEnd: at };
 }
 
-/** Returns the type of `@returns` in the comment of a function, or undefined without such a type. */
 export function docResult(doc: string | undefined, at: number): TypeNode | undefined {
   const tag = readDoc(doc).tags.find(({ name }) => name === 'returns' || name === 'return');
   const type = tag === undefined ? undefined : splitType(tag.text).type;
@@ -178,12 +177,12 @@ function readField(text: string, at: number): Field {
   };
 }
 
-/** Returns the path of a field's parent: `data.items` for `data.items.name`, and '' for `data`. */
+/** `data.items` for `data.items.name`, and '' for `data` */
 const parentOf = (path: string): string => path.slice(0, Math.max(path.lastIndexOf('.'), 0));
 const findChildren = (parent: string, fields: readonly Field[]): readonly Field[] =>
   fields.filter(({ path }) => parentOf(path) === parent);
 
-/** Returns the mistake of the fields, if there is one: a name is written twice, or its parent is missing. */
+/** Finds a field that is written twice, or whose parent is missing. */
 function findFieldMistake(fields: readonly Field[], tag: string): string | undefined {
   for (const [i, { path, type }] of fields.entries()) {
     if (fields.findIndex((field) => field.path === path) !== i)
@@ -195,7 +194,7 @@ function findFieldMistake(fields: readonly Field[], tag: string): string | undef
   return undefined;
 }
 
-/** Returns the type of a field. The child fields become the members of an object, or of the objects in a list. */
+/** The child fields become the members of an object, or of the objects in a list. */
 function buildType({ path, type, at }: Field, fields: readonly Field[], tag: string): TypeNode | undefined {
   const children = findChildren(path, fields);
   const isList = type?.kind === 'array';

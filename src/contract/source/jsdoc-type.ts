@@ -49,7 +49,7 @@ function replaceJsdocSigns(text: string): string {
   return translated;
 }
 
-/** Returns the translation of the sign at index `i`, or undefined when the sign has the same meaning in TypeScript. */
+/** Returns undefined for a sign that means the same in JSDoc and in TypeScript. */
 function translateSign(tokens: readonly Token[], i: number): string | undefined {
   const { text } = tokens[i] as Token;
   const nextText = (tokens[i + 1] as Token).text;
@@ -78,7 +78,7 @@ function translateNames<T>(node: T, at: number): T {
 const isPlainName = (node: unknown): node is NameNode =>
   (node as TypeNode).kind === 'name' && (node as NameNode).from === undefined;
 
-/** Returns the meaning of a name that JSDoc reads differently from TypeScript, and otherwise undefined. */
+/** Returns undefined for a name that means the same in JSDoc and in TypeScript. */
 function translateName({ name, args, at }: NameNode): TypeNode | undefined {
   const [first] = args;
   const any: TypeNode = { kind: 'word', name: 'any', at };

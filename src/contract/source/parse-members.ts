@@ -1,6 +1,7 @@
 // Parses the members of object types, classes and object literals, and the parameters of functions. The parsers step
 // over function bodies, and over the values of fields and parameters.
 import type { Cursor } from './cursor.ts';
+import { joinDocs } from './doc-comment.ts';
 import { SourceError } from './source-error.ts';
 import type { FunctionNode, Member, Param, TypeNode, TypeParam } from './syntax.ts';
 import { Kind } from './tokens.ts';
@@ -34,7 +35,7 @@ function parseMember(c: Cursor, end: number, holder: MemberHolder): Member {
     modifiers.push(c.next().text);
   // A comment can come before the decorators and the modifiers, or between these and the name.
   const docIndex = ownDoc === undefined ? c.index : from;
-  const doc = c.index === from ? ownDoc : c.joinDoc(ownDoc);
+  const doc = joinDocs(ownDoc, c.token().doc);
   const shared = { modifiers, doc, at, isOptional: false, params: [], type: undefined, hasBody: false };
   // A static block: `static { … }`.
   if (holder === 'class' && c.is('static', -1) && c.is('{')) {
@@ -104,12 +105,12 @@ function parsePropertyValue(c: Cursor, end: number, member: Pick<Member, 'name' 
   return value;
 }
 
-/** Parses a function from its type parameters or parameters on, up to its body. */
+/** Parses a function from its type parameters or parameters up to its body. */
 export function parseFunction(c: Cursor): FunctionNode {
   return { kind: 'function', ...parseSignature(c) };
 }
 
-/** Steps over decorators. Returns the name of the first one, or undefined when there is none. */
+/** @returns the name of the first decorator */
 export function skipDecorators(c: Cursor): string | undefined {
   let first: string | undefined;
   while (c.accept('@')) {
@@ -121,7 +122,7 @@ export function skipDecorators(c: Cursor): string | undefined {
   return first;
 }
 
-/** Whether the token at `ahead` can begin a member. The word before it is then a modifier, and not a member's name. */
+/** Whether the token at `ahead` can begin a member. If so, the word before this token is a modifier, and no name. */
 function beginsMember(c: Cursor, ahead: number): boolean {
   const { kind, text, startsLine } = c.token(ahead);
   if (kind === Kind.name) return !startsLine || !SAME_LINE_MODIFIERS.test(c.token(ahead - 1).text);

@@ -1,7 +1,13 @@
 // Parses the statements of a file that declare something: imports, exports, types, classes, constants, functions. Each
 // of these begins with a word such as `import`. The parser steps over all other statements.
 import { Cursor } from './cursor.ts';
-import { createDeclaration, type Fields, type Origin, parseBody, parseClassName } from './parse-declaration.ts';
+import {
+  createDeclaration,
+  type DocAndPlace,
+  type Fields,
+  parseClassName,
+  parseParentsAndMembers,
+} from './parse-declaration.ts';
 import { parseFunction, parseTypeParams, skipDecorators, skipValue } from './parse-members.ts';
 import { parseType } from './parse-types.ts';
 import { parseValue } from './parse-values.ts';
@@ -28,7 +34,7 @@ interface ModuleContent {
 function parseStatements(c: Cursor, content: ModuleContent, end: number): void {
   while (c.index < end) {
     const start = c.index;
-    // The start of a line is only perhaps the start of a statement. The parsers below leave any other token alone.
+    // The first token of a line may begin a statement. The parsers below leave any other token alone.
     const isStatementStart = c.index === 0 || c.token().startsLine || c.is(';', -1) || c.is('}', -1) || c.is('{', -1);
     if (isStatementStart) skipDecorators(c);
     if (isStatementStart && c.is('import') && c.namespace === '') parseImport(c, content);
@@ -106,7 +112,7 @@ function parseExport(c: Cursor, content: ModuleContent): void {
   }
 }
 
-/** Parses `default` and the declaration or the value after it. A value becomes a constant of the name `default`. */
+/** A value after `default` becomes a constant of the name `default`. */
 function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: number): void {
   c.index++;
   skipDecorators(c);
@@ -127,7 +133,7 @@ function parseDefaultExport(c: Cursor, content: ModuleContent, statementStart: n
 
 // Declarations
 
-/** Adds a declaration to those of the same name. Returns the name without its namespace. */
+/** @returns the name without its namespace */
 function addDeclaration(content: ModuleContent, declaration: Declaration): string {
   const key = declaration.namespace + declaration.name;
   const sameName = content.declarations.get(key);
@@ -149,24 +155,24 @@ function parseDeclaration(c: Cursor, content: ModuleContent, statementStart = c.
   const start = c.index;
   while ((c.is('declare') || c.is('abstract')) && c.isName(1) && !c.token(1).startsLine) c.index++;
   const parse = PARSERS[c.token().text];
-  const origin = { doc: c.tokens[docIndex]?.doc, at: c.token().at };
-  const names = c.isName() && parse !== undefined ? parse(c, content, origin, docIndex) : undefined;
+  const docAndPlace = { doc: c.tokens[docIndex]?.doc, at: c.token().at };
+  const names = c.isName() && parse !== undefined ? parse(c, content, docAndPlace, docIndex) : undefined;
   if (names === undefined) c.index = start;
   return typeof names === 'string' ? [names] : (names ?? []);
 }
 
 /**
- * Parses a statement from its word on, adds its declarations and returns their names. Returns undefined for a statement
- * that declares nothing, such as `type = 5`. @param docIndex index of the token with the statement's comment
+ * Parses a statement from its first word on, and adds its declarations. @returns the declared names; undefined for a
+ * statement that declares nothing, such as `type = 5`. @param docIndex index of the token with the statement's comment
  */
-type DeclarationParser = (c: Cursor, content: ModuleContent, origin: Origin, docIndex: number) => Names;
+type DeclarationParser = (c: Cursor, content: ModuleContent, docAndPlace: DocAndPlace, docIndex: number) => Names;
 type Names = string | readonly string[] | undefined;
 
 const PARSERS: { readonly [word: string]: DeclarationParser | undefined } = Object.assign(Object.create(null), {
-  interface: (c, content, origin) => {
+  interface: (c, content, docAndPlace) => {
     if (!c.isName(1) || c.token(1).startsLine) return undefined;
     c.index++;
-    return addDeclaration(content, parseBody(c, 'interface', c.expectName(), origin));
+    return addDeclaration(content, parseParentsAndMembers(c, 'interface', c.expectName(), docAndPlace));
   },
   type: (c, content, { at }, docIndex) => {
     if (!c.isName(1) || c.token(1).startsLine || !(c.is('=', 2) || c.is('<', 2))) return undefined;
@@ -179,23 +185,23 @@ const PARSERS: { readonly [word: string]: DeclarationParser | undefined } = Obje
     const type = c.refuseStrayTags(writtenType, docIndex, c.declarationEnd);
     return declare(c, content, 'alias', name, { typeParams, type, doc, at });
   },
-  class: (c, content, origin) => {
+  class: (c, content, docAndPlace) => {
     if (!c.isName(1) && !c.is('{', 1)) return undefined;
     c.index++;
-    return addDeclaration(content, parseBody(c, 'class', parseClassName(c) ?? 'default', origin));
+    return addDeclaration(content, parseParentsAndMembers(c, 'class', parseClassName(c) ?? 'default', docAndPlace));
   },
   namespace: parseNamespace,
   module: parseNamespace,
-  enum: (c, content, origin) => parseEnum(c, content, origin, 1),
-  const: (c, content, origin) =>
-    c.is('enum', 1) ? parseEnum(c, content, origin, 2) : parseConstants(c, content, origin),
+  enum: (c, content, docAndPlace) => parseEnum(c, content, docAndPlace, 1),
+  const: (c, content, docAndPlace) =>
+    c.is('enum', 1) ? parseEnum(c, content, docAndPlace, 2) : parseConstants(c, content, docAndPlace),
   let: parseConstants,
   var: parseConstants,
   function: parseFunctionDeclaration,
-  async: (c, content, origin) => {
+  async: (c, content, docAndPlace) => {
     if (!c.is('function', 1) || c.token(1).startsLine) return undefined;
     c.index++;
-    return parseFunctionDeclaration(c, content, origin);
+    return parseFunctionDeclaration(c, content, docAndPlace);
   },
 } satisfies Record<string, DeclarationParser>);
 
@@ -218,23 +224,23 @@ function parseNamespace(c: Cursor, content: ModuleContent): string | undefined {
 }
 
 /** @param wordCount number of words before the name: one for `enum`, two for `const enum` */
-function parseEnum(c: Cursor, content: ModuleContent, origin: Origin, wordCount: number): string | undefined {
+function parseEnum(c: Cursor, content: ModuleContent, docAndPlace: DocAndPlace, wordCount: number): string | undefined {
   if (!c.isName(wordCount) || !c.is('{', wordCount + 1)) return undefined;
   c.index += wordCount;
   const name = c.expectName();
   const end = c.closingIndex('{') + 1;
   const literalRange = [c.token().at, (c.tokens[end] as Token).at] as const;
   c.index = end;
-  return declare(c, content, 'enum', name, { literalRange, ...origin });
+  return declare(c, content, 'enum', name, { literalRange, ...docAndPlace });
 }
 
-function parseConstants(c: Cursor, content: ModuleContent, origin: Origin): Names {
+function parseConstants(c: Cursor, content: ModuleContent, docAndPlace: DocAndPlace): Names {
   if (!c.isName(1) && !c.is('{', 1) && !c.is('[', 1)) return undefined;
   const isValueUncertain = !c.is('const');
   const names: string[] = [];
   do {
     c.index++;
-    if (c.isName()) names.push(parseConstant(c, content, { isValueUncertain, ...origin }));
+    if (c.isName()) names.push(parseConstant(c, content, { isValueUncertain, ...docAndPlace }));
     else names.push(...parseDestructuring(c, content));
   } while (c.is(','));
   return names;
@@ -283,12 +289,12 @@ function findLiteralRange(c: Cursor): [number, number] {
   return [at, endsHere || endsWithLine || next.text === '@' ? next.at : at];
 }
 
-function parseFunctionDeclaration(c: Cursor, content: ModuleContent, origin: Origin): string | undefined {
+function parseFunctionDeclaration(c: Cursor, content: ModuleContent, docAndPlace: DocAndPlace): string | undefined {
   c.index++;
   c.accept('*');
   const name = c.isName() ? c.expectName() : 'default';
   if (!c.is('(') && !c.is('<')) return undefined;
   const value = parseFunction(c);
   if (c.is('{')) c.skipGroup();
-  return declare(c, content, 'function', name, { value, ...origin });
+  return declare(c, content, 'function', name, { value, ...docAndPlace });
 }

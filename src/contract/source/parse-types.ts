@@ -54,7 +54,6 @@ function parseFunctionType(c: Cursor, at: number): TypeNode {
 const parseUnion = (c: Cursor): TypeNode =>
   parseParts(c, 'union', (inner) => parseParts(inner, 'intersection', parseOperator));
 
-/** Parses the types before and after each sign. Returns the type itself when there is no sign. */
 function parseParts(c: Cursor, kind: 'union' | 'intersection', parsePart: (c: Cursor) => TypeNode): TypeNode {
   const sign = kind === 'union' ? '|' : '&';
   const { at } = c.token();
@@ -92,7 +91,7 @@ function parseOperator(c: Cursor): TypeNode {
   return type;
 }
 
-/** Whether a type can begin at `ahead`. Then the word before it is an operator such as `keyof`, and not a name. */
+/** Whether a type can begin at `ahead`. If so, the word before this token is an operator such as `keyof`. */
 function startsType(c: Cursor, ahead: number): boolean {
   const { kind, text } = c.token(ahead);
   if (kind === Kind.punctuation) return /^[({[<-]$/.test(text);

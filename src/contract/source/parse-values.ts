@@ -1,7 +1,7 @@
 // Parses the values from which a controller's operations can come: functions, classes, objects, and names of these. For
 // any other expression, `parseValue` returns undefined, and a file whose operations come from such a value is refused.
 import type { Cursor } from './cursor.ts';
-import { parseBody, parseClassName } from './parse-declaration.ts';
+import { parseClassName, parseParentsAndMembers } from './parse-declaration.ts';
 import { parseFunction, parseMembers, parseTypeArgs, skipValue } from './parse-members.ts';
 import { SourceError } from './source-error.ts';
 import type { ValueNode } from './syntax.ts';
@@ -28,7 +28,7 @@ export function parseValue(c: Cursor, end: number): ValueNode | undefined {
   return undefined;
 }
 
-/** Steps over a suffix that has no effect at run time: `x!`, `x as T`, `x satisfies T`. Returns whether it did so. */
+/** Steps over a suffix that has no effect at run time: `x!`, `x as T`, `x satisfies T`. Returns false without one. */
 function skipTypeSuffix(c: Cursor): boolean {
   if (c.token().startsLine) return false;
   if (c.accept('!')) return true;
@@ -86,7 +86,7 @@ function parseObject(c: Cursor): ValueNode {
 function parseClass(c: Cursor): ValueNode {
   const { at, doc } = c.token();
   c.index++;
-  return { kind: 'class', declaration: parseBody(c, 'class', parseClassName(c) ?? '', { doc, at }) };
+  return { kind: 'class', declaration: parseParentsAndMembers(c, 'class', parseClassName(c) ?? '', { doc, at }) };
 }
 
 function parseNew(c: Cursor): ValueNode | undefined {
@@ -100,7 +100,7 @@ function parseNew(c: Cursor): ValueNode | undefined {
   return { kind: 'new', callee, typeArgs };
 }
 
-/** Parses a function. For any other value the result is undefined, and the cursor does not move. */
+/** For any value but a function, the result is undefined, and the cursor does not move. */
 function parseFunctionValue(c: Cursor, end: number): ValueNode | undefined {
   const from = c.index;
   if (c.is('async') && !c.token(1).startsLine && (c.isName(1) || c.is('(', 1) || c.is('<', 1))) c.index++;

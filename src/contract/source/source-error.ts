@@ -1,7 +1,7 @@
-// The errors of reading a source: its syntax cannot be parsed, or a type in it is not supported. `at` is the offset of
-// the mistake in the source. The code that catches the error turns the offset into `file:line`.
+// The errors of reading a source. `at` is the offset of the mistake in the source. The code that catches the error
+// turns the offset into `file:line`.
 
-/** Thrown when the parser finds something that it did not expect. */
+/** Thrown when the syntax of a source cannot be parsed. */
 export class SourceError extends Error {
   readonly at: number;
   constructor(message: string, at: number) {
@@ -19,7 +19,7 @@ export class Unsupported extends Error {
   /** The file that has the type; empty when the file is unknown. */
   readonly path: string;
   readonly at: number;
-  /** The advice what to write instead; empty when the message has the advice. */
+  /** The advice what to write instead; empty when the message has it already. */
   readonly cure: string;
   constructor(message: string, path: string, at: number, cure = 'write unknown and check it yourself') {
     super(message);
@@ -32,7 +32,7 @@ export class Unsupported extends Error {
 /** Thrown when a type is needed to evaluate itself, as in `type A = keyof A`. */
 export class CircularType extends Unsupported {}
 
-/** Returns the number of the line that contains the offset, counted from 1. */
+/** Returns a line number, counted from 1. */
 export function lineOf(source: string, at: number): number {
   let line = 1;
   for (let i = source.indexOf('\n'); i >= 0 && i < at; i = source.indexOf('\n', i + 1)) line++;

@@ -29,7 +29,7 @@ export type TypeNode = { readonly at: number } & (
   | { readonly kind: 'mistake'; readonly message: string }
 );
 
-/** The name of a type, with its type arguments: `Page<Order>`. */
+/** `Page<Order>` */
 export interface NameNode {
   readonly kind: 'name';
   readonly at: number;
@@ -49,11 +49,11 @@ export interface TupleItem {
 /** A member of an object type, a class or an object. */
 export interface Member {
   readonly kind: 'property' | 'method' | 'index' | 'accessor' | 'spread' | 'other';
-  /** The member's name; empty for a computed name, and for a member without a name. */
+  /** Empty for a computed name, and for a member without a name. */
   readonly name: string;
   /**
-   * The name in the brackets of a computed name: `KEY` for `[KEY]`, `Symbol.iterator` for `[Symbol.iterator]`. The
-   * field is empty for another expression in brackets, and undefined for `['text']` and for a name without brackets.
+   * The name in brackets: `KEY` for `[KEY]`, `Symbol.iterator` for `[Symbol.iterator]`. The field is empty for another
+   * expression in brackets, and undefined for `['text']` and for a name without brackets.
    */
   readonly computed?: string | undefined;
   readonly modifiers: readonly string[];
@@ -72,7 +72,7 @@ export interface Member {
 }
 
 export interface Param {
-  /** The parameter's name; empty for a pattern such as `{ a, b }`. */
+  /** Empty for a pattern such as `{ a, b }`. */
   readonly name: string;
   readonly isOptional: boolean;
   readonly isRest: boolean;
@@ -93,7 +93,7 @@ export interface FunctionNode {
   readonly doc?: string | undefined;
 }
 
-/** A value from which a controller's operations can come. For any other expression, the field is undefined. */
+/** A value from which a controller's operations can come. A field for any other expression is undefined. */
 export type ValueNode =
   | FunctionNode
   | { readonly kind: 'class'; readonly declaration: Declaration }
@@ -121,7 +121,7 @@ export interface Declaration {
   readonly members: readonly Member[];
   /** The type of an alias; the annotation of a constant. */
   readonly type: TypeNode | undefined;
-  /** The offset of a constant's literal or an enum's braces, and that of the next token. Equal for any other value. */
+  /** The range of a constant's literal or an enum's braces, up to the next token. Empty for any other value. */
   readonly literalRange: readonly [number, number] | undefined;
   /**
    * Whether the value at run time can differ from the literal in the source: the name is declared by `let` or `var`, or
@@ -137,9 +137,9 @@ export interface Declaration {
 }
 
 export interface Import {
-  /** The specifier of the imported module. */
+  /** The specifier: `./types.ts`. */
   readonly from: string;
-  /** The imported name; `*` for the whole module. */
+  /** The name in the other module; `*` for the whole module. */
   readonly name: string;
 }
 

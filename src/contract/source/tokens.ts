@@ -14,11 +14,10 @@ export interface Token {
    * all others have '}${'. The end of the file is a token with an empty text.
    */
   readonly text: string;
-  /** Offset of the token in the source. */
   readonly at: number;
   /** Whether a line break comes between the previous token and this one. */
   readonly startsLine: boolean;
-  /** The doc comment (`/** … *\/`) before the token, after the earlier ones that also apply to the token. */
+  /** The doc comments (`/** … *\/`) before the token: the last one, and earlier ones that also apply to the token. */
   readonly doc: string | undefined;
   /** Whether the doc comment begins on the line of the previous token, and this token is on a later line. */
   readonly isDocBesidePrevious: boolean;
@@ -28,7 +27,6 @@ export interface Token {
 
 export interface Tokens {
   readonly tokens: readonly Token[];
-  /** Offsets of all doc comments in the source. */
   readonly docOffsets: readonly number[];
   /** By the index of a token: for an opening bracket (also `${`), the index of its closing bracket; for others, -1. */
   readonly partner: Int32Array;
@@ -48,14 +46,14 @@ const TOKEN_PATTERNS = [
 ];
 const TOKEN = new RegExp(TOKEN_PATTERNS.map((piece) => `(${piece.source})`).join('|'), 'iy');
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
-/** Keywords that come before a value. A slash after such a keyword begins a regular expression. */
+/** A slash after such a keyword begins a regular expression. */
 const KEYWORDS_BEFORE_VALUE = new Set(
   'return typeof case in of do else void delete throw new await yield extends instanceof'.split(' '),
 );
-/** Keywords before a condition in parentheses. A slash after the parentheses begins a regular expression. */
+/** A slash after the parentheses of such a keyword begins a regular expression. */
 const CONDITION_KEYWORDS = new Set(['if', 'while', 'for', 'with']);
 const OPENERS: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' };
-/** The meaning of a backslash and this character. A backslash removes the line break after it. */
+/** Key: the character after a backslash. Value: the meaning of both. A backslash removes the line break after it. */
 const ESCAPES: Readonly<Record<string, string>> = {
   ...{ n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v', '0': '\0', '\n': '', '\r\n': '' },
 };

@@ -19,10 +19,10 @@ import { isMarkedHidden, readMemberKey, type Scope } from './look-up.ts';
 import { failingShape, type Shape } from './shape.ts';
 
 export interface Level {
-  /** The `constructor.name` at run time. The field is undefined for an object. */
+  /** The `constructor.name` at run time; undefined for an object. */
   readonly className: string | undefined;
   readonly members: readonly Member[];
-  /** The scope of the level's types. For `extends Base<User>`, the scope of `Base<T>` has `User` as its `T`. */
+  /** The scope of the level's types. For `extends Base<User>`, the parameter `T` of `Base<T>` is `User` there. */
   readonly scope: Scope;
   readonly doc: string | undefined;
   /** The class or the object. It can also be all exports of a file (`export * as default`). */
@@ -32,7 +32,7 @@ export interface Level {
 export interface Levels {
   /** The levels, from level 0 on. The list is empty when the export is a function, or is not found in an own file. */
   readonly levels: readonly Level[];
-  /** Whether the value after the last level comes from a package or from JavaScript itself, and has no source here. */
+  /** Whether the parent of the last level comes from a package, or from JavaScript itself. */
   readonly hasPackageAncestor: boolean;
 }
 
@@ -78,7 +78,7 @@ function evaluateTypeArgs({ args, scope }: Instantiation, evaluator: Evaluator):
 
 /**
  * Evaluates the type arguments of `new X<Args>(…)`. TypeScript infers missing arguments from values, which are not read
- * here. An operation that needs a missing argument is refused, because a default could be the wrong type.
+ * here, and which can differ from a default. So an operation that needs a missing argument is refused.
  */
 function evaluateNewTypeArgs({ typeParams, name }: Declaration, call: Instantiation, evaluator: Evaluator): Shape[] {
   if (call.args.length > 0) return evaluateTypeArgs(call, evaluator);
@@ -95,7 +95,7 @@ export interface FoundMember {
   readonly method: FollowedFunction | undefined;
 }
 
-/** Finds a member of a level by name. Returns undefined when no member of this name is read from the source. */
+/** Returns undefined when the source has no member of this name, or when the name is not read. */
 export function findMember({ value, members, scope }: Level, name: string): FoundMember | undefined {
   if (value.kind !== 'class') {
     const method = followFunction(value, name);

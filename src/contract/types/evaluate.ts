@@ -1,6 +1,6 @@
 // Evaluates a type of the syntax tree to a shape, which is the meaning of the type (shape.ts). The error of an
-// unsupported type has its place. look-up.ts finds the types that names mean, members.ts evaluates the fields of
-// objects, and utility-types.ts computes `Partial`, `Pick` and their like.
+// unsupported type has the place of the type in its file. look-up.ts finds the types that names mean, members.ts
+// evaluates the fields of objects, and utility-types.ts computes `Partial`, `Pick` and similar types.
 import { CircularType, SCHEMA_CURE } from '../source/source-error.ts';
 import type { Declaration, NameNode, TypeNode, TypeParam } from '../source/syntax.ts';
 import { findType, findValue, readConstant, readEnum, type Scope, shapeAt } from './look-up.ts';
@@ -27,7 +27,7 @@ import { templateShape } from './template.ts';
 import { BUILTIN_SHAPES, GLOBAL_TYPES, gatefoldType, keysOf, propertyOf, utilityType } from './utility-types.ts';
 
 export interface Evaluator {
-  /** @throws Unsupported */
+  /** @throws Unsupported (source/source-error.ts) */
   evaluate(node: TypeNode, scope: Scope): Shape;
   /**
    * Adds type parameters to those of a scope. The shape of each one is its argument, else its default, else its
@@ -42,7 +42,7 @@ const withParam = (scope: Scope, name: string, shape: Shape): Scope => {
   return { ...scope, typeParams: new Map(scope.typeParams).set(name, shape) };
 };
 
-/** Maximum number of named shapes. The limit ends a generic type that contains itself with ever longer arguments. */
+/** Maximum number of named shapes. The limit ends a type such as `interface G<T> { a?: G<T[]> }`. */
 const MAX_NAMED_SHAPES = 2000;
 
 export function createEvaluator(): Evaluator {
@@ -125,7 +125,7 @@ export function createEvaluator(): Evaluator {
       return fail(`${name} is imported from ${target.missingFile}, where no .ts or .js file is found`);
     const args = evaluateAll(node.args, scope);
     if (target === undefined) {
-      // An imported name that no file exports is an error, even when a global type has the same name.
+      // An imported name that no file exports is an error, even if it is `Date` or the name of another global type.
       const isGlobal = node.from === undefined && !scope.module.imports.has(name);
       const shape = isGlobal ? (utilityType(name, args, fail) ?? GLOBAL_TYPES[name]) : undefined;
       return shape ?? fail(`there is no type ${name} here`);
@@ -156,7 +156,7 @@ export function createEvaluator(): Evaluator {
     return withDoc === undefined ? NO_NOTES : readConstraintsOrFail(withDoc.doc, failAt(scope, withDoc.at)).notes;
   }
 
-  /** Evaluates the declarations of one name. An interface, for example, can have several. */
+  /** @param declarations those of one name. An interface can have several */
   function evaluateDeclarations(declarations: readonly Declaration[], outer: Scope, args: readonly Shape[]): Shape {
     const [first] = declarations as [Declaration];
     const fail = failAt(outer, first.at);
@@ -169,7 +169,6 @@ export function createEvaluator(): Evaluator {
     for (const { doc, at } of declarations) refuseStrayConstraint(doc, failAt(outer, at));
     if (first.kind === 'enum')
       return readEnum(declarations, outer.module) ?? fail(`a value of the enum ${first.name} is not a literal`);
-    if (first.kind !== 'interface' && first.kind !== 'class') return fail(`${first.name} is a value and not a type`);
     let base: RecordShape | undefined;
     for (const { parents, members } of declarations) {
       for (const node of parents) {
@@ -193,7 +192,7 @@ export function createEvaluator(): Evaluator {
       const createDefault = (): Shape => {
         if (type === undefined) return { kind: 'any' };
         const circularError = new CircularType(`${name} depends on itself`, scope.path, type.at);
-        // In `T extends Node<T>`, the constraint needs the shape of `T`, so the constraint is evaluated later.
+        // In `T extends Node<T>`, the constraint needs the shape of `T`, so it cannot be evaluated before `T` is set.
         return defer(name, () => evaluate(type, { ...scope, typeParams: shapes }), circularError);
       };
       shapes.set(name, args[i] ?? createDefault());
@@ -203,10 +202,10 @@ export function createEvaluator(): Evaluator {
 
   function evaluateMapped(node: Extract<TypeNode, { kind: 'mapped' }>, scope: Scope, fail: Fail): Shape {
     const { keys: keysNode, optionalSign } = node;
-    /** The type `T` in `{ [K in keyof T]: … }`. The fields of `T` say which fields of the result are optional. */
+    /** `T` in `{ [K in keyof T]: … }`. A field of the result is optional if the field of `T` is. */
     const sourceNode = keysNode.kind === 'keyof' ? keysNode.operand : undefined;
     const source = sourceNode && resolve(evaluate(sourceNode, scope));
-    // As in TypeScript, a mapped type over a type parameter `T` maps each part of a union separately.
+    // As in TypeScript, each part of a union is mapped separately if `T` is a type parameter.
     if (source?.kind === 'union' && sourceNode?.kind === 'name' && scope.typeParams.has(sourceNode.name)) {
       const mapPart = (part: Shape) => evaluateMapped(node, withParam(scope, sourceNode.name, part), fail);
       return unite(source.parts.map((part) => (isStructure(resolve(part)) ? mapPart(part) : part)));
@@ -214,20 +213,20 @@ export function createEvaluator(): Evaluator {
     const keys = resolve(evaluate(keysNode, scope));
     const evaluateValue = (key: Shape) => evaluate(node.value, withParam(scope, node.param, key));
     const sourceProps = source?.kind === 'record' ? source.props : undefined;
-    const isIndex = keys.kind === 'string' || keys.kind === 'number';
-    if (isIndex && keys.keywords !== undefined) fail('this kind of key is not understood');
+    const isIndexSignature = keys.kind === 'string' || keys.kind === 'number';
+    if (isIndexSignature && keys.keywords !== undefined) fail('this kind of key is not understood');
     const props = new Map<string, Prop>();
-    // The keys of a record with an index signature are `string`. The fields beside the signature are mapped, too.
-    for (const value of isIndex ? (sourceProps?.keys() ?? []) : listConstants(keys, fail)) {
+    // For `T = { [key: string]: unknown; a: number }`, `keyof T` is `string`. The field `a` of `T` is mapped, too.
+    for (const value of isIndexSignature ? (sourceProps?.keys() ?? []) : listConstants(keys, fail)) {
       const sourceProp = sourceProps?.get(String(value));
-      const type = evaluateValue({ kind: 'const', value });
+      const shape = evaluateValue({ kind: 'const', value });
       props.set(String(value), {
-        shape: optionalSign === '-?' ? excludeKinds(type, 'undefined') : type,
+        shape: optionalSign === '-?' ? excludeKinds(shape, 'undefined') : shape,
         isOptional: optionalSign === '' ? (sourceProp?.isOptional ?? false) : optionalSign !== '-?',
         notes: sourceProp?.notes ?? NO_NOTES,
       });
     }
-    const index = isIndex ? evaluateValue(keys) : undefined;
+    const index = isIndexSignature ? evaluateValue(keys) : undefined;
     return { kind: 'record', props, index, isNumberIndex: keys.kind === 'number' };
   }
 

@@ -1,4 +1,4 @@
-// Checks the formats of strings, such as `email`. A check's time is at most proportional to the length of the string.
+// Checks the formats of strings, such as `email`, in a time that is at most proportional to the length of the string.
 
 const TIME = /^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?$/;
 const ZONE = /(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
@@ -17,10 +17,10 @@ export const FORMATS: Readonly<Record<string, (text: string) => boolean>> = Obje
   hostname: isHostname,
 });
 
-/** Whether an index signature by number includes a field with this name: yes for `7` and `-1.5`, no for `07`. */
+/** Whether `{ [id: number]: T }` includes a field with this name: yes for `7` and `-1.5`, no for `07`. */
 export const isNumberName = (name: string): boolean => String(Number(name)) === name;
 
-/** Whether a text is an address as in RFC 5321: at most 64 characters before the `@`, and 254 in all. */
+/** An address as in RFC 5321: at most 64 characters before the `@`, and 254 in all. */
 function isEmail(text: string): boolean {
   const nameLength = text.lastIndexOf('@');
   if (text.length > 254 || nameLength < 1 || nameLength > 64) return false;
@@ -28,7 +28,7 @@ function isEmail(text: string): boolean {
   return EMAIL_NAME.test(text.slice(0, nameLength)) && host.includes('.') && isHostname(host);
 }
 
-/** Whether a text is a name as in RFC 1123: labels of at most 63 characters, and 253 in all. */
+/** A name as in RFC 1123: labels of at most 63 characters, and 253 in all. */
 function isHostname(text: string): boolean {
   return text.length <= 253 && text.split('.').every((label) => HOST_LABEL.test(label));
 }
@@ -43,7 +43,7 @@ function isDate(text: string): boolean {
   return month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 }
 
-/** Whether a text is a time with its offset from UTC (RFC 3339): `10:00:00Z`, `10:00:00+02:00`. */
+/** A time with its offset from UTC (RFC 3339): `10:00:00Z`, `10:00:00+02:00`. */
 function isZonedTime(text: string): boolean {
   const zone = text.length <= 30 ? ZONE.exec(text) : null;
   return zone !== null && TIME.test(text.slice(0, zone.index));

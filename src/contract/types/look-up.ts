@@ -6,10 +6,10 @@ import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
 import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 
-/** @returns the own file of a specifier; `package` for a package or a module of Node; undefined when none is found */
+/** Returns `package` for a package or a module of Node, and undefined when no file is found. */
 export type Loader = (importer: string, specifier: string) => { path: string; module: Module } | 'package' | undefined;
 
-/** The place in which names are looked up: a file, a namespace within it, and the type parameters with their shapes. */
+/** Where names are looked up: a file, a namespace within it, and the type parameters with their shapes. */
 export interface Scope {
   readonly path: string;
   readonly module: Module;
@@ -33,7 +33,7 @@ export type FoundType =
   | undefined;
 
 export const NO_TYPE_PARAMS: Scope['typeParams'] = new Map();
-/** The exports that one look-up has visited, each as path and name. Files can re-export from each other in a circle. */
+/** The exports that one look-up has visited, as path and name. None is visited twice: re-exports can be circular. */
 type ExportSet = Set<string>;
 
 export function findType({ name, from }: { name: string; from?: string }, scope: Scope): FoundType {
@@ -41,7 +41,7 @@ export function findType({ name, from }: { name: string; from?: string }, scope:
   return from === undefined ? findLocalType(name, scope, seen) : findImportedType({ from, name }, scope, seen);
 }
 
-/** Finds a type by the name that a file uses, such as `Order`, `Namespace.Order`, `Enum.Member` or `imported.Order`. */
+/** @param name `Order`, `Namespace.Order`, `Enum.Member` or `imported.Order` */
 function findLocalType(name: string, scope: Scope, seen: ExportSet): FoundType {
   const declarations = findNearest(name, scope, isType);
   const [first] = declarations;
@@ -65,7 +65,7 @@ function withKeys({ from, name }: Import, keys: readonly string[]): Import {
   return { from, name: (name === '*' ? keys : [name, ...keys]).join('.') || '*' };
 }
 
-/** Finds the declarations of a name in the scope's namespace, or else in the nearest namespace around it. */
+/** Looks into the scope's namespace first, and then into the namespaces around it. */
 function findNearest(name: string, scope: Scope, isWanted: typeof isType): readonly Declaration[] {
   for (let namespace = scope.namespace ?? ''; ; ) {
     const sameName = scope.module.declarations.get(namespace + name) ?? [];
@@ -95,21 +95,21 @@ function findExportedType(name: string, scope: Scope, seen: ExportSet): FoundTyp
   if (typeof target === 'string') return findLocalType([target, ...keys].join('.'), scope, seen);
   if (target !== undefined) return findImportedType(withKeys(target, keys), scope, seen);
   const types = starExportsOf(head, scope).map((from) => findImportedType({ from, name }, scope, seen));
-  // An own file certainly exports the name, so it comes first. `gatefold` may lack the name, and a package is not read.
+  // Only an own file certainly exports the name. The exports of `gatefold` and of a package are not read here.
   const declared = types.find((type) => typeof type === 'object' && ('declarations' in type || 'enumValue' in type));
   return declared ?? types.find((type) => typeof type === 'object' && 'gatefoldName' in type) ?? types.find(Boolean);
 }
 
-/** Returns the specifiers of all `export * from '…'` that can export a name. They never export a `default`. */
+/** Returns the specifiers of the `export * from '…'` that may export a name. These never export a `default`. */
 const starExportsOf = (name: string, { module }: Scope) => (name === 'default' ? [] : module.starExports);
 
-/** Adds an export to `seen`. Returns false when `seen` already has the export. */
+/** Returns false when `seen` already has the export. */
 function addExport(name: string, { path }: Scope, seen: ExportSet): boolean {
   const { size } = seen;
   return seen.add(`${path} ${name}`).size > size;
 }
 
-/** The meaning of a value's name: `package` for a value of a package; undefined when no own file declares the name. */
+/** The meaning of a value's name; undefined when no own file declares the name. */
 export type FoundValue =
   | {
       /** The declaration; undefined for all exports of a file (`import * as name`). */
@@ -121,7 +121,6 @@ export type FoundValue =
   | 'package'
   | undefined;
 
-/** Finds a value by the name that a file uses, with dots or without. */
 export function findValue(name: string, scope: Scope, seen: ExportSet = new Set()): FoundValue {
   const [head, ...keys] = name.split('.') as [string, ...string[]];
   const [declaration] = findNearest(head, scope, isValue);
@@ -138,7 +137,6 @@ function findImportedValue({ from, name }: Import, { path, load }: Scope, seen: 
   return name === '*' ? { declaration: undefined, scope, keys: [] } : findExportedValue(name, scope, seen);
 }
 
-/** Finds the value that the scope's file exports under a name. */
 export function findExportedValue(name: string, scope: Scope, seen: ExportSet = new Set()): FoundValue {
   if (!addExport(name, scope, seen)) return undefined;
   const [head, ...keys] = name.split('.') as [string, ...string[]];
@@ -152,16 +150,13 @@ export function findExportedValue(name: string, scope: Scope, seen: ExportSet = 
 export const isMarkedHidden = ({ modifiers }: Member): boolean =>
   modifiers.some((word) => word === 'private' || word === 'protected');
 
-/**
- * Returns the key of a member. The key is empty for a symbol, and for a member without a name. The result is undefined
- * when code computes the key, as in `[name()]`.
- */
+/** Returns '' for a symbol and for a member without a name, and undefined for a key that code computes: `[name()]`. */
 export function readMemberKey({ name, computed }: Member, scope: Scope): string | undefined {
   if (computed === undefined) return name;
   const target = findValue(computed, scope);
   if (target === undefined || target === 'package') {
-    // `Symbol.asyncDispose` and `inspect.custom` (from `node:util`) are symbols. A key from a package can be a string,
-    // such as the name of an operation, so the key is not taken for a symbol.
+    // `Symbol.asyncDispose` and `inspect.custom` (from `node:util`) are symbols. Any other key may be a string, such as
+    // the name of an operation, so it counts as computed.
     const [head] = computed.split('.') as [string];
     const from = scope.module.imports.get(head)?.from;
     return (from === undefined ? head === 'Symbol' : isBuiltin(from)) ? '' : undefined;
@@ -217,7 +212,7 @@ function readEnumValues(enums: readonly Declaration[], { source }: Module): Map<
   return values;
 }
 
-/** Reads a string, or a number with its sign. `end` is the index of the token behind it. Undefined for other tokens. */
+/** Reads a string, or a number with its sign. `end` is the index of the token after it. */
 function readScalar(tokens: readonly Token[], start: number): { value: string | number; end: number } | undefined {
   const i = tokens[start]?.text === '-' ? start + 1 : start;
   const { kind, text, value } = tokens[i] as Token;
@@ -228,14 +223,14 @@ function readScalar(tokens: readonly Token[], start: number): { value: string | 
   return i === start && (kind === Kind.string || text === '`') ? { value, end: i + 1 } : undefined;
 }
 
-/** Whether a comment within a value has a constraint (`@minimum`). Nothing would check it, so the value is refused. */
+/** Whether a comment in a value has a constraint (`@minimum`). Nothing checks such a constraint. */
 const hasConstraint = (tokens: readonly Token[]): boolean =>
   tokens.some(({ doc }) => findUnreadConstraint(doc) !== undefined);
 
 /**
- * Returns the type of a constant, or undefined when its value is not made of literals. As in TypeScript, the type of
- * `'a'` is `'a'` with `as const`, and for a `const` whose whole value is `'a'`. In all other cases it is `string`. For
- * an enum, returns the record of its members.
+ * Returns the type of a constant, or undefined when its value is not made of literals. As in TypeScript, the literal
+ * `'a'` has the type `'a'` with `as const`, and in `const x = 'a'`. Elsewhere, its type is `string`. The type of an
+ * enum is the record of its members.
  */
 export function readConstant(declaration: Declaration, module: Module): Shape | undefined {
   if (declaration.kind === 'enum') {
@@ -244,7 +239,7 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
     return values && recordOf(Array.from(values, ([key, value]) => [key, requiredProp({ kind: 'const', value })]));
   }
   if (declaration.literalRange === undefined) return undefined;
-  // Nothing but `as const` can come behind the literal: for `'a' + b`, the parser gives an empty range.
+  // Nothing but `as const` can come after the literal: for `'a' + b`, the parser gives an empty range.
   const { tokens, partner: closingIndexes } = tokenize(module.source.slice(...declaration.literalRange));
   if (hasConstraint(tokens)) return undefined;
   const lastIndex = Math.max(closingIndexes[0] as number, 0);
@@ -252,7 +247,7 @@ export function readConstant(declaration: Declaration, module: Module): Shape | 
   let i = 0;
   return readValue();
 
-  /** Reads the value whose first token is `i`, and moves `i` behind the value. */
+  /** Reads the value whose first token has the index `i`, and moves `i` to the token after the value. */
   function readValue(): Shape | undefined {
     const { text } = tokens[i] as Token;
     if (text === '[' || text === '{') return readStructure(text === '{');

@@ -17,10 +17,10 @@ import {
   type Shape,
 } from './shape.ts';
 
-/** The functions of the evaluator that members need. They are passed in, because evaluate.ts imports this file. */
+/** Functions of evaluate.ts. They are passed in, because evaluate.ts imports this file. */
 export interface MemberTools {
   evaluate(node: TypeNode, scope: Scope): Shape;
-  /** Returns a shape that is evaluated when it is first needed. @param circularError thrown when it needs itself */
+  /** Returns a shape that is evaluated when it is first needed. @param circularError if it needs itself */
   defer(name: string, createShape: () => Shape, circularError: CircularType): NamedShape;
 }
 
@@ -56,7 +56,7 @@ export function evaluateMembers(
     const key = readMemberKey(member, scope);
     if (key === undefined || kind === 'other') fail('a computed member or a signature without a name has no JSON form');
     else if (key === '__proto__') fail('a field named __proto__ is not supported: give it another name');
-    // A field whose key is a symbol is left out, because JSON has no symbols.
+    // The key of a symbol is empty. A field with such a key is left out, because JSON has no symbols.
     else if (key !== '') props.set(key, evaluateFieldOrDefer(member, key, scope, tools, fail));
   }
   const isOpen = base === undefined && members.length === 0;
@@ -70,8 +70,8 @@ function evaluateField(member: Member, name: string, scope: Scope, tools: Member
 }
 
 /**
- * Evaluates a field. An unsupported type is an error only for a request that needs the field. A type that is still
- * being evaluated (in `interface Node { id: string; parent: Node['id'] }`) is evaluated when it is first needed.
+ * An unsupported type is an error only for a request that needs the field. A type that needs the object around it, as
+ * in `interface Node { id: string; parent: Node['id'] }`, is evaluated when it is first needed.
  */
 function evaluateFieldOrDefer(member: Member, name: string, scope: Scope, tools: MemberTools, fail: Fail): Prop {
   const evaluate = () => evaluateField(member, name, scope, tools, fail);
@@ -92,14 +92,13 @@ function constrainField({ doc, isOptional }: Member, shape: Shape, fail: Fail): 
   return { shape: constrain(shape, keywords, fail), isOptional, notes };
 }
 
-/** Creates a function that throws an error with this place. @param at the offset in the file of the scope */
+/** @param at the offset of the error in the file of the scope */
 export function failAt({ path }: Scope, at: number): Fail {
   return (message, cure) => {
     throw new Unsupported(message, path, at, cure);
   };
 }
 
-/** Fails when a comment has a constraint at a place where constraints have no effect. */
 export function refuseStrayConstraint(doc: string | undefined, fail: Fail): void {
   const message = findUnreadConstraint(doc);
   if (message !== undefined) fail(message, '');

@@ -1,5 +1,5 @@
 // Narrows shapes (the meanings of types, shape.ts): by `A & B`, and by the constraints of a doc comment, such as
-// `@minimum 1`. Keywords are constraints as keywords of JSON Schema: `{ minimum: 1 }`.
+// `@minimum 1`.
 import { CONSTRAINTS, type ConstrainedKind } from '../source/constraint-tags.ts';
 import { FORMATS, isNumberName } from './formats.ts';
 import { checkPattern } from './pattern.ts';
@@ -7,7 +7,10 @@ import {
   type Fail,
   idOf,
   type Keywords,
+  type NamedShape,
   NEVER,
+  NO_NOTES,
+  nameOf,
   type Prop,
   type RecordShape,
   resolve,
@@ -15,18 +18,27 @@ import {
   unite,
 } from './shape.ts';
 
-/** Computes `A & B`. The order of the cases matters: a record is taken for a brand only when no earlier case fits. */
-export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
-  // The same type twice is not taken apart, because a recursive type would have no end.
+/**
+ * Computes `A & B`. The order of the cases matters: a record is taken for a brand only when no earlier case fits.
+ *
+ * @param metPairs the pairs of records that the outer intersections have met, as texts. In `A & B` of two recursive
+ *   types, the fields can have the type `A & B` again, without end. So a pair that is met again is computed later
+ */
+export function intersect(a: Shape, b: Shape, fail: Fail, metPairs: Set<string> = new Set()): Shape {
   if (idOf(a) === idOf(b)) return a;
   const left = resolve(a);
   const right = resolve(b);
   if (left.kind === 'any') return b;
   if (right.kind === 'any') return a;
-  if (left.kind === 'union') return unite(left.parts.map((part) => intersect(part, b, fail)));
-  if (right.kind === 'union') return unite(right.parts.map((part) => intersect(a, part, fail)));
+  if (left.kind === 'union') return unite(left.parts.map((part) => intersect(part, b, fail, metPairs)));
+  if (right.kind === 'union') return unite(right.parts.map((part) => intersect(a, part, fail, metPairs)));
   if (isNullish(left) || isNullish(right)) return left.kind === right.kind ? a : NEVER;
-  if (left.kind === 'record' && right.kind === 'record') return intersectRecords(left, right, fail);
+  if (left.kind === 'record' && right.kind === 'record') {
+    const pair = `${idOf(a)} & ${idOf(b)}`;
+    if (metPairs.has(pair)) return intersectLater(a, b, pair, fail);
+    metPairs.add(pair);
+    return intersectRecords(left, right, fail, metPairs);
+  }
   if (isEmptyRecord(left)) return b;
   if (isEmptyRecord(right)) return a;
   if (isScalar(left) && isScalar(right) && left.kind === right.kind)
@@ -41,37 +53,59 @@ export function intersect(a: Shape, b: Shape, fail: Fail): Shape {
   return isPrimitive(left) && isPrimitive(right) ? NEVER : fail('this intersection is not understood');
 }
 
-function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail): Shape {
+/** Returns a named shape that computes `A & B` when it is first needed. @param id the same for the same two types */
+function intersectLater(a: Shape, b: Shape, id: string, fail: Fail): NamedShape {
+  let shape: Shape | undefined;
+  const target = () => {
+    shape ??= intersect(a, b, fail);
+    return shape;
+  };
+  return { kind: 'named', name: `${nameOf(a)}_${nameOf(b)}`, id, notes: NO_NOTES, target };
+}
+
+function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail, metPairs: Set<string>): Shape {
   const props = new Map(left.props);
   for (const [key, prop] of right.props)
-    props.set(key, intersectProps(left.props.get(key), prop, indexTypeOf(left, key), fail));
+    props.set(key, intersectProps(left.props.get(key), prop, indexTypeOf(left, key), fail, metPairs));
   for (const [key, prop] of left.props) {
     const index = indexTypeOf(right, key);
     if (index !== undefined && !right.props.has(key))
-      props.set(key, { ...prop, shape: intersect(prop.shape, index, fail) });
+      props.set(key, { ...prop, shape: intersect(prop.shape, index, fail, metPairs) });
   }
-  const { index, isNumberIndex } = intersectIndexes(left, right, fail);
+  const { index, isNumberIndex } = intersectIndexes(left, right, fail, metPairs);
   return { kind: 'record', props, index, isNumberIndex };
 }
 
-/** Intersects the index signatures of two records. Each of the records may have none. */
-export function intersectIndexes(left: RecordShape, right: RecordShape, fail: Fail): Omit<RecordShape, 'props'> {
+/** Each of the two records may have no index signature. */
+export function intersectIndexes(
+  left: RecordShape,
+  right: RecordShape,
+  fail: Fail,
+  metPairs?: Set<string>,
+): Omit<RecordShape, 'props'> {
   if (left.index === undefined || right.index === undefined) return left.index === undefined ? right : left;
   if (Boolean(left.isNumberIndex) !== Boolean(right.isNumberIndex))
     fail('index signatures by string and by number together are not understood');
-  return { ...left, index: intersect(left.index, right.index, fail) };
+  return { ...left, index: intersect(left.index, right.index, fail, metPairs) };
 }
 
-/** Returns the type that the index signature of a record gives to a field; undefined for a field outside of it. */
+/** Returns the type that an index signature gives to a field. `[key: number]` gives none to a field `name`. */
 const indexTypeOf = ({ index, isNumberIndex }: RecordShape, key: string): Shape | undefined =>
   isNumberIndex && !isNumberName(key) ? undefined : index;
 
-/** Intersects a field with the field of the same name, or else with the index signature, of the other record. */
-function intersectProps(existing: Prop | undefined, prop: Prop, index: Shape | undefined, fail: Fail): Prop {
+/** @param existing the field of the same name in the other record. @param index the other record's index signature */
+function intersectProps(
+  existing: Prop | undefined,
+  prop: Prop,
+  index: Shape | undefined,
+  fail: Fail,
+  metPairs: Set<string>,
+): Prop {
   const other = existing?.shape ?? index;
   if (other === undefined) return prop;
   const isOptional = prop.isOptional && (existing?.isOptional ?? true);
-  return { shape: intersect(other, prop.shape, fail), isOptional, notes: { ...existing?.notes, ...prop.notes } };
+  const shape = intersect(other, prop.shape, fail, metPairs);
+  return { shape, isOptional, notes: { ...existing?.notes, ...prop.notes } };
 }
 
 type Scalar = Extract<Shape, { kind: 'string' | 'number' }>;
@@ -85,7 +119,7 @@ const isNullish = (shape: Shape): boolean => shape.kind === 'null' || shape.kind
 const isEmptyRecord = (shape: Shape): boolean =>
   shape.kind === 'record' && shape.props.size === 0 && shape.index === undefined;
 
-/** Whether a shape accepts a literal. Only a pattern is read, because a template literal type is a pattern. */
+/** Whether a shape accepts a literal. A pattern is the only constraint that is read: templates become patterns. */
 function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape, fail: Fail): boolean {
   if (shape.kind === 'const') return shape.value === literal.value;
   if (shape.kind !== typeof literal.value) return false;
@@ -96,8 +130,9 @@ function isValueOf(literal: Extract<Shape, { kind: 'const' }>, shape: Shape, fai
 
 /**
  * Whether a record is only a brand of the shape. A brand exists in the type, and not in the value: a value of `string &
- * { readonly __brand: 'Id' }` is a plain string. Strings, numbers and booleans have no fields in JSON, so every record
- * beside these is a brand. Beside a list or a date, the names of all fields of a brand begin with an underscore.
+ * { readonly __brand: 'Id' }` is a plain string. Strings, numbers and booleans have no fields in JSON, so a record is a
+ * brand if the other type is one of these. If the other type is a list or a date, a record is a brand if the names of
+ * all its fields begin with an underscore.
  */
 function isBrandFor(record: Shape, shape: Shape): boolean {
   if (record.kind !== 'record' || record.index !== undefined || shape.kind === 'record') return false;
@@ -105,7 +140,7 @@ function isBrandFor(record: Shape, shape: Shape): boolean {
   return hasNoFields || [...record.props.keys()].every((key) => key.startsWith('_'));
 }
 
-/** Adds constraints to a shape. Fails for a constraint that applies to no part of the shape. */
+/** Fails for a constraint that applies to no part of the shape. */
 export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
   let constrained = shape;
   for (const kind of ['string', 'number', 'array'] as const) {
@@ -121,7 +156,7 @@ export function constrain(shape: Shape, keywords: Keywords, fail: Fail): Shape {
 
 const PLURAL: Readonly<Record<ConstrainedKind, string>> = { string: 'strings', number: 'numbers', array: 'lists' };
 
-/** Adds the constraints of one kind to the parts of a shape that are of this kind. Undefined when no part is. */
+/** Adds constraints for strings, for example, to the parts of a shape that are strings. Undefined when no part is. */
 function applyKeywords(shape: Shape, kind: ConstrainedKind, keywords: Keywords, fail: Fail): Shape | undefined {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') {
@@ -132,7 +167,7 @@ function applyKeywords(shape: Shape, kind: ConstrainedKind, keywords: Keywords, 
   return resolved.kind === kind ? mergeKeywords(resolved as Constrainable, keywords, fail) : undefined;
 }
 
-/** Adds constraints to those of a shape. The stricter of two bounds is used. Any other keyword can have one value. */
+/** The stricter of two bounds is used. Two different values of any other keyword are an error. */
 function mergeKeywords<T extends Constrainable>(shape: T, keywords: Keywords, fail: Fail): T {
   const merged: Record<string, unknown> = { ...shape.keywords };
   for (const [key, value] of Object.entries(keywords)) {

@@ -53,7 +53,7 @@ const ALIKE =
   'repeated alternatives that begin alike can take exponentially long: let each begin with a character of its own';
 const EMPTY = 'a repetition of what can be empty can take exponentially long: let it match at least one character';
 
-/** Returns the reason why a pattern is refused, or undefined for an accepted pattern. */
+/** @returns the reason why a pattern is refused; undefined for an accepted pattern */
 export function checkPattern(source: string): string | undefined {
   try {
     new RegExp(source, 'u');
@@ -66,17 +66,17 @@ export function checkPattern(source: string): string | undefined {
   }
 }
 
-/** Lists the retries of a pattern. @throws Error when a match can take exponentially long */
+/** @throws Error when a match can take exponentially long */
 export function retriesOf(source: string): Retries {
   return retriesIn(parsePattern(source), 0n);
 }
 
-/** Estimates the steps of a match. @param length number of characters of the text */
+/** @param length number of characters of the text */
 export function stepsOf(retries: Retries, length: number): number {
   return retries.reduce((steps, count) => steps * (Math.min(count, length) + 1), length + 1);
 }
 
-/** Lists the retries of a sequence. @param following the characters that can come directly after the sequence */
+/** @param following the characters that can come directly after the sequence */
 function retriesIn(sequence: Sequence, following: Characters): Retries {
   return sequence.flatMap((part, i) => {
     const { alternatives, maxRounds, isLookAhead } = part;
@@ -217,7 +217,7 @@ function charactersOf(atom: string, samples: readonly string[]): Characters {
 /** An atom: an escape (also of a surrogate pair), a class, the opening of a group, or a character. */
 const ATOM =
   /\\(?:u\{[\da-f]+\}|ud[89ab][\da-f]{2}\\ud[c-f][\da-f]{2}|u[\da-f]{4}|x[\da-f]{2}|c[a-z]|p\{[^}]*\}|[\s\S])|\[(?:\\[\s\S]|[^\]\\])*\]|\((?:\?(?:[:=!]|<[=!]|<[^>]*>))?|[\s\S]/giuy;
-/** A quantifier such as `*` or `{1,3}`. A `?` behind the quantifier changes which match is found, but not the cost. */
+/** A quantifier such as `*` or `{1,3}`. A `?` after the quantifier changes which match is found, but not the cost. */
 const QUANTIFIER = /(?:([*+?])|\{(\d+)(,(\d*))?\})\??/y;
 
 /** Parses a pattern (rule 3c included). @param source a regular expression that V8 accepts */

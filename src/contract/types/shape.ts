@@ -26,7 +26,7 @@ export type Shape =
 export interface RecordShape {
   readonly kind: 'record';
   readonly props: ReadonlyMap<string, Prop>;
-  /** The value type of the index signature. */
+  /** The value type of the index signature: `T` in `{ [key: string]: T }`. */
   readonly index: Shape | undefined;
   /** Whether the index signature is `[key: number]`, which declares only names that are numbers. */
   readonly isNumberIndex?: boolean | undefined;
@@ -37,10 +37,10 @@ export interface RecordShape {
 export interface NamedShape {
   readonly kind: 'named';
   readonly name: string;
-  /** Identifies the type. The same type with the same type arguments always has the same id. */
+  /** The same for the same type with the same type arguments, and different for all others. */
   readonly id: string;
   readonly notes: Notes;
-  /** Evaluates the type. The result is kept for later calls. @throws Unsupported */
+  /** Evaluates the type at the first call, and keeps the result. @throws Unsupported */
   readonly target: () => Shape;
 }
 
@@ -57,7 +57,7 @@ export interface Prop {
   readonly isUser?: boolean;
 }
 
-/** Throws an error with the place of a type. @param cure the type to write instead; default: unknown; '' for no cure */
+/** Throws an error with the place of a type. @param cure what to write instead; default: unknown; '' for no cure */
 export type Fail = (message: string, cure?: string) => never;
 
 const MAX_UNION_PARTS = 5000;
@@ -70,7 +70,7 @@ export const recordOf = (props: Iterable<readonly [name: string, prop: Prop]>): 
   return { kind: 'record', props: new Map(props), index: undefined };
 };
 
-/** Returns a shape that throws when it is resolved. So an unsupported type is an error only when a request needs it. */
+/** Returns a shape that throws when it is resolved. An unsupported type that no request needs is then no error. */
 export function failingShape(error: Unsupported): NamedShape {
   const target = () => {
     throw error;
@@ -79,7 +79,7 @@ export function failingShape(error: Unsupported): NamedShape {
   return { kind: 'named', name: 'unread', id, notes: NO_NOTES, target };
 }
 
-/** Returns a function that evaluates a shape once. It throws `circularError` when the evaluation calls it again. */
+/** Returns a function that evaluates once. A call during the evaluation throws `circularError`. */
 export function createLazy(evaluate: () => Shape, circularError: CircularType): () => Shape {
   let shape: Shape | undefined;
   let isRunning = false;
@@ -106,13 +106,13 @@ export function resolve(shape: Shape): Exclude<Shape, NamedShape> {
   return resolved;
 }
 
-/** Returns the same shape. @throws Unsupported when it cannot be resolved, as in a circle of named types */
+/** Returns the same shape. @throws Unsupported for a circle of names, such as `type A = B; type B = A` */
 export function refuseEndless(shape: Shape): Shape {
   resolve(shape);
   return shape;
 }
 
-/** Returns the union of the parts, without duplicates and `never`. With `any` among the parts, the union is `any`. */
+/** Returns the union of the parts, without duplicates and `never`. The union of `any` and other parts is `any`. */
 export function unite(parts: readonly Shape[]): Shape {
   const unique: Shape[] = [];
   const seen = new Set<string>();
@@ -137,7 +137,6 @@ export function excludeKinds(shape: Shape, ...kinds: readonly Shape['kind'][]): 
   return kinds.includes(resolved.kind) ? NEVER : shape;
 }
 
-/** Whether the shape, or a part of its union, is of one of these kinds. */
 export function includesKind(shape: Shape, ...kinds: readonly Shape['kind'][]): boolean {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return resolved.parts.some((part) => includesKind(part, ...kinds));
@@ -160,7 +159,7 @@ export function listConstants(shape: Shape, fail: Fail): (string | number | bool
   return fail('this must be a union of literals');
 }
 
-/** Returns a name for a type argument: `UserList` for `User[]`. The document has `Page_UserList` for `Page<User[]>`. */
+/** Names a type argument: `UserList` for `User[]`. The document then has `Page_UserList` for `Page<User[]>`. */
 export function nameOf(shape: Shape): string {
   if (shape.kind === 'named') return shape.name;
   if (shape.kind === 'array') return `${nameOf(shape.element)}List`;
@@ -168,10 +167,7 @@ export function nameOf(shape: Shape): string {
   return shape.kind;
 }
 
-/**
- * Returns a text that identifies a shape. Equal shapes can have different texts: the order of the fields, for example,
- * changes the text of a record.
- */
+/** Shapes with the same text are equal. Records with the same fields in another order have different texts. */
 export function idOf(shape: Shape): string {
   switch (shape.kind) {
     case 'named':

@@ -8,9 +8,9 @@ import { type Fail, type Keywords, resolve, type Shape } from './shape.ts';
 
 const escapeRegExp = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
-/** Writes the pattern of a type that is no literal. @param end the text up to the next type; undefined without one */
+/** Writes the pattern of a type that is no literal. @param end the text before the next type; undefined for the last */
 type Placeholder = (end: string | undefined) => string;
-/** A piece of a template: a choice of texts, or a type that is no literal. */
+/** A choice of texts, or a type that is no literal. */
 type Piece = readonly string[] | Placeholder;
 /** The pieces of a template, in order. With `${string | number}`, a template has two rows. */
 type Row = readonly Piece[];
@@ -20,7 +20,7 @@ const MAX_COMBINATIONS = 100;
 /** Key: the keywords of a template's shape. Value: the rows of the template, which an outer template copies. */
 const rowsByKeywords = new WeakMap<Keywords, readonly Row[]>();
 
-/** Returns the shape of a template literal type. @param types the shapes of the types between the texts */
+/** @param texts the texts before, between and after the types */
 export function templateShape(texts: readonly string[], types: readonly Shape[], fail: Fail): Shape {
   if (types.length === 0) return { kind: 'const', value: texts[0] as string };
   let rows: readonly Row[] = [[[texts[0] as string]]];
@@ -81,7 +81,7 @@ const writeChoice = (patterns: readonly string[]): string =>
 
 function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   if (keywords !== undefined) {
-    // A pattern between `^` and `$`. A `$` behind a backslash is a character of the text.
+    // A pattern between `^` and `$`. A `$` after a backslash is a character of the text.
     const pattern = /^\^(.*[^\\])\$$/s.exec(String(keywords.pattern))?.[1];
     if (pattern === undefined || Object.keys(keywords).length > 1)
       return fail('a constrained string inside of a template is not understood');
@@ -94,8 +94,8 @@ function stringPlaceholder(keywords: Keywords | undefined, fail: Fail): Placehol
 }
 
 /**
- * Returns the pattern of a number. In `${number}-5`, the text behind the number looks like a part of it. The pattern
- * then never matches the first character of that text, so the number ends there.
+ * In `${number}-5`, the text after the number could be a part of the number. So the number's pattern never matches the
+ * first character of this text.
  */
 function numberPlaceholder(keywords: Keywords | undefined, fail: Fail): Placeholder {
   const isInteger = keywords?.integer === true;

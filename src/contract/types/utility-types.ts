@@ -1,5 +1,4 @@
-// Computes the types that TypeScript provides (`Partial`, `Pick`, …) and those of `gatefold` (`Int`, `Email`, …). The
-// arguments and results are shapes, which are the meanings of types (shape.ts).
+// Computes the types that TypeScript provides (`Partial`, `Pick`, …) and those of `gatefold` (`Int`, `Email`, …).
 
 import { Unsupported } from '../source/source-error.ts';
 import {
@@ -42,7 +41,7 @@ const GATEFOLD_ALIASES: Readonly<Record<string, Shape | undefined>> = Object.ass
   Uri: formatted('uri'),
 } satisfies Record<string, Shape>);
 
-/** Returns the shape of a type that `gatefold` exports. Returns undefined for a type without a JSON form. */
+/** Returns undefined for a type of `gatefold` without a JSON form. */
 export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const alias = GATEFOLD_ALIASES[name];
   if (alias !== undefined) return alias;
@@ -51,8 +50,7 @@ export function gatefoldType(name: string, args: readonly Shape[], fail: Fail): 
   if (name === 'ErrorReply') return args[0] ?? { kind: 'any' };
   if (name === 'FormValue')
     return unite([STRING, { kind: 'file' }, { kind: 'array', element: unite([STRING, { kind: 'file' }]) }]);
-  const isStream = name === 'EventStream' || name === 'ServerSentEvents';
-  return isStream ? { kind: 'events', data: args[0] ?? { kind: 'any' } } : undefined;
+  return name === 'EventStream' ? { kind: 'events', data: args[0] ?? { kind: 'any' } } : undefined;
 }
 
 /** Fields of ControllerParams that the server fills, so no request is checked against them. */
@@ -77,15 +75,16 @@ function controllerParams(arg: Shape | undefined, fail: Fail): Shape {
   return recordOf(props);
 }
 
-/** Returns the shape of `Reply<201, T>`. The status is 200 when the first argument is not one number. */
+/** Returns the shape of `Reply<201, T>`, or a union for `Reply<201 | 202, T>`. Any other type gives the status 200. */
 function reply([type, body = { kind: 'any' }]: readonly Shape[], fail: Fail): Shape {
   const resolved = type && resolve(type);
-  const status = resolved?.kind === 'const' && typeof resolved.value === 'number' ? resolved.value : 200;
-  if (status < 200 || status > 399) fail('the status of a Reply is from 200 to 399');
-  return { kind: 'reply', status, body };
+  const parts = resolved?.kind === 'union' ? resolved.parts : [resolved];
+  const statuses = parts.map((part) => (part?.kind === 'const' && typeof part.value === 'number' ? part.value : 200));
+  if (statuses.some((status) => status < 200 || status > 399)) fail('the status of a Reply is from 200 to 399');
+  return unite(statuses.map((status): Shape => ({ kind: 'reply', status, body })));
 }
 
-/** Computes a utility type. Returns undefined for an unknown name, and for a name without type arguments. */
+/** Returns undefined for an unknown name, and for a name without type arguments. */
 export function utilityType(name: string, args: readonly Shape[], fail: Fail): Shape | undefined {
   const [first, second] = args as [Shape, Shape];
   const apply = UTILITIES[name];
@@ -138,7 +137,6 @@ const UTILITIES: Readonly<Record<string, Utility | undefined>> = Object.assign(O
   AsyncIterable: (fail) => fail('a stream has no JSON form'),
 } satisfies Record<string, Utility>);
 
-/** Changes the literals of a union. Fails for a part that is no literal. */
 function mapConstants(shape: Shape, fail: Fail, change: (text: string) => string): Shape {
   return unite(listConstants(shape, fail).map((value): Shape => ({ kind: 'const', value: change(String(value)) })));
 }
@@ -165,7 +163,7 @@ function mapProps(shape: Shape, fail: Fail, change: (prop: Prop) => Prop): Shape
   return { ...resolved, props: new Map(Array.from(resolved.props, ([name, prop]) => [name, change(prop)])) };
 }
 
-/** Returns the fields that all parts of a union have. For another type, returns the record itself. */
+/** Returns the fields that all parts of a union have. A record is returned as it is. */
 function commonRecord(shape: Shape, fail: Fail): RecordShape {
   const resolved = resolve(shape);
   if (resolved.kind !== 'union') return expectRecord(resolved, fail);
@@ -190,7 +188,7 @@ function filterConstants(shape: Shape, filter: Shape, fail: Fail, keepsMatches: 
   return unite(values.map((value): Shape => ({ kind: 'const', value })));
 }
 
-/** Computes `keyof T`. */
+/** `keyof T` */
 export function keysOf(shape: Shape, fail: Fail): Shape {
   const resolved = resolve(shape);
   if (resolved.kind === 'union') return keysOf(commonRecord(resolved, fail), fail);
@@ -200,7 +198,7 @@ export function keysOf(shape: Shape, fail: Fail): Shape {
   return unite(resolved.isNumberIndex ? [{ kind: 'number' }, ...names] : names);
 }
 
-/** Computes `T['key']`. For a union of keys, and for a union `T`, returns the union of the fields' types. */
+/** `T['key']`. For a union of keys, and for a union `T`, returns the union of the fields' types. */
 export function propertyOf(object: Shape, key: Shape, fail: Fail): Shape {
   const resolved = resolve(object);
   const resolvedKey = resolve(key);

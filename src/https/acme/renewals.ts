@@ -1,6 +1,7 @@
 // Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new certificate is due, and
 // orders it. After a failed order the last certificate stays in use. The directory is the ACME server of the
 // certificate authority. The directory's "advice" is the renewal information of RFC 9773: when to renew.
+import { errorMessage } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { type CertificateFacts, readPair } from '../pair.ts';
 import { adviceFor } from './advice.ts';
@@ -190,7 +191,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   function recordFailure(error: unknown): void {
     failures++;
     failuresInARow++;
-    lastFailure = error instanceof Error ? error.message : String(error);
+    lastFailure = errorMessage(error);
     const type = error instanceof AcmeError ? error.type : undefined;
     const pause = retryPause(failuresInARow, error instanceof AcmeError ? error.retryAfter : undefined, random());
     nextAttempt = clock() + pause;

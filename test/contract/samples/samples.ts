@@ -292,6 +292,31 @@ declare namespace Keyed {
   }
 }
 export type A179 = Keyed.Order;
+interface Chain {
+  next?: Chain;
+  a: string;
+}
+interface Knot {
+  next?: Knot;
+  b: number;
+}
+export type A180 = Chain & Knot;
+interface Ring {
+  back: Arc | null;
+  a: string;
+}
+interface Arc {
+  back: Ring | null;
+  b: number;
+}
+export type A181 = { pair: Ring & Arc };
+type Fork = { k: 'leaf'; a: string } | { k: 'fork'; left: Fork; right?: Fork };
+interface Counted {
+  left?: Counted;
+  n: number;
+}
+export type A182 = Fork & Counted;
+export type A183 = Chain & { next: { next: Knot } };
 const TONES = ['outer'] as const;
 enum Side {
   Left = 'outer',

@@ -1,0 +1,22 @@
+// The type of the error bodies that `formatError` of a service file declares. A type that is not read is no mistake.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { readErrorBody } from '../../src/contract/read-service.ts';
+import { createSourceFiles } from '../../src/contract/source/files.ts';
+
+describe('formatError', () => {
+  const rows: [name: string, source: string, type: string | undefined][] = [
+    ['with a type', 'export default { formatError(): { title: string } { throw 1; } };', 'object'],
+    ['without a type', 'export default { formatError() { return {}; } };', undefined],
+    ['of any', 'export default { formatError(): any { return {}; } };', undefined],
+    ['of a type that is not understood', 'export default { formatError(): Map<1, 2> { throw 1; } };', undefined],
+    ['in a file that cannot be parsed', 'export default { formatError(): string { throw 1; };', undefined],
+    ['that is not there', 'export default {};', undefined],
+    ['of a service that code makes', 'export default make();', undefined],
+  ];
+  for (const [name, source, type] of rows)
+    test(name, () => {
+      const files = createSourceFiles({ textOf: () => source, resolve: () => undefined, watch: () => {} });
+      assert.equal(readErrorBody('/service.ts', files).schema?.type, type);
+    });
+});

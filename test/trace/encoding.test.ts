@@ -21,7 +21,7 @@ const values: readonly (readonly [value: unknown, encoded: object])[] = [
   [Number.POSITIVE_INFINITY, { doubleValue: 'Infinity' }],
   [Number.NaN, { doubleValue: 'NaN' }],
   [2 ** 60, { doubleValue: 2 ** 60 }],
-  [Object.create(null), { stringValue: 'a value that has no text' }],
+  [Object.create(null), { stringValue: 'a value that cannot be converted to text' }],
   ['x'.repeat(5000), { stringValue: 'x'.repeat(4096) }],
 ];
 for (const [value, encoded] of values)

@@ -31,7 +31,7 @@ async function simulate({ offered, seconds, rate = RATE, isUp = () => true }: Ru
     return store.spend(spendings).map(([, tokens]) => tokens);
   };
   const machines = offered.map(() => {
-    const ledger = createSharedLedger({ spend, machines: () => offered.length, now, later });
+    const ledger = createSharedLedger({ spend, machineCount: () => offered.length, now, later });
     const limiter = createRateLimiter({
       now,
       later,

@@ -51,7 +51,7 @@ test('repeatedKeys returns the key and the path of each key that an object repea
   }
 });
 
-test('repeatedKeys returns nothing for the output of JSON.stringify', () => {
+test('repeatedKeys returns an empty list for the output of JSON.stringify', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.constantFrom(0, 2), (value, space) => {
       const text = JSON.stringify(value, null, space);

@@ -113,7 +113,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.equal(error.code, 'ECONNRESET');
   });
 
-  it('onTurn calls back once the answer before that of a pipelined request is sent', async (test) => {
+  it('onTurn calls back when the answer to the pipelined request before is sent', async (test) => {
     const responses: ServerResponse[] = [];
     const { server, port } = await listen(
       test,

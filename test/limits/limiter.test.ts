@@ -24,7 +24,9 @@ describe('parseRate', () => {
     [' 1/s', undefined],
     ['', undefined],
   ];
-  for (const [text, rate] of rows) test(JSON.stringify(text), () => assert.deepEqual(parseRate(text), rate));
+  for (const [text, rate] of rows)
+    test(`${rate === undefined ? 'refuses' : 'parses'} ${JSON.stringify(text)}`, () =>
+      assert.deepEqual(parseRate(text), rate));
 });
 
 describe('createBoundedMap', () => {

@@ -1,6 +1,6 @@
 // The entry `gatefold/client`: a client for front ends, whose types come from the controllers by `import type`. The
-// module runs in browsers and in Node, and loads nothing of the server. It cannot look into a controller, so it makes
-// the request from the name of the operation alone: `'GET {id}'` or `created`.
+// client runs in browsers and in Node, and loads nothing of the server. So it makes a request from the name of the
+// operation alone: `'GET {id}'` or `created`.
 import { splitRouteName } from './base/route-name.ts';
 import { ApiError, type FieldError } from './client/error.ts';
 import { readEvents } from './client/events.ts';
@@ -39,10 +39,7 @@ export function createClient<Groups>(url: string, options: ClientOptions = {}): 
   return withEveryName(operationsOf) as Client<Groups>;
 }
 
-/**
- * Creates an object that has a value for every name except `then`. With a value for `then`, `await` would treat the
- * object as a promise.
- */
+/** The object has a value for every name but `then`, with which `await` would treat the object as a promise. */
 function withEveryName<T>(create: (name: string) => T): object {
   return new Proxy<Record<string, T>>(Object.create(null), {
     get(cache, name) {
@@ -63,8 +60,8 @@ function startCall(
   const cancel = () => abortController.abort(signal?.reason);
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { signal: abortController.signal });
-  // Closes the connection if it is still open, and ends the listener of `signal`. A call whose `response` is read as a
-  // stream stays connected, so that `signal` can still end the download.
+  // This also ends the listener of `signal`. When a caller reads `response` as a stream, the connection stays open, so
+  // that `signal` can still end the download.
   const closeConnection = () => abortController.abort();
 
   async function send(lastEventId = ''): Promise<Response> {
@@ -98,12 +95,7 @@ function startCall(
     }
   }
 
-  /**
-   * Waits at most `timeout` ms for one step of the call.
-   *
-   * @throws an `ApiError` when the step fails or takes too long, and the reason of the abort when the caller's `signal`
-   *   ended the call
-   */
+  /** @throws ApiError when the step fails or takes too long, or the reason of the caller's `signal` */
   async function withTimeout<T>(step: Promise<T>): Promise<T> {
     const endLateStep = () => abortController.abort(new ApiError(0, 'TIMEOUT', `No answer within ${timeout} ms`));
     const timer = timeout === undefined ? undefined : setTimeout(endLateStep, timeout);

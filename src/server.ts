@@ -18,7 +18,7 @@ const basics = readProcessBasics();
 if (basics !== undefined) await run(basics);
 
 async function run(basics: ProcessBasics): Promise<void> {
-  const { settings, log, sink, flush } = basics;
+  const { settings, log, sink } = basics;
   for (const flag of secretFlags(process.argv)) log.warn('secret-on-command-line', { flag });
   for (const ignored of ignoredVariables(process.env)) log.warn('variable-ignored', { ...ignored });
   const otherPackage = findOtherPackage(settings.controllersDir);
@@ -31,7 +31,7 @@ async function run(basics: ProcessBasics): Promise<void> {
   const certificates = await createCertificates(basics);
   const store = await createStore(basics);
   const announcer = await createAnnouncer(basics);
-  await serve({ settings, earlyWorkers, log, flush, output, opsServer, certificates, store, announcer });
+  await serve({ settings, earlyWorkers, log, flush: sink.close, output, opsServer, certificates, store, announcer });
 }
 
 async function createOpsServer({ settings, log, sink }: ProcessBasics): Promise<OperationsServer | undefined> {

@@ -119,7 +119,7 @@ export async function startTest({
   const settings = parseSettings(variables, [], { cores: 1, cwd: process.cwd() });
   checkFolder(settings.controllersDir);
   const write = (line: string) => void lines.push(JSON.parse(line));
-  const sink: LineSink = { write, flush: () => {} };
+  const sink: LineSink = { write };
   const log = createLog({ level: settings.logLevel, sink });
   const testCallers = new Map<string, Caller>();
   const testUsers: TestUsers = { byToken: new Map(), defaultUser };
@@ -197,13 +197,15 @@ export async function startTest({
       testCallers.set(authorization, { kind: 'row', row });
       return createCaller(address, { authorization, userToken: user === undefined ? undefined : addUser(user) });
     },
-    expectErrors: (...events) => void events.forEach((event) => void expectedEvents.add(event)),
+    expectErrors(...events) {
+      for (const event of events) expectedEvents.add(event);
+    },
     close,
     [Symbol.asyncDispose]: close,
   };
 }
 
-/** Refuses a missing folder, because in a test it is a mistake. The service treats a missing folder as an empty one. */
+/** Refuses a missing folder, which is a mistake in a test. The service treats such a folder as an empty one. */
 function checkFolder(folder: string): void {
   try {
     listControllers(folder);
@@ -215,7 +217,7 @@ function checkFolder(folder: string): void {
 const openServices = new Set<WorkerParts>();
 /**
  * Closed services whose controllers are not yet disposed of. Node loads a module once, so all services of this process
- * share a controller's variables, such as a pool of connections. The controllers are disposed of by the last `close`.
+ * share a controller's variables, such as a pool of connections. So the last `close` disposes of all controllers.
  */
 const undisposedServices: WorkerParts[] = [];
 
@@ -234,7 +236,7 @@ function removeDataFolder(folder: string): void {
   dataFolders.delete(folder);
 }
 
-/** Returns a table that finds the credentials of the test first, and then those of `table`. */
+/** The credentials of the test come before those of `table`. */
 function addTestCallers(testCallers: ReadonlyMap<string, Caller>, table: CallerTable): CallerTable {
   return { ...table, identify: (authorization) => testCallers.get(authorization) ?? table.identify(authorization) };
 }
@@ -249,7 +251,7 @@ interface TestUsers {
 /** The request header with the token of a user. */
 const USER_HEADER = 'x-gatefold-test-user';
 
-/** Returns a service file whose `authenticate` is called only when the test sets no user for a request. */
+/** Returns a service file that calls the author's `authenticate` only when the test sets no user for a request. */
 function addTestUsers({ byToken, defaultUser }: TestUsers, service: LoadedService): LoadedService {
   const { authenticate } = service;
   if (authenticate === undefined) return service;

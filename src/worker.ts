@@ -1,6 +1,5 @@
-// The entry of a worker process, which the supervisor starts. The entry only connects worker/life.ts and
-// worker/parts.ts. Modules that every worker needs are imported at the top, because a later import would delay the
-// first answer.
+// The entry of a worker process only connects worker/life.ts and worker/parts.ts. Modules that every worker needs are
+// imported at the top, because a later import would delay the first answer.
 import cluster from 'node:cluster';
 import { maxConnections } from './base/descriptors.ts';
 import type { Log } from './base/log.ts';
@@ -10,7 +9,7 @@ import { isSecure, type Settings } from './base/settings.ts';
 import { asksForTraces } from './base/trace-switch.ts';
 import type { SharedTable } from './credentials/credentials.ts';
 import { readServiceInfo } from './docs/service-info.ts';
-import { type PreparedLoad, prepareLoad } from './groups/file-loader.ts';
+import { type PreparedLoad, prepareLoad } from './groups/prepared-load.ts';
 import type { App } from './http/app.ts';
 import type { TlsServer } from './https/serve/tls-server.ts';
 import type { WorkerMetrics } from './ops/worker-metrics.ts';
@@ -23,7 +22,7 @@ keepTickShape();
 const basics = cluster.isWorker ? readProcessBasics() : refuseDirectStart();
 if (basics !== undefined) await run(basics);
 
-async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void> {
+async function run({ settings, log, sink }: ProcessBasics): Promise<void> {
   let app: App | undefined;
   let preparedLoad: PreparedLoad | undefined;
   const transport = await createTransport(settings, () => app?.rawRefusal('HTTPS_REQUIRED') ?? '');
@@ -55,7 +54,7 @@ async function run({ settings, log, sink, flush }: ProcessBasics): Promise<void>
     },
     onSecure: (state) => transport?.use(state),
     log,
-    flush,
+    flush: sink.close,
     drainTimeout: settings.drainTimeout,
   });
 }

@@ -2,7 +2,8 @@
 // - WebSocket in node:http: Node 22 and later load a whole HTTP client for it, which costs 40 ms and 12 MB a process.
 // - Web Crypto in node:crypto.
 //
-// No process of the service uses these two exports.
+// No process of the service uses these two exports. A function loads its module when it is called, so a process loads
+// only the modules that its settings need.
 import type * as Crypto from 'node:crypto';
 import type * as Http from 'node:http';
 import type * as Https from 'node:https';
@@ -32,17 +33,11 @@ export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1
     : hashOnce(algorithm, data, encoding);
 }
 
-/** Loads node:zlib, for compressed bodies and for compressed batches of spans. */
 export const zlib = (): typeof Zlib => require('node:zlib');
 
-/** Loads node:util. An `import` would also load the modules behind all exports of node:util. */
 export const util = (): typeof Util => require('node:util');
 
-/**
- * Loads node:tls. The service needs it with TLS_CERT, with DOMAINS, or for a collector of spans that has an https URL.
- * An `import` would read all root certificates.
- */
+/** An `import` of node:tls would read all root certificates. */
 export const tls = (): typeof Tls => require('node:tls');
 
-/** Loads node:https. The service needs it only with TLS_CERT or DOMAINS. The exporter of spans uses node:tls itself. */
 export const https = (): typeof Https => require('node:https');

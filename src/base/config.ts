@@ -1,6 +1,5 @@
 // Reads the settings from environment variables and flags. Each setting has a variable and a flag: `BODY_LIMIT=2MiB`
-// and `--body-limit 2MiB`. The caller passes the environment and the command line, so this file does not read
-// process.env.
+// and `--body-limit 2MiB`.
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { prefixedName } from './ignored-variables.ts';
 import { InvalidValue, isKeyText } from './setting-values.ts';
@@ -8,7 +7,7 @@ import { isSecure, type ProcessFacts, type SettingRow, type Settings, settingRow
 
 export class SettingsError extends Error {}
 
-/** Placeholder facts for the callers that need only the names of the settings, which do not depend on the facts. */
+/** Placeholder facts, for the names of the settings. Only the default values depend on the facts. */
 const ANY_PROCESS: ProcessFacts = { cores: 1 };
 
 export type FlagOptions = NonNullable<ParseArgsConfig['options']>;
@@ -37,11 +36,7 @@ export interface SettingReading {
  * @throws SettingsError for the first wrong setting. Its message is one line: the setting, the value (unless the value
  *   is a secret), and the form that the value needs; or the word of `argv` that is no setting
  */
-export function parseSettings(
-  env: Readonly<Record<string, string | undefined>>,
-  argv: readonly string[],
-  processFacts: ProcessFacts,
-): Settings {
+export function parseSettings(env: NodeJS.ProcessEnv, argv: readonly string[], processFacts: ProcessFacts): Settings {
   const { values, positionals } = parseCommandLine(argv);
   const [operand] = positionals;
   if (operand !== undefined) throw new SettingsError(`${operand.split('=', 1)[0]}: unknown setting`);
@@ -55,9 +50,8 @@ export function settingsOf(readings: readonly SettingReading[]): Settings {
   return Object.fromEntries(readings.map(({ row, value }) => [row.key, value])) as unknown as Settings;
 }
 
-/** Reads every setting. A setting that is refused has a `problem`. */
 export function readSettings(
-  env: Readonly<Record<string, string | undefined>>,
+  env: NodeJS.ProcessEnv,
   flags: ParsedCommandLine['values'],
   processFacts: ProcessFacts,
 ): SettingReading[] {
@@ -85,7 +79,7 @@ export function readSettings(
   });
 }
 
-/** Returns why a setting conflicts with another one; undefined when it does not, or when the other gets the message. */
+/** Returns why a setting conflicts with another one. Only one of the two settings gets the message. */
 function conflictOf(
   { row: { key } }: SettingReading,
   { tlsCert, tlsKey, domains, httpPort, port, opsPort }: Settings,

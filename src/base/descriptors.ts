@@ -22,8 +22,6 @@ export function maxConnections(wanted: number, limit: number | undefined = descr
 /**
  * Returns how many of the wanted connections a port of the supervisor may have: at least 1. The supervisor also needs
  * descriptors for its workers, watches and files.
- *
- * @param limit the maximum number of file descriptors of the process; undefined when it is unlimited or unknown
  */
 export function maxSupervisorConnections(wanted: number, limit: number | undefined = descriptorLimit()): number {
   return Math.max(1, Math.floor(maxConnections(wanted * SUPERVISOR_DIVISOR, limit) / SUPERVISOR_DIVISOR));

@@ -17,7 +17,7 @@ export function envelope(error: HttpError, requestId: string, causeFacts?: objec
   return `${envelopeStart(error)}${unixTime()},"request_id":"${requestId}"${errorsField}${detailField}}`;
 }
 
-/** Encodes the details, which a controller may have set. Returns `[]` for details that are no list or have no JSON. */
+/** Returns `[]` for details that are no list or have no JSON. A controller may have changed the details. */
 function encodeDetails(details: unknown): string {
   try {
     return Array.isArray(details) ? JSON.stringify(details) : '[]';
@@ -31,8 +31,8 @@ let cachedStart = '';
 
 /**
  * Returns the text of the envelope before its timestamp. `refusal(code)` of errors.ts returns one shared, frozen error
- * per code. Such an error may be sent thousands of times a second, so the text of the last one is cached. An error that
- * is not frozen can still change.
+ * per code. Such an error may be sent thousands of times a second, so its text is cached. The text of any other error
+ * is not cached, because that error can still change.
  */
 function envelopeStart(error: HttpError): string {
   if (error === cachedError) return cachedStart;

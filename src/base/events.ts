@@ -4,7 +4,7 @@
 
 export type EventName = { [Level in keyof LogEvents]: keyof LogEvents[Level] }[keyof LogEvents];
 
-/** The facts of a thrown value, as `describeError` returns them. */
+/** The facts of a thrown value, as `describeError` of log.ts returns them. */
 export interface ErrorFacts {
   error: string;
   error_name?: string;

@@ -22,6 +22,11 @@ export function errorCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
+/** Returns the message of an error, or the text of another thrown value. */
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /**
  * Returns one line: the sentence for the code, else the code, else the first line of the message. Node's own message
  * would also name the path and the system call: `EACCES: permission denied, open '/data/session.key'`.

@@ -20,8 +20,6 @@ const PROTECTIVE_SETTINGS = [
   ...'MAX_IN_FLIGHT RATE_LIMIT OPS_HOST DOMAINS'.split(' '),
 ].map((names) => names.split(' ') as [setting: string, ...others: string[]]);
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 const PREFIX = 'GATEFOLD_';
 
 /**
@@ -29,7 +27,7 @@ const PREFIX = 'GATEFOLD_';
  * the caller refuses to start. A value such as `tcp://10.0.0.1:80` is exempt, because Kubernetes sets variables with
  * such values for a service called gatefold.
  */
-export function prefixedName(setting: string, env: Environment): string | undefined {
+export function prefixedName(setting: string, env: NodeJS.ProcessEnv): string | undefined {
   const value = env[PREFIX + setting] ?? '';
   return value === '' || /^(?:tcp|udp|sctp):\/\//.test(value) ? undefined : PREFIX + setting;
 }
@@ -41,7 +39,7 @@ export interface IgnoredVariable {
 }
 
 /** Returns the variables that are probably misspelt settings. The exact name of a setting is not misspelt. */
-export function ignoredVariables(env: Environment): IgnoredVariable[] {
+export function ignoredVariables(env: NodeJS.ProcessEnv): IgnoredVariable[] {
   const unsetSettings = PROTECTIVE_SETTINGS.filter(([setting]) => !env[setting]);
   return Object.keys(env).flatMap((variable) => {
     const name = variable.startsWith(PREFIX) ? variable.slice(PREFIX.length) : variable;

@@ -16,7 +16,7 @@ export type Paint = (text: string) => string;
  * Creates the functions that colour a text. They change nothing when the output is no terminal, when TERM is `dumb`, or
  * when NO_COLOR (no-color.org) is set and not empty.
  */
-export function createInk({ isTTY, env }: { isTTY: boolean; env: Readonly<Record<string, string | undefined>> }): Ink {
+export function createInk({ isTTY, env }: { isTTY: boolean; env: NodeJS.ProcessEnv }): Ink {
   const hasColours = isTTY && !env.NO_COLOR && env.TERM !== 'dumb';
   // The numbers are those of the escape sequence SGR: 31 begins red, and 39 ends a colour.
   const paint = (on: number, off: number): Paint =>

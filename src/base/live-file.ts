@@ -1,8 +1,8 @@
 // Reloads files when people or programs change them: by writing into the file, by a rename, by a swapped link, or in a
-// mounted secret. The files are polled, because file events do not reach mounted volumes. A look at the files is made
-// by each poll, and whenever a caller asks for one. Valid content becomes live (that is, used) at once. Invalid content
-// or a missing file has no effect until several looks in a row have found it. Then the failure is reported once, and
-// the last valid content stays live. The caller parses the bytes, and may accept a missing file as empty content.
+// mounted secret. The files are polled, because file events do not reach mounted volumes. Each poll looks at the files,
+// and a caller can ask for a further look. Valid content becomes live (that is, used) at once. Invalid content or a
+// missing file is reported once, after several looks in a row have found it. The last valid content stays live. The
+// caller parses the bytes, and may accept a missing file as empty content.
 import { type BigIntStats, readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { hash } from './builtins.ts';
@@ -54,7 +54,7 @@ export interface LiveFileOptions<T> {
   /** The largest size of each file. */
   readonly maxBytes: number;
   readonly pollMs: number;
-  /** The number of looks in a row that must find the same invalid content before it is reported. */
+  /** The number of looks in a row that must find the same invalid content before the content is reported. */
   readonly confirmations: number;
   /**
    * The fingerprint of the content that is live at the start; undefined when no content is live yet. In that case a
@@ -62,26 +62,23 @@ export interface LiveFileOptions<T> {
    */
   readonly liveFingerprint: string | undefined;
   /**
-   * Parses the content. The content of a file that is unreadable, or that is missing after it was live, also reaches
-   * `parse`, as soon as `confirmations` looks in a row have found this state.
+   * Parses the content. Also called without `files`, when `confirmations` looks in a row have found that a file is
+   * unreadable, or that a live file is missing.
    *
-   * @throws Error of one line, when the content is invalid
+   * @throws Error whose message is one line, when the content is invalid
    */
   readonly parse: (content: Content) => T | Promise<T>;
   readonly onLive: (value: T, reloads: number) => void;
   readonly onFailure: (reason: string) => void;
-  /** Returns monotonic milliseconds. */
-  readonly clock?: () => number;
+  /** A clock in milliseconds that never goes back. */
+  readonly now?: () => number;
 }
 
 export interface LiveFileStatus {
   /** How often new content has become live, without the first content. */
   readonly reloads: number;
   readonly reloadFailures: number;
-  /**
-   * The reason why the content of the files is invalid. Absent when the content is live, when too few looks have found
-   * the invalid content, and when a file is missing that was never live.
-   */
+  /** The reason that `onFailure` got last. Absent when the content of the files is live. */
   readonly lastFailure?: string;
 }
 
@@ -101,8 +98,8 @@ export interface LiveFile {
 }
 
 /**
- * Bytes of the largest file that is reread regularly even if its stat (inode, size and times) is the same. Some file
- * systems keep no times, so that a change may leave the stat the same.
+ * Bytes of the largest file that is reread regularly, even while its stat (inode, size and times) stays the same. Some
+ * file systems keep no times, so a change may leave the stat the same.
  */
 const MAX_REREAD_SIZE = 64 * 1024;
 /** Milliseconds between two rereads of a file up to MAX_REREAD_SIZE. With polls of 250 ms, a change is live in 1 s. */
@@ -126,7 +123,7 @@ const MIN_LOOK_INTERVAL = 50;
 
 /** Begins to poll. The polling does not keep the process alive. */
 export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
-  const { paths, maxBytes, pollMs, confirmations, parse, onLive, onFailure, clock = () => performance.now() } = options;
+  const { paths, maxBytes, pollMs, confirmations, parse, onLive, onFailure, now = () => performance.now() } = options;
   let { liveFingerprint } = options;
   let lastFingerprint: string | undefined;
   /** The number of looks in a row that have found the content of `lastFingerprint`. */
@@ -154,10 +151,10 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   /** Looks run one after the other, so that no earlier read replaces the result of a later one. */
   function look(): Promise<void> {
     waitingLook ??= lastLook.then(async () => {
-      const delay = lookedAt + Math.min(MIN_LOOK_INTERVAL, pollMs) - clock();
+      const delay = isUrgent ? 0 : lookedAt + Math.min(MIN_LOOK_INTERVAL, pollMs) - now();
       if (delay > 0) await pause(delay);
       waitingLook = undefined;
-      lookedAt = clock();
+      lookedAt = now();
       const isSync = isUrgent;
       isUrgent = false;
       const content = await readIfChangePossible(isSync);
@@ -178,7 +175,6 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
   }
 
   function lookNow(): Promise<void> {
-    lookedAt = Number.NEGATIVE_INFINITY;
     isUrgent = true;
     const nextLook = look();
     endPause();
@@ -190,12 +186,12 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       const stats = isSync
         ? paths.map((path) => statSync(path, { bigint: true }))
         : await Promise.all(paths.map((path) => stat(path, { bigint: true })));
-      const now = clock();
+      const time = now();
       const statsText = stats.map(statTextOf).join();
-      if (statsText !== lastStats) changedAt = now;
-      else if (!mustReread(now, stats)) return undefined;
+      if (statsText !== lastStats) changedAt = time;
+      else if (!mustReread(time, stats)) return undefined;
       lastStats = statsText;
-      readAt = now;
+      readAt = time;
       for (const [index, path] of paths.entries()) checkFile(path, stats[index] as BigIntStats, maxBytes);
       const isSmall = stats.every(({ size }) => size <= MAX_SYNC_SIZE);
       if (isSync && isSmall) return contentOf(paths.map((path) => readFileSync(path)));
@@ -211,10 +207,10 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
    * Returns whether to reread files although their stats are the same. Large files are reread only until their stats
    * can be trusted, at intervals that double.
    */
-  function mustReread(now: number, stats: readonly BigIntStats[]): boolean {
+  function mustReread(time: number, stats: readonly BigIntStats[]): boolean {
     if (stats.every(({ size }) => size <= MAX_REREAD_SIZE))
-      return now - changedAt <= TRUST_MS || now - readAt >= REREAD_INTERVAL;
-    return readAt - changedAt <= TRUST_MS && now - readAt >= readAt - changedAt;
+      return time - changedAt <= TRUST_MS || time - readAt >= REREAD_INTERVAL;
+    return readAt - changedAt <= TRUST_MS && time - readAt >= readAt - changedAt;
   }
 
   async function applyContent(content: Content): Promise<void> {
@@ -225,7 +221,7 @@ export function createLiveFile<T>(options: LiveFileOptions<T>): LiveFile {
       status = { reloads, reloadFailures };
       return;
     }
-    // This invalid content was reported already, or the file is still missing.
+    // The invalid content was reported already, or the missing file was never there.
     if (timesSeen > confirmations) return;
     if (
       content.files === undefined &&

@@ -1,12 +1,12 @@
-// Shortens a log line that is too long for one write. The result is still one JSON object. Each try cuts the texts,
-// lists and objects of the line to half the size that the try before has allowed.
+// Shortens a log line that is too long for one write. The result is still one JSON object. Each try allows texts, lists
+// and objects half the size that the try before has allowed.
 import { parseObject } from './values.ts';
 
 /** Characters that a text keeps in the first try. Each further try halves the number. */
 const FIRST_TEXT_LENGTH = 2000;
-/** Characters that a text keeps at least, in every try. */
+/** No try allows a text fewer characters. */
 const MIN_TEXT_LENGTH = 40;
-/** Items that a list keeps, as a part of the characters that a text keeps: 100 items of a list in the first try. */
+/** In the first try, a text keeps 2000 characters, and a list keeps 100 items. */
 const ITEMS_PER_CHARACTER = 1 / 20;
 /** Values below this depth are cut, because JSON.stringify of deep values is slow. */
 const MAX_DEPTH = 4;
@@ -23,34 +23,31 @@ export function cutLine(line: string, maxBytes: number): string {
   const fields = parseObject(line);
   if (fields === undefined) return cutText(line, maxBytes);
   for (let length = FIRST_TEXT_LENGTH; length >= MIN_TEXT_LENGTH; length /= 2) {
-    const items = Math.floor(length * ITEMS_PER_CHARACTER);
-    const shortLine = `${JSON.stringify({ ...(shorten(fields, length, items, MAX_DEPTH) as object), cut: true })}\n`;
+    const shortLine = `${JSON.stringify({ ...(shorten(fields, length, MAX_DEPTH) as object), cut: true })}\n`;
     if (Buffer.byteLength(shortLine) <= maxBytes) return shortLine;
   }
   const identity = Object.fromEntries(
-    IDENTITY_FIELDS.flatMap((name) => (name in fields ? [[name, shorten(fields[name], MIN_TEXT_LENGTH, 0, 1)]] : [])),
+    IDENTITY_FIELDS.flatMap((name) => (name in fields ? [[name, shorten(fields[name], MIN_TEXT_LENGTH, 1)]] : [])),
   );
   return `${JSON.stringify({ ...identity, cut: true })}\n`;
 }
 
 /**
- * @param length characters that a text keeps
- * @param items items that a list keeps; an object keeps some more fields
+ * @param length characters that a text keeps; a list keeps a twentieth as many items
  * @param depth levels of lists and objects that are kept
  */
-function shorten(value: unknown, length: number, items: number, depth: number): unknown {
+function shorten(value: unknown, length: number, depth: number): unknown {
   if (typeof value === 'string') return value.length > length ? `${value.slice(0, length)}…` : value;
   if (typeof value !== 'object' || value === null) return value;
   if (depth === 0) return '…';
+  const items = Math.floor(length * ITEMS_PER_CHARACTER);
   if (Array.isArray(value)) {
-    const keptItems = value.slice(0, items).map((item) => shorten(item, length, items, depth - 1));
+    const keptItems = value.slice(0, items).map((item) => shorten(item, length, depth - 1));
     return value.length > items ? [...keptItems, `… and ${value.length - items} more`] : keptItems;
   }
   // The fields that identify a line are among its first ones, so they are kept even when `items` is small.
   const fields = Object.entries(value).slice(0, items + IDENTITY_FIELDS.length);
-  return Object.fromEntries(
-    fields.map(([name, field]) => [name.slice(0, length), shorten(field, length, items, depth - 1)]),
-  );
+  return Object.fromEntries(fields.map(([name, field]) => [name.slice(0, length), shorten(field, length, depth - 1)]));
 }
 
 function cutText(line: string, maxBytes: number): string {

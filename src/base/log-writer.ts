@@ -2,14 +2,13 @@
 // also when several processes write to the same pipe. A reader that stops reading delays neither requests nor the end
 // of the process.
 import { fstatSync, type Stats, write, writeSync } from 'node:fs';
+import { errorCode } from './failure.ts';
 import type { LineSink } from './log.ts';
 import { cutLine } from './log-line.ts';
 import { reopenWithoutWaiting, stderrUnblocker } from './node-internals.ts';
 import { blockThread } from './time.ts';
 
-/**
- * Bytes of the longest write that a pipe does not split (POSIX PIPE_BUF). Longer lines are cut, except on a terminal.
- */
+/** Bytes of the longest write that a pipe does not split (POSIX). Longer lines are cut, except on a terminal. */
 const PIPE_BUF = 4096;
 /** Bytes of the longest write to a socket. Linux does not split a write of up to 32 KiB. */
 const MAX_SOCKET_WRITE = 16 * 1024;
@@ -29,16 +28,17 @@ const CLOSE_STALL_LIMIT = 200;
 const CLOSE_TIME_LIMIT = 1000;
 
 export interface LogWriter extends LineSink {
+  flush(): void;
   /** Writes lines of another process unchanged. */
   pass(lines: string): void;
   /** True when a process that inherits the descriptor could make the writes of all others wait (see `openTarget`). */
   readonly isShared: boolean;
   /**
    * Writes all waiting lines, and gives up after a second. Called just before the process ends. The lines keep their
-   * order, except in a file: when another thread is still writing a batch, that batch may arrive after later lines.
+   * order, with one exception: in a file, a batch that another thread is still writing may arrive after later lines.
    */
   close(): void;
-  /** Returns how many lines were dropped since the start, because they were not read fast enough. */
+  /** Returns how many lines were dropped since the start, because nobody read the log fast enough. */
   droppedLines(): number;
 }
 
@@ -52,7 +52,7 @@ export function createLogWriter(fd: number): LogWriter {
   /** The bytes of `openBatch` and of `queue`. */
   let waitingBytes = 0;
   let droppedLines = 0;
-  /** How many of the dropped lines the log has already reported. */
+  /** How many of the dropped lines a line `log-lines-dropped` has counted already. */
   let reportedLines = 0;
   let buffer = Buffer.alloc(0);
   /** The batch that is being written, as a part of `buffer`. */
@@ -63,7 +63,6 @@ export function createLogWriter(fd: number): LogWriter {
   let isWaiting = false;
   let lingerTimer: NodeJS.Timeout | undefined;
 
-  /** @param maxBytes a longer line is cut */
   function addToBatch(lines: string, maxBytes = Number.POSITIVE_INFINITY): void {
     if (waitingBytes > MAX_WAITING_BYTES) {
       droppedLines += lines.split('\n').length - 1;
@@ -94,8 +93,7 @@ export function createLogWriter(fd: number): LogWriter {
   }
 
   /**
-   * Puts the next batch of the queue into `buffer`, so that it can be written. All batches share one buffer, because
-   * creating a buffer is slow.
+   * Puts the next batch of the queue into `buffer`. All batches share one buffer, because creating a buffer is slow.
    *
    * @returns whether there was a batch
    */
@@ -133,7 +131,7 @@ export function createLogWriter(fd: number): LogWriter {
       target.setNonBlocking?.();
       writtenBytes += writeSync(target.fd, batch, writtenBytes);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false;
+      if (errorCode(error) === 'EAGAIN') return false;
       writtenBytes = batch.length;
     }
     return true;
@@ -143,7 +141,7 @@ export function createLogWriter(fd: number): LogWriter {
     isWaiting = true;
     const sentBatch = batch;
     write(target.fd, sentBatch, writtenBytes, (error, bytes) => {
-      // `leaveBatchToThread` has been called.
+      // After `leaveBatchToThread`, this batch is no longer the current one.
       if (sentBatch !== batch) return;
       writtenBytes = error === null ? writtenBytes + bytes : sentBatch.length;
       resume();
@@ -166,10 +164,10 @@ export function createLogWriter(fd: number): LogWriter {
     if (droppedLines === reportedLines || waitingBytes > MAX_WAITING_BYTES / 2) return;
     const time = new Date().toISOString();
     const lines = droppedLines - reportedLines;
-    const line = { time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines };
+    const line = `${JSON.stringify({ time, level: 'warn', event: 'log-lines-dropped', pid: process.pid, lines })}\n`;
     reportedLines = droppedLines;
-    queue.push(`${JSON.stringify(line)}\n`);
-    waitingBytes += queue.at(-1)?.length ?? 0;
+    queue.push(line);
+    waitingBytes += line.length;
   }
 
   function close(): void {
@@ -201,7 +199,6 @@ export function createLogWriter(fd: number): LogWriter {
 
 interface Target {
   readonly fd: number;
-  /** Longer lines are cut. */
   readonly maxLineBytes: number;
   readonly maxWriteBytes: number;
   /**
@@ -217,14 +214,14 @@ function openTarget(fd: number): Target {
   const file = { fd, maxLineBytes: PIPE_BUF, maxWriteBytes: MAX_FILE_WRITE, mayBlock: true };
   const kind = statOf(fd);
   if (kind === undefined || !(kind.isSocket() || kind.isCharacterDevice() || kind.isFIFO())) return file;
-  // When nobody reads a pipe, a blocking write hangs its thread, and Node waits for its threads at exit. So the file of
-  // the descriptor is opened again with O_NONBLOCK. The flag belongs to the open file description, which all processes
-  // that inherited the descriptor share. Opening the file again gives this process a description of its own.
+  // When nobody reads a pipe, a blocking write hangs its thread, and Node waits for its threads at exit. So the pipe is
+  // opened again with O_NONBLOCK. Setting this flag on the descriptor itself would also change the writes of all other
+  // processes that inherited the descriptor.
   const ownFd = reopenWithoutWaiting(fd);
-  // If the file cannot be opened again, O_NONBLOCK is set before each write, for all processes that share the
-  // descriptor. libuv clears the flag when it starts a process that inherits the descriptor, so once is not enough.
-  // Node restores the flag at the end of the process. Another process can still clear the flag in the microseconds
-  // before a write, so workers do not share the descriptor (worker-output.ts).
+  // If the pipe cannot be opened again, O_NONBLOCK is set for all processes that share the descriptor. The flag is set
+  // before each write, because libuv clears the flag when it starts a process that inherits the descriptor. Another
+  // process can still clear the flag in the microseconds before a write. So workers do not share the descriptor
+  // (worker-output.ts). Node restores the flag at the end of the process.
   const setNonBlocking = ownFd === undefined && fd === 2 ? stderrUnblocker() : undefined;
   if (ownFd === undefined && setNonBlocking === undefined) return file;
   const nonBlocking = { ...file, fd: ownFd ?? fd, mayBlock: false };

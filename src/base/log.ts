@@ -1,5 +1,5 @@
-// Creates log lines: one JSON object a line. log-writer.ts writes the lines. Callers never pass a header value, a body,
-// a query or a token.
+// Creates log lines: one JSON object a line. log-writer.ts writes the lines. No caller passes a header value, a body, a
+// query or a token.
 import type { ErrorFacts, LogEvents, RequestIds } from './events.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -29,24 +29,23 @@ type KeyOf<Union> = Union extends unknown ? keyof Union : never;
 /** Takes whole lines, each with its line feed. */
 export interface LineSink {
   write(line: string): void;
-  /** Writes all waiting lines before it returns. Called after warnings and errors, and at the end of the process. */
-  flush(): void;
+  /** Writes all waiting lines. Called after warnings and errors. Absent when `write` writes at once. */
+  flush?(): void;
 }
 
 export interface LogOptions {
   readonly level: LogLevel;
   readonly sink: LineSink;
-  readonly now?: () => Date;
 }
 
-export function createLog({ level, sink, now = () => new Date() }: LogOptions): Log {
+export function createLog({ level, sink }: LogOptions): Log {
   const threshold = LOG_LEVELS.indexOf(level);
   const methodFor = (eventLevel: Exclude<LogLevel, 'silent'>) => {
     if (LOG_LEVELS.indexOf(eventLevel) < threshold) return () => {};
     const isUrgent = eventLevel === 'warn' || eventLevel === 'error';
     return (event: string, facts: object) => {
-      sink.write(lineOf({ time: now().toISOString(), level: eventLevel, event, pid: process.pid }, facts));
-      if (isUrgent) sink.flush();
+      sink.write(lineOf({ time: new Date().toISOString(), level: eventLevel, event, pid: process.pid }, facts));
+      if (isUrgent) sink.flush?.();
     };
   };
   return { debug: methodFor('debug'), info: methodFor('info'), warn: methodFor('warn'), error: methodFor('error') };
@@ -61,13 +60,11 @@ function lineOf(head: LogFields, facts: object): string {
   }
 }
 
-/** The ids of a request, and of its trace when a trace is known. */
 interface IdentifiedRequest {
   readonly requestId: string;
   readonly trace: { readonly traceId: string | undefined; readonly spanId: string | undefined } | undefined;
 }
 
-/** Returns the log fields that name a request. */
 export function idsOf({ requestId, trace }: IdentifiedRequest): RequestIds {
   if (trace?.traceId === undefined) return { request_id: requestId };
   return { request_id: requestId, trace_id: trace.traceId, span_id: trace.spanId };
@@ -115,7 +112,8 @@ const isError = (value: unknown): value is Error => attempt(() => value instance
 
 const readField = (object: object, name: string): unknown => attempt(() => Reflect.get(object, name), NO_TEXT);
 
-const textOf = (value: unknown): string => attempt(() => String(value), NO_TEXT);
+/** Never throws, although `String()` throws for an object without a prototype. */
+export const textOf = (value: unknown): string => attempt(() => String(value), NO_TEXT);
 
 /** Returns the fallback when `read` throws. A thrown value may be a proxy or have getters, so each access may throw. */
 function attempt<T>(read: () => T, fallback: T): T {

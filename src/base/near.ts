@@ -21,7 +21,6 @@ export function editDistance(from: string, to: string): number {
   return lastRow[to.length] as number;
 }
 
-/** Returns whether at most `maxEdits` edits separate the words. */
 export function isNear(from: string, to: string, maxEdits: number): boolean {
   return Math.abs(from.length - to.length) <= maxEdits && editDistance(from, to) <= maxEdits;
 }

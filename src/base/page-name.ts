@@ -1,5 +1,5 @@
 // Converts between the two names of a group. A group is one controller: the file `v2/OrderController.ts` is the group
-// `v2/Order`, and URLs name this group `v2/order`. The log and the metrics call the name in URLs `page`.
+// `v2/Order`, and URLs name this group `v2/order`. The field `page` of the log and the metrics has the name in URLs.
 
 /**
  * The name of the service file in a list of groups. No URL can name the service file, because `groupNameOf` makes the
@@ -25,21 +25,21 @@ export function groupNameOf(urlName: string): string | undefined {
   return first === undefined ? undefined : `${folder}${first.toUpperCase()}${rest}`;
 }
 
-/** A cache. Key: the name of a group. Value: its name in URLs. */
+/** The names of groups in URLs, by the names of the groups. A cache, because each request needs such a name. */
 const pagesByGroup = new Map<string, string>();
 
 /**
- * Returns the `page` of a request for the log and the metrics: the name in URLs of the group that served the request.
- * If a route of Gatefold itself served it, `page` is `groupInUrl`, which is then the path below the base path:
- * `openapi.json`. Returns '' when nothing served the request.
+ * Returns the `page` of a request, for the log and the metrics:
+ * - the name in URLs of the group that served the request,
+ * - or the path of the route of Gatefold itself that served the request: `openapi.json`,
+ * - or '' when nothing served the request.
  */
 export function servingPage({
   group,
   groupInUrl,
   operation,
 }: Record<'group' | 'groupInUrl' | 'operation', string>): string {
-  // With an operation but no group, a route of Gatefold itself served the request, so `groupInUrl` is one of a few
-  // texts. With neither, `groupInUrl` is any text of a client, which would make the number of metrics unlimited.
+  // Without an operation, `groupInUrl` is any text of a client, which would make the number of metrics unlimited.
   if (group === '') return operation === '' ? '' : groupInUrl;
   let page = pagesByGroup.get(group);
   if (page === undefined) {

@@ -23,7 +23,7 @@ export interface PrettyOptions {
   readonly columns?: () => number | undefined;
 }
 
-/** Returns a writer that formats each line of this process. */
+/** Returns a writer that formats each line of this process. The lines of other processes are formatted already. */
 export function createPrettyWriter(writer: LogWriter, options: PrettyOptions): LogWriter {
   const write = (line: string) => writer.write(prettyLine(line, options));
   return { ...writer, write };
@@ -39,13 +39,14 @@ export function prettyLine(line: string, options: PrettyOptions): string {
   }
   const [firstLine, ...moreLines] = (FORMATTERS[fields.event] ?? formatAnyEvent)(fields, options);
   if (firstLine === undefined) return '';
-  const lines = [`${options.ink.dim(timeOfDay(fields.time))}  ${firstLine}`, ...moreLines.map((text) => MARGIN + text)];
+  const timeOfDay = new Date(fields.time).toTimeString().slice(0, 8);
+  const lines = [`${options.ink.dim(timeOfDay)}  ${firstLine}`, ...moreLines.map((text) => MARGIN + text)];
   return `${lines.join('\n')}\n`;
 }
 
 const MARGIN = ' '.repeat(10);
 
-/** Formats one event: returns the first line and the lines below the first. An empty list hides the event. */
+/** Returns the first line of an event, and the lines below the first. An empty list hides the event. */
 type Formatter = (line: Line, options: PrettyOptions) => string[];
 
 const FORMATTERS: Readonly<Record<string, Formatter>> = {
@@ -83,19 +84,21 @@ const FORMATTERS: Readonly<Record<string, Formatter>> = {
   'operation-info': formatMessage,
   'operation-warning': formatMessage,
   'operation-error': formatMessage,
-  // Each worker logs this event at its start, with 0 reloads. That line would not help anyone, so it is hidden.
+  // Each worker logs this event with 0 reloads when it starts. Nobody needs that line, so it is hidden.
   'credentials-loaded': (line, options) => (line.reloads === 0 ? [] : formatAnyEvent(line, options)),
   stopping: ({ signal }) => [`stopping on ${String(signal)}`],
   stopped: () => ['stopped'],
 } satisfies Readonly<Partial<Record<EventName, Formatter>>>;
 
-/** Fields that are not listed as facts, because every line has them or because other code formats them. */
+/** Fields that are not listed as facts, because every line has them or because `describeThrown` formats them. */
 const UNLISTED_FIELDS = new Set(['time', 'level', 'event', 'pid', 'error', 'error_name', 'stack', 'cut']);
+
+const LEVEL_PAINTS: Readonly<Record<string, keyof Ink>> = { error: 'red', warn: 'yellow' };
 
 const formatAnyEvent: Formatter = (fields, options) => {
   const { level, event } = fields;
   const { ink } = options;
-  const paint: Paint = level === 'error' ? ink.red : level === 'warn' ? ink.yellow : ink.dim;
+  const paint = ink[LEVEL_PAINTS[level] ?? 'dim'];
   const facts = Object.entries(fields).filter(
     ([name, value]) => value !== '' && !UNLISTED_FIELDS.has(name) && !(name === 'cause' && 'error' in fields),
   );
@@ -117,7 +120,7 @@ function formatMessage({ message, group, operation, request_id, ...line }: Line,
   return [`${head}  ${options.ink.dim(source)}`, ...moreLines];
 }
 
-/** Formats an error with its cause and its stack. A field `error` that is itself a stack is split into both. */
+/** Formats an error with its cause and its stack. A field `error` may have the message and the stack in one text. */
 function describeThrown({ error, error_name, stack, cause }: LogFields, options: PrettyOptions): string[] {
   const title = error_name === undefined || error_name === 'Error' ? '' : `${textOf(error_name)}: `;
   const text = error === undefined ? '' : title + textOf(error);
@@ -128,7 +131,7 @@ function describeThrown({ error, error_name, stack, cause }: LogFields, options:
     ...(message === '' ? [] : textLines(message)),
     ...(hasCause ? textLines(`because ${textOf(cause)}`) : []),
   ];
-  return [...lines.map(options.ink.red), ...stackLines(stack ?? text.slice(message.length), options)];
+  return [...lines.map(options.ink.red), ...stackLines(textOf(stack ?? text.slice(message.length)), options)];
 }
 
 /** Returns the text of a field. A controller may log an object as any field. */
@@ -137,11 +140,6 @@ function textOf(value: unknown): string {
 }
 
 const plainText = (value: unknown): string => plain(textOf(value));
-
-function timeOfDay(time: unknown): string {
-  const date = new Date(String(time));
-  return Number.isNaN(date.getTime()) ? '        ' : date.toTimeString().slice(0, 8);
-}
 
 function statusPaint(status: number, ink: Ink): Paint {
   if (status >= 500) return ink.red;
@@ -153,19 +151,18 @@ const textLines = (text: string): string[] => text.split('\n').map(plain);
 /** Maximum lines of one stack that are shown and belong to packages. */
 const MAX_PACKAGE_PLACES = 3;
 
-/** Lists the places of a stack: first all in controllers, then some in packages. The places left out are counted. */
-function stackLines(stack: unknown, { ink, cwd }: PrettyOptions): string[] {
-  if (typeof stack !== 'string') return [];
+/** Lists the places of a stack: first all in controllers, then some in packages. Counts the other places. */
+function stackLines(stack: string, { ink, cwd }: PrettyOptions): string[] {
   const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
-  const kindOf = (place: string) => {
+  const ownerOf = (place: string) => {
     // `node:` is a module of Node. An anonymous place is a function of V8, such as Array.map.
     if (/node:|\(<anonymous>\)|at <anonymous>$/.test(place) || isOwnFile(pathIn(place))) return 'internal';
     return place.includes('node_modules') ? 'package' : 'controller';
   };
   const shortenPaths = (place: string) =>
     plain(place.trim()).replaceAll(/(?:file:\/\/)?(\/[^\s():]+)/g, (_, path: string) => shortPlace(path, cwd));
-  const inControllers = places.filter((place) => kindOf(place) === 'controller').map(shortenPaths);
-  const inPackages = places.filter((place) => kindOf(place) === 'package').map(shortenPaths);
+  const inControllers = places.filter((place) => ownerOf(place) === 'controller').map(shortenPaths);
+  const inPackages = places.filter((place) => ownerOf(place) === 'package').map(shortenPaths);
   const hiddenCount = places.length - inControllers.length - Math.min(inPackages.length, MAX_PACKAGE_PLACES);
   const more = hiddenCount === 0 ? [] : [`… and ${hiddenCount} more of Node and packages`];
   return [...inControllers, ...[...inPackages.slice(0, MAX_PACKAGE_PLACES), ...more].map(ink.dim)];
@@ -176,12 +173,11 @@ function pathIn(place: string): string {
   return /(?:file:\/\/)?(\/[^\s()]+?)(?:\?[^:]*)?:\d+:\d+/.exec(place)?.[1] ?? '';
 }
 
-/** Formats the fields of a log line about a group that did not load. */
 function describeLoadFailure({ file, error, at, column }: LogFields, options: PrettyOptions): string[] {
   const { ink, cwd } = options;
   const place = typeof at === 'string' ? at : String(file);
   const placeWithColumn = typeof column === 'number' ? `${place}:${column}` : place;
-  // The error may contain the place, which the first line shows already.
+  // The error may begin with the place, which the first line shows already.
   const reason = String(error).replace(`${basename(place)}: `, '');
   return [
     ink.bold(plain(shortPlace(placeWithColumn, cwd))),

@@ -14,13 +14,11 @@ export interface ProcessBasics {
   readonly sink: LogWriter;
   /** The colours of a log for people; undefined when the log is JSON. */
   readonly ink: Ink | undefined;
-  /** Writes all waiting lines. Called just before the process ends. */
-  readonly flush: () => void;
 }
 
 /**
- * Reads the settings and opens the log. Returns undefined when a setting is invalid. In that case, one line on standard
- * error says why, and the exit code is set.
+ * Reads the settings and opens the log. When a setting is invalid, prints the reason on standard error, sets the exit
+ * code, and returns undefined.
  */
 export function readProcessBasics(): ProcessBasics | undefined {
   let settings: Settings;
@@ -35,7 +33,7 @@ export function readProcessBasics(): ProcessBasics | undefined {
   // On Linux and BSD, the title replaces the command line that `ps` shows. So `ps` no longer shows a secret flag.
   if (secretFlags(process.argv).length > 0) process.title = 'gatefold';
   const { writer: sink, ink } = openLog(settings);
-  return { settings, ink, log: createLog({ level: settings.logLevel, sink }), sink, flush: () => sink.close() };
+  return { settings, ink, log: createLog({ level: settings.logLevel, sink }), sink };
 }
 
 /** Opens the log. With LOG_FORMAT=auto, the log is for people on a terminal, and JSON elsewhere. */

@@ -1,4 +1,5 @@
 // Parses rate limits: `100/s`, `5000/h burst 200`. The folder limits/ counts requests against these limits.
+import { TIME_UNITS } from './time.ts';
 
 export interface Rate {
   /** The number of requests in each period of `seconds`, in the long run. */
@@ -11,7 +12,6 @@ export interface Rate {
 /** Describes the form of a rate in messages. */
 export const RATE_FORM = 'a rate such as 100/s, 5000/h or 100/s burst 500';
 
-const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const RATE = /^([1-9]\d{0,8})\/([smhd])(?: burst ([1-9]\d{0,8}))?$/;
 
 /**
@@ -19,7 +19,8 @@ const RATE = /^([1-9]\d{0,8})\/([smhd])(?: burst ([1-9]\d{0,8}))?$/;
  * at once.
  */
 export function parseRate(text: string): Rate | undefined {
-  const [, count = '', unit = '', burst = count] = RATE.exec(text) ?? [];
-  const seconds = UNIT_SECONDS[unit];
-  return seconds === undefined ? undefined : { count: Number(count), seconds, burst: Number(burst) };
+  const match = RATE.exec(text);
+  if (match === null) return undefined;
+  const [, count, unit = '', burst = count] = match;
+  return { count: Number(count), seconds: (TIME_UNITS[unit] as number) / 1000, burst: Number(burst) };
 }

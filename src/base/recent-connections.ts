@@ -1,6 +1,6 @@
 // Limits the number of connections in one state, such as a TLS handshake. When there are too many, the connection that
 // was added longest ago is destroyed. A real client leaves such a state after a round trip or two, so its connection is
-// seldom the oldest. Clients that hold connections open can therefore not lock real clients out.
+// seldom the oldest. So a client that leaves its connections in that state locks no real client out.
 import type { Duplex } from 'node:stream';
 
 export function createRecentConnections(maxConnections: number) {

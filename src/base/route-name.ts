@@ -22,17 +22,12 @@ export const VERB_OPERATIONS: ReadonlyMap<string, string> = new Map([
 
 export type Verb = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
-/**
- * Maps each operation of the verb table to its method. GET and HEAD both call `index`. In the reverse order, the entry
- * of GET comes last and replaces that of HEAD.
- */
+/** GET and HEAD both call `index`. In the reverse order, the entry of GET comes last and replaces that of HEAD. */
 const METHODS_BY_OPERATION: ReadonlyMap<string, string> = new Map(
   Array.from(VERB_OPERATIONS, ([verb, name]): [string, string] => [name, verb]).reverse(),
 );
 
-/**
- * Returns the method that calls an operation of the verb table on the bare group. Returns undefined for any other name.
- */
+/** Returns `POST` for `created`. Returns undefined for a name that is not in the verb table. */
 export function methodOf(name: string): string | undefined {
   return METHODS_BY_OPERATION.get(name);
 }
@@ -43,7 +38,7 @@ export interface RouteName {
   readonly pattern: string | undefined;
 }
 
-/** Splits the name of a route at its first space. Returns undefined for a name that does not begin with a method. */
+/** Parses the name of a route. Returns undefined for a name that does not begin with a method. */
 export function splitRouteName(name: string): RouteName | undefined {
   const [verb = ''] = name.split(' ', 1);
   if (!VERB_OPERATIONS.has(verb)) return undefined;
@@ -66,7 +61,7 @@ export function segmentsOf({ pattern }: RouteName): Segment[] {
   });
 }
 
-/** Returns the names of the captured segments, in their order. */
+/** Returns the names of the captured segments. */
 export function namesOf(segments: readonly Segment[]): string[] {
   return segments.flatMap((segment) => (segment.literal === undefined ? [segment.name] : []));
 }

@@ -4,11 +4,12 @@ import { resolve } from 'node:path';
 import { domainToASCII } from 'node:url';
 import { parseRate, RATE_FORM, type Rate } from './rate.ts';
 import { TIME_UNITS } from './time.ts';
+import { isToken, withoutBrackets } from './values.ts';
 
 /** Thrown by each parser. The message names the form that the value needs: `a path`. */
 export class InvalidValue extends Error {}
 
-/** Both limits are valid values, as in all parsers of this file. */
+/** Both limits are valid values. */
 export function wholeNumber(min: number, max: number) {
   return (text: string): number => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
@@ -18,27 +19,28 @@ export function wholeNumber(min: number, max: number) {
   };
 }
 
-export function portOrOff(text: string): number | undefined {
-  if (text === 'off') return undefined;
-  try {
-    return wholeNumber(0, 65535)(text);
-  } catch {
-    throw new InvalidValue('off or a whole number from 0 to 65535');
-  }
+/** Returns a parser to which an empty text means undefined. Any other text is parsed by `parse`. */
+export function optional<T>(parse: (text: string) => T) {
+  return (text: string): T | undefined => (text === '' ? undefined : parse(text));
 }
 
-/** Parses a host name or address. An IPv6 address may have brackets, as in a URL. An empty text becomes undefined. */
-export function hostName(text: string): string | undefined {
-  if (text === '') return undefined;
-  const host = text.replace(/^\[(.*)\]$/, '$1');
+/** Returns a parser to which a word such as `off` means undefined. Any other text is parsed by `parse`. */
+export function orWord<T>(word: string, parse: (text: string) => T) {
+  return (text: string): T | undefined => {
+    if (text === word) return undefined;
+    try {
+      return parse(text);
+    } catch (error) {
+      throw new InvalidValue(`${word} or ${(error as Error).message}`);
+    }
+  };
+}
+
+/** Parses a host name or address. An IPv6 address may have brackets, as in a URL. */
+export function hostName(text: string): string {
+  const host = withoutBrackets(text);
   // A server that listens on an empty host listens on all interfaces.
   if (host === '' || /[\s/@,]/.test(host)) throw new InvalidValue('a host name or address');
-  return host;
-}
-
-export function requiredHostName(text: string): string {
-  const host = hostName(text);
-  if (host === undefined) throw new InvalidValue('a host name or address');
   return host;
 }
 
@@ -49,11 +51,11 @@ export function folder(cwd: string) {
   };
 }
 
-/** Parses the path of a file. An empty text becomes undefined. Refuses the text of a PEM file. */
+/** Parses the path of a file. Refuses the text of a PEM file. */
 export function file(cwd: string) {
-  return (text: string): string | undefined => {
+  return (text: string): string => {
     if (isKeyText(text)) throw new InvalidValue('the path of a file');
-    return text === '' ? undefined : folder(cwd)(text);
+    return folder(cwd)(text);
   };
 }
 
@@ -80,7 +82,7 @@ export function networks(text: string): readonly string[] {
   return list;
 }
 
-/** Parses the prefix of all paths: `/v1/` becomes `/v1`, and `/` becomes ''. No segment begins with a dot. */
+/** Parses the prefix of all paths: `/v1/` becomes `/v1`, and `/` becomes ''. */
 export function basePath(text: string): string {
   if (!/^(?:\/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*\/?$/.test(text) || text === '')
     throw new InvalidValue('a path such as /api, /shop/v1 or /, of letters, digits, - . _ and ~');
@@ -105,11 +107,11 @@ export function hostNames(text: string): readonly string[] {
 /** Matches a host name, an IPv4 address, or a pattern for the names below a name: `*.internal`. */
 const HOST_PATTERN = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
-/** Parses the hosts to which controllers may send the header `traceparent`: `all`, `off`, or a list. */
+/** Parses `all`, `off`, or a list of hosts. `off` becomes an empty list. */
 export function hostPatterns(text: string): readonly string[] | 'all' {
   if (text === 'all') return 'all';
   if (text === 'off') return [];
-  const list = listOf(text.toLowerCase()).map((host) => host.replace(/^\[(.*)\]$/, '$1'));
+  const list = listOf(text.toLowerCase()).map(withoutBrackets);
   if (list.length === 0 || !list.every((host) => HOST_PATTERN.test(host) || isIP(host) !== 0))
     throw new InvalidValue('all, off or a list of hosts such as api.example.com,*.internal, without ports');
   return list;
@@ -118,10 +120,10 @@ export function hostPatterns(text: string): readonly string[] | 'all' {
 /** Headers whose values are secrets. */
 const SECRET_HEADERS = ['authorization', 'cookie', 'proxy-authorization', 'set-cookie', 'x-api-key'];
 
-/** Parses the list of request values that become attributes of the request's trace span: `query,user-agent`. */
+/** Parses the values of a request that its trace gets: `query`, and names of headers. */
 export function capturedValues(text: string): readonly string[] {
   const list = listOf(text.toLowerCase());
-  if (!list.every((name) => /^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && !SECRET_HEADERS.includes(name)))
+  if (!list.every((name) => isToken(name) && !SECRET_HEADERS.includes(name)))
     throw new InvalidValue(`query or names of headers, with commas, and none of ${SECRET_HEADERS.join(', ')}`);
   return list;
 }
@@ -150,8 +152,7 @@ export function oneOf<const T extends string>(values: readonly T[]) {
   };
 }
 
-export function sessionKey(text: string): string | undefined {
-  if (text === '') return undefined;
+export function sessionKey(text: string): string {
   if (text.length < 32) throw new InvalidValue('32 characters or longer');
   return text;
 }
@@ -171,31 +172,19 @@ export function duration(min: number) {
 const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2 };
 
 /** Parses `65536`, `65536b`, `64KiB`, `2MiB` to bytes. `k` and `kb` also mean KiB, and `m` and `mb` also mean MiB. */
-export function size(min: number, max: number) {
+export function size(min: number, max = Number.POSITIVE_INFINITY) {
+  const limits = Number.isFinite(max) ? `from ${min} to ${max} bytes` : `${min} bytes at least`;
   return (text: string): number => {
     const match = /^(\d{1,10})(?:([km])(?:i?b)?|b)?$/i.exec(text);
     const unit = (match?.[2] ?? '').toLowerCase();
     const value = match === null ? Number.NaN : Number(match[1]) * (SIZE_UNITS[unit] as number);
-    if (!(value >= min && value <= max))
-      throw new InvalidValue(`a size such as 65536, 64KiB or 2MiB, from ${min} to ${max} bytes`);
+    if (!(value >= min && value <= max)) throw new InvalidValue(`a size such as 65536, 64KiB or 2MiB, ${limits}`);
     return value;
   };
 }
 
-export function rateOrOff(text: string): Rate | undefined {
-  if (text === 'off') return undefined;
-  const rate = parseRate(text);
-  if (rate === undefined) throw new InvalidValue(`off or ${RATE_FORM}`);
-  return rate;
-}
-
-export function sizeOrAuto(min: number) {
-  return (text: string): number | undefined => {
-    if (text === 'auto') return undefined;
-    try {
-      return size(min, Number.MAX_SAFE_INTEGER)(text);
-    } catch {
-      throw new InvalidValue(`auto or a size such as 128MiB, ${min} bytes at least`);
-    }
-  };
+export function rate(text: string): Rate {
+  const parsed = parseRate(text);
+  if (parsed === undefined) throw new InvalidValue(RATE_FORM);
+  return parsed;
 }

@@ -22,6 +22,8 @@ function row<T>(name: string, fallback: string, parse: (text: string) => T, abou
   return { name, fallback, parse, about, secret };
 }
 
+const port = parse.wholeNumber(0, 65_535);
+
 /**
  * Parsed times are milliseconds, and parsed sizes are bytes. A parsed value that is undefined means `off`, `auto` or an
  * empty text.
@@ -31,11 +33,11 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
     port: row(
       'PORT',
       hasDomains ? '443' : '3000',
-      parse.wholeNumber(0, 65535),
+      port,
       'TCP port of the service, 443 by default with DOMAINS; 0 takes any free one',
     ),
     /** Undefined when the service listens on all interfaces, IPv6 and IPv4. */
-    host: row('HOST', '', parse.hostName, 'Address to listen on; empty: all interfaces'),
+    host: row('HOST', '', parse.optional(parse.hostName), 'Address to listen on; empty: all interfaces'),
     workers: row(
       'WORKERS',
       String(cores),
@@ -90,13 +92,13 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
     bodyBudget: row(
       'BODY_BUDGET',
       'auto',
-      parse.sizeOrAuto(64 * 1024),
+      parse.orWord('auto', parse.size(64 * 1024)),
       'Bytes of all bodies in progress in one worker; more wait or are refused with 503 OVERLOADED',
     ),
     rateLimit: row(
       'RATE_LIMIT',
       'off',
-      parse.rateOrOff,
+      parse.orWord('off', parse.rate),
       'Requests of a caller without a credential, by its address: 100/s, 5000/h burst 200; more get 429 RATE_LIMITED',
     ),
     trustedProxies: row(
@@ -105,8 +107,8 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
       parse.networks,
       "Addresses and blocks of the proxies whose X-Forwarded-For names a client's address",
     ),
-    opsPort: row('OPS_PORT', 'off', parse.portOrOff, 'Port of /livez, /readyz and /metrics; off: none'),
-    opsHost: row('OPS_HOST', '127.0.0.1', parse.requiredHostName, 'Address of the operations port'),
+    opsPort: row('OPS_PORT', 'off', parse.orWord('off', port), 'Port of /livez, /readyz and /metrics; off: none'),
+    opsHost: row('OPS_HOST', '127.0.0.1', parse.hostName, 'Address of the operations port'),
     /** Host names in lower case. When it is empty, no certificate is ordered. Never set together with `tlsCert`. */
     domains: row(
       'DOMAINS',
@@ -124,12 +126,17 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
     httpPort: row(
       'HTTP_PORT',
       hasDomains ? '80' : 'off',
-      parse.portOrOff,
+      parse.orWord('off', port),
       'Port that sends plain HTTP to HTTPS and answers http-01 challenges, 80 by default with DOMAINS; off: none',
     ),
     /** `tlsCert` and `tlsKey` are set together, or neither of them is set. */
-    tlsCert: row('TLS_CERT', '', parse.file(cwd), 'PEM file of a certificate and its chain: HTTPS with it'),
-    tlsKey: row('TLS_KEY', '', parse.file(cwd), 'PEM file of its private key'),
+    tlsCert: row(
+      'TLS_CERT',
+      '',
+      parse.optional(parse.file(cwd)),
+      'PEM file of a certificate and its chain: HTTPS with it',
+    ),
+    tlsKey: row('TLS_KEY', '', parse.optional(parse.file(cwd)), 'PEM file of its private key'),
     docs: row(
       'DOCS',
       'on',
@@ -174,7 +181,7 @@ function tableOf({ cores, cwd = process.cwd() }: ProcessFacts, hasDomains: boole
     sessionKey: row(
       'SESSION_KEY',
       '',
-      parse.sessionKey,
+      parse.optional(parse.sessionKey),
       'Key of the session tokens, 32 characters or more; empty: data/session.key',
       true,
     ),

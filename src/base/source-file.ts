@@ -1,5 +1,5 @@
 // Reads source files: regular files of a bounded size. Reading a pipe, a device or a huge file could block the process
-// for good.
+// for ever.
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
 
 /**
@@ -34,7 +34,7 @@ export function readSource(path: string): string {
   }
 }
 
-/** Reads a file whose text is only shown to people. Returns an empty text when the file cannot be read. */
+/** Returns an empty text when the file cannot be read. For a text that is only shown to people. */
 export function readSourceOrEmpty(path: string): string {
   try {
     return readSource(path);
@@ -52,7 +52,7 @@ function checkStat(path: string, stat: Stats): void {
   );
 }
 
-/** Returns words for an entry of a folder that is not a regular file, for a message. */
+/** Returns the kind of a file that is not a regular file, for a message: `a socket`. */
 export function kindOf(entry: Pick<Stats, 'isFIFO' | 'isSocket' | 'isDirectory' | 'isSymbolicLink'>): string {
   if (entry.isFIFO()) return 'a named pipe';
   if (entry.isSocket()) return 'a socket';

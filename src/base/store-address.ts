@@ -4,6 +4,7 @@
 import { resolve } from 'node:path';
 import { InvalidValue } from './setting-values.ts';
 import { TIME_UNITS } from './time.ts';
+import { withoutBrackets } from './values.ts';
 
 export interface StoreAddress {
   /** The hosts of one PostgreSQL: its primary and its standbys. The host that accepts writes is used. */
@@ -61,7 +62,7 @@ export function isLoopback(host: string): boolean {
 function parseHost(text: string): { host: string; port: number } {
   const [, host = '', port = '5432'] = HOST_WITH_PORT.exec(text) ?? [];
   if (host === '' || Number(port) < 1 || Number(port) > 65535) throw new InvalidValue(FORM);
-  return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) };
+  return { host: withoutBrackets(host), port: Number(port) };
 }
 
 /**

@@ -35,7 +35,7 @@ export function replaceFile(draftPath: string, path: string): void {
 
 /**
  * Writes a folder to the disk, where the system can do so. A rename in the folder survives a power cut only after this
- * write. `replaceFile` does not call `syncFolder`: only the callers whose file must survive do.
+ * write. A caller of `replaceFile` whose file must survive also calls `syncFolder`.
  */
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r');
@@ -52,6 +52,7 @@ export function syncFolder(folder: string): void {
 /** Returns whether a process runs, also one of another user (EPERM). @param pid positive; others mean process groups */
 export function isAlive(pid: number): boolean {
   try {
+    // The signal 0 only asks whether the process exists.
     return process.kill(pid, 0);
   } catch (error) {
     return errorCode(error) === 'EPERM';

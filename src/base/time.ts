@@ -1,5 +1,3 @@
-// Units of time, Unix time, and waits.
-
 /** The milliseconds of each unit that a duration in a setting or a flag may have. */
 export const TIME_UNITS: Readonly<Record<string, number>> = {
   ms: 1,
@@ -10,7 +8,7 @@ export const TIME_UNITS: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** Returns whole seconds since 1970. */
+/** Returns Unix time in whole seconds. @param now Unix time in milliseconds */
 export function unixTime(now = Date.now()): number {
   return Math.floor(now / 1000);
 }

@@ -1,12 +1,9 @@
-// Checks whether the environment asks for traces. This file imports nothing, so the check does not load the tracing
-// code.
-
-type Environment = Readonly<Record<string, string | undefined>>;
+// Checks whether the environment asks for traces, without loading the tracing code.
 
 /** Returns whether one of the two variables names a collector of traces. Without a collector, no request is traced. */
 export function asksForTraces({
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: tracesEndpoint,
-}: Environment): boolean {
+}: NodeJS.ProcessEnv): boolean {
   return (endpoint ?? '').trim() !== '' || (tracesEndpoint ?? '').trim() !== '';
 }

@@ -26,12 +26,12 @@ const VERSION_00_LENGTH = 55;
 /** Parses the header. @returns undefined when the header is malformed, so that the request begins a new trace */
 export function parseTraceparent(text: string): TraceContext | undefined {
   if (!TRACEPARENT.test(text) || (text.length > VERSION_00_LENGTH && text.startsWith('00'))) return undefined;
-  // The other six bits are reserved. A header that is sent on must have them as zero, so they are dropped here.
+  // The other six bits are reserved, and must be zero in a header that is sent on.
   const flags = Number.parseInt(text.slice(53, VERSION_00_LENGTH), 16) & (SAMPLED | RANDOM_ID);
   return { traceId: text.slice(3, 35), spanId: text.slice(36, 52), flags };
 }
 
-/** Returns the header in version 00. The flags are 3 at most, so one digit is enough for them. */
+/** Returns the header in version 00. `flags` is 3 at most, so one digit is enough. */
 export function formatTraceparent({ traceId, spanId, flags }: TraceContext): string {
   return `00-${traceId}-${spanId}-0${flags}`;
 }

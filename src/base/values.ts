@@ -1,4 +1,5 @@
 // Checks of values whose type is not known: parsed JSON, and the exports of controllers and of libraries.
+import { isProxy } from 'node:util/types';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -7,13 +8,23 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/**
+ * Returns whether the value is an object literal, or a module (`import * as operations`). Other objects can get
+ * properties from a class or a prototype, and the properties of a proxy could change after a check.
+ */
+export function isPlainObject(value: unknown): value is Fields {
+  if (typeof value !== 'object' || value === null || isProxy(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
 export function isBoolean(value: unknown): boolean {
   return typeof value === 'boolean';
 }
 
 /**
- * Returns whether the value can be called as a function. A class needs `new`, and the call of a generator function runs
- * none of its code.
+ * Returns whether the value is a function whose code runs when it is called. Returns false for a class, because a call
+ * needs `new`. Returns false for a generator function, because a call only returns an iterator.
  */
 export function isPlainFunction(value: unknown): boolean {
   if (typeof value !== 'function' || Object.prototype.toString.call(value).endsWith('GeneratorFunction]')) return false;
@@ -32,6 +43,11 @@ export function isNonEmptyText(value: unknown): boolean {
 /** Returns whether a text is a token of RFC 9110, 5.6.2, such as the name of a header. */
 export function isToken(text: string): boolean {
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text);
+}
+
+/** Removes the brackets that an IPv6 address has in a URL: `[::1]` becomes `::1`. */
+export function withoutBrackets(host: string): string {
+  return host.replace(/^\[(.*)\]$/, '$1');
 }
 
 /** Returns whether a value is a scope of RFC 6749, 3.3: printable ASCII without space, quote and backslash. */

@@ -1,5 +1,5 @@
 // Prints the routes of `npm run dev` on a terminal: all routes at the start, and after each change only the added and
-// the removed routes. The supervisor passes the groups (a group is the operations of one controller).
+// the removed routes. The supervisor calls this file with the groups (a group is the operations of one controller).
 import { join } from 'node:path';
 import { alignColumns, type Ink, shortPlace } from '../base/ink.ts';
 import { methodOf } from '../base/route-name.ts';
@@ -19,7 +19,6 @@ export interface AnnouncerOptions {
   readonly settings: Pick<Settings, 'controllersDir' | 'docs' | 'basePath' | 'mcp'>;
   /** The folder that printed paths are relative to. */
   readonly cwd: string;
-  /** The colours of the terminal. */
   readonly ink: Ink;
   /** Prints whole lines, with their line feeds. */
   readonly write: (text: string) => void;
@@ -33,8 +32,7 @@ export function createAnnouncer({ settings, cwd, ink, write }: AnnouncerOptions)
 
   function formatRoutes(shownRoutes: readonly ListedRoute[], formatVerbs: (verbs: string) => string): string[] {
     const rows = shownRoutes.map((route) => {
-      const file = route.file === undefined ? '' : shortPlace(route.file, cwd);
-      return [verbsOf(route), route.path, route.operation, file];
+      return [verbsOf(route), route.path, route.operation, shortPlace(route.file as string, cwd)];
     });
     return alignColumns(rows).map(([verbs = '', path = '', operation = '', file = '']) => {
       return `  ${formatVerbs(verbs)}  ${ink.bold(path)}  ${operation}  ${ink.dim(file)}\n`;

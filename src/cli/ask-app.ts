@@ -1,6 +1,5 @@
-// Finds out what the server would answer to a request. A server is made in this process, with the real rules and with
-// operations that do nothing. The request goes to that server, so this file repeats no rule. The result is a verdict:
-// the answer, and how far the request came.
+// Finds out what the server would answer to a request. This file makes a server in this process, with the real rules
+// and with operations that do nothing, and sends the request to that server. So no rule is repeated here.
 import { type Duplex, duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { envelope } from '../base/envelope.ts';
@@ -25,7 +24,7 @@ export interface Question {
   /** The path and the query, as in a request line. */
   readonly target: string;
   /**
-   * The header `Authorization` of the request; undefined for a request without the header:
+   * The header `Authorization` of the request:
    * - `foreign`: a header that matches no credential.
    * - The id of a credential: a header with that credential.
    * - Any other text: a header with this value.
@@ -35,7 +34,6 @@ export interface Question {
   readonly data?: string | undefined;
   /** The id of the user that `authenticate` is assumed to find; undefined when it finds nobody. */
   readonly user?: string | undefined;
-  /** The header `Origin` of the request; undefined for a request without the header. */
   readonly origin?: string | undefined;
   /** The time of the request, in Unix milliseconds. */
   readonly now: number;
@@ -54,25 +52,25 @@ export interface Verdict extends ServerAnswer {
   readonly isCalled: boolean;
   /** The reason for a refusal, as the log of the service would have it. */
   readonly reason: string | undefined;
-  /** The names of the steps that have begun, such as `rate`. The last one refused the request, if it was refused. */
+  /** The names of the steps that have begun, such as `rate`. If the request was refused, the last step refused it. */
   readonly steps: readonly string[];
   /** The route that took the request; undefined when none did. */
   readonly route: Route | undefined;
   /** The explicit routes (routes that lead to no controller) before `route` that match the path but not the verb. */
   readonly passedRoutes: readonly Route[];
-  /** The first segment of the path: `user`, which names the group `User`. */
-  readonly page: string;
-  /** The segments after `page`. */
+  /** The segments of the path after the group. */
   readonly slugs: readonly string[];
-  /** The name of the operation; empty when the request did not come so far. */
+  /** Empty when the request was refused before its operation was found. */
   readonly operation: string;
+  /** Whether the path names the operation. */
+  readonly isByName: boolean;
   /** The group that the server looked for, as the URL or the credential names it. */
   readonly soughtGroup: string | undefined;
   /** The group that the server found. */
   readonly group: string | undefined;
   /** Whether `authorization` of the question was used as the value of the header. */
   readonly isHeaderValue: boolean;
-  /** The name of the credential; undefined for a request without a live credential. */
+  /** The name of the live credential. */
   readonly application: string | undefined;
   /** The group that answers all requests of the credential; undefined when URLs name the group. */
   readonly handler: string | undefined;
@@ -81,11 +79,11 @@ export interface Verdict extends ServerAnswer {
 export interface AskedService {
   readonly settings: Settings;
   readonly groups: Pick<Groups, 'find' | 'locate'>;
-  /** The state of the service file; default: there is no service file. */
+  /** Default: there is no service file. */
   readonly serviceState?: ServiceState;
 }
 
-/** Answers a question. @throws Error with a message of one line, when the credentials table cannot be read */
+/** @throws Error with a message of one line, when the credentials table cannot be read */
 export async function askApp(question: Question, service: AskedService): Promise<Verdict> {
   const verdict = await ask(question, service);
   if (question.verb !== 'HEAD' || verdict.status < 400) return verdict;
@@ -100,20 +98,18 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
   // The data of a POST, PUT or PATCH is its body. A question without a body is not about the data.
   const checksData = question.data !== undefined || !/^(?:POST|PUT|PATCH)$/.test(question.verb);
   let isCalled = false;
-  /** The state of the request in the server. */
   let exchange: Exchange | undefined;
   let soughtGroup: string | undefined;
   let refusalReason: string | undefined;
-  const onlyNoteCall = async () => {
+  const noteCall = async () => {
     isCalled = true;
     return { status: 200, body: {} };
   };
-  /** Returns a copy of a group whose operations only note that they were called. */
   const withoutEffects = (group: Group | undefined): Group | undefined => {
     const operations = Array.from(group?.operations ?? [], ([name, real]): [string, Operation] => {
       const settings = withoutAccessFunctions(real.settings);
       const check = checksData ? real.check : undefined;
-      return [name, { ...real, settings, method: onlyNoteCall, guards: undefined, check }];
+      return [name, { ...real, settings, method: noteCall, guards: undefined, check }];
     });
     return group && { ...group, operations: new Map(operations) };
   };
@@ -123,7 +119,7 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
   };
   const app = createApp({
     settings,
-    log: createLog({ level: 'info', sink: { write, flush: () => {} } }),
+    log: createLog({ level: 'info', sink: { write } }),
     groups: {
       locate: groups.locate,
       find(page) {
@@ -133,9 +129,9 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
       },
     },
     credentials: { identify: () => caller },
-    identity: { signin: onlyNoteCall, register: onlyNoteCall },
-    docs: { openapi: onlyNoteCall, page: onlyNoteCall },
-    tools: { answer: onlyNoteCall, refuseMessage: envelope, describeRefusal: (error, id) => envelope(error, id) },
+    identity: { signin: noteCall, register: noteCall },
+    docs: { openapi: noteCall, page: noteCall },
+    tools: { answer: noteCall, refuseMessage: envelope, describeRefusal: (error, id) => envelope(error, id) },
     observer: {
       answered(answered) {
         exchange = answered;
@@ -147,7 +143,7 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
   app.server.emit('connection', connection);
   const answer = await send(client, question);
   const answered: Partial<Exchange> = exchange ?? {};
-  const { resolvedPath, groupInUrl = '', slugs = [], operation = '', group, caller: credentialRow } = answered;
+  const { resolvedPath, slugs = [], operation = '', choice, group, caller: credentialRow } = answered;
   const matches = resolvedPath?.matches ?? [];
   const match = firstMatch(matches, question.verb);
   return {
@@ -158,9 +154,9 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
     steps: exchange === undefined ? [] : stepsOf(exchange),
     route: match?.route,
     passedRoutes: matches.slice(0, match === undefined ? 0 : matches.indexOf(match)).map(({ route }) => route),
-    page: groupInUrl,
     slugs,
     operation,
+    isByName: choice?.isByName === true,
     soughtGroup,
     group: group || undefined,
     application: credentialRow?.application.name,
@@ -168,7 +164,7 @@ async function ask(question: Question, service: AskedService): Promise<Verdict> 
   };
 }
 
-/** Key: the name of a function in http/steps.ts. Value: the name of that step in CONTROLLERS.md. */
+/** Key: the name of the step's function in http/steps.ts. Value: the name of the step in CONTROLLERS.md. */
 const STEP_NAMES: Readonly<Record<string, string>> = {
   checkOrigin: 'origin',
   identifyAuthorization: 'key',
@@ -182,23 +178,22 @@ const STEP_NAMES: Readonly<Record<string, string>> = {
   checkTypes: 'types',
 };
 
-/** Returns the steps that have begun. Every request begins with `request`, and `row` is the search for its route. */
+/** Returns the steps that have begun. `request` comes before all, and `row` is the search for the route. */
 function stepsOf({ steps, stepsBegun, resolvedPath }: Exchange): string[] {
   // The build may have added digits to the name of a function: `readData2` for `readData`.
   const names = steps.slice(0, stepsBegun).flatMap(({ name }) => STEP_NAMES[name.replace(/\d+$/, '')] ?? []);
   return ['request', ...(resolvedPath === undefined ? [] : ['row']), ...names];
 }
 
-/** Removes the author's functions from the access rules, so that none is called. explain.ts adds a note about it. */
+/** Removes the author's functions from the access rules, so that none is called. explain.ts adds a note about them. */
 function withoutAccessFunctions(settings: OperationSettings): OperationSettings {
   if (settings.access === undefined) return settings;
-  const rules = rulesOf(settings.access).filter((rule) => typeof rule !== 'function');
-  return { ...settings, access: rules.length === 0 ? 'anyone' : rules };
+  return { ...settings, access: rulesOf(settings.access).filter((rule) => typeof rule !== 'function') };
 }
 
 /**
- * Removes the author's functions from the service file. Instead, `authenticate` finds the user of the question, and
- * errors have the server's own format, which `send` can read.
+ * Replaces the author's functions of the service file, so that none is called. `authenticate` then finds the user of
+ * the question, and errors have the server's own format, which `send` can read.
  */
 function withoutServiceFunctions(state: ServiceState, { user }: Question): ServiceState {
   if (state.kind !== 'loaded') return state;
@@ -208,10 +203,9 @@ function withoutServiceFunctions(state: ServiceState, { user }: Question): Servi
   return { kind: 'loaded', service };
 }
 
-/** Matches the ids that `credentials issue` creates. Imported tables may have ids of another form. */
+/** The form of the ids that `credentials issue` creates. Imported tables may have other ids. */
 const ISSUED_ID = /^[0-9A-Za-z]{12}$/;
 
-/** Returns the caller that the server would identify by the `authorization` of a question. */
 function callerOf(
   { authorization, now }: Question,
   dataDir: string,
@@ -221,7 +215,7 @@ function callerOf(
   const table = readTable(tablePath(dataDir));
   const row = table.rows.get(authorization);
   const isHeaderValue = row === undefined && !ISSUED_ID.test(authorization);
-  // Node decodes the bytes of a header as Latin-1, so the bytes of this text are decoded in the same way.
+  // Node decodes the bytes of a header as Latin-1. So does this line with the bytes of the text.
   const header = Buffer.from(authorization).toString('latin1');
   if (isHeaderValue)
     return { caller: identifyCaller(header, { table, now, sessionKey: () => undefined }), isHeaderValue };
@@ -232,7 +226,7 @@ function callerOf(
 }
 
 async function send(client: Duplex, { verb, target, authorization, data, origin }: Question): Promise<ServerAnswer> {
-  // Only the presence of the header counts, because `credentials.identify` in `ask` returns the caller.
+  // The value does not count, because `credentials.identify` in `ask` returns the caller.
   const authorizationHeader = authorization === undefined ? '' : 'Authorization: explained\r\n';
   const originHeader = origin === undefined ? '' : `Origin: ${origin}\r\n`;
   const bodyHeaders =

@@ -9,10 +9,11 @@ import {
   SettingsError,
   settingsOf,
 } from '../base/config.ts';
+import { errorMessage } from '../base/failure.ts';
 import { createInk, escapeInvisible, type Ink, plain } from '../base/ink.ts';
 import type { Settings } from '../base/settings.ts';
 
-/** The first word of `gatefold inspect-folder`, the child process in which inspection.ts loads the controllers. */
+/** `gatefold inspect-folder` is the child process in which inspection.ts loads the controllers. */
 export const INSPECT_FOLDER = 'inspect-folder';
 
 export interface CommandIo {
@@ -37,10 +38,9 @@ export interface CommandIo {
  */
 export type ExitCode = 0 | 1 | 2;
 
-/** The command line is wrong. The exit code is 2. */
 export class UsageError extends Error {}
 
-/** The command cannot do its work. The message is one line for people. The exit code is 1. */
+/** The command cannot do its work. The message is one line for people. */
 export class CommandError extends Error {}
 
 export interface Command {
@@ -48,16 +48,16 @@ export interface Command {
   readonly name: string;
   /** The flags and operands after the name, as help shows them. */
   readonly usage?: string;
-  /** The sentence that help shows, without its full stop. */
+  /** A sentence for help, without its full stop. */
   readonly about: string;
   /**
    * Key: the name of a flag, followed by a placeholder when the flag takes a value: `check`, `keep COUNT`. Value: the
    * text for help. Every command also has the flags `--json` and `--help`, and one flag for each setting of the server.
    */
   readonly flags?: Readonly<Record<string, string>>;
-  /** The names of the operands. The last name can be `[NAME]` (it is optional) or `NAME…` (one or more operands). */
+  /** The names of the operands. The last of them can be `[NAME]` (an optional operand) or `NAME…` (at least one). */
   readonly operands?: readonly string[];
-  /** The settings that the command reads. An invalid one is an error; default: all settings. */
+  /** The settings that must be valid for this command; default: all settings. */
   readonly reads?: readonly (keyof Settings)[];
   readonly run: (call: CommandCall) => Promise<Answer>;
 }
@@ -65,7 +65,7 @@ export interface Command {
 /** A command that parses its flags and operands itself. */
 type RawCommand = (argv: readonly string[], io: CommandIo) => Promise<ExitCode>;
 
-/** A row of a list of commands. The file of a command is imported only when a user calls the command. */
+/** A command as help lists it. Its file is imported only when a user calls the command. */
 export interface ListedCommand {
   /** The word that chooses the command: `routes`, or `issue` in the list of `gatefold credentials`. */
   readonly name: string;
@@ -82,11 +82,11 @@ export interface CommandCall {
   readonly operands: readonly string[];
   /** The settings of the server. Folders in the settings are absolute paths. */
   readonly settings: Settings;
-  /** Each setting with its source, such as a flag, and with the reason why it is invalid, if it is. */
+  /** Each setting with its source, such as a flag. An invalid setting has a `problem`. */
   readonly readings: readonly SettingReading[];
   readonly io: CommandIo;
   readonly ink: Ink;
-  /** The time in Unix milliseconds. */
+  /** Unix milliseconds. */
   readonly now: number;
 }
 
@@ -94,15 +94,13 @@ export interface Answer {
   readonly json: unknown;
   /** The answer for people, without a line feed at its end. */
   readonly text: string;
-  /** The exit code; default: 0. */
   readonly exitCode?: ExitCode;
-  /** Warnings, one line each, for standard error. */
+  /** Lines for standard error. */
   readonly warnings?: readonly string[];
-  /** Advice for a failure to print. Set for an answer that cannot be repeated, such as a new token. */
+  /** Advice to print when the answer cannot be printed. It is for an answer that comes only once, such as a token. */
   readonly adviceIfUnprinted?: string;
 }
 
-/** The flags that the help of every command shows. */
 const COMMON_FLAGS: NonNullable<Command['flags']> = {
   'controllers-dir DIR': 'The folder of controllers; default: CONTROLLERS_DIR, else ./controllers',
   'data-dir DIR': 'The folder of the tables; default: DATA_DIR, else ./data',
@@ -110,19 +108,19 @@ const COMMON_FLAGS: NonNullable<Command['flags']> = {
   help: 'Print this',
 };
 
-/** Runs the command that the first word of `argv` names. @param prefix the words before it: `gatefold credentials` */
+/** @param prefix `gatefold`, or `gatefold credentials` for a list of commands with two words */
 export async function runListedCommand(
   prefix: string,
   about: string,
-  list: readonly ListedCommand[],
+  commands: readonly ListedCommand[],
   argv: readonly string[],
   io: CommandIo,
 ): Promise<ExitCode> {
   const [name = '', ...words] = argv;
   try {
     if (name === '--help' || name === '-h' || name === 'help')
-      return await print(io.stdout, `${listHelp(prefix, about, list)}\n`, 0);
-    const choice = list.find((row) => row.name === name);
+      return await print(io.stdout, `${listHelp(prefix, about, commands)}\n`, 0);
+    const choice = commands.find((row) => row.name === name);
     if (choice === undefined)
       throw new UsageError(name === '' ? 'a command is missing' : `unknown command ${JSON.stringify(name)}`);
     const { command } = await choice.load();
@@ -145,8 +143,8 @@ export async function runCommand(command: Command, argv: readonly string[], io: 
       const [name = '', placeholder] = flag.split(' ');
       return [name, { type: placeholder === undefined ? 'boolean' : 'string' }];
     });
-    const answerFlags: FlagOptions = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
-    const { values, positionals } = parseCommandLine(argv, { ...answerFlags, ...Object.fromEntries(ownFlags) });
+    const commonSwitches: FlagOptions = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
+    const { values, positionals } = parseCommandLine(argv, { ...commonSwitches, ...Object.fromEntries(ownFlags) });
     if (values.help === true) return await print(io.stdout, `${helpOf(command)}\n`, 0);
     checkOperands(command, positionals);
     const readings = readSettings(io.env, values, { cores: availableParallelism(), cwd: io.cwd });
@@ -182,9 +180,9 @@ function checkOperands({ operands = [] }: Command, values: readonly string[]): v
   if (missing.length > 0) throw new UsageError(`missing ${missing.join(' and ')}`);
 }
 
-function listHelp(prefix: string, about: string, list: readonly ListedCommand[]): string {
-  const width = Math.max(...list.map(({ name }) => name.length));
-  const lines = list.map((row) => `  ${row.name.padEnd(width)}  ${row.about}`);
+function listHelp(prefix: string, about: string, commands: readonly ListedCommand[]): string {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  const lines = commands.map((row) => `  ${row.name.padEnd(width)}  ${row.about}`);
   const note = `${prefix} COMMAND --help shows its flags.`;
   return [`Usage: ${prefix} COMMAND [OPTIONS]`, '', `${about}.`, '', ...lines, '', note].join('\n');
 }
@@ -201,16 +199,19 @@ function helpOf({ name, usage, about, flags }: Command): string {
 function printFailure(prefix: string, error: unknown, io: CommandIo): Promise<ExitCode> {
   // `parseCommandLine` throws a SettingsError for a wrong flag.
   const isUsage = error instanceof UsageError || error instanceof SettingsError;
-  const message = plain((error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' '));
-  return print(io.stderr, `${prefix}: ${message}${isUsage ? `; see ${prefix} --help` : ''}\n`, isUsage ? 2 : 1);
+  const advice = isUsage ? `; see ${prefix} --help` : '';
+  return print(io.stderr, `${prefix}: ${plain(lineOf(error))}${advice}\n`, isUsage ? 2 : 1);
+}
+
+export function lineOf(error: unknown): string {
+  return errorMessage(error).replaceAll(/\s+/g, ' ');
 }
 
 /**
- * Writes a text, and returns the exit code of the process: `exitCode` when the text is written, or when the reader has
- * closed the pipe; 1 after any other failure, such as a full disk.
+ * Writes a text. Returns `exitCode`, also when the reader has closed the pipe. Returns 1 after any other failure, such
+ * as a full disk.
  *
- * @param adviceIfUnprinted for a text that must not be lost: after any failure, the error has this advice
- * @throws CommandError when the text was not written and `adviceIfUnprinted` is given
+ * @throws CommandError with `adviceIfUnprinted`, if it is given, after any failure
  */
 export function print(
   stream: NodeJS.WritableStream,

@@ -1,4 +1,4 @@
-// Lists the commands, and answers `--version`. The file of a command is imported only when the command is called.
+// The commands of `gatefold`, and its flag `--version`.
 import { version } from '../own-files.ts';
 import { type CommandIo, type ExitCode, type ListedCommand, print, runListedCommand } from './command.ts';
 

@@ -1,5 +1,4 @@
-// Parses the values of the flags of `gatefold credentials issue` and `rotate`. An invalid value is a UsageError that
-// names its flag.
+// Parses the flags of `gatefold credentials issue` and `rotate`. An invalid value is a UsageError that names its flag.
 import { METHODS } from '../base/builtins.ts';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
 import { isScope } from '../base/values.ts';
@@ -8,7 +7,7 @@ import { isHandlerName } from '../credentials/table/table.ts';
 import type { NewRow } from '../credentials/write/changes.ts';
 import { type CommandCall, UsageError } from './command.ts';
 
-/** @param now Unix milliseconds, the beginning of a span such as `--expires 90d` */
+/** @param now Unix milliseconds. `--expires 90d` is 90 days after this time. */
 export function parseIssueFlags(flagValues: CommandCall['flagValues'], now: number): NewRow {
   const { name, description, groups, handler, scopes, methods, limit, expires } = flagValues;
   if (name === undefined) throw new UsageError('--name is missing');
@@ -25,7 +24,7 @@ export function parseIssueFlags(flagValues: CommandCall['flagValues'], now: numb
   };
 }
 
-/** Returns how long the old secret stays valid, in milliseconds: 0 when `--overlap` is not given. */
+/** Returns the milliseconds that the old secret stays valid: 0 when `--overlap` is not given. */
 export function parseOverlap(text: string | undefined): number {
   const span = text === undefined ? 0 : parseSpan(text);
   if (span === undefined)
@@ -40,7 +39,7 @@ function parseText(text: string, flag: string): string {
   return text;
 }
 
-/** Returns the valid form of a text. @throws UsageError that names `flag` when the text is invalid */
+/** @throws UsageError that names `flag` */
 type Parser = (text: string, flag: string) => string;
 
 function parseList(text: string, flag: string, parse: Parser): string[] {
@@ -64,7 +63,7 @@ function parseLimit(text: string): string {
   return text;
 }
 
-/** Returns the time of the expiry, in Unix milliseconds. @param text a time, or a span from `now` on */
+/** Returns Unix milliseconds. @param text a time, or a span that begins at `now` */
 function parseExpiry(text: string, now: number): number {
   const span = parseSpan(text);
   const time = span === undefined ? parseTime(text) : now + span;

@@ -1,6 +1,5 @@
 // `gatefold credentials issue|list|rotate|revoke|check` changes and shows the credentials table. A row of the table is
-// the credential of one application. credential-flags.ts parses the values of flags, credentials/write/changes.ts makes
-// rows, and credentials/table/listing.ts chooses the fields that may be shown.
+// the credential of one application. credentials/table/listing.ts chooses the fields of a row that may be shown.
 import { existsSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
 import { alignColumns, plain } from '../base/ink.ts';
@@ -88,10 +87,10 @@ async function issue({ flagValues, settings, now }: CommandCall): Promise<Answer
   };
 }
 
-/** Advice for a token without --groups and --handler. It calls only the group Sdk, which few projects have. */
+/** Advice for a token that was issued without --groups and --handler: it calls only the group Sdk. */
 const SDK_ADVICE = "so each call with this token is a 500. One for the groups that URLs name: --groups '*'";
 
-/** Makes the folder of the credentials table. Only its owner can read it, because the session key is in it, too. */
+/** Makes the folder of the table and of the session key, so only its owner can read it. */
 function makeDataFolder(dir: string): void {
   try {
     makeFolder(dir, 0o700);
@@ -100,12 +99,12 @@ function makeDataFolder(dir: string): void {
   }
 }
 
-/** Returns one warning for each group without a controller. This is no error, because the controller may come later. */
+/** Returns a warning for each group without a controller. The controller may come later, so this is no error. */
 function describeMissingGroups(names: readonly string[] | '*', dir: string): string[] {
   if (names === '*') return [];
   try {
     const controllers = listControllers(dir);
-    const missing = names.filter((name) => !controllers.has(groupNameOf(name) ?? ''));
+    const missing = names.filter((name) => !controllers.has(groupNameOf(name) as string));
     return missing.map((name) => `there is no handler group ${name} in ${dir} yet`);
   } catch (error) {
     return [`cannot check that the handler group ${names.join(', ')} exists: ${dir}: ${describeFailure(error)}`];
@@ -145,7 +144,7 @@ async function list({ settings, now }: CommandCall): Promise<Answer> {
 }
 
 async function check({ settings, io, now }: CommandCall): Promise<Answer> {
-  // `trim` would also remove other characters, such as a no-break space, that a request sends as they are.
+  // `trim` would also remove a no-break space, for example, which a request would send as a part of the token.
   const text = (await readAll(io.stdin)).replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
   if (text === '') throw new UsageError('there is no token on standard input');
   const token = text.replace(/^bearer +/i, '');
@@ -170,7 +169,7 @@ async function check({ settings, io, now }: CommandCall): Promise<Answer> {
   };
 }
 
-/** Maximum bytes of standard input for `credentials check`. Every token is far shorter. */
+/** Bytes of standard input for `credentials check`. Every token is far shorter. */
 const MAX_INPUT = 64 * 1024;
 
 async function readAll(stdin: CommandCall['io']['stdin']): Promise<string> {
@@ -181,7 +180,7 @@ async function readAll(stdin: CommandCall['io']['stdin']): Promise<string> {
     length += chunk.length;
     if (length > MAX_INPUT) throw new UsageError('standard input is too long to be a token');
   }
-  // Node decodes the header of a request as Latin-1. The same decoding here gives the same answer as a request gets.
+  // Node decodes the header of a request in the same way.
   return Buffer.concat(chunks).toString('latin1');
 }
 
@@ -212,12 +211,12 @@ function drawTable(rows: readonly ListedRow[]): string {
     .join('\n');
 }
 
-/** Returns the default of a field. The result is `-` for a quarantined (invalid) row, whose fields nothing uses. */
+/** Returns `-` for a quarantined (invalid) row, whose fields nothing uses. */
 function unlessQuarantined(row: ListedRow, fallback: string): string {
   return row.state === 'quarantined' ? '-' : fallback;
 }
 
-/** Makes a name safe for the terminal. Anybody may have registered a very long name, or one with control characters. */
+/** Makes a name safe for the terminal: anybody may have registered a very long name, or one with control characters. */
 function escapeAndShorten(text: string): string {
   return plain(text).slice(0, 80);
 }

@@ -1,5 +1,5 @@
-// The check of the credentials for `gatefold doctor`: the session key, the file of the credentials table, and each row,
-// which is one credential. A finding names a row by its name and id, and never has a secret or a hash.
+// The check of the credentials for `gatefold doctor`: the session key, the file of the credentials table, and each row
+// (a row is one credential). No finding has a secret or a hash.
 import { statSync } from 'node:fs';
 import { METHODS } from '../base/builtins.ts';
 import { groupNameOf } from '../base/page-name.ts';
@@ -13,7 +13,7 @@ import type { Inspection } from './inspection.ts';
 
 /** Milliseconds before its expiry in which a row is reported. */
 const EXPIRY_NOTICE = 30 * 86_400_000;
-/** Maximum number of findings about rows, and of fields in one finding. One more finding counts the other rows. */
+/** Maximum number of findings about rows, and of field names in one finding. One more finding counts the other rows. */
 const MAX_NAMED = 50;
 
 export function checkCredentials({ settings, now, inspection }: Installation, report: Report): void {
@@ -69,12 +69,12 @@ function findingsOf(row: ListedRow, now: number): RowFinding[] {
   return findings;
 }
 
-/** Finds the groups that live rows name but the controllers folder does not have. */
+/** Finds the groups that a live row names but the controllers folder lacks. */
 function missingGroups(liveRows: readonly ListedRow[], inspection: Inspection | Error): RowFinding[] {
   if (inspection instanceof Error) return [];
   const served = new Set(inspection.groups.map(({ group }) => group));
   const named = liveRows.flatMap(({ handler, groups = [] }) => handler ?? (groups === '*' ? [] : groups));
-  const missing = new Set(named.filter((name) => !served.has(groupNameOf(name) ?? '')));
+  const missing = new Set(named.filter((name) => !served.has(groupNameOf(name) as string)));
   const describe = (name: string) => `credentials name the handler group ${name}, which is not in the folder`;
   return Array.from(missing, (name) => ['wrong', describe(name)]);
 }

@@ -1,5 +1,5 @@
-// The check of HTTPS for `gatefold doctor`. The certificate and its key are read as a start of the service would read
-// them: from TLS_CERT and TLS_KEY, or from the file that the service gets from a certificate authority for DOMAINS.
+// The check of HTTPS for `gatefold doctor`. The certificate and its key come from TLS_CERT and TLS_KEY, or from the
+// file that the service gets from a certificate authority for DOMAINS.
 import { readFileSync, statSync } from 'node:fs';
 import { describeFailure } from '../base/failure.ts';
 import { trustedMode } from '../base/system.ts';
@@ -17,7 +17,7 @@ export function checkHttps({ settings, now }: Installation, report: Report): voi
   if (tlsCert === undefined || tlsKey === undefined) return;
   const [cert, key] = [tlsCert, tlsKey].map((path) => readOrReport(path, report));
   if (cert === undefined || key === undefined) return;
-  checkKeyReaders(tlsKey, report);
+  checkKeyPermissions(tlsKey, report);
   checkPair(cert, key, tlsCert, now, report);
 }
 
@@ -29,13 +29,13 @@ function checkOrderedCertificate(domains: readonly string[], path: string, now: 
   // The file has both the certificate and its key.
   const text = readOrReport(path, report);
   if (text === undefined) return;
-  checkKeyReaders(path, report);
+  checkKeyPermissions(path, report);
   const facts = checkPair(text, text, path, now, report);
   const missing = domains.filter((domain) => facts !== undefined && !facts.names.includes(domain));
   if (missing.length > 0) report('warning', `it is not for ${missing.join(', ')}: a start orders another one`, path);
 }
 
-/** Reports a certificate and its key. Returns facts about the certificate; undefined when the pair is unusable. */
+/** @returns undefined when the certificate and the key cannot be used */
 function checkPair(cert: string, key: string, path: string, now: number, report: Report): CertificateFacts | undefined {
   try {
     const { facts } = readPair(cert, key);
@@ -44,13 +44,13 @@ function checkPair(cert: string, key: string, path: string, now: number, report:
     // Many certificate authorities leave the subject empty, and name the hosts only in the extension subjectAltName.
     const certificate = `certificate for ${names.join(', ') || 'no host'}${subject === '' ? '' : ` (${subject})`}, by ${issuer}`;
     const lastDay = new Date(notAfter).toISOString().slice(0, 10);
-    const describe = (level: Finding['level'], text: string) => report(level, `${certificate}: ${text}`, path);
+    const reportValidity = (level: Finding['level'], text: string) => report(level, `${certificate}: ${text}`, path);
     if (now < notBefore)
-      describe('wrong', `not valid before ${new Date(notBefore).toISOString()}; is the clock right?`);
-    else if (now >= notAfter) describe('wrong', `expired on ${lastDay}`);
+      reportValidity('wrong', `not valid before ${new Date(notBefore).toISOString()}; is the clock right?`);
+    else if (now >= notAfter) reportValidity('wrong', `expired on ${lastDay}`);
     else {
       const endsSoon = notAfter - now <= warningPeriod(facts);
-      describe(endsSoon ? 'warning' : 'note', `${days} ${days === 1 ? 'day' : 'days'} left, until ${lastDay}`);
+      reportValidity(endsSoon ? 'warning' : 'note', `${days} ${days === 1 ? 'day' : 'days'} left, until ${lastDay}`);
     }
     if (names.length === 0) report('warning', 'it names no host as clients read it (subjectAltName)', path);
     return facts;
@@ -69,7 +69,7 @@ function readOrReport(path: string, report: Report): string | undefined {
   }
 }
 
-function checkKeyReaders(path: string, report: Report): void {
+function checkKeyPermissions(path: string, report: Report): void {
   if ((trustedMode(statSync(path)) & 0o004) !== 0)
     report('warning', 'every user of this machine can read the private key in it', path);
 }

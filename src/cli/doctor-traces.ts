@@ -5,7 +5,7 @@ import { version } from '../own-files.ts';
 import { readTracingState } from '../trace/tracing.ts';
 import type { Installation, Report } from './doctor.ts';
 
-/** Matches variables that have no effect without OTEL_EXPORTER_OTLP_ENDPOINT, which names the receiver of traces. */
+/** The variables that have no effect without OTEL_EXPORTER_OTLP_ENDPOINT, which names the receiver of traces. */
 const DEPENDENT_VARIABLE = /^OTEL_(?:EXPORTER_OTLP_|TRACES_|BSP_)/;
 
 export function checkTraces({ io: { env } }: Installation, report: Report): void {

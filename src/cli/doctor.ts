@@ -1,6 +1,5 @@
-// `gatefold doctor` reports what is wrong or will soon be wrong, one finding a line. A mistake that keeps the service
-// from starting comes before one that has an effect later. No finding has a secret, a hash, a header value or an e-mail
-// address.
+// `gatefold doctor` reports what is wrong or will soon be wrong, one finding a line. Mistakes that keep the service
+// from starting come first. No finding has a secret, a hash, a header value or an e-mail address.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { flagOf } from '../base/config.ts';
@@ -10,26 +9,25 @@ import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
 import { trustedMode } from '../base/system.ts';
 import { findLookAlikes } from '../groups/look-alikes.ts';
-import { typescriptSupport } from '../groups/module-loader.ts';
 import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import { findOtherPackage } from '../groups/own-package.ts';
+import { typescriptSupport } from '../groups/typescript.ts';
 import { routeTable } from '../http/routes.ts';
 import { createProviders } from '../identity/providers.ts';
 import { version } from '../own-files.ts';
 import type { Answer, Command, CommandCall } from './command.ts';
 import { checkCredentials } from './doctor-credentials.ts';
 import { checkHttps } from './doctor-https.ts';
-import { checkStore, inspectStore } from './doctor-store.ts';
+import { checkStore } from './doctor-store.ts';
 import { checkTraces } from './doctor-traces.ts';
 import { type Inspection, inspectFolder, type LoadedGroup, listOrRefuse } from './inspection.ts';
 import { findShadowed } from './routes.ts';
-import type { StoreDescription } from './store.ts';
 
 export const command: Command = {
   name: 'doctor',
   about:
     'Look for what is wrong: Node, settings, the folder, controllers, credentials, identity providers, certificate, traces; exit 1 when something is',
-  // `reads` lists settings that must be valid. This command lists none, because `checkSettings` reports invalid ones.
+  // No setting must be valid, because `checkSettings` reports the invalid ones.
   reads: [],
   run,
 };
@@ -43,7 +41,7 @@ export interface Finding {
   readonly level: 'wrong' | 'warning' | 'note';
   readonly topic: string;
   readonly message: string;
-  /** The place of the problem: `file` or `file:line`. */
+  /** `file` or `file:line`. */
   readonly at?: string | undefined;
 }
 
@@ -52,17 +50,12 @@ export type Report = (level: Finding['level'], message: string, at?: string) => 
 export interface Installation extends CommandCall {
   /** The loaded controllers folder, or the reason why it cannot be loaded. */
   readonly inspection: Inspection | Error;
-  /** The state of the store, or the reason why it cannot be used; undefined when STORE is not set. */
-  readonly store: StoreDescription | Error | undefined;
 }
 
-/**
- * The checks, in the order in which their findings are reported. When a check throws an Error, its message is one more
- * finding.
- */
+/** The checks, in the order of their findings. When a check throws an Error, the message is one more finding. */
 const CHECKS: readonly {
   readonly topic: string;
-  readonly check: (installation: Installation, report: Report) => void;
+  readonly check: (installation: Installation, report: Report) => void | Promise<void>;
 }[] = [
   { topic: 'node', check: (_, report) => checkNode(report) },
   { topic: 'settings', check: checkSettings },
@@ -79,12 +72,11 @@ const CHECKS: readonly {
 async function run(call: CommandCall): Promise<Answer> {
   const { settings, io, ink } = call;
   const inspection = await inspectFolder(settings, io).catch((error: Error) => error);
-  const store = await inspectStore(call);
   const findings: Finding[] = [];
   for (const { topic, check } of CHECKS) {
     const report: Report = (level, message, at) => void findings.push({ level, topic, message, at });
     try {
-      check({ ...call, inspection, store }, report);
+      await check({ ...call, inspection }, report);
     } catch (error) {
       report('wrong', (error as Error).message);
     }
@@ -115,10 +107,9 @@ function summaryOf(mistakes: number, warnings: number, ink: Ink): string {
   return ink.red(`${mistakes} ${mistakes === 1 ? 'thing is' : 'things are'} wrong${warningCount}.`);
 }
 
-/** The oldest major version of Node that package.json allows. */
+/** As in package.json. */
 const MIN_NODE_MAJOR = 20;
 
-/** Key: the result of `typescriptSupport`. */
 const TYPESCRIPT_NOTES = {
   node: 'it loads .ts by itself, .mjs and .js',
   tsx: 'it loads .ts by way of tsx, .mjs and .js',
@@ -162,7 +153,7 @@ function checkFolder({ settings: { controllersDir: dir }, inspection }: Installa
   if (inspection instanceof Error) throw inspection;
 }
 
-/** Reports files that other users can write. Code that they write there would run as the user of the service. */
+/** Reports paths that other users can write to. Code that they write there would run as the user of the service. */
 function checkFilePermissions(paths: readonly string[], report: Report): void {
   for (const path of paths) {
     const mode = trustedMode(statSync(path));
@@ -200,7 +191,7 @@ function checkControllers({ settings, inspection }: Installation, report: Report
   }
 }
 
-/** Reports operations with unchecked data or undocumented results, one line for each reason. */
+/** Reports operations with unchecked data or undocumented results, one line a reason. */
 function reportContracts({ operations, path }: LoadedGroup, report: Report): void {
   const namesByReason = new Map<string, string[]>();
   const add = (reason: string | undefined, name: string) => {
@@ -225,7 +216,7 @@ function reportGroup({ group, ok, error, at, path, operations, unexposed }: Load
 
 function checkIdentity({ settings: { dataDir, basePath } }: Installation, report: Report): void {
   const path = join(dataDir, 'identity-providers.json');
-  const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+  const log = createLog({ level: 'silent', sink: { write() {} } });
   const providers = createProviders({ path, log });
   providers.close();
   for (const { name, reason } of providers.refused)

@@ -1,5 +1,5 @@
-// `gatefold explain VERB PATH` reports the route, the group and the operation that would answer a request, or why none
-// does. ask-app.ts gets the verdict from the server's own code. This file puts the verdict into words and JSON.
+// `gatefold explain VERB PATH` reports the route, the group and the operation that would answer a request, or why no
+// operation does. ask-app.ts gets the verdict from the server's own code. This file describes the verdict.
 import { METHODS } from '../base/builtins.ts';
 import { alignColumns, type Ink, plain, shortPlace } from '../base/ink.ts';
 import { groupNameOf, urlNameOf } from '../base/page-name.ts';
@@ -31,8 +31,7 @@ async function run(call: CommandCall): Promise<Answer> {
   const { settings, io, ink } = call;
   const question = parseQuestion(call);
   const inspection = await inspectFolder(settings, io, { question });
-  const { verdict } = inspection;
-  if (verdict === undefined) throw new Error('The question was not answered');
+  const verdict = inspection.verdict as Verdict;
   return describeVerdict({ question, verdict, inspection, dir: settings.controllersDir, cwd: io.cwd }, ink);
 }
 
@@ -70,9 +69,9 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
   const { route, isCalled, status, errorCode, errors } = verdict;
   const groupName = verdict.group ?? groupNameOf(verdict.soughtGroup ?? '');
   const group = inspection.groups.find((loaded) => loaded.group === groupName);
-  /** The target of an explicit route, such as `/api/docs`, which leads to no controller; undefined for other routes. */
+  /** Set for a route that leads to no controller, such as `/api/docs`. */
   const explicitTarget = route?.target === 'gateway.index' ? undefined : route?.target;
-  // A request that is refused in the step `group and operation` may name an operation, but it has not chosen it.
+  // `verdict.operation` may be a name in the path that the step `group and operation` has refused.
   const isOperationChosen = isCalled || (verdict.operation !== '' && verdict.steps.at(-1) !== 'group and operation');
   const operation = isOperationChosen ? (explicitTarget ?? verdict.operation) : undefined;
   const outcome = isCalled ? 'called' : status === 200 ? 'preflight' : 'refused';
@@ -85,14 +84,14 @@ export function describeVerdict(explained: ExplainedRequest, ink: Ink): Answer {
   }
   if (explicitTarget === undefined) {
     if (access !== undefined) facts.push(['access', access]);
-    if (contractText({ contract }) !== '') facts.push(['contract', contractText({ contract })]);
+    if (contractText(contract) !== '') facts.push(['contract', contractText(contract)]);
   }
   facts.push(['answer', ANSWERS[outcome] ?? `${status} ${errorCode}: ${verdict.message}`]);
   // With a service file that does not load, every request is refused before its first step.
   const isRefusedAtStep = outcome === 'refused' && errorCode !== 'SERVICE_NOT_LOADABLE';
   const step = isRefusedAtStep ? verdict.steps.at(-1) : undefined;
   if (step !== undefined) facts.push(['step', stepText(verdict.steps)]);
-  // Only the first of the reasons has a label.
+  // Only the first reason has a label.
   for (const [i, reason] of because.entries())
     facts.push([i > 0 ? '' : outcome === 'refused' ? 'because' : 'note', reason]);
   const paintAnswer = outcome === 'refused' ? ink.red : ink.green;
@@ -141,12 +140,11 @@ function groupText(group: LoadedGroup | undefined, { soughtGroup }: Verdict, cwd
   return soughtGroup === undefined ? 'not looked for' : `none for ${JSON.stringify(soughtGroup)}`;
 }
 
-function operationText({ operation, slugs, page, handler }: Verdict): string {
+function operationText({ operation, isByName }: Verdict): string {
   const name = splitRouteName(operation);
   if (name !== undefined)
     return `${operation}, ${name.pattern === undefined ? 'the route of the bare group' : 'a route of the group'}`;
-  const isNamed = slugs[0] === operation || (handler !== undefined && page === operation);
-  return `${operation}, ${isNamed ? 'named by the path' : 'chosen by the verb'}`;
+  return `${operation}, ${isByName ? 'named by the path' : 'chosen by the verb'}`;
 }
 
 function refusalReasons(explained: ExplainedRequest, group: LoadedGroup | undefined): string[] {

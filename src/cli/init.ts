@@ -5,8 +5,8 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { describeFailure } from '../base/failure.ts';
 import { plain } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
-import { typescriptSupport } from '../groups/module-loader.ts';
 import { listControllers } from '../groups/naming.ts';
+import { typescriptSupport } from '../groups/typescript.ts';
 import { packagePath, version } from '../own-files.ts';
 import { type Answer, type Command, type CommandCall, CommandError } from './command.ts';
 import { readJson, withSlashes } from './deploy/project.ts';
@@ -22,7 +22,7 @@ export const command: Command = {
 };
 
 interface Manifest {
-  name: string;
+  readonly name: string;
   readonly type: string;
   readonly scripts: Record<string, string>;
   readonly dependencies: Record<string, string>;
@@ -32,15 +32,15 @@ interface Manifest {
 
 const EXAMPLE = 'examples/smallest';
 const COPIED_FILES = ['tsconfig.json', 'AGENTS.md'];
-/** Files for a project without controllers. In a project with controllers, they would change what it serves. */
+/** Files for a project without controllers. Other projects do not get these files, because they would be served. */
 const STARTER_FILES = ['controllers/HelloController.ts', 'controllers/service.ts', 'test/hello.test.ts'];
 
 async function run({ operands: [operand = '.'], switches, io }: CommandCall): Promise<Answer> {
   const folder = resolve(io.cwd, operand);
   const name = nameOf(folder);
-  const manifest = manifestOf(name, folder);
-  const specifier = manifest.dependencies.gatefold ?? '';
-  // `docker build` reads only the folder of the project. So a gatefold from another folder is packed into this one.
+  const specifier = ownSpecifier(folder);
+  const manifest = manifestOf(name, specifier);
+  // `docker build` reads only the folder of the project. So a gatefold from another folder is packed into the project.
   const sourceToPack =
     switches.has('docker') && specifier.startsWith('file:') ? specifier.slice('file:'.length) : undefined;
   const copiedFiles = [...COPIED_FILES, ...(hasControllers(folder) ? [] : STARTER_FILES)];
@@ -82,10 +82,9 @@ function nameOf(folder: string): string {
   return name === '' ? 'api' : name;
 }
 
-/** Returns the package.json of the new project. @param folder the folder of the project */
-function manifestOf(name: string, folder: string): Manifest {
+function manifestOf(name: string, specifier: string): Manifest {
   const manifest: Manifest = { ...JSON.parse(readPackageFile(`${EXAMPLE}/package.json`)), name };
-  manifest.dependencies.gatefold = ownSpecifier(folder);
+  manifest.dependencies.gatefold = specifier;
   if (typescriptSupport() !== 'node') {
     // This Node does not run TypeScript by itself, so the project gets tsx.
     const { devDependencies } = JSON.parse(readPackageFile('package.json')) as Manifest;
@@ -106,14 +105,15 @@ function ownSpecifier(folder: string): string {
   const ownFolder = packagePath();
   const parentFolder = dirname(ownFolder);
   // The specifier has slashes, also on Windows, because the project may be installed on another system.
-  const ofFile = (path: string) => `file:${withSlashes(path)}`;
-  if (basename(parentFolder) !== 'node_modules') return ofFile(relative(folder, ownFolder) || '.');
+  const fileSpecifier = (path: string) => `file:${withSlashes(path)}`;
+  if (basename(parentFolder) !== 'node_modules') return fileSpecifier(relative(folder, ownFolder) || '.');
   try {
     const { packages } = JSON.parse(readFileSync(join(parentFolder, '.package-lock.json'), 'utf8'));
     const { resolved } = packages['node_modules/gatefold'] as { resolved?: string };
-    if (resolved?.startsWith('file:')) return ofFile(resolve(parentFolder, '..', resolved.slice('file:'.length)));
+    if (resolved?.startsWith('file:'))
+      return fileSpecifier(resolve(parentFolder, '..', resolved.slice('file:'.length)));
   } catch {
-    // The file is missing or different when another tool than npm has installed gatefold.
+    // Another tool than npm has installed gatefold.
   }
   return `^${version()}`;
 }
@@ -126,7 +126,7 @@ function hasControllers(folder: string): boolean {
   }
 }
 
-/** Creates a file. Returns false when the file already exists. */
+/** @returns false when the file already exists */
 function makeFile(path: string, text: string): boolean {
   try {
     makeFolder(dirname(path));
@@ -138,7 +138,7 @@ function makeFile(path: string, text: string): boolean {
   }
 }
 
-/** Returns the operands of `npm pkg set` that add what an existing package.json lacks. @param path that package.json */
+/** Returns the operands of `npm pkg set` that add what an existing package.json lacks. */
 function missingFields(path: string, wanted: Manifest): string[] {
   const existing = readJson(path) ?? {};
   const { type, scripts, dependencies, devDependencies } = wanted;
@@ -186,7 +186,7 @@ CMD ["node_modules/.bin/gatefold", "serve"]
   ['.dockerignore', 'node_modules\n.git\n.env*\ndata\ntls\ntest\n'],
 ];
 
-/** Returns deploy/gatefold.service, the systemd unit of a checkout, adapted to a project in /opt. */
+/** Adapts deploy/gatefold.service, the systemd unit of a checkout, to a project in /opt. */
 function unitOf(name: string): string {
   return readPackageFile('deploy/gatefold.service')
     .replaceAll('/opt/gatefold/dist/', `/opt/${name}/node_modules/gatefold/dist/`)

@@ -1,5 +1,5 @@
-// The child process of inspection.ts. The process loads the controllers with the server's own loader, and lists every
-// operation. It answers the question, or makes the document or the types, that its job asks for. Then it ends.
+// The child process of inspection.ts. The process loads the controllers with the server's own loader, lists every
+// operation, and makes what its job asks for. Then the process ends.
 import { join } from 'node:path';
 import { createLog } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
@@ -7,32 +7,33 @@ import { outlineOf } from '../contract/outline.ts';
 import { writeDeclarations } from '../docs/declarations.ts';
 import { createDocument } from '../docs/openapi.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
-import { prepareLoad } from '../groups/file-loader.ts';
 import { describeLoadError } from '../groups/load-error.ts';
 import type { Group } from '../groups/operations.ts';
+import { prepareLoad } from '../groups/prepared-load.ts';
 import { createGroups, type ServiceState } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
-import { createIdentity } from '../identity/handler.ts';
+import { createProviders } from '../identity/providers.ts';
 import { isOwnFile } from '../own-files.ts';
 import { outlineAccess } from '../service/access.ts';
 import { askApp } from './ask-app.ts';
+import { lineOf } from './command.ts';
 import type { InspectedService, Inspection, InspectionMessage, Job, LoadedGroup } from './inspection.ts';
 
-const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
+const log = createLog({ level: 'silent', sink: { write() {} } });
 
 export function runInspection(): void {
-  /** Errors outside of any import, such as in a timer. They do not end this process, as they do not end a worker. */
+  /** Errors outside of any import, such as in a timer. Such an error ends neither this process nor a worker. */
   const strayErrors: Promise<{ reason: string; at?: string }>[] = [];
   process.on('uncaughtException', (error) => strayErrors.push(describeLoadError(error, '')));
   process.once('disconnect', () => process.exit(1));
   process.once('message', async (job: Job) => {
     try {
       const inspection = await inspect(job);
-      const described = await Promise.all(strayErrors);
-      const listed = described.map(({ reason, at }) => ({ reason, ...authorsPlace(at) }));
-      send({ kind: 'done', inspection: { ...inspection, strayErrors: listed } }, endProcess);
+      const describedErrors = await Promise.all(strayErrors);
+      const listedErrors = describedErrors.map(({ reason, at }) => ({ reason, ...authorsPlace(at) }));
+      send({ kind: 'done', inspection: { ...inspection, strayErrors: listedErrors } }, endProcess);
     } catch (error) {
-      send({ kind: 'failed', message: error instanceof Error ? error.message : String(error) }, endProcess);
+      send({ kind: 'failed', message: lineOf(error) }, endProcess);
     }
   });
   send({ kind: 'ready' });
@@ -41,11 +42,13 @@ export function runInspection(): void {
 async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
   const { settings, skip, loadTimeout, question, wantsDocument, wantsTypes } = job;
   const dir = settings.controllersDir;
-  /** Gets one element during the load: the state of the service file (`service.ts`). */
-  const serviceStates: ServiceState[] = [];
+  let serviceState = { kind: 'none' } as ServiceState;
+  const onService = (state: ServiceState) => {
+    serviceState = state;
+  };
   // When the folder cannot be read, `loadAll` throws the error.
   const prepared = await prepareLoad(dir).catch(() => undefined);
-  const groups = createGroups({ dir, log, loadTimeout, prepared, onService: (state) => serviceStates.push(state) });
+  const groups = createGroups({ dir, log, loadTimeout, prepared, onService });
   const outcomes = await groups.loadAll({ skip: new Map(skip), onLoading: (file) => send({ kind: 'loading', file }) });
   send({ kind: 'loaded' });
   const files = outcomes.map(({ at, ...rest }) => ({ ...rest, ...authorsPlace(at), path: join(dir, rest.file) }));
@@ -55,7 +58,6 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
     .map((file): LoadedGroup => {
       return { ...file, ...outlineGroup(file.ok ? (groups.find(file.group) as Group) : undefined) };
     });
-  const [serviceState = { kind: 'none' } as const] = serviceStates;
   const service = serviceState.kind === 'loaded' ? serviceState.service : undefined;
   return {
     groups: loadedGroups,
@@ -63,13 +65,12 @@ async function inspect(job: Job): Promise<Omit<Inspection, 'strayErrors'>> {
     providers: countProviders(settings.dataDir),
     verdict: question && (await askApp(question, { settings, groups, serviceState })),
     document: wantsDocument && createDocument(await groups.all(), readServiceInfo(dir), settings.basePath, service),
-    // In a client, a URL without a path would get `/api`. So the URL of an empty base path ends with `/.`.
+    // The client adds `/api` to a URL without a path. So the URL of an empty base path ends with `/.`.
     declarations:
       wantsTypes && writeDeclarations(await groups.all(), `https://api.example.com${settings.basePath || '/.'}`),
   };
 }
 
-/** Describes the properties of the service file in words, for `gatefold doctor` and `gatefold explain`. */
 function outlineService(service: LoadedService): Pick<InspectedService, 'properties' | 'lacksSchemes'> {
   const { strict, folders, authenticate, formatError, cors, keyHeader, headers, refusesUnchecked, close } = service;
   const schemes = Object.keys(service.securitySchemes);
@@ -93,7 +94,7 @@ function outlineService(service: LoadedService): Pick<InspectedService, 'propert
   };
 }
 
-/** Removes a place in Gatefold's own files, and the query that a second import has added: `/srv/X.mjs?attempt=2:7`. */
+/** Drops a place in Gatefold's own files, and the query that a second import has added: `/srv/X.mjs?attempt=2:7`. */
 function authorsPlace(at: string | undefined): { at?: string } {
   return at === undefined || isOwnFile(at) ? {} : { at: at.replace(/\?attempt=\d+/, '') };
 }
@@ -107,29 +108,24 @@ function outlineGroup(group: Group | undefined): Pick<LoadedGroup, 'operations' 
       const outline = operation && outlineOf(operation, contract?.defs ?? {});
       return { name, contract: outline, access: outlineAccess(settings.access) };
     }),
-    // A group without routes of its own can be strict only because of the service file.
+    // A group without routes can be strict only because of the service file.
     strict: group?.strictRoutes && (group.routes.length > 0 ? 'routes' : 'service'),
     unexposed: (group?.unexposed ?? []).map(({ name, reason }) => ({ name, reason })),
   };
 }
 
-/** Counts the identity providers. Returns undefined when their file cannot be read; `gatefold doctor` reports why. */
+/** @returns undefined when the file of the providers cannot be read; `gatefold doctor` reports why */
 function countProviders(dataDir: string): number | undefined {
-  const accounts = { issueSession: throwUnused, findByOwner: throwUnused, register: throwUnused };
   try {
-    const identity = createIdentity({ dataDir, log, accounts });
-    identity.close();
-    return identity.status().providers.length;
+    const providers = createProviders({ path: join(dataDir, 'identity-providers.json'), log });
+    providers.close();
+    return providers.list.length;
   } catch {
     return undefined;
   }
 }
 
-function throwUnused(): never {
-  throw new Error('An inspection has no accounts');
-}
-
-/** @param onSent called when the message is sent, or cannot be sent */
+/** @param onSent called also when the message cannot be sent */
 function send(message: InspectionMessage, onSent = (): void => {}): void {
   process.send?.(message, undefined, {}, onSent);
 }

@@ -1,5 +1,5 @@
 // Loads the controllers folder in a child process, so that a controller that exits, blocks or fills the memory does not
-// harm the command. After such a controller, a new child process loads the folder without the file of that controller.
+// harm the command. After such a controller, another child process loads the folder without its file.
 import { fork, type StdioOptions } from 'node:child_process';
 import { describeFailure } from '../base/failure.ts';
 import type { Settings } from '../base/settings.ts';
@@ -15,15 +15,14 @@ import { CommandError, type CommandIo, INSPECT_FOLDER } from './command.ts';
 /** The message that starts the work of the child process. */
 export interface Job {
   readonly settings: Settings;
-  /** The files that ended or blocked the process in an earlier attempt, each with the reason. */
+  /** The files that ended or blocked the process in an earlier attempt. */
   readonly skip: readonly (readonly [file: string, reason: string])[];
   /** Milliseconds that one file may take to load. */
   readonly loadTimeout: number;
-  /** A question about a request, when an answer is wanted. */
   readonly question?: Question;
-  /** Set when the OpenAPI document is wanted. */
+  /** The OpenAPI document. */
   readonly wantsDocument?: true;
-  /** Set when the type declarations for front ends are wanted. */
+  /** The type declarations for front ends. */
   readonly wantsTypes?: true;
 }
 
@@ -39,13 +38,13 @@ export interface LoadedGroup extends GroupLoad {
   /** The absolute path of the file. */
   readonly path: string;
   readonly operations: readonly ListedOperation[];
-  /** Methods that look like operations but are none, each with the reason. */
+  /** Methods that look like operations, and why they are none. */
   readonly unexposed: readonly { readonly name: string; readonly reason: string }[];
-  /** Set for a strict group, which refuses paths that no operation has. The value is what makes the group strict. */
+  /** Set for a strict group, which refuses paths that no operation has: its routes or the service file make it so. */
   readonly strict?: 'routes' | 'service' | undefined;
 }
 
-/** The outcome of loading the service file (`service.ts`, the rules for all controllers). */
+/** The service file has the rules for all controllers: `service.ts`. */
 export interface InspectedService extends GroupLoad {
   /** The absolute path of the file. */
   readonly path: string;
@@ -57,19 +56,18 @@ export interface InspectedService extends GroupLoad {
 
 export interface Inspection {
   readonly groups: readonly LoadedGroup[];
-  /** The service file; undefined when the folder has none. */
   readonly service?: InspectedService | undefined;
   /** Errors outside of any import: in a timer, or in a promise that is not awaited. */
   readonly strayErrors: readonly { readonly reason: string; readonly at?: string }[];
   /** The number of configured identity providers; undefined when their file cannot be read. */
   readonly providers?: number | undefined;
-  /** The answer to the question of the job. The last three fields are undefined unless the job asks for them. */
+  // The fields that follow are undefined unless the job asks for them.
   readonly verdict?: Verdict | undefined;
   readonly document?: OpenApiDocument | undefined;
   readonly declarations?: Declarations | undefined;
 }
 
-/** A message of the child process. `ready` asks for the job; `loading` names a file whose import begins. */
+/** A message of the child process. `ready` asks for the job, and `loading` comes before the import of a file. */
 export type InspectionMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'loading'; readonly file: string }
@@ -77,10 +75,10 @@ export type InspectionMessage =
   | { readonly kind: 'done'; readonly inspection: Inspection }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** The end of one attempt: the inspection, or the file that ended or blocked the child process. */
+/** The inspection, or the file that ended or blocked the child process. */
 type Outcome = { readonly inspection: Inspection } | { readonly file: string; readonly reason: string };
 
-/** Milliseconds that one file may take to load, unless the caller chooses another time. */
+/** The default of `CommandIo.loadTimeout`, in milliseconds. */
 const LOAD_TIMEOUT = 10_000;
 /** Milliseconds that the child process may take to start. Even a slow start, with tsx on a busy machine, takes less. */
 const BOOT_TIMEOUT = 60_000;
@@ -91,8 +89,6 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const NO_SECRETS = { sessionKey: undefined, store: undefined, storeKeys: [] };
 
 /**
- * Loads the controllers folder, and describes its files.
- *
  * @throws CommandError when the folder cannot be read or keeps changing, or when the child process fails, hangs or ends
  *   outside of an import; Error of the system when the child process cannot be started
  */
@@ -103,25 +99,23 @@ export async function inspectFolder(
 ): Promise<Inspection> {
   const files = listOrRefuse(settings.controllersDir);
   const skip = new Map<string, string>();
+  const loadTimeout = io.loadTimeout ?? LOAD_TIMEOUT;
   // Each further attempt skips one more file.
-  while (skip.size <= files.size) {
-    const loadTimeout = io.loadTimeout ?? LOAD_TIMEOUT;
+  for (let attempt = 0; attempt <= files.size; attempt++) {
     const job: Job = { settings: { ...settings, ...NO_SECRETS }, skip: [...skip], loadTimeout, ...wanted };
     const outcome = await runJob(job, io);
     if ('inspection' in outcome) return outcome.inspection;
-    // The process has ended at a file that it was to skip, so a further attempt would end in the same way.
-    if (skip.has(outcome.file)) break;
     skip.set(outcome.file, outcome.reason);
   }
   throw new CommandError('Cannot load the controllers: the folder keeps changing; try again when it does not');
 }
 
-/** Returns the files that do not load: the service file and controllers. */
+/** Returns the files that do not load, the service file first. */
 export function brokenFiles({ service, groups }: Inspection): (LoadedGroup | InspectedService)[] {
   return [...(service === undefined ? [] : [service]), ...groups].filter(({ ok }) => !ok);
 }
 
-/** Returns the file of each group. @throws CommandError when the folder cannot be read */
+/** @throws CommandError when the folder cannot be read */
 export function listOrRefuse(dir: string): Map<string, string> {
   try {
     return listControllers(dir);
@@ -130,9 +124,8 @@ export function listOrRefuse(dir: string): Map<string, string> {
   }
 }
 
-/** Makes one attempt to load the folder. @throws CommandError */
 function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
-  // The output of controllers is ignored, because it is not part of the command's answer.
+  // The output of controllers is not part of the command's answer.
   const stdio: StdioOptions = ['ignore', 'ignore', 'ignore', 'ipc'];
   const child = fork(entryPath('cli'), [INSPECT_FOLDER], { env: { ...env }, stdio });
   return new Promise<Outcome>((resolve, reject) => {
@@ -156,6 +149,7 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     child.once('close', (code, signal) => {
       clearTimeout(timer);
       for (const name of SIGNALS) process.off(name, killBoth);
+      // A child process that hangs after its result hangs only in its exit.
       if (result !== undefined) return resolve({ inspection: result });
       const exit = signal === null ? `it ended the process with exit code ${code}` : `${signal} ended the process`;
       const ending = isHung ? 'it blocks the process' : exit;
@@ -172,8 +166,7 @@ function runJob(job: Job, { env }: CommandIo): Promise<Outcome> {
     }
 
     function killHung(): void {
-      // A child process that has sent its result hangs only in its exit. Its result is used.
-      isHung = result === undefined;
+      isHung = true;
       child.kill('SIGKILL');
     }
   });

@@ -1,14 +1,14 @@
 // `gatefold new GROUP` creates a controller to edit. The command never changes an existing file.
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { plain, shortPlace } from '../base/ink.ts';
 import { makeFolder } from '../base/make-folder.ts';
 import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
-import { readSource } from '../base/source-file.ts';
-import { typescriptSupport } from '../groups/module-loader.ts';
+import { readSourceOrEmpty } from '../base/source-file.ts';
 import { findTwin, listControllers, listFolders, parseFileName } from '../groups/naming.ts';
 import { cureOf, readPackageType, whyCommonJs } from '../groups/package-type.ts';
+import { typescriptSupport } from '../groups/typescript.ts';
 import { routeTable } from '../http/routes.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { findShadowed, listRoutes } from './routes.ts';
@@ -34,8 +34,7 @@ async function run({ operands: [operand = ''], settings, io }: CommandCall): Pro
     writeFileSync(path, sourceOf(group, basePath), { flag: 'wx' });
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    const reason = errorCode(error) === 'EEXIST' ? 'the file already exists' : describeFailure(error);
-    throw new CommandError(`Cannot make ${path}: ${reason}`);
+    throw new CommandError(`Cannot make ${path}: ${reasonOf(error, path)}`);
   }
   const operations = ['GET', 'POST', 'GET {id}'].map((operation) => ({ name: operation }));
   const controller = { group, file: fileName, path, ok: true, operations, unexposed: [] };
@@ -75,6 +74,12 @@ function parseGroup(operand: string): string {
   return group;
 }
 
+/** Returns why a file cannot be made. EEXIST can also mean that a file has the name of the folder. */
+function reasonOf(error: unknown, path: string): string {
+  if (errorCode(error) !== 'EEXIST') return describeFailure(error);
+  return existsSync(path) ? 'the file already exists' : 'a part of the path is not a folder';
+}
+
 /** Returns why the new file would conflict with another controller; undefined when it would not. */
 function findConflict(group: string, dir: string): string | undefined {
   const folder = group.includes('/') ? group.slice(0, group.indexOf('/')) : undefined;
@@ -91,14 +96,10 @@ function findConflict(group: string, dir: string): string | undefined {
 /** Returns whether the text of the service file has the word `folders`. The command runs no code of the project. */
 function mentionsFolders(dir: string): boolean {
   const file = listControllers(dir, []).get(SERVICE);
-  try {
-    return file !== undefined && /\bfolders\b/.test(readSource(join(dir, file)));
-  } catch {
-    return false;
-  }
+  return file !== undefined && /\bfolders\b/.test(readSourceOrEmpty(join(dir, file)));
 }
 
-/** The names that the new file imports. The type that the file declares must have another name. */
+/** The names that the new file imports. The type in the file must have another name. */
 const IMPORTED_NAMES = new Set(['ControllerParams', 'HttpError', 'Int', 'Reply']);
 
 function sourceOf(group: string, basePath: string): string {

@@ -1,13 +1,13 @@
 // `gatefold credentials revoke --here` revokes a credential on this machine alone, without the store (the database that
-// machines share). The command edits this machine's copy of the credentials table, so the revocation is valid at once.
-// The command also edits a list of such revocations, which are made again in each later copy from the store.
+// machines share). The command edits this machine's copy of the table, so the revocation is valid at once. The command
+// also edits the list of revocations to repeat in each later copy from the store.
 import { existsSync } from 'node:fs';
 import type { RawRow } from '../credentials/table/table.ts';
 import { readRevokedHere, writeRevokedHere } from '../credentials/write/revoked-here.ts';
 import { tablePath, updateTable } from '../credentials/write/store.ts';
 import type { Answer } from './command.ts';
 
-/** @param isUndo whether a revocation that this command has made is removed */
+/** @param isUndo for `--undo`, which removes an earlier revocation by this command */
 export async function revokeHere(dataDir: string, id: string, isUndo: boolean, now: number): Promise<Answer> {
   const revoked = new Map(readRevokedHere(dataDir));
   const time = revoked.get(id) ?? new Date(now).toISOString();

@@ -1,6 +1,6 @@
 // `gatefold routes` lists every URL that leads to an operation: first the explicit routes, such as `/api/docs`, then
-// the routes of each group (a group is the operations of one controller). An explicit route comes before a group, so
-// such a route can take requests from a group. The router of the server decides which route takes a request.
+// the routes of each group (a group is the operations of one controller). An explicit route can take requests from a
+// group, because it comes first. The router of the server decides which route takes a request.
 import { alignColumns, shortPlace } from '../base/ink.ts';
 import { urlNameOf } from '../base/page-name.ts';
 import { VERB_OPERATIONS } from '../base/route-name.ts';
@@ -9,12 +9,11 @@ import { createRoutes, type GroupRoute, methodsOf, verbRoutes } from '../groups/
 import { createRouter, firstMatch, type Router } from '../http/router.ts';
 import { type Route, routeTable } from '../http/routes.ts';
 import type { Answer, Command, CommandCall } from './command.ts';
-import { brokenFiles, inspectFolder, type LoadedGroup } from './inspection.ts';
+import { brokenFiles, inspectFolder, type ListedOperation, type LoadedGroup } from './inspection.ts';
 
-/** The HTTP methods that reach an operation on the bare group, such as GET on `/api/user`. */
+/** The HTTP methods that reach an operation by the path of the group, such as GET on `/api/user`. */
 const VERBS = [...VERB_OPERATIONS.keys()];
-/** The target of the routes that lead to the groups. */
-const GROUPS = 'gateway.index';
+const GROUPS_TARGET = 'gateway.index';
 
 export const command: Command = {
   name: 'routes',
@@ -22,20 +21,16 @@ export const command: Command = {
   run,
 };
 
-export interface ListedRoute {
+export interface ListedRoute extends Omit<ListedOperation, 'name'> {
   readonly kind: 'explicit' | 'group';
   readonly methods: readonly string[] | 'any';
-  /** The methods that an explicit route takes from the operation. Set only when `methods` is `any`. */
+  /** The methods that an explicit route takes from an operation with the methods `any`. */
   readonly except?: readonly string[];
   readonly path: string;
   readonly group?: string;
   readonly operation: string;
   readonly file?: string;
-  /** The parts of a request that are checked, or the reason why nothing is checked. */
-  readonly contract?: ContractOutline | undefined;
-  /** The callers that the operation accepts, in words; undefined when anyone may call it. */
-  readonly access?: string | undefined;
-  /** Set when the service file makes the group strict, so that it refuses paths that no operation has. */
+  /** Set when the service file makes the group strict. A strict group refuses paths that no operation has. */
   readonly strict?: 'service';
   /** Set for OPTIONS. Without `Authorization`, such a request is a preflight, which reaches no operation. */
   readonly needsAuthorization?: true;
@@ -50,10 +45,10 @@ async function run({ settings, io, ink }: CommandCall): Promise<Answer> {
   const rows = routes.map((route) => {
     const file = route.file === undefined ? '' : shortPlace(route.file, io.cwd);
     const callers = hasAccess ? [route.access ?? ''] : [];
-    return [verbsOf(route), route.path, route.operation, ...callers, file, contractText(route)];
+    return [verbsOf(route), route.path, route.operation, ...callers, file, contractText(route.contract)];
   });
   const table = alignColumns(rows).map(([verbs = '', path = '', ...cells], i) => {
-    // `splice` leaves the name of the operation, and the callers when they are shown.
+    // The cells that stay are the operation and, when they are shown, the callers.
     const [file = '', contract = ''] = cells.splice(-2);
     const paint = routes[i]?.kind === 'explicit' ? ink.yellow : ink.green;
     return [paint(verbs), ink.bold(path), ...cells, ink.dim(file), contract].join('  ').trimEnd();
@@ -69,8 +64,8 @@ async function run({ settings, io, ink }: CommandCall): Promise<Answer> {
   };
 }
 
-/** Describes the contract of an operation, such as `data { name, age? }` or `not checked: it has no annotation`. */
-export function contractText({ contract }: { readonly contract?: ContractOutline | undefined }): string {
+/** Returns a text such as `data { name, age? }` or `not checked: it has no annotation`. */
+export function contractText(contract: ContractOutline | undefined): string {
   const { checked, unchecked } = contract ?? {};
   return [checked, unchecked && `not checked: ${unchecked}`].filter(Boolean).join('; ');
 }
@@ -80,7 +75,7 @@ export function verbsOf({ methods, except, needsAuthorization }: ListedRoute): s
   return except === undefined ? 'any' : `any but ${except.join(',')}`;
 }
 
-/** Returns the place of the mistake that keeps a file from loading: `controllers/UserController.ts:7`, or the file. */
+/** Returns the place of the mistake in a file that does not load: `controllers/UserController.ts:7`, or the file. */
 export function brokenPlace({ at, path }: Pick<LoadedGroup, 'at' | 'path'>, cwd: string): string {
   return shortPlace(at ?? path, cwd);
 }
@@ -88,7 +83,7 @@ export function brokenPlace({ at, path }: Pick<LoadedGroup, 'at' | 'path'>, cwd:
 export function listRoutes(groups: readonly LoadedGroup[], routes = routeTable('on')): ListedRoute[] {
   const router = createRouter(routes);
   const explicitRoutes = routes
-    .filter(({ target }) => target !== GROUPS)
+    .filter(({ target }) => target !== GROUPS_TARGET)
     .map(({ methods, path, target }): ListedRoute => ({ kind: 'explicit', methods, path, operation: target }));
   const groupRoutes = groups
     .toSorted((a, b) => (a.group < b.group ? -1 : 1))
@@ -100,52 +95,53 @@ export interface ShadowedRequest {
   readonly verb: string;
   readonly path: string;
   readonly operation: string;
-  /** The explicit route that takes the request. */
   readonly takenBy: Route;
 }
 
-/** Finds the requests that would reach an operation, if an explicit route did not take them. */
+/** Finds the requests that explicit routes take from operations. */
 export function findShadowed(groups: readonly LoadedGroup[], routes = routeTable('on')): ShadowedRequest[] {
   const router = createRouter(routes);
   const addresses = groups.flatMap((group) => addressesOf(group, prefixOf(routes)));
-  return addresses.flatMap(({ operation, methods, path }) =>
+  return addresses.flatMap(({ operation: { name }, methods, path }) =>
     (methods === 'any' ? VERBS : methods).flatMap((verb): ShadowedRequest[] => {
       const takenBy = firstMatch(router.resolve(path).matches, verb)?.route;
-      return takenBy === undefined || takenBy.target === GROUPS ? [] : [{ verb, path, operation, takenBy }];
+      return takenBy === undefined || takenBy.target === GROUPS_TARGET
+        ? []
+        : [{ verb, path, operation: name, takenBy }];
     }),
   );
 }
 
 /** Returns the part of a path before the name of the group: `/api/`. */
 function prefixOf(routes: readonly Route[]): string {
-  const { path = '' } = routes.find(({ path }) => path.endsWith('{params}')) ?? {};
+  const { path } = routes.find(({ path }) => path.endsWith('{params}')) as Route;
   return path.slice(0, path.lastIndexOf('{'));
 }
 
-/** The methods and a path that reach an operation, unless an explicit route takes the request. */
+/** The requests that reach an operation, unless an explicit route takes them. */
 interface Address {
-  readonly operation: string;
+  readonly operation: ListedOperation;
   readonly methods: readonly string[] | 'any';
   readonly path: string;
 }
 
-/** Returns the addresses of a group's operations. The bare group, `/api/user`, comes before `/api/user/pay`. */
+/** Returns the addresses of a group's operations. `/api/user` comes before `/api/user/pay`. */
 function addressesOf(group: LoadedGroup, prefix: string): Address[] {
   const base = `${prefix}${urlNameOf(group.group)}`;
   const routes = routesOf(group);
   const isStrict = group.strict !== undefined || routes.length > 0;
-  const names = group.operations.map(({ name }) => name);
-  const bareAddresses = names.flatMap((operation): Address[] => {
-    const route = routes.find(({ name, segments }) => name === operation && segments.length === 0);
-    const byVerb = VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === operation);
+  const bareAddresses = group.operations.flatMap((operation): Address[] => {
+    const route = routes.find(({ name, segments }) => name === operation.name && segments.length === 0);
+    const byVerb = VERBS.filter((verb) => VERB_OPERATIONS.get(verb) === operation.name);
     const methods = route === undefined ? byVerb : methodsOf(route, routes);
     return methods.length === 0 ? [] : [{ operation, methods, path: base }];
   });
-  const longerAddresses = names.flatMap((operation): Address[] => {
-    const route = routes.find(({ name }) => name === operation);
-    if (route === undefined) return [{ operation, methods: isStrict ? ['POST'] : 'any', path: `${base}/${operation}` }];
+  const longerAddresses = group.operations.flatMap((operation): Address[] => {
+    const { name } = operation;
+    const route = routes.find((route) => route.name === name);
+    if (route === undefined) return [{ operation, methods: isStrict ? ['POST'] : 'any', path: `${base}/${name}` }];
     if (route.segments.length === 0) return [];
-    const path = `${base}/${operation.slice(operation.indexOf(' ') + 1)}`;
+    const path = `${base}/${name.slice(name.indexOf(' ') + 1)}`;
     return [{ operation, methods: methodsOf(route, routes), path }];
   });
   return [...bareAddresses, ...longerAddresses];
@@ -156,31 +152,30 @@ function listGroup(group: LoadedGroup, prefix: string, router: Router): ListedRo
   return addressesOf(group, prefix).flatMap(({ operation, methods, path }): ListedRoute[] => {
     const { matches } = router.resolve(path);
     if (methods === 'any') {
-      const explicitMatches = matches.filter(({ route }) => route.target !== GROUPS);
+      const explicitMatches = matches.filter(({ route }) => route.target !== GROUPS_TARGET);
       if (explicitMatches.some(({ route }) => route.methods === 'any')) return [];
       const except = [...new Set(explicitMatches.flatMap(({ route }) => route.methods))];
       return [{ ...describeRoute(group, operation, 'any', path), ...(except.length === 0 ? {} : { except }) }];
     }
-    const verbs = methods.filter((verb) => firstMatch(matches, verb)?.route.target === GROUPS);
+    const verbs = methods.filter((verb) => firstMatch(matches, verb)?.route.target === GROUPS_TARGET);
     if (verbs.length === 0) return [];
     const route = describeRoute(group, operation, verbs, path);
     return [verbs.includes('OPTIONS') ? { ...route, needsAuthorization: true } : route];
   });
 }
 
-/** Returns the routes of a strict group. For any other group, the list is empty. */
+/** @returns an empty list unless the group is strict */
 export function routesOf({ operations, strict }: LoadedGroup): readonly GroupRoute[] {
   const names = operations.map(({ name }) => name);
   return strict === 'service' ? verbRoutes(names) : createRoutes(names);
 }
 
 function describeRoute(
-  { group, path: file, operations, strict }: LoadedGroup,
-  operation: string,
+  { group, path: file, strict }: LoadedGroup,
+  { name: operation, contract, access }: ListedOperation,
   methods: ListedRoute['methods'],
   path: string,
 ): ListedRoute {
-  const { contract, access } = operations.find(({ name }) => name === operation) ?? {};
   const byService = strict === 'service' ? { strict } : {};
   return { kind: 'group', methods, path, group, operation, file, access, contract, ...byService };
 }

@@ -1,4 +1,4 @@
-// `gatefold serve` and `gatefold dev` run the server in this process. They also answer `--help`.
+// `gatefold serve` and `gatefold dev` run the server in this process.
 import { pathToFileURL } from 'node:url';
 import { flagOf } from '../base/config.ts';
 import { alignColumns } from '../base/ink.ts';
@@ -16,7 +16,7 @@ export async function command(argv: readonly string[], io: CommandIo, intro = HE
   return process.exitCode === 1 ? 1 : 0;
 }
 
-/** Serves for development. A script in package.json could not set these variables in one way for sh and for Windows. */
+/** Serves for development. The variables are set here, because sh and Windows set them in different ways. */
 export async function dev(argv: readonly string[], io: CommandIo): Promise<ExitCode> {
   process.env.NODE_ENV = 'development';
   process.env.WORKERS ||= '1';

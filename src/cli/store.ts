@@ -80,20 +80,19 @@ async function status({ settings }: CommandCall): Promise<Answer> {
 export interface StoreDescription {
   /** The version of the rows, which differs after each change. */
   readonly version: string;
-  /** The number of rows of the credentials table. */
   readonly rows: number;
   readonly isWritable: boolean;
   /** The PostgreSQL setting `synchronous_standby_names`. When it is empty, a failover may lose a confirmed write. */
   readonly standbys: string;
-  /** The whole seconds by which the clock of the store is ahead of this machine's clock; negative when it is behind. */
+  /** Whole seconds by which the clock of the store is ahead of the clock here; negative when it is behind. */
   readonly secondsAhead: number;
-  /** The machines that have reported to the store in the last hour. `seconds` is the age of the latest report. */
+  /** The machines that have reported in the last hour. `seconds` is the age of a machine's latest report. */
   readonly machines: readonly { readonly name: string; readonly seconds: number }[];
-  /** The reason why STORE_KEY does not decrypt the session key in the store; undefined when nothing is wrong. */
+  /** Why STORE_KEY does not decrypt the session key in the store; undefined when it does, or when it is not set. */
   readonly keyFailure: string | undefined;
 }
 
-/** @param keys the keys of STORE_KEY; when the list is empty, `keyFailure` is undefined. @throws StoreAway */
+/** @param keys the keys of STORE_KEY. @throws StoreAway */
 export async function describeStore(store: PostgresStore, keys: readonly string[]): Promise<StoreDescription> {
   const { version, entries } = await store.read('keys');
   const encryptedKey = await readEncryptedKey(store);
@@ -111,9 +110,8 @@ export async function describeStore(store: PostgresStore, keys: readonly string[
     rows: entries.size,
     isWritable: facts?.read_only === 'off',
     standbys: String(facts?.standbys ?? ''),
-    // The store read its clock about halfway between question and answer. Half of the sum of the two times, which are
-    // in milliseconds, is that moment. `clock` is in seconds.
-    secondsAhead: Math.round(Number(facts?.clock) - (askedAt + Date.now()) / 2000),
+    // The store read its clock, in seconds, about halfway between the question and the answer, in milliseconds.
+    secondsAhead: Math.round(Number(facts?.clock) - (askedAt + Date.now()) / 2 / 1000),
     machines: machines.map(({ name, seconds }) => ({ name: String(name), seconds: Number(seconds) })),
     keyFailure: encryptedKey === undefined || keys.length === 0 ? undefined : whyUndecryptable(keys, encryptedKey),
   };
@@ -167,9 +165,9 @@ async function exportFolder({ settings, operands, io }: CommandCall): Promise<An
   return withStore(settings, async (store) => {
     const { entries } = await store.read('keys');
     const encryptedKey = await readEncryptedKey(store);
-    const isKeyExported = encryptedKey !== undefined && settings.storeKeys.length > 0;
+    const hasKeyToExport = encryptedKey !== undefined && settings.storeKeys.length > 0;
     // With a wrong STORE_KEY, this throws before a file is written.
-    const key = isKeyExported ? createSeal(settings.storeKeys).open(SESSION_KEY, encryptedKey).text : undefined;
+    const key = hasKeyToExport ? createSeal(settings.storeKeys).open(SESSION_KEY, encryptedKey).text : undefined;
     makeFolder(folder, 0o700);
     // Another process may have made the table since the check above.
     const isNew = await updateTable(folder, ({ rows, append }) => {
@@ -179,9 +177,9 @@ async function exportFolder({ settings, operands, io }: CommandCall): Promise<An
     });
     if (!isNew) throw new CommandError(`${tablePath(folder)} was made at the same time`);
     if (key !== undefined) writeSessionKey(folder, key);
-    const isKeyLeftOut = encryptedKey !== undefined && !isKeyExported;
+    const isKeyLeftOut = encryptedKey !== undefined && key === undefined;
     return {
-      json: { folder, rows: entries.size, session_key: isKeyExported },
+      json: { folder, rows: entries.size, session_key: key !== undefined },
       text: `Exported ${entries.size} rows to ${tablePath(folder)}.`,
       warnings: isKeyLeftOut ? ['the session key was not exported: STORE_KEY is not set'] : [],
     };

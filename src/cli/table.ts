@@ -1,9 +1,9 @@
-// Reads and changes the credentials table for the commands. The table is a file in the data folder. When the setting
-// STORE is set, the table is in the store instead, the database that several machines share.
+// Reads and changes the credentials table for the commands. With the setting STORE, the table is in the store (the
+// database that several machines share). Otherwise the table is a file in the data folder.
 import type { Settings } from '../base/settings.ts';
 import { type ListedRow, listCredentials, listRows } from '../credentials/table/listing.ts';
 import { readTable } from '../credentials/table/live-table.ts';
-import { type CredentialTable, type OnRow, parseTable } from '../credentials/table/table.ts';
+import { type CredentialTable, parseTable } from '../credentials/table/table.ts';
 import type { EditableTable } from '../credentials/write/editable-table.ts';
 import { tablePath, updateTable } from '../credentials/write/store.ts';
 import type { PostgresStore } from '../store/postgres.ts';
@@ -11,7 +11,7 @@ import { CommandError } from './command.ts';
 
 type TableSettings = Pick<Settings, 'dataDir' | 'controllersDir' | 'store'>;
 
-/** @param ids the ids of the rows in the store that `edit` gets; a file always gives it all rows */
+/** @param ids the rows that `edit` may change. From the store, `edit` gets only these rows; from a file, all rows. */
 export async function editTable<T>(
   settings: TableSettings,
   ids: readonly string[],
@@ -25,7 +25,7 @@ export async function editTable<T>(
 export async function listTable(settings: TableSettings, now: number): Promise<ListedRow[]> {
   if (settings.store === undefined) return listCredentials(tablePath(settings.dataDir), now);
   const text = await readStoredTable(settings);
-  return listRows((onRow: OnRow) => parseTable(text, onRow), now);
+  return listRows((onRow) => parseTable(text, onRow), now);
 }
 
 export async function loadTable(settings: TableSettings): Promise<CredentialTable> {
@@ -33,7 +33,7 @@ export async function loadTable(settings: TableSettings): Promise<CredentialTabl
   return parseTable(await readStoredTable(settings));
 }
 
-/** Returns the rows of the store as the text of a table file, so that the file and the store have one parser. */
+/** Returns the rows as the text of a table file, so that the file and the store have one parser. */
 async function readStoredTable(settings: TableSettings): Promise<string> {
   const { tableText } = await import('../store/entries.ts');
   const { retryWhileAway } = await import('../store/update.ts');
@@ -41,7 +41,7 @@ async function readStoredTable(settings: TableSettings): Promise<string> {
   return tableText(Array.from(entries.values(), ({ value }) => value));
 }
 
-/** Opens the store for one piece of work. @throws CommandError when STORE is not set, or the store fails or refuses */
+/** Opens the store, calls `work`, and closes the store. @throws CommandError when STORE is not set, or has no answer */
 export async function withStore<T>(
   { controllersDir, store: address }: Pick<Settings, 'controllersDir' | 'store'>,
   work: (store: PostgresStore) => Promise<T>,

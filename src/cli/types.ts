@@ -4,8 +4,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { makeFolder } from '../base/make-folder.ts';
+import type { Declarations } from '../docs/declarations.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
-import { inspectFolder } from './inspection.ts';
+import { brokenFiles, inspectFolder } from './inspection.ts';
 import { brokenPlace } from './routes.ts';
 
 export const command: Command = {
@@ -23,12 +24,11 @@ export const command: Command = {
 async function run({ settings, io, flagValues: { out }, switches }: CommandCall): Promise<Answer> {
   const isCheckOnly = switches.has('check');
   if (isCheckOnly && out === undefined) throw new UsageError('--check needs --out FILE');
-  const { declarations, groups } = await inspectFolder(settings, io, { wantsTypes: true });
-  const broken = groups.find(({ ok }) => !ok);
+  const inspection = await inspectFolder(settings, io, { wantsTypes: true });
+  // Without the service file, the controllers in subfolders would be missing in the types.
+  const [broken] = brokenFiles(inspection);
   if (broken !== undefined) throw new CommandError(`${brokenPlace(broken, io.cwd)} does not load: ${broken.error}`);
-  if (declarations === undefined)
-    throw new CommandError('Cannot write the types: the controllers folder was not loaded');
-  const { text, untypedOperations } = declarations;
+  const { text, untypedOperations } = inspection.declarations as Declarations;
   if (out === undefined)
     return { json: { text, unknown: untypedOperations }, text: text.trimEnd(), warnings: untypedOperations };
   const path = resolve(io.cwd, out);
@@ -39,7 +39,7 @@ async function run({ settings, io, flagValues: { out }, switches }: CommandCall)
   return { json, text: isCurrent ? `${out} is current` : `Wrote ${out}`, warnings: untypedOperations };
 }
 
-/** Returns the text of a file; an empty text when there is no such file. */
+/** @returns an empty text when there is no such file */
 function readOrEmpty(path: string): string {
   try {
     // On Windows, git may have changed the line ends of a file that is up to date.

@@ -1,5 +1,3 @@
-// The error of a failed call of the client.
-
 /** One wrong field of a request. */
 export interface FieldError {
   /** The part of the request that has the field; undefined when the controller named no part. */

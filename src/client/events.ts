@@ -1,6 +1,6 @@
 // Reads server-sent events (HTML standard, 9.2) as an async iterable. A complete stream ends with the comment line
-// `: end`. When a stream ends without this line, because it broke off or because the service replaces its code, the
-// client requests the stream again with the id of the last event.
+// `: end`. A stream that ends without this line broke off, or the service replaces its code. Then the client requests
+// the stream again with the id of the latest event.
 import { ApiError } from './error.ts';
 
 /** One server-sent event. */
@@ -12,21 +12,18 @@ export interface ServerEvent<T = unknown> {
   readonly data: T;
 }
 
-/** Requests the stream again, from the event after `lastId`. An empty `lastId` requests the whole stream. */
+/** Requests the events after `lastId`, or all events when `lastId` is empty. */
 export type Resume = (lastId: string) => Promise<Response>;
 
-/** The state of a stream, which can consist of several answers. */
+/** A stream can consist of several answers. */
 interface StreamState {
-  /** The id of the last complete event, or else of the last event before it that had an id; '' when there was none. */
+  /** The latest id of a complete event; '' when no event had an id. */
   lastId: string;
   /** Milliseconds from the end of an answer to the next request of the stream. */
   retryDelay: number;
-  /** True when the service has marked the end of the stream. */
+  /** Whether the service has sent `: end`. */
   isAtEnd: boolean;
 }
-
-/** The milliseconds of `retryDelay`, unless the service sends another value. */
-const DEFAULT_RETRY_DELAY = 1000;
 
 /**
  * @param resume undefined when the request must not be repeated
@@ -38,7 +35,7 @@ export async function* readEvents(
   resume: Resume | undefined,
   abort: AbortController,
 ): AsyncGenerator<ServerEvent, void> {
-  const stream: StreamState = { lastId: '', retryDelay: DEFAULT_RETRY_DELAY, isAtEnd: false };
+  const stream: StreamState = { lastId: '', retryDelay: 1000, isAtEnd: false };
   let response: Response | undefined = firstResponse;
   try {
     while (!stream.isAtEnd) {
@@ -60,7 +57,7 @@ export async function* readEvents(
   }
 }
 
-/** Waits for `ms` milliseconds, or until the signal is aborted. */
+/** Ends early when the signal is aborted. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const finish = () => {
@@ -73,18 +70,19 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Whether a later request can succeed: no complete answer came, or the service was not ready (502 and above). */
+/** Returns whether a later request can succeed: no complete answer came, or the service was not ready. */
 function isTemporary(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 502);
 }
 
-/** Yields the events of one answer, and updates the state of the stream. An event ends with an empty line. */
+/** Also updates the state of the stream. */
 async function* parseEvents(response: Response, stream: StreamState): AsyncGenerator<ServerEvent, void> {
   let event = '';
   let data: string[] = [];
   let id = stream.lastId;
   for await (const line of readLines(response)) {
     if (line === '') {
+      // The end of an event.
       stream.lastId = id;
       if (data.length > 0) yield { event: event || 'message', id, data: parseData(data.join('\n')) };
       event = '';
@@ -102,7 +100,7 @@ async function* parseEvents(response: Response, stream: StreamState): AsyncGener
   }
 }
 
-/** Yields the complete lines of an answer. An unfinished last line is dropped, as the HTML standard requires. */
+/** Drops an unfinished last line, as the HTML standard requires. */
 async function* readLines({ body }: Response): AsyncGenerator<string, void> {
   const reader = (body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
@@ -122,7 +120,7 @@ async function* readLines({ body }: Response): AsyncGenerator<string, void> {
   }
 }
 
-/** Parses the data of an event as JSON. Returns a text that is not JSON unchanged. */
+/** Returns a text that is not JSON unchanged. */
 function parseData(data: string): unknown {
   try {
     return JSON.parse(data);

@@ -1,4 +1,4 @@
-// Builds the request of a call from the operation's name and the call's arguments. The name is one of these:
+// Builds the request of a call. The name of the operation is one of these:
 // - a name that stands for an HTTP method and is not part of the URL, such as `created` (POST)
 // - a route, which controllers write in quotes: `'PUT'`, `'GET {id}'`
 // - any other name, which is a segment of the URL and is called with POST
@@ -8,7 +8,6 @@ import type { CallOptions } from './types.ts';
 type Body = NonNullable<RequestInit['body']>;
 type ValuesByName = Readonly<Record<string, unknown>>;
 
-/** The arguments of a call, as one object. */
 export interface RequestParts extends CallOptions {
   /** The data of the operation. Requests by GET, HEAD and DELETE have no body and send the data as the query. */
   readonly body?: unknown;
@@ -17,13 +16,13 @@ export interface RequestParts extends CallOptions {
   readonly path?: ValuesByName;
   /** The segments of the URL after the operation. Routes ignore this field. */
   readonly slugs?: readonly unknown[] | undefined;
-  /** The HTTP method. It replaces the method that the name of the operation stands for. */
+  /** Replaces the method that the name of the operation stands for. */
   readonly method?: string | undefined;
 }
 
 export interface WireRequest {
   readonly url: string;
-  /** The HTTP method in upper case. */
+  /** In upper case. */
   readonly method: string;
   /** The value to send as the body; undefined when the request has no body. */
   readonly data: unknown;
@@ -50,14 +49,14 @@ export function requestOf(groupUrl: string, name: string, parts: RequestParts = 
   return { method, url, data: hasBody ? body : undefined };
 }
 
-/** Returns the values of a query. @throws TypeError for a form, bytes, a list or a text, which have no keys */
+/** @throws TypeError for a form, bytes, a list or a text */
 function expectObject(values: unknown = {}): ValuesByName {
   if (values !== null && Object.prototype.toString.call(values) !== '[object Object]')
     throw new TypeError('This value cannot be sent as a query: give an object with a value for each key');
   return values as ValuesByName;
 }
 
-/** Returns the encoded segments of a URL for one segment of a route. Only a rest, `{name*}`, can become several. */
+/** Returns encoded segments. Only the rest of a path, `{name*}`, can become several. */
 function fillSegment(segment: Segment, values: ValuesByName): string[] {
   if (segment.literal !== undefined) return [segment.literal];
   const value = values[segment.name] ?? '';
@@ -66,7 +65,7 @@ function fillSegment(segment: Segment, values: ValuesByName): string[] {
   return (Array.isArray(value) && value.length > 0 ? value : toText(value).split('/')).map(encodeSegment);
 }
 
-/** Encodes a segment of a path. Refuses '', '.' and '..': a URL resolves them, even escaped, to another operation. */
+/** @throws TypeError for '', '.' and '..', which a URL resolves to another operation, even when they are escaped */
 function encodeSegment(value: unknown): string {
   const text = toText(value ?? '');
   if (!/^\.{0,2}$/.test(text)) return encodeURIComponent(text);
@@ -74,7 +73,7 @@ function encodeSegment(value: unknown): string {
   throw new TypeError(`${JSON.stringify(value)} cannot be a segment of a path: ${cure}`);
 }
 
-/** Calls `add` for each value. A list becomes a repeated key; undefined and null are left out. */
+/** Repeats the key for each element of a list, and leaves out undefined and null. */
 function addEntries(values: ValuesByName, add: (key: string, value: unknown) => void): void {
   for (const [key, value] of Object.entries(values)) {
     for (const item of [value].flat()) if (item !== undefined && item !== null) add(key, item);
@@ -116,7 +115,7 @@ export function encodeBody(data: unknown, headers: Headers): Body | undefined {
 
 const isBlob = (value: unknown): value is Blob => value instanceof Blob;
 
-/** A replacer of `JSON.stringify`, which would write a file as `{}`. */
+/** A replacer for `JSON.stringify`, which would write a file as `{}`. */
 function refuseBlob(key: string, value: unknown): unknown {
   if (!isBlob(value)) return value;
   throw new TypeError(`${key} is a file inside of another value: give it as a field of the data itself`);

@@ -8,6 +8,7 @@ import type { RunTimeOperation } from './read-operation.ts';
 import { IS_DATE, IS_FILE } from './schema/schema.ts';
 import type { ImportedFiles, SourceFiles } from './source/files.ts';
 import type { Module } from './source/syntax.ts';
+import type { ImportUse } from './types/look-up.ts';
 
 /** The cached contracts of a folder, as texts. groups/contract-cache.ts implements this interface. */
 export interface ContractCache {
@@ -19,7 +20,7 @@ export interface ContractCache {
 }
 
 /** An import and the file to which it led: a path, `package` for a module that is not read, or null for no file. */
-type LookUp = readonly [importer: string, specifier: string, target: string | null];
+type LookUp = readonly [importer: string, specifier: string, use: ImportUse, target: string | null];
 
 /** Everything that a load needs, apart from the contract itself. */
 interface CacheEntry {
@@ -130,10 +131,11 @@ function createRecorder(files: SourceFiles, importedFiles: ImportedFiles) {
       () => files.read(file),
       (module) => getOrSet(modules, file, module).source === module.source,
     );
-  const load: SourceFiles['load'] = (from, specifier) => {
+  const load: SourceFiles['load'] = (from, specifier, use) => {
+    const key = `${from}\n${specifier}\n${use}`;
     const target = readAndRecord(
-      () => files.locate(from, specifier),
-      (path) => getOrSet(lookUps, `${from}\n${specifier}`, [from, specifier, path ?? null])[2] === (path ?? null),
+      () => files.locate(from, specifier, use),
+      (path) => getOrSet(lookUps, key, [from, specifier, use, path ?? null])[3] === (path ?? null),
     );
     return target === undefined || target === 'package' ? target : { path: target, module: read(target) };
   };
@@ -172,7 +174,9 @@ function readValidEntry(
     const isValid =
       entry.identity === identity &&
       entry.reads.every(([file, digest]) => cache.digest(files.textOf(file)) === digest) &&
-      entry.lookUps.every(([importer, specifier, target]) => (files.locate(importer, specifier) ?? null) === target);
+      entry.lookUps.every(
+        ([importer, specifier, use, target]) => (files.locate(importer, specifier, use) ?? null) === target,
+      );
     return isValid ? entry : undefined;
   } catch {
     // The text is damaged, or a file can no longer be read. The caller then reads the controller again, and reports the

@@ -6,7 +6,7 @@ import { basename } from 'node:path';
 import { applySettings, needsNoDataType } from './check/library.ts';
 import { findAmbiguity } from './check/union-safety.ts';
 import type { GroupContract, OperationContract } from './contract.ts';
-import { ContractError } from './contract-error.ts';
+import { ContractError, placeOf } from './contract-error.ts';
 import { type RunTimeOperation, readOperation } from './read-operation.ts';
 import { UNKNOWN_RESULT } from './results.ts';
 import { createDefinitionMover } from './schema/bundle.ts';
@@ -14,7 +14,7 @@ import { createSchemaWriter } from './schema/schema.ts';
 import { findUnreadConstraint } from './source/constraint-tags.ts';
 import { readDoc, summaryOf } from './source/doc-comment.ts';
 import { type ImportedFiles, isJavaScript, type SourceFiles, UnparsableFile } from './source/files.ts';
-import { lineOf, SourceError } from './source/source-error.ts';
+import { lineOf, SourceError, Unsupported } from './source/source-error.ts';
 import { Kind, type Token, tokenize } from './source/tokens.ts';
 import { type FoundMember, findLevels, findMember, hasUnreadName, type Level } from './types/class-levels.ts';
 import { createEvaluator } from './types/evaluate.ts';
@@ -43,7 +43,7 @@ export function readGroup(
   importedFiles: ImportedFiles,
 ): GroupReader {
   const evaluator = createEvaluator();
-  const withPlace = createPlaceAdder(path);
+  const withPlace = createPlaceAdder(path, files);
   const module = withPlace(() => files.read(path));
   const { levels, hasPackageAncestor } = withPlace(() =>
     findLevels(exportName, { path, module, load: files.load, typeParams: NO_TYPE_PARAMS }, evaluator),
@@ -210,12 +210,17 @@ function inSourceOrder(contracts: GroupContract['operations'], levels: readonly 
   return new Map([...contracts].sort(([a], [b]) => positionOf(a) - positionOf(b)));
 }
 
-/** Returns a function that runs `read`, and gives the error of a file that cannot be parsed its place. */
-function createPlaceAdder(controller: string): <T>(read: () => T) => T {
+/**
+ * Returns a function that runs `read`, and turns its error into a ContractError: of a file that cannot be parsed, or of
+ * an import that cannot be followed.
+ */
+function createPlaceAdder(controller: string, files: SourceFiles): <T>(read: () => T) => T {
   return (read) => {
     try {
       return read();
     } catch (error) {
+      if (error instanceof Unsupported)
+        throw new ContractError(placeOf(error.path, error.at, files), `${error.message}; ${error.cure}`);
       if (!(error instanceof UnparsableFile)) throw error;
       const importer = error.path === controller ? '' : ` (imported by ${basename(controller)})`;
       throw new ContractError(

@@ -51,8 +51,8 @@ export interface Credentials {
    */
   identify(authorization: string): CallerOrAway | Promise<CallerOrAway>;
   /**
-   * Returns the current table. Each change of the file makes a new table object. When this object differs from the one
-   * with which a caller was identified, the caller must be identified again.
+   * Returns the current table. Each change of the file makes a new object. A caller who was identified with another
+   * object must be identified again.
    */
   table(): unknown;
   /**
@@ -74,7 +74,6 @@ export interface Credentials {
    */
   register(request: Registration): Promise<{ readonly row: CredentialRow; readonly token: string }>;
   status(): TableStatus;
-  /** Ends the regular reads of the file. */
   close(): void;
 }
 
@@ -83,7 +82,7 @@ export interface CredentialsOptions {
   /** The value of the setting SESSION_KEY. When the value is undefined, the file session.key is used. */
   readonly sessionKey: string | undefined;
   readonly log: Log;
-  /** The store, when machines share one; undefined when the table is only in the file. */
+  /** The connection to the store; undefined when the table is only in the file. */
   readonly shared?: SharedTable | undefined;
   /** Unix milliseconds. */
   readonly now?: () => number;
@@ -107,8 +106,7 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
 
   function identify(authorization: string): Caller | Promise<Caller> {
     const caller = identifyNow(authorization);
-    if (caller.kind !== 'refused' || !caller.isUnknown || waitingRequests >= MAX_WAITING) return caller;
-    // The row of the token may have been written since the last read, so the file is read again.
+    if (caller.kind !== 'refused' || !caller.mayBeInFile || waitingRequests >= MAX_WAITING) return caller;
     waitingRequests++;
     return refresh().then(() => {
       waitingRequests--;
@@ -169,7 +167,7 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
  * Keeps the key that signs session tokens in memory.
  *
  * @param setting the value of SESSION_KEY; when it is undefined, the key is in the file session.key
- * @param isShared whether the store writes that file, so that this machine makes no key of its own
+ * @param isShared whether the store writes that file; if so, this machine makes no key
  */
 function createKeyHolder(dataDir: string, setting: string | undefined, log: Log, isShared: boolean) {
   const readKey = (): Buffer | undefined => {
@@ -177,8 +175,8 @@ function createKeyHolder(dataDir: string, setting: string | undefined, log: Log,
     return text === undefined ? undefined : deriveSessionKey(text);
   };
   let key = readKey();
-  /** The message of the last error, which is not logged again. */
-  let loggedError = '';
+  /** The error that was logged last. The same error is not logged again. */
+  let loggedMessage = '';
   return {
     /** @throws Error when there is no key and none can be made */
     findOrMakeKey: (): Buffer => {
@@ -196,8 +194,8 @@ function createKeyHolder(dataDir: string, setting: string | undefined, log: Log,
         key ??= readKey();
       } catch (error) {
         const { message } = error as Error;
-        if (message !== loggedError) log.error('session-key-unusable', { error: message });
-        loggedError = message;
+        if (message !== loggedMessage) log.error('session-key-unusable', { error: message });
+        loggedMessage = message;
       }
       return key;
     },

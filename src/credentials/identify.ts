@@ -1,9 +1,8 @@
-// Identifies the caller of a request: compares its Authorization value with the rows of the credentials table. The
-// table, the time and the session key are arguments, and nothing is read from a file. A row is live when it is neither
-// revoked nor expired. A quarantined row has a mistake, and identifies nobody. The reason of a refusal is logged and
-// never sent.
+// Identifies the caller of a request: compares its Authorization value with the rows of the credentials table. Reads no
+// file: the table, the time and the session key are arguments. A row is live when it is neither revoked nor expired. A
+// quarantined row has a mistake, and identifies nobody. The reason of a refusal is logged and never sent.
 import { crypto } from '../base/builtins.ts';
-import { checkSessionToken, hasSessionShape } from './session.ts';
+import { checkSessionToken } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table/table.ts';
 import { parseToken, sha256 } from './token.ts';
 
@@ -12,7 +11,7 @@ export type Caller =
   | { readonly kind: 'row'; readonly row: CredentialRow; readonly expiresAt: number }
   /** The value is no Gatefold token and belongs to no row. The controllers decide what it means. */
   | { readonly kind: 'foreign' }
-  /** The value looks like a Gatefold token or is the literal value of a row, but has no live row. The answer is 401. */
+  /** The value looks like a Gatefold token, or a row that is not live has this value. The answer is 401. */
   | Refusal;
 
 export interface Refusal {
@@ -20,20 +19,19 @@ export interface Refusal {
   readonly reason: string;
   /** The row's id, when the value names a row. */
   readonly id?: string;
-  /** True when the table in memory lacks the row or its secret. The file of the table may already have the row. */
-  readonly isUnknown?: true;
+  /** True when the table in memory lacks the row or its secret, but the file may have got it since the last read. */
+  readonly mayBeInFile?: true;
 }
 
 export interface IdentifyContext {
   readonly table: CredentialTable;
   /** Unix milliseconds. */
   readonly now: number;
-  /** Returns the key that signs session tokens; undefined when there is none. */
   readonly sessionKey: () => Buffer | undefined;
 }
 
 const FOREIGN: Caller = Object.freeze({ kind: 'foreign' });
-/** Compared with a secret's digest when no row has the token's id. So response times do not reveal which ids exist. */
+/** When no row has the token's id, the secret is compared with this digest, so that the time reveals no ids. */
 const NO_DIGEST = Buffer.alloc(32);
 
 /** @param authorization the header value as it was received, without spaces and tabs around it */
@@ -62,23 +60,22 @@ function identifyCredential(text: string, { table, now }: IdentifyContext): Call
   const digest = sha256(token.secret);
   const { timingSafeEqual } = crypto();
   const isCurrentSecret = timingSafeEqual(digest, row?.digest ?? NO_DIGEST);
-  if (row?.digest === undefined) return refusedUntilRead(id, 'no row has its id');
+  if (row?.digest === undefined) return refusedAsMissing('no row has its id', id);
   if (isCurrentSecret) return liveOrRefused(row, id, now);
   const previous = row.previous.find((earlier) => timingSafeEqual(digest, earlier.digest));
-  // The secret may come from a rotation that this worker has not read yet.
-  if (previous === undefined) return refusedUntilRead(id, 'its secret is not that of the row');
+  // The row may have got this secret by a rotation that this worker has not read yet.
+  if (previous === undefined) return refusedAsMissing('its secret is not that of the row', id);
   if (previous.expiresAt <= now) return refused('its secret was rotated and the overlap is over', id);
   return liveOrRefused(row, id, now, previous.expiresAt);
 }
 
 function identifySession(token: string, { table, now, sessionKey }: IdentifyContext): Caller {
-  if (!hasSessionShape(token)) return refused('it does not have the shape of a session token');
   const key = sessionKey();
   if (key === undefined) return refused('there is no session key');
   const check = checkSessionToken(key, token, now);
   if ('reason' in check) return refused(check.reason);
   const row = table.rows.get(check.rowId);
-  if (row === undefined) return refusedUntilRead(check.rowId, 'its row is gone or quarantined');
+  if (row === undefined) return refusedAsMissing('its row is gone or quarantined', check.rowId);
   return liveOrRefused(row, check.rowId, now, check.expiresAt);
 }
 
@@ -89,7 +86,6 @@ function liveOrRefused(row: CredentialRow, id: string, now: number, tokenExpires
   return { kind: 'row', row, expiresAt: Math.min(row.expiresAt, tokenExpiresAt) };
 }
 
-/** Returns the reason why a row is not live; `undefined` for a live row. */
 export function whyNotLive(row: CredentialRow, now: number): string | undefined {
   if (row.revoked) return 'its row is revoked';
   return row.expiresAt > now ? undefined : 'its row has expired';
@@ -99,21 +95,24 @@ function refused(reason: string, id?: string): Refusal {
   return id === undefined ? { kind: 'refused', reason } : { kind: 'refused', reason, id };
 }
 
-/** Refuses a caller for now. After a new read of the table's file, the caller is identified again. */
-function refusedUntilRead(id: string, reason: string): Refusal {
-  return { kind: 'refused', reason, id, isUnknown: true };
+/** Refuses a caller until the file of the table has been read again. */
+function refusedAsMissing(reason: string, id: string): Refusal {
+  return { kind: 'refused', reason, id, mayBeInFile: true };
 }
 
 /** Matches `Bearer `. The scheme is case-insensitive, and several spaces may follow it (RFC 9110, 11.1 and 11.4). */
 const BEARER = /^bearer +/i;
 
-// A request with a damaged Gatefold token must not become an anonymous call. Examples: `Basic gfk_…`, `"gfk_…"`, U+00A0
-// before the token, `GFK_…`. But the token of another service can contain "gfk_" by chance, as one JWT in some
-// thousands does. So the prefix `gfk_` or `gfs_` is enough only at the beginning of a word. Inside a word, more of the
-// token's shape must match. Both patterns take time linear in the length of the value.
+// Both patterns take time linear in the length of the value.
+/** Matches a word that begins like a Gatefold token. */
 const PREFIX_OF_WORD = /(?:^|[^0-9A-Za-z._~+/-])gf[ks]_/i;
+/** Matches inside a word. More than `gfk_` must match, because about one JWT in some thousands has `gfk_` by chance. */
 const SHAPE_IN_WORD = /gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_|gfs_eyJ/i;
 
+/**
+ * Returns whether the value has a damaged Gatefold token, such as `Basic gfk_…`, `"gfk_…"` or `GFK_…`. Such a request
+ * must not become an anonymous call.
+ */
 function looksDamaged(value: string): boolean {
   return PREFIX_OF_WORD.test(value) || SHAPE_IN_WORD.test(value);
 }

@@ -1,12 +1,13 @@
 // Creates and checks session tokens, `gfs_<claims>.<mac>`, where the claims are the id of a credentials row and two
 // times. A token is valid for an hour. The check in this file needs only the session key, so every machine with the key
-// accepts the token. identify.ts then checks the row. The key comes from the setting SESSION_KEY or from the file
+// accepts the token. identify.ts also checks the row. The key comes from the setting SESSION_KEY or from the file
 // `session.key` in the data folder. The file is made when a key is first needed.
 import { linkSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { replaceFile } from '../base/system.ts';
+import { unixTime } from '../base/time.ts';
 import { writePrivateFile } from './write/private-file.ts';
 
 const SESSION_LIFETIME_SECONDS = 3600;
@@ -33,7 +34,7 @@ export function deriveSessionKey(text: string): Buffer {
 
 /** @param now Unix milliseconds */
 export function createSessionToken(key: Buffer, rowId: string, now: number): Session {
-  const issuedAt = Math.floor(now / 1000);
+  const issuedAt = unixTime(now);
   const expiresAt = issuedAt + SESSION_LIFETIME_SECONDS;
   const claims = Buffer.from(JSON.stringify({ row: rowId, iat: issuedAt, exp: expiresAt })).toString('base64url');
   return { token: `${SESSION_PREFIX}${claims}.${computeMac(key, claims).toString('base64url')}`, expiresAt };
@@ -62,7 +63,6 @@ function computeMac(key: Buffer, claims: string): Buffer {
   return crypto().createHmac('sha256', key).update(SESSION_PREFIX).update(claims).digest();
 }
 
-/** Minimum length of the key's text in the file, in characters. */
 const MIN_KEY_LENGTH = 32;
 
 /**

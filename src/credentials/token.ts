@@ -1,6 +1,6 @@
-// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets for the credentials table. The
-// checksum is no secret. With the checksum, a scanner recognises leaked tokens, and a typing error is found without the
-// table. identify.ts checks tokens against the table.
+// Makes and parses tokens, `gfk_<id>_<secret>_<checksum>`, and hashes their secrets for the credentials table. With the
+// checksum, a scanner recognises leaked tokens, and a typing error is found without the table. identify.ts checks
+// tokens against the table.
 import { crypto, hash } from '../base/builtins.ts';
 
 const ID_LENGTH = 12;
@@ -35,7 +35,7 @@ export function parseToken(text: string): Pick<Token, 'id' | 'secret'> | undefin
   return computeChecksum(text.slice(0, -checksum.length)) === checksum ? { id, secret } : undefined;
 }
 
-/** Returns whether the text has the shape of a token. The checksum may be wrong. */
+/** Does not check the checksum. */
 export function hasTokenShape(text: string): boolean {
   return TOKEN_SHAPE.test(text);
 }
@@ -59,7 +59,7 @@ function randomBase62(length: number, randomBytes: RandomBytes): string {
   return text;
 }
 
-/** Returns the CRC-32 as six base62 characters. Node has had `zlib.crc32` only since version 20.15. */
+/** Returns the CRC-32 as six base62 characters. `zlib.crc32` is not used: Node 20.14 and older have none. */
 function computeChecksum(ascii: string): string {
   let crc = -1;
   for (let i = 0; i < ascii.length; i++) crc = (crc >>> 8) ^ (CRC_TABLE[(crc ^ ascii.charCodeAt(i)) & 0xff] as number);

@@ -2,7 +2,7 @@
 // - the security schemes: the ways in which a caller can identify itself, such as a bearer token
 // - the security requirements of each operation: a caller must meet one of them
 // - the answers to callers who may not call the operation
-// http/caller-check.ts refuses such callers at run time. A key is the credential of an application.
+// A key is the credential of an application.
 import { BEARER_SCHEME, KEY_HEADER_SCHEME, rulesOf } from '../service/access.ts';
 import type { DocumentedOperation, DocumentedService } from './openapi.ts';
 
@@ -13,9 +13,9 @@ type Requirement = Readonly<Record<string, readonly string[]>>;
 export interface AccessWriter {
   /** All security schemes, by name. */
   readonly schemes: Readonly<Record<string, object>>;
-  /** The requirements of an operation that anyone may call. One of them is empty, so a caller needs no scheme. */
+  /** For an operation that anyone may call. One of the requirements is empty, so a caller needs no scheme. */
   readonly openRequirements: readonly Requirement[];
-  /** Returns the requirements of an operation; undefined when they are `openRequirements`. */
+  /** @returns undefined for `openRequirements` */
   requirementsOf(access: Access): readonly Requirement[] | undefined;
 }
 
@@ -61,7 +61,7 @@ export function refusalsOf(access: Access = 'anyone'): Readonly<Record<string, s
   const rules = rulesOf(access);
   const involvesUser = rules.includes('user') || rules.includes('caller');
   const hasScope = rules.some((rule) => typeof rule === 'object');
-  // A later answer replaces an earlier one of the same status. The later one is more general.
+  // If two answers have the same status, the later one counts, which is more general.
   return {
     ...((hasScope || rules.includes('application')) && { 401: 'CredentialRequired' }),
     ...(involvesUser && { 401: 'UserRequired' }),

@@ -1,16 +1,15 @@
-// Collects the named schemas that the operations of the OpenAPI document refer to, as components of the document. If
-// two groups have the same schema `Book`, it becomes one component. Different ones become `order.Book` and `shop.Book`.
+// Collects the named schemas that the operations refer to, as components of the OpenAPI document. If two groups have
+// the same schema `Book`, it becomes one component. Different schemas become `order.Book` and `shop.Book`.
 import { resolveReference } from '../contract/check/run.ts';
 import type { Schema } from '../contract/contract.ts';
 
 export interface Components {
   /** Returns a copy of a schema, adapted to the document. The schemas that it refers to become components. */
   publish(group: SchemaGroup, schema: Schema): Schema;
-  /** Returns all components by name, and writes their names into the references of published schemas. */
+  /** Returns the components by name. Only this call completes the references in the published schemas. */
   finish(): Readonly<Record<string, Schema>>;
 }
 
-/** The group that a schema belongs to. */
 export interface SchemaGroup {
   /** The name of the group as the URL spells it, such as `order` for `Order`. */
   readonly groupInUrl: string;
@@ -21,9 +20,9 @@ export interface SchemaGroup {
 interface Component {
   readonly groupInUrl: string;
   readonly name: string;
-  /** The group's schema as JSON, for the comparison with other groups. */
+  /** The schema as JSON, for the comparison with other groups. */
   readonly text: string;
-  /** All references to the component. `finish` writes its name in the document into each reference. */
+  /** The references to the component. `finish` completes them. */
   readonly references: { $ref: string }[];
   schema: Schema;
 }
@@ -32,7 +31,7 @@ const DEFS_PREFIX = '#/$defs/';
 
 /** @param reservedNames names of other schemas in the document */
 export function createComponents(reservedNames: readonly string[]): Components {
-  /** Key: the group and the name, such as `order Book`. Value: the component. */
+  /** Key: the group and the name, such as `order Book`. */
   const components = new Map<string, Component>();
 
   function publish(group: SchemaGroup, value: unknown): unknown {
@@ -74,8 +73,6 @@ export function createComponents(reservedNames: readonly string[]): Components {
 /**
  * Finds the names that stand for different schemas: the reserved names, the names that two groups give to different
  * schemas, and the names of all schemas that refer to such a name.
- *
- * @param schemas each schema of each group, as JSON in `text`
  */
 export function findAmbiguousNames(
   schemas: readonly Pick<Component, 'name' | 'text'>[],
@@ -87,7 +84,7 @@ export function findAmbiguousNames(
     if ((textByName.get(name) ?? text) !== text) ambiguousNames.add(name);
     textByName.set(name, text);
   }
-  // The loop adds names to the set that it iterates, and also visits the names that it has added.
+  // The loop also visits the names that it adds.
   for (const name of ambiguousNames)
     for (const schema of schemas) if (schema.text.includes(`"${DEFS_PREFIX}${name}"`)) ambiguousNames.add(schema.name);
   return ambiguousNames;
@@ -110,7 +107,7 @@ export function isFile({ type, contentMediaType }: Schema): boolean {
   return type === 'string' && contentMediaType !== undefined;
 }
 
-/** Returns whether a value of the schema can contain a file. A body with a file is sent as a form. */
+/** Returns whether a value of the schema can contain a file. */
 export function hasFile(schema: Schema | undefined, defs: Readonly<Record<string, Schema>>, depth = 0): boolean {
   const target = resolveReference(schema, defs);
   // A recursive type has no end, so the search ends at a fixed depth.

@@ -1,6 +1,5 @@
-// Writes the types of all operations for a front end: the text of one TypeScript file without any import. Its interface
-// `Api` can be used where the source of the controllers is not at hand: `createClient<Api>(url)`. type-text.ts writes
-// each type.
+// Writes the types of all operations for a front end that lacks the source of the controllers: one TypeScript file
+// without any import. A front end calls `createClient<Api>(url)`, where `Api` is an interface of the file.
 import { urlNameOf } from '../base/page-name.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
 import { findAmbiguousNames } from './components.ts';
@@ -24,7 +23,7 @@ const HEAD = `// Declarations of the service's operations. \`gatefold types\` ma
 //   import { createClient } from 'gatefold/client';
 //   const api = createClient<Api>`;
 
-/** The result types that `gatefold/client` distinguishes. The file has only those that its operations use. */
+/** Result types that `gatefold/client` distinguishes. The file has only those that its operations use. */
 const RESULT_TYPES: Readonly<Record<string, string>> = {
   Reply: `
 /** A result with a status of its own. */
@@ -45,14 +44,14 @@ interface EventStream<Data> {
 `,
 };
 
-/** Names that no type of a group may have in the file, because the file uses them in another meaning. */
+/** Names that the file uses in another meaning, so no type of a group may have them. */
 const RESERVED_NAMES = new Set('Api Reply EventStream Date File Blob Record Readonly AsyncIterable'.split(' '));
 
 /** @param url the URL of the service with its base path, for the example in the head of the file */
 export function writeDeclarations(groups: readonly DocumentedGroup[], url: string): Declarations {
   const sortedGroups = [...groups].sort((a, b) => (a.name < b.name ? -1 : 1));
   const names = nameTypes(sortedGroups);
-  /** Key: a name in the file. Value: its type. Only the types that an operation refers to are written. */
+  /** Key: a name in the file. Only the types that an operation refers to are written. */
   const usedTypes = new Map<string, NamedType>();
   const untypedOperations: string[] = [];
   const interfaces = sortedGroups.map((group) => {
@@ -66,7 +65,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
     const doc = docComment({ ...group.contract }, '  ');
     return `${doc}  ${propertyName(urlNameOf(group.name))}: {\n${members.join('')}  };\n`;
   });
-  // `writeType` can add another type to the map. The loop also visits the added type.
+  // `writeType` can add a type to the map. The loop also visits such a type.
   const types: string[] = [];
   for (const [name, { group, schema }] of usedTypes)
     types.push(writeType(name, schema, createNameOf(group, names, usedTypes)));
@@ -75,7 +74,7 @@ export function writeDeclarations(groups: readonly DocumentedGroup[], url: strin
   return { text: `${HEAD}('${url}');\n${results.join('')}${body}`, untypedOperations };
 }
 
-/** @returns undefined when the type of a result is known */
+/** @returns undefined when the type of at least one result is known */
 function whyResultUnknown(contract: OperationContract | undefined): string | undefined {
   if (contract === undefined) return 'its source was not read';
   if (contract.undocumentedReason !== undefined) return contract.undocumentedReason;
@@ -91,7 +90,7 @@ const keyOf = (group: string, name: string) => `${group} ${name}`;
  * Gives each type a name that is unique in the file. Equal types of two groups have one name, `Book`. Different types
  * become `OrderBook` and `ShopBook`.
  *
- * @returns a map. Key: the group and the type, such as `Order Book`. Value: the name in the file.
+ * @returns the names. Key: the group and the type, such as `Order Book`.
  */
 function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, string> {
   const types = groups.flatMap(({ name: group, contract }) =>
@@ -99,12 +98,12 @@ function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, stri
   );
   const ambiguousNames = findAmbiguousNames(types, RESERVED_NAMES);
   const names = new Map<string, string>();
-  /** Key: a name in the file. Value: the type of this name: `Book` when groups share the type, or else `Order Book`. */
+  /** Key: a name in the file. Value: `Book` for a type that groups share, or `Order Book` for a type of one group. */
   const owners = new Map<string, string>();
   for (const { group, name } of types) {
     const isAmbiguous = ambiguousNames.has(name);
     const owner = isAmbiguous ? keyOf(group, name) : name;
-    // An identifier has no other characters, and begins with no digit.
+    // Other characters are not allowed in an identifier, nor is a digit at its beginning.
     const wantedName = `${isAmbiguous ? group : ''}${name}`.replaceAll(/[^\w$]/g, '_').replace(/^(?=\d)/, '_');
     let uniqueName = wantedName;
     for (let i = 2; RESERVED_NAMES.has(uniqueName) || (owners.get(uniqueName) ?? owner) !== owner; i++)
@@ -115,7 +114,7 @@ function nameTypes(groups: readonly DocumentedGroup[]): ReadonlyMap<string, stri
   return names;
 }
 
-/** Creates the function that returns the name of a type by its reference, and adds the type to `usedTypes`. */
+/** The returned function also adds the type to `usedTypes`. */
 function createNameOf(
   group: DocumentedGroup,
   names: ReadonlyMap<string, string>,
@@ -123,8 +122,8 @@ function createNameOf(
 ): NameOf {
   return (reference) => {
     const name = reference.slice('#/$defs/'.length);
-    const uniqueName = names.get(keyOf(group.name, name)) ?? 'unknown';
-    if (!usedTypes.has(uniqueName)) usedTypes.set(uniqueName, { group, schema: group.contract.defs[name] ?? {} });
+    const uniqueName = names.get(keyOf(group.name, name)) as string;
+    if (!usedTypes.has(uniqueName)) usedTypes.set(uniqueName, { group, schema: group.contract.defs[name] as Schema });
     return uniqueName;
   };
 }

@@ -1,5 +1,5 @@
 // Answers `GET /api/openapi.json` with the OpenAPI document, and `GET /api/docs` with the HTML page that shows the
-// document. The first request for the document creates it, and so does the first one after a change of the groups.
+// document. The document is made for the first request, and again for the first request after a change of the groups.
 import { crypto } from '../base/builtins.ts';
 import { refusal } from '../base/errors.ts';
 import { Reply } from '../controller/reply.ts';
@@ -9,11 +9,10 @@ import { createDocument, type DocumentedGroup, type DocumentedService, type Docu
 export interface DocsParts {
   /** The callers who may read the document: all (`on`), those with a credential (`application`), or none (`off`). */
   readonly access: 'on' | 'application' | 'off';
-  /** Returns all groups that answer requests now. */
   readonly groups: () => Promise<readonly DocumentedGroup[]>;
   readonly info: () => DocumentInfo;
   readonly basePath: string;
-  /** Returns the service file; undefined when there is none. */
+  /** @returns undefined when there is no service file */
   readonly service: () => DocumentedService | undefined;
   /** Reads the HTML that the build has made of src/docs/page. */
   readonly readPage: () => string;
@@ -50,8 +49,8 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
   const sendPage: Handler = async (_, { application }) => {
     cachedPage ??= addPolicy(withKeyHeader(readPage(), service()?.keyHeader));
     const { text, headers } = cachedPage;
-    // A browser that opens a page sends no credential. So the body of the 401 is the page, which asks the user for a
-    // credential. The page itself contains nothing about the service.
+    // A browser that opens a page sends no credential. So the body of the 401 is the page, which asks the user for one.
+    // The page itself contains nothing about the service.
     if (access === 'application' && application === undefined) {
       const refusalHeaders = { ...headers, 'WWW-Authenticate': 'Bearer', 'Cache-Control': 'no-store' };
       return new Response(text, { status: 401, headers: refusalHeaders });
@@ -62,7 +61,7 @@ export function createDocs({ access, groups, info, basePath, service, readPage }
   return { openapi, page: sendPage };
 }
 
-/** A client may keep the answer, but must ask before each use, with the ETag, whether the answer has changed. */
+/** Before each use of a kept answer, a client must ask whether it has changed, with its ETag. */
 const REVALIDATE = { 'Cache-Control': 'no-cache' };
 
 function entityTagOf(text: string): string {
@@ -74,12 +73,12 @@ interface Page {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Writes the name of the key header into the page, which may need it. Such a name has no quote, but can have `&`. */
+/** Writes the name of the key header into the page. Such a name has no quote, but it can have `&`. */
 function withKeyHeader(text: string, keyHeader = ''): string {
   return text.replace('data-key-header=""', () => `data-key-header="${keyHeader.replaceAll('&', '&amp;')}"`);
 }
 
-/** Adds a Content-Security-Policy: the browser runs only the one script of the page, and calls only this service. */
+/** With the Content-Security-Policy, a browser runs only the one script of the page, and calls only this service. */
 function addPolicy(text: string): Page {
   const hashOf = (element: string) => {
     const [, content = ''] = new RegExp(`<${element}[^>]*>([^]*?)</${element}>`).exec(text) ?? [];

@@ -1,6 +1,5 @@
 // Creates the OpenAPI 3.1 document of all groups from their contracts (the types in their source) and their `static
 // operations` (the settings of operations). Fields of the document can be undefined: `JSON.stringify` leaves them out.
-// operation-object.ts describes each operation.
 import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, namesOf, operationIdOf } from '../base/route-name.ts';
 import type { GroupContract } from '../contract/contract.ts';
@@ -41,8 +40,8 @@ export type DocumentedService = Pick<
 >;
 
 /**
- * Creates the document. With the default base path, the paths of the document begin with `/api`, because clients that
- * were generated before the setting BASE_PATH existed rely on these paths. Any other base path is in `servers`.
+ * With the default base path, the paths of the document begin with `/api`, because generated clients that are older
+ * than the setting BASE_PATH rely on these paths. Any other base path is in `servers`.
  *
  * @param service undefined when there is no service file
  */
@@ -106,14 +105,13 @@ function inSourceOrder(operations: DocumentedGroup['operations'], contract: Grou
   return [...operations.values()].sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
 }
 
-/** Creates a function that returns the endpoint (the method and the path) of an operation. */
 function createEndpointFinder(
   groupPath: string,
   routes: readonly GroupRoute[],
   isStrict: boolean,
 ): (operation: DocumentedOperation) => Endpoint {
   const routesByName = new Map(routes.map((route) => [route.name, route]));
-  /** Key: a path without names, such as `{}/items`. Value: the names of its first route. */
+  /** Key: a path without names, such as `{}/items`. Value: the names in the first route with this path. */
   const namesByPathShape = new Map<string, readonly string[]>();
   return ({ name, method }) => {
     const route = routesByName.get(name);
@@ -123,8 +121,7 @@ function createEndpointFinder(
       return { verb: verbForName(name, method, isStrict), path: `${groupPath}/${name}`, names: [] };
     }
     const declaredNames = namesOf(route.segments);
-    // In OpenAPI 3.1 (Paths Object), `/{id}` and `/{name}` are the same path. So a later route gets the names of the
-    // first one.
+    // In OpenAPI 3.1 (Paths Object), `/{id}` and `/{name}` are the same path. So the names in the first route count.
     const pathShape = route.segments.map(({ literal }) => literal ?? '{}').join('/');
     const shownNames = namesByPathShape.get(pathShape) ?? declaredNames;
     namesByPathShape.set(pathShape, shownNames);
@@ -143,7 +140,7 @@ function verbForName(name: string, method: (...args: never[]) => unknown, isStri
   return method.length === 0 ? 'GET' : 'POST';
 }
 
-/** Returns `name`, or `name_2` when `name` is in use, or `name_3` and so on. Adds the result to `ids`. */
+/** Returns `name`, or `name_2` when `name` is in use, and so on. Adds the result to `ids`. */
 function reserveId(name: string, ids: Set<string>): string {
   let id = name;
   for (let i = 2; ids.has(id); i++) id = `${name}_${i}`;

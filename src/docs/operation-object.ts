@@ -1,5 +1,4 @@
-// Describes one operation in the OpenAPI document: its parameters, body, answers and callers. openapi.ts finds the
-// method and the path.
+// Describes one operation in the OpenAPI document: its parameters, body, answers and callers.
 import { STATUS_CODES } from '../base/builtins.ts';
 import { resolveReference } from '../contract/check/run.ts';
 import type { OperationContract, ResultContract, Schema } from '../contract/contract.ts';
@@ -7,7 +6,6 @@ import { type AccessWriter, refusalsOf } from './access.ts';
 import { type Components, hasFile, isFile, type SchemaGroup } from './components.ts';
 import type { DocumentedOperation } from './openapi.ts';
 
-/** The method and the path of an operation in the document. */
 export interface Endpoint {
   readonly verb: string;
   readonly path: string;
@@ -60,7 +58,7 @@ function describePath({ endpoint, contract, group, components }: OperationParts)
   });
 }
 
-/** Describes each property of an object as a parameter. Another schema, such as a union, becomes one parameter. */
+/** Each property of an object becomes a parameter. Another schema, such as a union, becomes one parameter. */
 function describeQuery(schema: Schema | undefined, { group, components }: OperationParts): Parameter[] {
   if (schema === undefined) return [];
   const { properties, required = [], anyOf } = resolveReference(schema, group.defs);
@@ -73,7 +71,7 @@ function describeQuery(schema: Schema | undefined, { group, components }: Operat
   });
 }
 
-/** Keeps the last of equal names, because `data` and `params.query` may both declare a parameter. */
+/** `data` and `params.query` may both declare a parameter. The one of `params.query`, which comes later, counts. */
 function removeDuplicates(parameters: readonly Parameter[]): Parameter[] {
   return [...new Map(parameters.map((parameter) => [`${parameter.in} ${parameter.name}`, parameter])).values()];
 }
@@ -105,7 +103,7 @@ function describeResponses({ operation: { settings }, contract, group, component
   const refer = (name: string) => ({ $ref: `#/components/responses/${name}` });
   const responses: Record<string, object> = {};
   for (const [i, { status: declaredStatus, body, schema }] of results.entries()) {
-    // The setting `status` is for the first result, if that has no status of its own (200).
+    // The setting `status` replaces a 200 of the first result.
     const status = i === 0 && declaredStatus === 200 ? (settings.status ?? 200) : declaredStatus;
     responses[status] = {
       description: STATUS_CODES[status] ?? 'Done',

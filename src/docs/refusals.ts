@@ -1,10 +1,10 @@
-// Writes the error answers of the OpenAPI document. The body of an error has the standard form of Gatefold, or the form
-// that `formatError` of the service file gives it.
+// Writes the error answers of the OpenAPI document. Their bodies have Gatefold's own form, or the form that
+// `formatError` of the service file gives them.
 import type { Schema } from '../contract/contract.ts';
 import type { Components } from './components.ts';
 import type { DocumentedService } from './openapi.ts';
 
-/** The schemas of the standard error body. A document has them unless the service file has `formatError`. */
+/** The schemas of Gatefold's own error body. */
 export const ENVELOPE_SCHEMAS: Readonly<Record<string, Schema>> = {
   Error: {
     type: 'object',
@@ -40,7 +40,6 @@ const DESCRIPTIONS = {
 };
 
 const CUSTOM_FORMAT = 'The service formats its errors itself, and may send another status';
-/** The descriptions for a service with `formatError`. */
 const CUSTOM_DESCRIPTIONS = {
   ...DESCRIPTIONS,
   Refused: `${DESCRIPTIONS.Refused}. ${CUSTOM_FORMAT}`,
@@ -69,7 +68,7 @@ function responsesOf(descriptions: typeof DESCRIPTIONS, type: string, schema: Sc
   return Object.fromEntries(Object.entries(descriptions).map(describe)) as Refusals['responses'];
 }
 
-/** Finds the media type in the source text of `formatError`, because the function is not called for the document. */
+/** Finds the media type in the source text of `formatError`, because the document must not call the function. */
 function mediaTypeOf(format: NonNullable<DocumentedService['formatError']>): string {
   const [, type] = /content-type['"`]?\s*:\s*['"`]([\w.+-]+\/[\w.+-]+)/i.exec(String(format)) ?? [];
   return type?.toLowerCase() ?? 'application/json';

@@ -1,5 +1,5 @@
-// Writes a JSON Schema as a type of TypeScript, for a client. `{ type: 'string', minLength: 1 }` becomes `string`: no
-// type can express the length.
+// Writes a JSON Schema as a type of TypeScript. `{ type: 'string', minLength: 1 }` becomes `string`, because no type
+// can express the length.
 import type { Fields } from '../base/values.ts';
 import type { Schema } from '../contract/contract.ts';
 import { IS_DATE, IS_FILE } from '../contract/schema/schema.ts';
@@ -28,7 +28,7 @@ export function typeText(value: unknown, nameOf: NameOf, indent = '  '): string 
     parts.push(unite(kinds.map((kind) => writeKind(kind, schema, nameOf, indent))));
   }
   if (parts.length === 0) return schema.not === undefined ? UNKNOWN : 'never';
-  return parts.length === 1 ? (parts[0] as string) : parts.map(inBrackets).join(' & ');
+  return parts.length === 1 ? (parts[0] as string) : parts.map(withBrackets).join(' & ');
 }
 
 /** Writes a union of types: `string | null`. A union with `unknown` is `unknown`, which includes every other type. */
@@ -37,8 +37,8 @@ function unite(parts: readonly string[]): string {
   return [...new Set(parts)].join(' | ') || 'never';
 }
 
-/** Puts a union or an intersection into brackets, so that it can be a part of another type. */
-function inBrackets(text: string): string {
+/** Puts a union or an intersection into brackets. Any other type needs none to be a part of another type. */
+function withBrackets(text: string): string {
   return / [|&] /.test(text) ? `(${text})` : text;
 }
 
@@ -54,13 +54,13 @@ function writeArray({ prefixItems, items, minItems = 0, type }: Schema, nameOf: 
   if (Array.isArray(type) && type.includes('object')) return 'object';
   if (!Array.isArray(prefixItems)) {
     if (items === false) return '[]';
-    return `${inBrackets(typeText(items ?? true, nameOf, indent))}[]`;
+    return `${withBrackets(typeText(items ?? true, nameOf, indent))}[]`;
   }
   const cells = prefixItems.map((item, i) => {
     const cell = typeText(item, nameOf, indent);
-    return i < Number(minItems) ? cell : `${inBrackets(cell)}?`;
+    return i < Number(minItems) ? cell : `${withBrackets(cell)}?`;
   });
-  const rest = items === false ? [] : [`...${inBrackets(typeText(items ?? true, nameOf, indent))}[]`];
+  const rest = items === false ? [] : [`...${withBrackets(typeText(items ?? true, nameOf, indent))}[]`];
   return `[${[...cells, ...rest].join(', ')}]`;
 }
 
@@ -74,15 +74,15 @@ function writeObject(schema: Schema, nameOf: NameOf, indent: string): string {
   const parts = fields.length === 0 ? [] : [`{\n${fields.join('')}${indent.slice(2)}}`];
   if (additionalProperties !== undefined && additionalProperties !== false)
     parts.push(`{ [name: string]: ${typeText(additionalProperties, nameOf, indent)} }`);
-  // The contract has `patternProperties` only for an index signature by number.
-  for (const other of Object.values(patternProperties ?? {}))
-    parts.push(`{ [name: number]: ${typeText(other, nameOf, indent)} }`);
+  // The only source of `patternProperties` is an index signature such as `{ [name: number]: string }`.
+  for (const values of Object.values(patternProperties ?? {}))
+    parts.push(`{ [name: number]: ${typeText(values, nameOf, indent)} }`);
   if (parts.length > 0) return parts.join(' & ');
   // An empty `properties` declares that there are no fields. In TypeScript, the type `{}` would accept any fields.
   return schema.properties === undefined ? 'object' : 'Record<never, never>';
 }
 
-/** Returns a name as an interface has it: in quotes when the name is not an identifier. */
+/** Puts a name that is not an identifier into quotes. */
 export function propertyName(name: string): string {
   return PLAIN_NAME.test(name) ? name : literal(name);
 }
@@ -92,7 +92,7 @@ function literal(value: unknown): string {
   return `'${JSON.stringify(value).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
 }
 
-/** Returns the doc comment of a field, a type or an operation; an empty text when nothing describes it. */
+/** @returns an empty text when nothing describes the field, the type or the operation */
 export function docComment({ summary, description, deprecated }: Fields, indent: string): string {
   const texts = [summary, description].filter((text) => typeof text === 'string' && text !== '');
   const lines = [...texts.join('\n\n').split('\n'), ...(deprecated === true ? ['@deprecated'] : [])]

@@ -5,10 +5,10 @@ import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'no
 import module from 'node:module';
 import { dirname, join } from 'node:path';
 import { hash } from '../base/builtins.ts';
-import { openCacheFolder } from '../base/cache-folder.ts';
 import { fingerprint } from '../base/fingerprint.ts';
 import type { ContractCache } from '../contract/cached-contract.ts';
 import { entryPath, version } from '../own-files.ts';
+import { openCacheFolder } from './cache-folder.ts';
 
 /** Milliseconds from the first contract that is added after the load of the folder until the cache file is written. */
 const SAVE_DELAY_MS = 1000;
@@ -33,9 +33,7 @@ export function openCaches(folder: string): FolderCache | undefined {
 }
 
 export interface FolderCache extends ContractCache {
-  /** Computes digests that the load will need. */
-  prepareDigests(texts: Iterable<string>): void;
-  /** Reads the contracts again, if another process has written them since. Called before the first file is loaded. */
+  /** Reads the file again if another process has written it since. Called before the first controller is loaded. */
   refresh(): void;
   /** Writes the new contracts, and frees the memory of all contracts. Called when the folder has loaded. */
   release(): void;
@@ -46,14 +44,13 @@ export interface FolderCache extends ContractCache {
  * lines. Then come two lines for each contract: the path of its controller, and its text.
  */
 export function openContractCache(file: string, build = identifyBuild()): FolderCache {
-  /** The fingerprint of the file when this process last read or wrote the file. */
-  let seenState = fingerprint(file);
-  /** By the path of a controller: the contract from the file. `cached` is undefined after the load of the folder. */
+  /** From when this process last read or wrote the file. */
+  let seenFingerprint = fingerprint(file);
+  /** The contracts in the file, by the path of the controller; undefined after the load of the folder. */
   let cached: ReadonlyMap<string, string> | undefined = readCache(file, build);
-  /** Text → digest, until the folder has loaded. */
-  const digests = new Map<string, string>();
-  /** The paths of the controllers that this process has looked up. */
+  /** The paths of the controllers that this process has loaded. The contracts of other controllers are dropped. */
   const used = new Set<string>();
+  /** The contracts that this process has read from sources and has not written yet. */
   const added = new Map<string, string>();
   let saveTimer: NodeJS.Timeout | undefined;
 
@@ -61,15 +58,15 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
     clearTimeout(saveTimer);
     saveTimer = undefined;
     module.flushCompileCache?.();
-    // Another worker, which loads the same folder, has saved its contracts, which are the same.
-    if (fingerprint(file) !== seenState) return;
+    // Another worker, which loads the same folder, has already written the same contracts.
+    if (fingerprint(file) !== seenFingerprint) return;
     const reused = Array.from(cached ?? readCache(file, build)).filter(([path]) => used.has(path) && !added.has(path));
     const text = [...reused, ...added].map(([path, contract]) => `${JSON.stringify(path)}\n${contract}\n`).join('');
     const temporaryFile = `${file}.${process.pid}`;
     try {
       writeFileSync(temporaryFile, `${build} ${digest(text)}\n${text}`, { mode: 0o600 });
       renameSync(temporaryFile, file);
-      seenState = fingerprint(file);
+      seenFingerprint = fingerprint(file);
       added.clear();
     } catch {
       // The disk is full, or the folder was removed. The next process reads the contracts anew.
@@ -78,14 +75,11 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
   }
 
   return {
-    digest: (text) => digests.get(text) ?? digest(text),
-    prepareDigests(texts) {
-      for (const text of texts) digests.set(text, digest(text));
-    },
+    digest,
     refresh() {
-      const state = fingerprint(file);
-      if (state === seenState) return;
-      seenState = state;
+      const current = fingerprint(file);
+      if (current === seenFingerprint) return;
+      seenFingerprint = current;
       cached = readCache(file, build);
     },
     find(path) {
@@ -95,18 +89,18 @@ export function openContractCache(file: string, build = identifyBuild()): Folder
     add(path, contract) {
       added.set(path, contract);
       if (added.size % CONTRACTS_PER_FLUSH === 0) module.flushCompileCache?.();
-      // During the load nothing is saved, because the contracts of files that load later are not in `used` yet.
+      // During the load, nothing is saved: `used` does not have the controllers yet that load later, so their contracts
+      // would be dropped from the file.
       if (cached === undefined) saveTimer ??= setTimeout(save, SAVE_DELAY_MS).unref();
     },
     release() {
       if (added.size > 0) save();
       cached = undefined;
-      digests.clear();
     },
   };
 }
 
-/** Returns the contracts by path; an empty map when the file is missing, damaged or written by another build. */
+/** Returns an empty map when the file is missing, damaged or written by another build. */
 function readCache(file: string, build: string): ReadonlyMap<string, string> {
   let text: string;
   try {
@@ -123,18 +117,15 @@ function readCache(file: string, build: string): ReadonlyMap<string, string> {
   return cached;
 }
 
-/**
- * Returns a digest of the versions of Gatefold and Node, and of the state of every file of Gatefold. The files are
- * included because a checkout changes without a new version. Later calls return the result of the first one, because
- * the process has loaded the files of that time.
- */
-export function identifyBuild(): string {
+let build: string | undefined;
+
+/** Later calls return the result of the first one, because the process runs the files of that time. */
+function identifyBuild(): string {
   build ??= computeBuild();
   return build;
 }
 
-let build: string | undefined;
-
+/** Returns a digest of the versions, and of all files of Gatefold, because a checkout changes without a new version. */
 function computeBuild(): string {
   const folder = dirname(entryPath('worker'));
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /\.[jt]s$/.test(name));

@@ -13,13 +13,12 @@ export interface DirectImports {
    */
   start(): void;
   stop(): void;
-  /** Called before the import of a file, with an absolute real path. */
+  /** Called before the import of a file. @param path absolute and real */
   add(url: string, path: string): void;
-  /** Returns the path of a file whose import is under way and which a direct import can load, and its format. */
+  /** Returns undefined for a file that Node has to search for. */
   find(url: string): DirectImport | undefined;
   /** Called with the result of Node's search for a file. */
   learn(url: string, found: { readonly url: string; readonly format?: string | null | undefined }): void;
-  /** Called after the import. */
   delete(url: string): void;
 }
 
@@ -46,7 +45,7 @@ export function createDirectImports(): DirectImports {
     stopListening = undefined;
     paths.clear();
   }
-  const kindOf = (path: string) => `${dirname(path)}\n${extname(path)}`;
+  const formatKeyOf = (path: string) => `${dirname(path)}\n${extname(path)}`;
   return {
     start() {
       if (!mayHaveHooks()) stopListening ??= onHooksRegistered(stop);
@@ -57,13 +56,13 @@ export function createDirectImports(): DirectImports {
     },
     find(url) {
       const path = paths.get(url);
-      const format = path === undefined ? undefined : formats.get(kindOf(path));
+      const format = path === undefined ? undefined : formats.get(formatKeyOf(path));
       return path === undefined || format === undefined ? undefined : { path, format };
     },
     learn(url, found) {
       const path = paths.get(url);
       if (path !== undefined && found.url === url && FORMATS.has(found.format))
-        formats.set(kindOf(path), found.format as string);
+        formats.set(formatKeyOf(path), found.format as string);
     },
     delete: (url) => void paths.delete(url),
   };

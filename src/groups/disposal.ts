@@ -10,31 +10,28 @@ const TIME_LIMIT_MS = 5000;
 
 /** Disposes of the controllers of all groups at the same time. The promise never rejects. */
 export async function disposeOf(groups: Iterable<Group>, log: Log, limit = TIME_LIMIT_MS): Promise<void> {
-  const createTimeoutError = () => new Error(`it took longer than ${limit} ms`);
   await Promise.all(
     Array.from(groups, ({ name, controller }) =>
-      withTimeLimit(dispose(controller), limit, createTimeoutError).catch((error: unknown) => {
+      runWithin(limit, () => dispose(controller)).catch((error: unknown) => {
         log.warn('controller-not-disposed', { group: name, ...describeError(error) });
       }),
     ),
   );
 }
 
-async function dispose(controller: object): Promise<void> {
-  const { [Symbol.asyncDispose]: asyncDispose, [Symbol.dispose]: syncDispose } = controller as Record<symbol, unknown>;
-  const disposer = typeof asyncDispose === 'function' ? asyncDispose : syncDispose;
-  if (typeof disposer === 'function') await disposer.call(controller);
-}
-
 /** Runs `close` of the service file. The promise never rejects. */
-export async function closeService(close: (() => unknown) | undefined, log: Log, limit = TIME_LIMIT_MS): Promise<void> {
-  if (close === undefined) return;
-  const createTimeoutError = () => new Error(`it took longer than ${limit} ms`);
-  await withTimeLimit(
-    Promise.resolve().then(() => close()),
-    limit,
-    createTimeoutError,
-  ).catch((error: unknown) => {
+export async function closeService(close: () => unknown, log: Log, limit = TIME_LIMIT_MS): Promise<void> {
+  await runWithin(limit, close).catch((error: unknown) => {
     log.warn('service-not-closed', describeError(error));
   });
+}
+
+async function runWithin(limit: number, work: () => unknown): Promise<void> {
+  await withTimeLimit(Promise.resolve().then(work), limit, () => new Error(`it took longer than ${limit} ms`));
+}
+
+function dispose(controller: object): unknown {
+  const { [Symbol.asyncDispose]: asyncDispose, [Symbol.dispose]: syncDispose } = controller as Record<symbol, unknown>;
+  const disposer = typeof asyncDispose === 'function' ? asyncDispose : syncDispose;
+  return typeof disposer === 'function' ? disposer.call(controller) : undefined;
 }

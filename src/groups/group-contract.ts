@@ -1,9 +1,10 @@
-// Joins a loaded handler group with what its source says. From the types and comments of the source come the checks of
-// requests and results, and the contract, which the OpenAPI document and the commands show.
+// Adds to a loaded handler group what comes from the types and comments of its source: the checks of requests and
+// results, and the contract, which the OpenAPI document and the commands show.
 import type { RequestIds } from '../base/events.ts';
 import { idsOf } from '../base/log.ts';
 import { namesOf, segmentsOf, splitRouteName } from '../base/route-name.ts';
 import type { ResultCheck } from '../contract/check/result-check.ts';
+import { ContractError } from '../contract/contract-error.ts';
 import type { RunTimeOperation } from '../contract/read-operation.ts';
 import type { ControllerReader } from '../contract/reader.ts';
 import type { ControllerParams } from '../controller.ts';
@@ -30,6 +31,11 @@ export function withContract(
     }),
   );
   return { ...group, operations, contract };
+}
+
+/** @throws ContractError with the place of the operation, or with the file when the source does not have it */
+export function refuseOperation({ contract }: Group, operation: string, problem: string, file: string): never {
+  throw new ContractError(contract.operations.get(operation)?.at ?? file, `${operation}: ${problem}`);
 }
 
 export type ReportMismatch = (

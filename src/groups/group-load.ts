@@ -8,7 +8,7 @@ export interface GroupLoad {
   /** The name of the file, relative to the folder. */
   readonly file: string;
   readonly ok: boolean;
-  /** The reason why the file did not load, in one line. */
+  /** One line. */
   readonly error?: string;
   /** The place of the mistake: `file:line`, or only the file. */
   readonly at?: string;

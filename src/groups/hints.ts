@@ -1,16 +1,13 @@
-// Logs files and methods that were probably meant to answer requests but do not: a file whose name is nearly that of a
-// controller, or a method that is nearly an operation. Without a hint, the author sees only a 404, or a 200 from the
+// Logs files and methods that were probably meant to answer requests but do not: `UserControler.ts`, or a method
+// `find_all`. Without a hint, the author sees only a 404, or a 200 from the
 // operation `index`. A hint is logged once. A hint with a new text is logged again.
 import { describeError, type Log } from '../base/log.ts';
 import { splitRouteName, VERB_OPERATIONS } from '../base/route-name.ts';
 import type { GroupLoad } from './group-load.ts';
 import { findLookAlikes } from './look-alikes.ts';
-import type { Group } from './operations.ts';
+import { type Group, OPERATION_NAME } from './operations.ts';
 import { toolsOf } from './tools.ts';
 
-const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
-
-/** Returns the hints for the report of a loaded group. */
 export function hintsOf(
   group: Pick<Group, 'name' | 'unexposed' | 'operations'>,
 ): Pick<GroupLoad, 'hints' | 'unchecked' | 'tools'> {
@@ -49,7 +46,7 @@ function methodHints({ unexposed }: Pick<Group, 'unexposed'>): string[] {
   });
 }
 
-/** Turns `find_all` and `FindAll` into `findAll`. */
+/** `find_all` and `FindAll` become `findAll`. Returns undefined when no valid name comes out. */
 function operationNameOf(name: string): string | undefined {
   const camel = name.replace(/[^A-Za-z0-9]+([A-Za-z0-9]?)/g, (_, next: string) => next.toUpperCase());
   const better = camel.charAt(0).toLowerCase() + camel.slice(1);

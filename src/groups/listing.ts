@@ -1,7 +1,8 @@
-// Lists the controllers of a folder for the process that serves them. When nothing has changed, this costs only one
-// `stat` of the folder and of each folder in it. naming.ts has the rules of names.
-import { type Stats, statSync } from 'node:fs';
+// Lists the controllers of a folder for the process that serves them. While nothing changes, each further listing costs
+// one `stat` of the folder and of each folder in it. naming.ts has the rules of names.
+import type { Stats } from 'node:fs';
 import { join } from 'node:path';
+import { statOf } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import { SERVICE } from '../base/page-name.ts';
 import { listControllers, listFolders } from './naming.ts';
@@ -16,8 +17,8 @@ const CLOCK_STEP_MS = 100;
 export function createListing(dir: string, log: Log): () => ReadonlyMap<string, string> {
   let listing: ReadonlyMap<string, string> = new Map();
   let folders: readonly string[] = [];
-  /** The states of the controllers folder and of the folders in it. */
-  let states: readonly (Stats | undefined)[] = [];
+  /** The controllers folder comes first, then `folders`. */
+  let folderStats: readonly (Stats | undefined)[] = [];
   let changedAt = 0;
   /**
    * Whether the folder was already examined in this turn of the event loop. All requests of a turn arrived before the
@@ -36,12 +37,12 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
     setImmediate(() => {
       isExaminedThisTurn = false;
     });
-    const previousStates = states;
-    states = [dir, ...folders.map((name) => join(dir, name))].map(statFolder);
-    if (!states.every((state, i) => isSameFolder(previousStates[i], state))) changedAt = performance.now();
+    const earlierStats = folderStats;
+    folderStats = [dir, ...folders.map((name) => join(dir, name))].map(statOf);
+    if (!folderStats.every((stat, i) => isSameFolder(earlierStats[i], stat))) changedAt = performance.now();
     else if (performance.now() - changedAt > CLOCK_STEP_MS) return;
     try {
-      // The state of a new subfolder is read at the next call, which then finds a change and lists the folder again.
+      // A new subfolder has no entry in `folderStats` yet, so the next call lists everything once more.
       listing = listControllers(dir);
       folders = listing.has(SERVICE) ? listFolders(dir) : [];
     } catch (error) {
@@ -49,14 +50,6 @@ export function createListing(dir: string, log: Log): () => ReadonlyMap<string, 
       log.debug('folder-unreadable', describeError(error));
       listing = new Map();
     }
-  }
-}
-
-function statFolder(dir: string): Stats | undefined {
-  try {
-    return statSync(dir, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
   }
 }
 

@@ -1,4 +1,4 @@
-// Says what to write instead, for mistakes that Node reports without a remedy:
+// Adds to an error of Node what to write instead. There is such advice for three mistakes:
 // - an import without its extension
 // - an import of a type as a value
 // - TypeScript that is more than types, such as `enum`, so that Node cannot remove it
@@ -7,7 +7,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { readSourceOrEmpty } from '../base/source-file.ts';
 
 const INDEX_FILES = ['index.ts', 'index.mjs', 'index.js'];
-/** By the name in Node's message of syntax that cannot be stripped as types: what to write instead. */
+/** The keys are the words of the message "TypeScript enum is not supported in strip-only mode" of Node. */
 const REMEDIES: Readonly<Record<string, string>> = {
   enum: "write a union of literals: type State = 'open' | 'paid'",
   'parameter property': 'declare the field and set it in the constructor',
@@ -16,7 +16,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'export assignment': 'write export default',
 };
 
-/** Appends to a reason what the author can write instead. @param file the file that the mistake is in */
+/** @param file the file that the mistake is in */
 export function withAdvice(reason: string, file: string): string {
   const advice = adviceOnImport(reason, file) ?? adviceOnType(reason, file) ?? adviceOnSyntax(reason);
   return advice === undefined ? reason : `${reason}; ${advice}`;
@@ -27,7 +27,7 @@ function adviceOnSyntax(reason: string): string | undefined {
   return REMEDIES[kind];
 }
 
-/** Returns advice for an import of `./helper`, `./helper.js` or `./folder`: the name of the file that exists. */
+/** Finds the file that an import of `./helper`, `./helper.js` or `./folder` probably means. */
 function adviceOnImport(reason: string, file: string): string | undefined {
   const [, path] = /Cannot find module '([^']+)'|Directory import '([^']+)'/.exec(reason)?.filter(Boolean) ?? [];
   if (path === undefined || !/^(?:\/|[A-Za-z]:\\)/.test(path)) return undefined;

@@ -28,29 +28,29 @@ export interface LoadError extends Place {
   readonly dueTo?: string;
 }
 
-/** @param filesRead returns the files that this process has imported so far, in the order of their imports */
+/** @param imported the files that this process has imported so far, in the order of their imports */
 export async function describeLoadError(
   error: unknown,
   file: string,
-  filesRead: () => readonly string[] = () => [],
+  imported: readonly string[] = [],
 ): Promise<LoadError> {
-  const described = await describeSafely(error, file, filesRead);
+  const described = await describeSafely(error, file, imported);
   const failedFile = described.at?.replace(/:\d+$/, '') ?? file;
   const explained = explainPackageType(described.reason, failedFile);
   if (explained !== undefined) return { ...described, ...explained };
   return { ...described, reason: withAdvice(described.reason, failedFile) };
 }
 
-async function describeSafely(error: unknown, file: string, filesRead: () => readonly string[]): Promise<LoadError> {
+async function describeSafely(error: unknown, file: string, imported: readonly string[]): Promise<LoadError> {
   try {
-    return await describe(error, file, filesRead);
+    return await describe(error, file, imported);
   } catch {
     // For example, the name of the error is a symbol, or one of its fields is a getter that throws.
     return { reason: 'it threw an error that cannot be described while loading' };
   }
 }
 
-async function describe(error: unknown, file: string, filesRead: () => readonly string[]): Promise<LoadError> {
+async function describe(error: unknown, file: string, imported: readonly string[]): Promise<LoadError> {
   if (!(error instanceof Error)) return { reason: `it threw ${describeThrown(error)} while loading` };
   if (error instanceof ContractError) return { reason: oneLine(error.message), at: error.at, column: error.column };
   const stack = typeof error.stack === 'string' ? error.stack : '';
@@ -75,12 +75,12 @@ async function describe(error: unknown, file: string, filesRead: () => readonly 
   }
   const frame = authorsFrame(stack);
   if (error instanceof SyntaxError && !isFrameOf(frame, file)) {
-    const place = await locateSyntaxError([file, ...lastScripts(filesRead(), file)]);
-    // Without one, the error was thrown by code that ran, such as JSON.parse in an imported file.
+    const place = await locateSyntaxError([file, ...lastScripts(imported, file)]);
+    // If no file has a syntax error, code that ran has thrown the error: JSON.parse in an imported file, for example.
     return { reason, ...(place.at === undefined ? placeOfFrame(frame) : place) };
   }
-  const imported = /'([^']+)' imported from (.+)$/m.exec(text);
-  if (imported !== null) return { reason, ...placeOfImport(imported[1] as string, (imported[2] as string).trim()) };
+  const [, missing, importer] = /'([^']+)' imported from (.+)$/m.exec(text) ?? [];
+  if (missing !== undefined && importer !== undefined) return { reason, ...placeOfImport(missing, importer.trim()) };
   return { reason, ...placeOfFrame(frame) };
 }
 
@@ -98,7 +98,8 @@ interface Frame {
 export function authorsFrame(stack: string): Frame | undefined {
   for (const text of stack.split('\n')) {
     const frame = parseFrame(text);
-    // Gatefold threw the error, or called what threw it. The next frames called Gatefold, and are not the place.
+    // Gatefold has thrown the error, or has called a package or Node, which threw it. The frames that follow are code
+    // that has called Gatefold, so none of them is the place.
     if (frame !== undefined && isOwnFile(frame.file)) return undefined;
     if (frame !== undefined && !frame.file.includes('node_modules')) return frame;
   }
@@ -118,7 +119,7 @@ function parseFrame(text: string): Frame | undefined {
     : undefined;
 }
 
-/** Returns the path for a path or a file URL. Stacks have both forms. */
+/** @param file a path or a file URL. Stacks have both */
 function pathOf(file: string): string {
   try {
     return file.startsWith('file:') ? fileURLToPath(file) : file;
@@ -132,7 +133,8 @@ function isFrameOf(frame: Frame | undefined, file: string): boolean {
 }
 
 function describeThrown(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value.slice(0, 200)) : value === null ? 'null' : typeof value;
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 200));
+  return value === null ? 'null' : typeof value;
 }
 
 function oneLine(text: string): string {
@@ -157,7 +159,7 @@ function sourceColumn(path: string, line: number, caret: number): number {
   return column;
 }
 
-/** Returns the place where a file names a missing import, or only the file when its text does not have the name. */
+/** Returns only the file when its text does not have the name of the missing import. */
 function placeOfImport(missing: string, file: string): Place {
   const source = readSourceOrEmpty(file);
   const name = basename(missing).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
@@ -179,7 +181,6 @@ function lastScripts(paths: readonly string[], file: string): string[] {
   return paths.filter(isScript).reverse().slice(0, MAX_CHECKED);
 }
 
-/** Returns the place of the first syntax error, or an empty object when no file has one. */
 async function locateSyntaxError(files: readonly string[]): Promise<Place> {
   for (const file of files) {
     const place = await checkSyntax(file);

@@ -76,19 +76,15 @@ function guessIntent(name: string): LookAlike {
   ]
     .map((mend) => mend(name))
     .find((mended) => parseFileName(mended) !== undefined);
-  if (meantName === undefined) {
+  const group = meantName && parseFileName(meantName)?.group;
+  if (group === undefined) {
     return {
       file: name,
       reason: 'its name is not a capital, then letters, digits, _ or -, then Controller.ts, .mjs or .js',
       onPurpose: false,
     };
   }
-  return {
-    file: name,
-    reason: `the name that counts is ${meantName}`,
-    onPurpose: false,
-    group: parseFileName(meantName)?.group ?? '',
-  };
+  return { file: name, reason: `the name that counts is ${meantName}`, onPurpose: false, group };
 }
 
 function withCapital(name: string): string {

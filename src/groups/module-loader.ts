@@ -1,18 +1,18 @@
 // Imports a controller file into this process and records its import closure: every file that Node has read for the
 // import, and every file that Node has looked for and not found. The supervisor process watches these files. A process
 // does not import a file again that it has loaded. For a change, the supervisor starts a new process (docs/LIVE.md).
-import { statSync } from 'node:fs';
 import module from 'node:module';
-import { dirname, extname, resolve } from 'node:path';
+import { extname } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { fingerprint } from '../base/fingerprint.ts';
 import { checkSource } from '../base/source-file.ts';
 import type { ImportedFiles } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
 import { createDirectImports, type DirectImports } from './direct-imports.ts';
-import type { EarlyTexts } from './early-texts.ts';
-import { ownUrl, provideOwnPackage } from './own-package.ts';
-import { createSourceTexts, isSource, type SourceTexts } from './source-texts.ts';
+import { recordBySource } from './import-scan.ts';
+import { ownUrl } from './own-package.ts';
+import { createSourceTexts, type FindEarlyText, isAuthorsSource, type SourceTexts } from './source-texts.ts';
+import { enableTypeScript } from './typescript.ts';
 
 /** One file of an import closure, with its fingerprint from before Node read it, or `absent`. */
 export interface LoadedFile {
@@ -27,6 +27,7 @@ export interface ModuleLoader extends ImportedFiles {
    * @param earlierAttempts how many imports of this path have failed in this process
    */
   load(path: string, earlierAttempts: number): Promise<Readonly<Record<string, unknown>>>;
+  /** Returns every file that imports have read so far, or have looked for and not found. */
   closure(): LoadedFile[];
   /** Lets further imports skip Node's search for the file (direct-imports.ts). Does nothing before Node 22.15. */
   startDirectImports(): void;
@@ -39,28 +40,27 @@ export interface ModuleLoaderOptions {
    * import a file when it is called, so the call can come long after the load.
    */
   readonly onFile?: ((file: LoadedFile) => void) | undefined;
-  /** Texts of controllers that were read before the load. */
-  readonly earlyTexts?: Pick<EarlyTexts, 'find'> | undefined;
+  readonly findEarlyText?: FindEarlyText | undefined;
 }
 
-/** Records what an import reads, in the way that this version of Node allows. */
-interface ImportRecorder {
+/** Records the files that an import reads: by hooks, or in versions of Node without hooks, by import-scan.ts. */
+export interface ImportRecorder {
   beforeImport(path: string, earlierAttempts: number): void;
   afterImport(): void;
 }
 
-export function createModuleLoader({ onFile, earlyTexts }: ModuleLoaderOptions = {}): ModuleLoader {
-  /** The import closure: path → fingerprint. */
-  const files = new Map<string, string>();
+export function createModuleLoader({ onFile, findEarlyText }: ModuleLoaderOptions = {}): ModuleLoader {
+  /** The import closure, by path. */
+  const fingerprints = new Map<string, string>();
   const record = (path: string): string => {
     const currentFingerprint = fingerprint(path);
     // A change of Gatefold's own code must not start new workers, so these files are not recorded.
-    if (isOwnFile(path) || files.get(path) === currentFingerprint) return currentFingerprint;
-    files.set(path, currentFingerprint);
+    if (isOwnFile(path) || fingerprints.get(path) === currentFingerprint) return currentFingerprint;
+    fingerprints.set(path, currentFingerprint);
     onFile?.({ path, fingerprint: currentFingerprint });
     return currentFingerprint;
   };
-  const texts = createSourceTexts(earlyTexts);
+  const texts = createSourceTexts(findEarlyText);
   const resolved = new Map<string, string>();
   const directImports = createDirectImports();
   const hasHooks = typeof module.registerHooks === 'function';
@@ -82,7 +82,7 @@ export function createModuleLoader({ onFile, earlyTexts }: ModuleLoaderOptions =
         return await import(url);
       } catch (error) {
         // Node can fail before it reads the file. A file that was read keeps its fingerprint from before the read.
-        if (!files.has(path)) record(path);
+        if (!fingerprints.has(path)) record(path);
         throw error;
       } finally {
         directImports.delete(url);
@@ -101,7 +101,7 @@ export function createModuleLoader({ onFile, earlyTexts }: ModuleLoaderOptions =
     textOf: texts.textOf,
     imported: texts.imported,
     resolve: (from, specifier) => resolved.get(`${from}\n${specifier}`) ?? resolvePackage(from, specifier),
-    closure: () => Array.from(files, ([path, print]) => ({ path, fingerprint: print })),
+    closure: () => Array.from(fingerprints, ([path, recorded]) => ({ path, fingerprint: recorded })),
   };
 }
 
@@ -117,7 +117,7 @@ interface RecorderParts {
   readonly directImports: DirectImports;
 }
 
-/** Records imports by hooks, which Node 22.15 and later call for each module. */
+/** For Node 22.15 and later, which call hooks for each module. */
 function recordByHooks({ record, texts, resolved, directImports }: RecorderParts): ImportRecorder {
   module.registerHooks({
     resolve(specifier, context, nextResolve) {
@@ -136,7 +136,7 @@ function recordByHooks({ record, texts, resolved, directImports }: RecorderParts
         if (isOwnAlias) resolved.set(`${from}\n${specifier}`, fileURLToPath(next.url));
         return next;
       } catch (error) {
-        const missing = missingFile(error) ?? (/^\.{1,2}\//.test(specifier) ? new URL(specifier, parentURL).href : '');
+        const missing = missingUrl(error) ?? (/^\.{1,2}\//.test(specifier) ? new URL(specifier, parentURL).href : '');
         if (missing.startsWith('file:')) record(fileURLToPath(missing));
         const url = ownUrl(specifier, error);
         if (url === undefined) throw error;
@@ -151,72 +151,18 @@ function recordByHooks({ record, texts, resolved, directImports }: RecorderParts
       // A hook that was registered later can have changed the format. That hook then has to load the file, too.
       if (direct !== undefined && direct.format === context.format)
         return { format: direct.format, source: texts.readAndKeep(path, currentFingerprint), shortCircuit: true };
-      // `keepTextOf` checks source files itself.
-      if (!isSource(path)) checkSource(path);
+      // `keepTextOf` itself checks the files of authors.
+      if (!isAuthorsSource(path)) checkSource(path);
       return texts.keepTextOf(path, () => nextLoad(url, context));
     },
   });
   return { beforeImport() {}, afterImport() {} };
 }
 
-/** Returns the URL of the file that Node has not found, where the error of the import has it. */
-function missingFile(error: unknown): string | undefined {
+/** Returns the URL of the file that Node has not found. Not every error has it. */
+function missingUrl(error: unknown): string | undefined {
   const { url } = Object(error) as { url?: unknown };
   return typeof url === 'string' ? url : undefined;
-}
-
-/**
- * Records imports in versions of Node before 22.15, which have no hooks. Imports are found in the source texts, and
- * files that `require` has loaded are found in its cache. An import that an operation makes when it is called is not
- * recorded.
- */
-function recordBySource(record: (path: string) => void, texts: SourceTexts): ImportRecorder {
-  const { cache } = module.createRequire(import.meta.url);
-  /** The files that `require` had loaded before the first import, and those that are recorded since. */
-  let knownFiles: Set<string> | undefined;
-  return {
-    beforeImport(path, earlierAttempts) {
-      knownFiles ??= new Set(Object.keys(cache));
-      const seen = new Set<string>();
-      const pending = [path];
-      for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
-        if (seen.has(file)) continue;
-        seen.add(file);
-        record(file);
-        // A folder is not read. Node refuses its import, and load-advice.ts adds to the error what to write instead.
-        if (file !== path && statSync(file, { throwIfNoEntry: false })?.isDirectory()) continue;
-        checkSource(file);
-        const source = texts.readBeforeImport(file, file === path && earlierAttempts > 0);
-        provideOwnPackage(file, source);
-        pending.push(...importsOf(file, source));
-      }
-    },
-    afterImport() {
-      for (const path of Object.keys(cache)) {
-        if (knownFiles?.has(path)) continue;
-        knownFiles?.add(path);
-        record(path);
-      }
-    },
-  };
-}
-
-/** The part of a regular expression that matches white space and comments. */
-const GAP = '(?:\\s|/\\*[^]*?\\*/|//[^\\n]*\\n)*';
-/**
- * Finds `import … from 'x'`, `import 'x'`, `export … from 'x'`, `import('x')` and `require('x')`, where x is a path, a
- * file URL or a `#subpath`.
- */
-const IMPORT = new RegExp(
-  `\\b(?:from|import|require)\\b${GAP}\\(?${GAP}(['"])((?:\\.{1,2}/|/|file:|#)[^'"\\n]+)\\1`,
-  'g',
-);
-
-/** Returns the files that a source imports. Packages are not followed. */
-function importsOf(file: string, source: string): string[] {
-  return Array.from(source.matchAll(IMPORT), ([, , specifier = '']) => resolveImport(file, specifier)).filter(
-    (path) => path !== undefined,
-  );
 }
 
 function resolvePackage(from: string, specifier: string): string | undefined {
@@ -225,99 +171,4 @@ function resolvePackage(from: string, specifier: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function resolveImport(from: string, specifier: string): string | undefined {
-  try {
-    if (specifier.startsWith('#')) return module.createRequire(from).resolve(specifier);
-    const path = specifier.startsWith('file:')
-      ? fileURLToPath(specifier)
-      : resolve(dirname(from), specifier.replace(/[?#].*$/, ''));
-    // `tsx` loads `./x.ts` for an import of `./x.js`.
-    const candidates = [path, path.replace(/\.js$/, '.ts'), `${path}.ts`, `${path}.js`];
-    return candidates.find((candidate) => fingerprint(candidate) !== 'absent') ?? path;
-  } catch {
-    // The specifier is not valid. The import itself will fail with the reason.
-    return undefined;
-  }
-}
-
-/** Returns the loader of `.ts` files in this process: Node itself, the development dependency `tsx`, or none. */
-export function typescriptSupport(): 'node' | 'tsx' | 'none' {
-  if (process.features.typescript) return 'node';
-  try {
-    module.createRequire(import.meta.url).resolve('tsx/esm/api');
-    return 'tsx';
-  } catch {
-    return 'none';
-  }
-}
-
-/** The functions to call for each file that `tsx` loads in this process. */
-const tsxListeners = new Set<(path: string) => void>();
-let tsxRegistration: Promise<void> | undefined;
-
-/**
- * Loads the compiler of TypeScript, `tsx` or Node's own, before a file needs the compiler. Otherwise, the first load of
- * a small folder would mostly wait for the compiler.
- */
-export async function prepareTypeScript(): Promise<void> {
-  const support = typescriptSupport();
-  if (support === 'node') await loadNodeCompiler();
-  if (support === 'tsx') await useTsx();
-}
-
-/** The URL of a module without code. Node cannot load this media type, so no other module has such a URL. */
-const EMPTY_MODULE = 'data:text/gatefold-empty,';
-
-/** Makes Node load its compiler of TypeScript now, and not with the first `.ts` file. */
-async function loadNodeCompiler(): Promise<void> {
-  const hooks = module.registerHooks?.({
-    load: (url, context, nextLoad) =>
-      url === EMPTY_MODULE ? { format: 'module-typescript', source: '', shortCircuit: true } : nextLoad(url, context),
-  });
-  if (hooks === undefined) return;
-  try {
-    await import(EMPTY_MODULE);
-  } finally {
-    hooks.deregister();
-  }
-}
-
-/**
- * Makes this process load `.ts` files. Node 22.18 and later strip types by themselves. Older versions need `tsx`.
- *
- * @throws Error with a message of one line that says what to do, when this Node cannot load TypeScript
- */
-async function enableTypeScript(record: (path: string) => void): Promise<void> {
-  if (typescriptSupport() === 'none') {
-    throw new Error(
-      `Node ${process.versions.node} cannot load TypeScript: run Node 22.18 or later, or install tsx beside gatefold (npm install tsx), or write the controller as .js`,
-    );
-  }
-  if (typescriptSupport() === 'node') return;
-  tsxListeners.add(record);
-  await useTsx();
-}
-
-function useTsx(): Promise<void> {
-  tsxRegistration ??= registerTsx();
-  return tsxRegistration;
-}
-
-async function registerTsx(): Promise<void> {
-  // `node --import tsx` has already registered `tsx`. A second registration would transform each file twice. Then
-  // `onImport` below is never called, and only the ImportRecorder finds imports.
-  const options = `${process.execArgv.join(' ')} ${process.env.NODE_OPTIONS ?? ''}`;
-  if (/(?:--import|--loader|--require|-r)[= ]\S*\btsx\b/.test(options)) return;
-  const [{ register }, commonjs] = await Promise.all([import('tsx/esm/api'), import('tsx/cjs/api')]);
-  // Without `"type": "module"` in package.json, a `.ts` file counts as CommonJS, and `tsx` needs both registrations.
-  commonjs.register();
-  register({
-    onImport(url) {
-      if (!url.startsWith('file:')) return;
-      const path = fileURLToPath(url.replace(/\?.*$/, ''));
-      for (const listener of tsxListeners) listener(path);
-    },
-  });
 }

@@ -9,7 +9,7 @@ import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 const FOLDER_NAME = /^[a-z][a-z0-9-]*$/;
 const CONTROLLER_FILE = /^((?:[a-z][a-z0-9-]*\/)?[A-Z][A-Za-z0-9_-]*)Controller\.(ts|mjs|js)$/;
 const SERVICE_FILE = /^service\.(ts|mjs|js)$/;
-/** The extensions of controllers. When a group has several files, the file with the earlier extension is used. */
+/** When a group has several files, the file with the earlier extension is used. */
 const EXTENSIONS = ['ts', 'mjs', 'js'];
 
 /**

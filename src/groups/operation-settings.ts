@@ -2,9 +2,9 @@
 // property. A file with an unknown property does not load: if a misspelt `access` were ignored, anybody could call the
 // operation. The effects of a setting are not in this file.
 import { constants } from 'node:buffer';
-import { isModuleNamespaceObject, isProxy } from 'node:util/types';
+import { isModuleNamespaceObject } from 'node:util/types';
 import { parseRate, RATE_FORM } from '../base/rate.ts';
-import { isBoolean, isNonEmptyText } from '../base/values.ts';
+import { isBoolean, isNonEmptyText, isPlainObject } from '../base/values.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import { ACCESS_FORM, isAccess } from '../service/access.ts';
 
@@ -88,12 +88,12 @@ export function readSettings(
 }
 
 function readDeclared(value: unknown, isOperation: (name: string) => boolean): DeclaredSettings {
-  if (!isPlain(value))
+  if (!isPlainObject(value))
     throw new Error('static operations: it must be a plain object, with the name of an operation for each key');
   const operations = entriesOf(value, 'static operations:').map(([name, settings]): [string, OperationSettings] => {
     const prefix = `static operations: ${JSON.stringify(name)}`;
     if (name !== '*' && !isOperation(name)) throw new Error(`${prefix} names no operation`);
-    if (!isPlain(settings)) throw new Error(`${prefix} must be a plain object`);
+    if (!isPlainObject(settings)) throw new Error(`${prefix} must be a plain object`);
     const values = entriesOf(settings, `${prefix}:`).map(([property, propertyValue]) => [
       property,
       readValue(property, propertyValue, prefix),
@@ -115,7 +115,7 @@ function readValue(property: string, value: unknown, prefix: string): unknown {
 /** Copies and freezes a value, so that a later change has no effect. A schema of a library is not copied. */
 function copyOf(value: unknown, prefix: string): unknown {
   if (Array.isArray(value)) return Object.freeze(value.map((item) => copyOf(item, prefix)));
-  return isPlain(value) && !('~standard' in value)
+  return isPlainObject(value) && !('~standard' in value)
     ? Object.freeze(Object.fromEntries(entriesOf(value, prefix)))
     : value;
 }
@@ -140,16 +140,6 @@ function entriesOf(object: object, prefix: string): [string, unknown][] {
   });
   if (!isModuleNamespaceObject(object)) Object.freeze(object);
   return entries;
-}
-
-/**
- * Says whether a value is an object literal or a module (`import * as operations`). Other objects can get properties
- * from a class, a Proxy or a prototype.
- */
-function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || isProxy(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
 }
 
 function checkCombination(name: string, { body, bodyLimit, accepts }: OperationSettings): void {

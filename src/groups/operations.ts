@@ -16,7 +16,7 @@ import { findProtections } from './protections.ts';
  * mostly helpers of a base class, so they do not answer requests.
  */
 const INHERITABLE: ReadonlySet<string> = new Set([...VERB_OPERATIONS.values(), 'updated']);
-const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
+export const OPERATION_NAME = /^[a-z][A-Za-z0-9]*$/;
 const MARKED_HIDDEN = 'it is marked private or protected';
 
 export type OperationMethod = (data: unknown, params: ControllerParams) => unknown;
@@ -126,7 +126,7 @@ export function instantiate(name: string, module: Readonly<Record<string, unknow
  */
 export function createGroup(name: string, groupExport: Exported, isHidden: IsHidden): Omit<Group, 'contract'> {
   const { exported, controller, isInstance, levels } = groupExport;
-  const { methods, depths, unexposed } = sortMembers(levels, propertiesOf(isInstance ? controller : {}), isHidden);
+  const { methods, unexposed } = sortMembers(levels, propertiesOf(isInstance ? controller : {}), isHidden);
   if (isInstance) {
     const fields = methodsAmong(controller, 'it is a field and not a method').filter(
       ({ name: field }) => !methods.has(field),
@@ -137,13 +137,10 @@ export function createGroup(name: string, groupExport: Exported, isHidden: IsHid
   const names = new Set(methods.keys());
   const { declared, guards } = findProtections(groupExport, names);
   const settingsOf = readSettings(declared, names, (method) => method in controller);
-  const operations = Array.from(methods, ([key, method]): [string, Operation] => [
-    key,
-    {
-      ...{ name: key, controller, method, settings: settingsOf(key), depth: depths.get(key) ?? 0, guards },
-      ...{ check: undefined, facts: undefined },
-    },
-  ]);
+  const operations = Array.from(methods, ([key, { method, depth }]): [string, Operation] => {
+    const settings = settingsOf(key);
+    return [key, { name: key, controller, method, settings, depth, guards, check: undefined, facts: undefined }];
+  });
   const routes = createRoutes(names);
   const strictRoutes = routes.length > 0 ? routes : undefined;
   return { name, controller, operations: new Map(operations), routes, strictRoutes, unexposed };
@@ -177,9 +174,8 @@ function mayBeGroup(value: unknown): value is object {
 }
 
 interface SortedMembers {
-  readonly methods: Map<string, OperationMethod>;
-  /** By the name of a method: the index of the level that declares the method. */
-  readonly depths: ReadonlyMap<string, number>;
+  /** The methods that are operations, by name. */
+  readonly methods: Map<string, Pick<Operation, 'method' | 'depth'>>;
   readonly unexposed: Unexposed[];
 }
 
@@ -200,8 +196,7 @@ function sortMembers(
   fields: ReadonlyMap<string, PropertyDescriptor>,
   isHidden: IsHidden,
 ): SortedMembers {
-  const methods = new Map<string, OperationMethod>();
-  const depths = new Map<string, number>();
+  const methods: SortedMembers['methods'] = new Map();
   const unexposed: Unexposed[] = [];
   const seenNames = new Set<string>();
   for (const [depth, { holder }] of levels.entries()) {
@@ -213,13 +208,10 @@ function sortMembers(
       if (name === 'constructor' || typeof method !== 'function' || isClass(method)) continue;
       const reason = property.value === undefined ? 'it is an accessor' : whyUnexposed(name, depth, isHidden);
       if (reason !== undefined) unexposed.push({ name, reason, method });
-      else {
-        methods.set(name, method as OperationMethod);
-        depths.set(name, depth);
-      }
+      else methods.set(name, { method: method as OperationMethod, depth });
     }
   }
-  return { methods, depths, unexposed };
+  return { methods, unexposed };
 }
 
 function whyUnexposed(name: string, depth: number, isHidden: IsHidden): string | undefined {

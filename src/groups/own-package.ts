@@ -18,11 +18,8 @@ export function ownUrl(specifier: string, error: unknown): string | undefined {
 }
 
 function ownPath(specifier: string, error: unknown): string | undefined {
-  return OWN_SPECIFIER.test(specifier) && isMissing(error) ? resolveOwnImport(specifier) : undefined;
-}
-
-function isMissing(error: unknown): boolean {
-  return /^(?:ERR_)?MODULE_NOT_FOUND$/.test(errorCode(error) ?? '');
+  const isMissing = /^(?:ERR_)?MODULE_NOT_FOUND$/.test(errorCode(error) ?? '');
+  return isMissing && OWN_SPECIFIER.test(specifier) ? resolveOwnImport(specifier) : undefined;
 }
 
 let isProvided = false;
@@ -71,6 +68,6 @@ export interface OtherPackage {
 export function findOtherPackage(dir: string): OtherPackage | undefined {
   const path = findPackage(join(dir, 'Controller.js'));
   if (path === undefined || realpathSync(dirname(path)) === realpathSync(packagePath())) return undefined;
-  const other = String(Object(JSON.parse(readFileSync(path, 'utf8'))).version);
-  return other === version() ? undefined : { folder: dirname(path), version: other };
+  const otherVersion = String(Object(JSON.parse(readFileSync(path, 'utf8'))).version);
+  return otherVersion === version() ? undefined : { folder: dirname(path), version: otherVersion };
 }

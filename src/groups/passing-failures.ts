@@ -1,6 +1,6 @@
 // Recognises failures of a load that are not a mistake in the file:
 // - The file is still being written, or the process has run out of descriptors or memory. The next load can succeed.
-// - The import takes too long. The file is then not imported again until it changes.
+// - The import takes too long (HungLoad). Such a file is not imported again until it changes.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint } from '../base/fingerprint.ts';
 import { SourceChanged } from './source-texts.ts';
@@ -18,9 +18,7 @@ export async function isBeingWritten(path: string, earlierFingerprint: string): 
   return fingerprint(path) !== earlierFingerprint;
 }
 
-/**
- * Says whether a load failed for a reason that is not in the file, so that the next request may load the file again.
- */
+/** Whether the next request may load the file again, although it has not changed. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof SourceChanged) return true;
   const code = (error as { code?: unknown } | null)?.code;

@@ -3,7 +3,7 @@
 // form, or when the name of another member is nearly one of the three. Otherwise a protection would be lost silently.
 // operation-settings.ts reads the settings.
 import { isNear, lettersOf } from '../base/near.ts';
-import { isClass } from '../base/values.ts';
+import { isClass, isPlainFunction } from '../base/values.ts';
 import { isValidSetting } from './operation-settings.ts';
 import type { Exported, Guards } from './operations.ts';
 
@@ -46,15 +46,20 @@ export function findProtections(exported: Exported, operations: ReadonlySet<stri
     ({ name, value }) => !members.some((member) => member.name === name && member.value === value),
   );
   const settingsCure = (text: string) => `write ${isInstance ? 'static operations =' : 'operations:'} { ${text} }`;
-  for (const member of [...members, ...exportMembers]) {
-    const { holderKind, key, name } = member;
-    const isOperation =
+  const problemOf = (member: Member): string | undefined => {
+    const { holderKind, name } = member;
+    // An operation that the settings name is meant as an operation, even if its name is like that of a guard.
+    const isMeantAsOperation =
       operations.has(name) && declared.some((property) => Object.hasOwn(Object(property?.value), name));
-    const problem =
-      name === 'operations' && !(isOperation && holderKind === 'prototype')
-        ? problemOfSettings(member, isInstance, settingsCure('…'))
-        : ((isOperation ? undefined : problemOfGuard(member)) ?? problemOfOther(member, operations, settingsCure));
-    if (problem !== undefined) throw new Error(`${holderKind === 'static' ? 'static ' : ''}${String(key)} ${problem}`);
+    if (name === 'operations' && !(isMeantAsOperation && holderKind === 'prototype'))
+      return problemOfSettings(member, isInstance, settingsCure('…'));
+    const guardProblem = isMeantAsOperation ? undefined : problemOfGuard(member);
+    return guardProblem ?? problemOfOther(member, operations, settingsCure);
+  };
+  for (const member of [...members, ...exportMembers]) {
+    const problem = problemOf(member);
+    const prefix = member.holderKind === 'static' ? 'static ' : '';
+    if (problem !== undefined) throw new Error(`${prefix}${String(member.key)} ${problem}`);
   }
   for (const holder of classes) checkPrivateNames(Function.prototype.toString.call(holder), settingsCure('…'));
   const [before, after] = ['_before', '_after'].map((guard) => {
@@ -95,9 +100,7 @@ function problemOfGuard({ holderKind, key, name, isAccessor, value }: Member): s
   if (isAccessor) return `is an accessor: ${methodCure(guard)}`;
   if (typeof value !== 'function' || isClass(value)) return 'is a guard of the group, so it must be a method';
   // A generator cannot be a guard, because its call returns an iterator and does not run the body.
-  return Object.prototype.toString.call(value).endsWith('GeneratorFunction]')
-    ? `is a generator: ${methodCure(guard)}`
-    : undefined;
+  return isPlainFunction(value) ? undefined : `is a generator: ${methodCure(guard)}`;
 }
 
 function methodCure(guard: '_before' | '_after'): string {

@@ -9,7 +9,7 @@ import { fingerprint } from '../base/fingerprint.ts';
 import type { Log } from '../base/log.ts';
 import { groupNameOf, SERVICE, urlNameOf } from '../base/page-name.ts';
 import { closeService, disposeOf } from './disposal.ts';
-import { createFileLoader, type PreparedLoad } from './file-loader.ts';
+import { createFileLoader } from './file-loader.ts';
 import { type ReportMismatch, withContract } from './group-contract.ts';
 import { type GroupLoad, logNotLoadable } from './group-load.ts';
 import { hintsOf } from './hints.ts';
@@ -18,6 +18,7 @@ import type { LoadedFile } from './module-loader.ts';
 import { findTwin, parseFileName } from './naming.ts';
 import { createGroup, type Group, instantiate } from './operations.ts';
 import { isBeingWritten } from './passing-failures.ts';
+import type { PreparedLoad } from './prepared-load.ts';
 import { createService, type LoadedService } from './service-file.ts';
 import { applyService, refuseUserWithoutService } from './service-rules.ts';
 import { checkTools, toolsOf } from './tools.ts';
@@ -65,11 +66,11 @@ export interface Groups {
   skip(file: string, reason: string): void;
   /** Returns every group of the folder that loads, sorted by name. New files are imported first. */
   all(): Promise<readonly Group[]>;
-  /** Disposes of the controllers before the process ends. The promise never rejects. */
+  /** Disposes of the controllers, and runs `close` of the service file. The promise never rejects. */
   dispose(): Promise<void>;
   /** Returns the names of the groups that serve at the moment. */
   names(): string[];
-  /** Returns every file that imports have read so far, or have looked for and not found. */
+  /** See ModuleLoader. */
   closure(): LoadedFile[];
 }
 
@@ -117,11 +118,11 @@ export function createGroups({
   const groupsByUrl = new Map<string, Group>();
   /** By the name of a tool (an operation that agents can call): the name of its group. */
   const toolOwners = new Map<string, string>();
-  let state: ServiceState = { kind: 'none' };
+  let serviceState: ServiceState = { kind: 'none' };
   /** The imports that are under way, by the name of the group. Requests that arrive during an import share it. */
   const pending = new Map<string, Promise<Group | undefined>>();
   const listing = createListing(dir, log);
-  const hasFolders = () => state.kind === 'loaded' && state.service.folders;
+  const hasFolders = () => serviceState.kind === 'loaded' && serviceState.service.folders;
   /** Whether a listed group can serve. In a subfolder, a group serves only if the service file has `folders: true`. */
   const isServed = (group: string) => group !== SERVICE && (hasFolders() || !group.includes('/'));
 
@@ -162,19 +163,17 @@ export function createGroups({
   }
 
   async function loadOne(group: string, file: string): Promise<{ load: GroupLoad; loaded?: Group }> {
-    const { load, loaded } = await files.load(group, file, {
-      check: () => refuseTwin(group),
-      build(module, reader, path) {
-        const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
-        const classNames = exported.levels.map(({ className }) => className);
-        const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
-        const created = withContract(createGroup(group, exported, source.isHidden), source, onMismatch);
-        checkTools(created, toolOwners, path);
-        if (state.kind === 'loaded') return applyService(created, state.service, path);
-        // With a broken service file no request is answered, so no operation is refused here.
-        if (state.kind === 'none') refuseUserWithoutService(created, path);
-        return created;
-      },
+    const { load, loaded } = await files.load(group, file, (module, reader, path) => {
+      refuseTwin(group);
+      const exported = instantiate(group.slice(group.lastIndexOf('/') + 1), module);
+      const classNames = exported.levels.map(({ className }) => className);
+      const source = reader.openController({ path, group, exportName: exported.exportName, classNames });
+      const created = withContract(createGroup(group, exported, source.isHidden), source, onMismatch);
+      checkTools(created, toolOwners, path);
+      if (serviceState.kind === 'loaded') return applyService(created, serviceState.service, path);
+      // With a broken service file no request is answered, so no operation is refused here.
+      if (serviceState.kind === 'none') refuseUserWithoutService(created, path);
+      return created;
     });
     if (loaded === undefined) return { load };
     const names = reportsOperations ? { operationNames: [...loaded.operations.keys()] } : {};
@@ -196,47 +195,42 @@ export function createGroups({
   }
 
   async function loadService(file: string): Promise<GroupLoad> {
-    state = { kind: 'broken' };
-    const { load, loaded } = await files.load(SERVICE, file, {
-      build: (module, reader, path) => createService(path, module, () => reader.readErrorBody(path)),
-    });
+    const { load, loaded } = await files.load(SERVICE, file, (module, reader, path) =>
+      createService(path, module, () => reader.readErrorBody(path)),
+    );
     if (loaded === undefined) return load;
-    state = { kind: 'loaded', service: loaded };
+    serviceState = { kind: 'loaded', service: loaded };
     return { ...load, folders: loaded.folders };
   }
 
   async function loadAll({ files: fileNames, skip, onLoading }: LoadAllOptions): Promise<GroupLoad[]> {
     const loads: GroupLoad[] = [];
     const names = [...(fileNames ?? listing().values())];
+    const load = async (group: string, file: string): Promise<GroupLoad> => {
+      const reason = skip.get(file);
+      if (reason !== undefined) {
+        files.skip(file, reason);
+        return { group, file, ok: false, error: reason };
+      }
+      onLoading(file);
+      if (group === SERVICE) return loadService(file);
+      const { load: outcome, loaded } = await loadOne(group, file);
+      if (loaded !== undefined) publish(loaded);
+      return outcome;
+    };
     await files.begin();
     const isService = (file: string) => parseFileName(file)?.group === SERVICE;
     const serviceFile = names.find((file) => isService(file) && !isGone(join(dir, file)));
     if (serviceFile !== undefined) {
-      const reason = skip.get(serviceFile);
-      onLoading(serviceFile);
-      if (reason === undefined) loads.push(await loadService(serviceFile));
-      else {
-        state = { kind: 'broken' };
-        files.skip(serviceFile, reason);
-        loads.push({ group: SERVICE, file: serviceFile, ok: false, error: reason });
-      }
+      serviceState = { kind: 'broken' };
+      loads.push(await load(SERVICE, serviceFile));
     }
-    onService?.(state);
+    onService?.(serviceState);
     for (const file of names) {
       const group = parseFileName(file)?.group;
       if (group === undefined || !isServed(group)) continue;
-      const reason = skip.get(file);
-      if (reason !== undefined) {
-        if (isGone(join(dir, file))) continue;
-        files.skip(file, reason);
-        loads.push({ group, file, ok: false, error: reason });
-        continue;
-      }
-      onLoading(file);
-      const { load, loaded } = await loadOne(group, file);
-      if (loaded !== undefined) publish(loaded);
-      else if (isGone(join(dir, file))) continue;
-      loads.push(load);
+      const outcome = await load(group, file);
+      if (outcome.ok || !isGone(join(dir, file))) loads.push(outcome);
     }
     await files.release();
     return loads;
@@ -258,7 +252,8 @@ export function createGroups({
     skip: files.skip,
     async dispose() {
       await disposeOf(new Set(groupsByUrl.values()), log);
-      if (state.kind === 'loaded') await closeService(state.service.close, log);
+      if (serviceState.kind === 'loaded' && serviceState.service.close !== undefined)
+        await closeService(serviceState.service.close, log);
     },
     names: () => [...new Set(Array.from(groupsByUrl.values(), (group) => group.name))].sort(),
     closure: files.closure,

@@ -14,23 +14,24 @@ export interface LoadedService extends ServiceDefinition {
 
 /**
  * @param path the real path of the file
- * @throws ContractError with the place of the property
+ * @throws ContractError for a wrong property, with the line of this property
  */
 export function createService(
   path: string,
   module: Readonly<Record<string, unknown>>,
-  errorBody: () => ErrorBody,
+  readErrorBody: () => ErrorBody,
 ): LoadedService {
   try {
     const exported = exportsOf(module);
     const definition = readDefinition(exported.default);
-    // An export that has the name of a property was probably meant as the property, which must not be lost silently.
+    // An `export const access` was probably meant as the property `access` of the default export. Without an error, the
+    // service would serve without this protection.
     const strayName = Object.keys(exported).find(isServiceProperty);
     if (strayName !== undefined) {
       const message = `it exports ${strayName} beside its default: write it into defineService({ … })`;
       throw new DefinitionError(message, strayName);
     }
-    return Object.freeze({ ...definition, file: basename(path), errorBody: errorBody() });
+    return Object.freeze({ ...definition, file: basename(path), errorBody: readErrorBody() });
   } catch (error) {
     if (!(error instanceof DefinitionError)) throw error;
     throw new ContractError(`${path}:${lineOfProperty(readSourceOrEmpty(path), error.property)}`, error.message);

@@ -1,8 +1,8 @@
 // Applies the service file (`service.ts`, the rules for all controllers) to a handler group when the group loads. An
 // operation without its own setting `access` gets the setting of the service file. A group does not load when the
 // service file does not allow one of its operations.
-import { ContractError } from '../contract/contract-error.ts';
 import { requiresUser } from '../service/access.ts';
+import { refuseOperation } from './group-contract.ts';
 import { parseRouteName, verbRoutes } from './group-routes.ts';
 import type { Group, Operation } from './operations.ts';
 import type { LoadedService } from './service-file.ts';
@@ -17,7 +17,7 @@ export function applyService(group: Group, service: LoadedService, file: string)
       const { access = service.access } = operation.settings;
       const settings = access === operation.settings.access ? operation.settings : { ...operation.settings, access };
       const problem = problemOf(operation, access, service);
-      if (problem !== undefined) throw new ContractError(placeOf(group, name) ?? file, `${name}: ${problem}`);
+      if (problem !== undefined) refuseOperation(group, name, problem, file);
       return [name, { ...operation, settings: Object.freeze(settings) }];
     }),
   );
@@ -29,13 +29,8 @@ export function applyService(group: Group, service: LoadedService, file: string)
 export function refuseUserWithoutService(group: Group, file: string): void {
   for (const [name, operation] of group.operations) {
     const problem = problemOfUser(operation, operation.settings.access ?? 'anyone', undefined);
-    if (problem !== undefined) throw new ContractError(placeOf(group, name) ?? file, `${name}: ${problem}`);
+    if (problem !== undefined) refuseOperation(group, name, problem, file);
   }
-}
-
-/** Returns the place of an operation in the source. Called only for an error, because the contract is then decoded. */
-function placeOf({ contract }: Group, operation: string): string | undefined {
-  return contract.operations.get(operation)?.at;
 }
 
 function problemOf(

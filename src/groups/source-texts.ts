@@ -1,18 +1,18 @@
 // The source texts of the modules that this process runs. The checks of requests are made from the types in a source,
 // so the types must come from the same text as the code that runs. Some versions of Node hand over the text that they
-// load. Otherwise, a text is valid only if the file had this text before the import and still has it.
+// load. For other versions, the text of the file from before the import is used, if the file still has this text.
 import { checkSource, readSource } from '../base/source-file.ts';
 import { SOURCE_FILE } from '../contract/source/files.ts';
 import { isOwnFile } from '../own-files.ts';
-import type { EarlyTexts } from './early-texts.ts';
 
 export interface SourceTexts {
   /** Runs `load`, the step of Node's loader that reads a file, and keeps the text that the step has read. */
   keepTextOf<T extends LoadResult>(path: string, load: () => T): T;
   /**
-   * Reads a file in the place of Node's loader. Returns the text for Node, which runs no byte order mark.
+   * Reads a file in the place of Node's loader, and keeps its text. Node cannot run a byte order mark, so the returned
+   * text has none.
    *
-   * @param fingerprint of the file, taken before
+   * @param fingerprint of the file, from before this call
    */
   readAndKeep(path: string, fingerprint: string): string;
   /**
@@ -21,9 +21,8 @@ export interface SourceTexts {
    * @param isFresh whether the file is imported by a new URL, so that Node reads the file again
    */
   readBeforeImport(path: string, isFresh: boolean): string;
-  /** Returns the text of a file, imported or not. @throws SourceChanged, or the error of the read */
+  /** @param path of any file, imported or not. @throws SourceChanged, or the error of the read */
   textOf(path: string): string;
-  /** Returns the paths of the imported files. */
   imported(): Iterable<string>;
   isImported(path: string): boolean;
 }
@@ -40,15 +39,17 @@ export class SourceChanged extends Error {
   }
 }
 
-/** @param earlyTexts texts that were read before the load */
-export function createSourceTexts(earlyTexts?: Pick<EarlyTexts, 'find'>): SourceTexts {
+/** Returns the text of a file that was read before the load (prepared-load.ts), if the file has this fingerprint. */
+export type FindEarlyText = (path: string, fingerprint: string) => string | undefined;
+
+export function createSourceTexts(findEarlyText?: FindEarlyText): SourceTexts {
   /** By path: the text of the code that runs. */
   const runningTexts = new Map<string, string>();
   /** By path: the text from before an import, for files whose text Node does not hand over. */
   const expectedTexts = new Map<string, string>();
 
   const keepTextOf: SourceTexts['keepTextOf'] = (path, load) => {
-    if (!isSource(path)) return load();
+    if (!isAuthorsSource(path)) return load();
     checkSource(path);
     // Node hands over TypeScript as it was written, so the file is not read a second time.
     const isTypeScript = path.endsWith('.ts') && process.features.typescript === 'strip';
@@ -66,7 +67,7 @@ export function createSourceTexts(earlyTexts?: Pick<EarlyTexts, 'find'>): Source
   };
 
   function readAndKeep(path: string, fingerprint: string): string {
-    const text = earlyTexts?.find(path, fingerprint) ?? readSource(path);
+    const text = findEarlyText?.(path, fingerprint) ?? readSource(path);
     runningTexts.set(path, text);
     return text.startsWith('\uFEFF') ? text.slice(1) : text;
   }
@@ -74,7 +75,7 @@ export function createSourceTexts(earlyTexts?: Pick<EarlyTexts, 'find'>): Source
   function readBeforeImport(path: string, isFresh: boolean): string {
     try {
       const text = readSource(path);
-      if (isSource(path) && (isFresh || !expectedTexts.has(path))) expectedTexts.set(path, text);
+      if (isAuthorsSource(path) && (isFresh || !expectedTexts.has(path))) expectedTexts.set(path, text);
       return text;
     } catch {
       return '';
@@ -98,12 +99,13 @@ export function createSourceTexts(earlyTexts?: Pick<EarlyTexts, 'find'>): Source
   };
 }
 
-/** Says whether Node has handed over the text of the file as it was written, types included. */
+/** Whether Node has handed over the text as it was written, types included. */
 function isAsWritten(loaded: LoadResult | undefined): loaded is LoadResult {
   return loaded?.format?.endsWith('-typescript') === true && loaded.source !== null && loaded.source !== undefined;
 }
 
-export function isSource(path: string): boolean {
+/** Whether a file is code of the author: not of Gatefold, and not of a package. */
+export function isAuthorsSource(path: string): boolean {
   return SOURCE_FILE.test(path) && !isOwnFile(path) && !/[\\/]node_modules[\\/]/.test(path);
 }
 

@@ -2,23 +2,26 @@
 // name are an error. Otherwise a call could reach another operation than the one whose description the model has read.
 import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, operationIdOf, splitRouteName } from '../base/route-name.ts';
-import { ContractError } from '../contract/contract-error.ts';
+import { refuseOperation } from './group-contract.ts';
 import { TOOL_NAME } from './operation-settings.ts';
 import type { Group, Operation } from './operations.ts';
 
 type ToolGroup = Pick<Group, 'name' | 'operations'>;
 
-/** Returns the operations by tool name. An operation for HEAD or OPTIONS is no tool, because its answer has no body. */
+/** Returns the operations by tool name. */
 export function toolsOf({ name: group, operations }: ToolGroup): Map<string, Operation> {
-  const tools = [...operations.values()].filter(
-    ({ name, settings: { tool = false } }) => tool !== false && !/^(?:HEAD|OPTIONS)$/.test(verbOf(name)),
-  );
-  return new Map(
-    tools.map((operation) => {
-      const { tool } = operation.settings;
-      return [typeof tool === 'string' ? tool : `${urlNameOf(group)}_${operationIdOf(operation.name)}`, operation];
-    }),
-  );
+  const tools = new Map<string, Operation>();
+  for (const operation of operations.values()) {
+    const toolName = toolNameOf(group, operation);
+    if (toolName !== undefined) tools.set(toolName, operation);
+  }
+  return tools;
+}
+
+/** Returns undefined for no tool. HEAD and OPTIONS cannot be tools, because their answers have no body. */
+function toolNameOf(group: string, { name, settings: { tool = false } }: Operation): string | undefined {
+  if (tool === false || /^(?:HEAD|OPTIONS)$/.test(verbOf(name))) return undefined;
+  return typeof tool === 'string' ? tool : `${urlNameOf(group)}_${operationIdOf(name)}`;
 }
 
 function verbOf(operation: string): string {
@@ -30,25 +33,22 @@ function verbOf(operation: string): string {
  * @throws ContractError when two tools have one name, or when an operation cannot be a tool
  */
 export function checkTools(group: Group, owners: ReadonlyMap<string, string>, file: string): void {
-  const refuse = (operation: Operation, problem: string): never => {
-    throw new ContractError(group.contract.operations.get(operation.name)?.at ?? file, `${operation.name}: ${problem}`);
-  };
   const toolsSoFar = new Map<string, string>();
   for (const operation of group.operations.values()) {
-    const [[toolName] = []] = toolsOf({ name: group.name, operations: new Map([[operation.name, operation]]) });
+    const toolName = toolNameOf(group.name, operation);
     if (toolName === undefined) continue;
     const owner = owners.get(toolName);
     const namesake = owner === undefined || owner === group.name ? toolsSoFar.get(toolName) : `group ${owner}`;
     const problem = problemOf(toolName, operation, namesake);
-    if (problem !== undefined) refuse(operation, problem);
+    if (problem !== undefined) refuseOperation(group, operation.name, problem, file);
     toolsSoFar.set(toolName, operation.name);
-    if (operation.facts?.hasOnlyEvents) refuse(operation, 'no tool returns a stream of events: write tool: false');
   }
 }
 
-function problemOf(toolName: string, { settings }: Operation, namesake: string | undefined): string | undefined {
+function problemOf(toolName: string, { settings, facts }: Operation, namesake: string | undefined): string | undefined {
   const cure = "write another name, such as tool: 'find_order'";
   if (namesake !== undefined) return `the tool ${toolName} is already that of ${namesake}: ${cure}`;
   if (!TOOL_NAME.test(toolName)) return `the tool would be called ${toolName}, longer than 64 characters: ${cure}`;
-  return settings.body === 'stream' ? 'no tool sends a body that is a stream: write tool: false' : undefined;
+  if (settings.body === 'stream') return 'no tool sends a body that is a stream: write tool: false';
+  return facts?.hasOnlyEvents ? 'no tool returns a stream of events: write tool: false' : undefined;
 }

@@ -14,8 +14,9 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
   const list = new BlockList();
   for (const entry of entries) {
     const [address = '', bits] = entry.split('/');
-    const family = isIP(address);
-    list.addSubnet(address, Number(bits ?? (family === 4 ? 32 : 128)), familyName(family));
+    const family = familyName(isIP(address));
+    if (bits === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(bits), family);
   }
   return list;
 }

@@ -19,13 +19,13 @@ import { overloaded } from './body/body.ts';
 import { createBodyBudget, defaultBodyBudget } from './body/budget.ts';
 import type { CallerTable } from './caller.ts';
 import { createConnections } from './connections/connections.ts';
-import { createCurrentExchange } from './current-exchange.ts';
 import { type CapturedAnswer, Exchange, type Step, type ToolCall } from './exchange.ts';
+import { createExchangeContexts } from './exchange-contexts.ts';
 import { checkHead, createRequestIds, type Request } from './head.ts';
 import { createStreamWatch } from './open-streams.ts';
 import { type EventSettings, serveAndPublish } from './request-event.ts';
-import { createRouter, firstMatch, type RouteMatch } from './router.ts';
-import { type Route, routeTable } from './routes.ts';
+import { createRouter, firstMatch, type ResolvedPath, type RouteMatch } from './router.ts';
+import { routeTable } from './routes.ts';
 import { createRequestServer, type Expectation, PLAIN, type Transport } from './server.ts';
 import { prepareSteps, type TargetParts } from './steps.ts';
 import { readQuery } from './target.ts';
@@ -34,21 +34,18 @@ import { createCallExchange, type ToolServer } from './tool-calls.ts';
 export interface AppParts extends TargetParts {
   readonly settings: Settings;
   readonly log: Log;
-  /** The sink for the log line of each request; undefined when no line is written. */
+  /** Receives a line for each request; undefined when requests are not logged. */
   readonly requestLog?: LineSink | undefined;
   readonly credentials: CallerTable;
-  /** Answers the messages of the Model Context Protocol; undefined when MCP is off. */
+  /** Undefined when MCP is off. */
   readonly tools?: ToolServer | undefined;
   readonly observer?: RequestObserver | undefined;
   /** Default: a limiter that counts the calls of this process alone. */
   readonly limiter?: Pick<RateLimiter, 'check'> | undefined;
-  readonly routes?: readonly Route[];
-  /** Default: HTTP without TLS. */
   readonly transport?: Transport | undefined;
 }
 
 export interface App {
-  /** The server, which does not listen yet. */
   readonly server: Server;
   /** Uses this state of the service file from now on. When the service file is broken, every request gets a 500. */
   useService(state: ServiceState): void;
@@ -56,7 +53,6 @@ export interface App {
   rawRefusal(code: ErrorCode): string;
   /** Makes every answer from now on end its connection. */
   setDraining(): void;
-  /** Returns the number of requests that are in flight. */
   inFlight(): number;
   /** Returns the number of pending promises that were given to `params.waitUntil`. Their work outlasts the answer. */
   pendingWork(): number;
@@ -71,13 +67,11 @@ export interface App {
   currentRequestIds(): RequestIds | undefined;
 }
 
-/** @throws Error when the table of routes is refused (router.ts) */
 export function createApp(parts: AppParts): App {
   const { settings, log, requestLog, groups, credentials, identity, observer, docs, tools } = parts;
   const { limiter = createRateLimiter(), transport = PLAIN } = parts;
-  const { routes = routeTable(settings.docs, settings.basePath, tools && settings.mcp) } = parts;
   const { bodyLimit, bodyBudget = defaultBodyBudget(bodyLimit), maxInFlight, basePath } = settings;
-  const router = createRouter(routes, basePath);
+  const router = createRouter(routeTable(settings.docs, basePath, tools && settings.mcp), basePath);
   const connections = createConnections({
     keepAliveTimeout: settings.keepAliveTimeout,
     readTimeout: settings.requestTimeout,
@@ -101,17 +95,18 @@ export function createApp(parts: AppParts): App {
     exchanges: connections.exchanges,
     evict: (exchange) => respond.fail(exchange, overloaded()),
   });
-  const currentExchange = createCurrentExchange();
-  const background = createBackgroundWork(log, currentExchange.leaveContext);
+  const contexts = createExchangeContexts();
+  const background = createBackgroundWork(log, contexts.leaveContext);
   const proxies = parseTrustedProxies(settings.trustedProxies);
   const newRequestId = createRequestIds();
   const eventSettings: EventSettings = { proxies, basePath };
   const isMeasured = requestLog !== undefined || observer !== undefined;
+  const startTime = () => (isMeasured ? performance.now() : 0);
   let inFlight = 0;
 
   const createSteps = prepareSteps({
     ...{ groups, credentials, identity, docs, tools, callTool, toolAccess: settings.mcp, limiter, proxies, log },
-    ...{ background, basePath, currentExchange, respond, fail: respond.fail, resume: advance },
+    ...{ background, basePath, contexts, respond, fail: respond.fail, resume: advance },
     addressRate: settings.rateLimit,
     operationTimeout: settings.operationTimeout,
     bodyLimit,
@@ -146,7 +141,7 @@ export function createApp(parts: AppParts): App {
    */
   function callTool(outer: Exchange, call: ToolCall): Promise<CapturedAnswer> {
     return new Promise((resolve) => {
-      const exchange = createCallExchange(outer, call, tools as ToolServer, isMeasured ? performance.now() : 0);
+      const exchange = createCallExchange(outer, call, tools as ToolServer, startTime());
       exchange.capture = resolve;
       serveAndPublish(exchange, outer.event, eventSettings, serveCall);
     });
@@ -169,7 +164,7 @@ export function createApp(parts: AppParts): App {
   let stepsByTarget = createSteps(undefined);
   let isServiceBroken = false;
 
-  /** Runs the remaining steps, until a step has to wait for something or has answered the request. */
+  /** Runs the remaining steps, until one of them waits for something or has answered the request. */
   function advance(exchange: Exchange): void {
     const { steps } = exchange;
     try {
@@ -196,21 +191,22 @@ export function createApp(parts: AppParts): App {
     exchange.resolvedPath = router.resolve(queryMark < 0 ? target : target.slice(0, queryMark));
   }
 
+  /** @param exchange one for which `readTarget` has been called */
   function findMatch({ resolvedPath, verb }: Exchange): RouteMatch {
-    const match = firstMatch(resolvedPath?.matches ?? [], verb);
+    const { matches } = resolvedPath as ResolvedPath;
+    const match = firstMatch(matches, verb);
     if (match === undefined) throw refusal('NOT_FOUND', `Nothing is served outside ${basePath}`);
     return match;
   }
 
-  /** Holds a request back until the earlier requests on its connection have their answers. */
   function startInTurn(request: Request, response: ServerResponse, expectation: Expectation): void {
-    // Until then, Node gives the response no socket.
+    // A response has no socket until the earlier requests on its connection have their answers.
     if (response.socket === null) connections.defer(response, () => start(request, response, expectation));
     else start(request, response, expectation);
   }
 
   function start(request: Request, response: ServerResponse, expectation: Expectation): void {
-    const exchange = new Exchange(request, response, isMeasured ? performance.now() : 0);
+    const exchange = new Exchange(request, response, startTime());
     if (!connections.begin(exchange)) return;
     inFlight++;
     exchange.requestId = newRequestId(exchange.head.requestId);
@@ -263,11 +259,11 @@ export function createApp(parts: AppParts): App {
     pendingWork: background.pending,
     giveUpWork: background.giveUp,
     failCurrentRequest(thrown) {
-      const exchange = currentExchange.get();
+      const exchange = contexts.current();
       if (exchange !== undefined) respond.fail(exchange, thrown);
     },
     currentRequestIds() {
-      const exchange = currentExchange.get();
+      const exchange = contexts.current();
       return exchange && idsOf(exchange);
     },
   };

@@ -6,7 +6,6 @@ import { followBackground } from './request-event.ts';
 
 export interface BackgroundWork {
   add(exchange: Exchange, work: PromiseLike<unknown>): void;
-  /** Returns the number of promises that have neither resolved nor rejected. */
   pending(): number;
   /** Stops waiting, and logs each piece of work whose promise is pending. */
   giveUp(): void;
@@ -14,7 +13,7 @@ export interface BackgroundWork {
 
 /** @param leaveContext calls a function outside of the AsyncLocalStorage context of the request */
 export function createBackgroundWork(log: Log, leaveContext: (work: () => void) => void): BackgroundWork {
-  /** One element for each pending promise, with the request and the operation that it belongs to. */
+  /** The facts of each pending promise. */
   const pendingWork = new Set<OperationFacts>();
   return {
     add(exchange, work) {

@@ -10,8 +10,8 @@ import { rulesOf } from '../service/access.ts';
 import type { ServiceDefinition } from '../service/definition.ts';
 import { RequestAccess } from './access-params.ts';
 import { checkAccess } from './credential-rights.ts';
-import type { CurrentExchange } from './current-exchange.ts';
 import type { Exchange, Step } from './exchange.ts';
+import type { ExchangeContexts } from './exchange-contexts.ts';
 import type { ParamsParts } from './params.ts';
 
 type Service = Pick<ServiceDefinition, 'authenticate' | 'securitySchemes'>;
@@ -25,7 +25,7 @@ type AccessFunction = Extract<AccessRule, (...args: never[]) => unknown>;
 export function createCheckCaller(
   service: Service | undefined,
   parts: Pick<ParamsParts, 'log' | 'proxies'>,
-  currentExchange: CurrentExchange,
+  contexts: ExchangeContexts,
 ): Step {
   const authenticate = service?.authenticate;
   const challenge = challengeOf(service?.securitySchemes ?? {});
@@ -79,10 +79,9 @@ export function createCheckCaller(
     method: (params: RequestAccess) => unknown,
     params: RequestAccess,
   ): unknown {
-    if (currentExchange.needsContext(exchange, method))
-      return currentExchange.run(exchange, method, () => method(params));
+    if (contexts.needsContext(exchange, method)) return contexts.run(exchange, method, () => method(params));
     const result = method(params);
-    if (isThenable(result)) currentExchange.markAsynchronous(method);
+    if (isThenable(result)) contexts.markAsynchronous(method);
     return result;
   }
 
@@ -103,7 +102,7 @@ function storeUser(exchange: Exchange, user: unknown): void {
   );
 }
 
-/** Reads what a function in `access` has returned. @throws HttpError ACCESS_DENIED */
+/** @param outcome the result of a function in `access` */
 function readVerdict(outcome: unknown): undefined {
   if (outcome === true) return undefined;
   if (outcome === false) throw refusal('ACCESS_DENIED');

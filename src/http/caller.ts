@@ -24,11 +24,7 @@ export interface CallerTable {
 }
 
 /** @param keyHeader the name, in lower case, of a header that may hold a key in the place of `Authorization` */
-export function createIdentifyCaller(
-  credentials: CallerTable,
-  checkRate: Step,
-  keyHeader: string | undefined = undefined,
-): Step {
+export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, keyHeader: string | undefined): Step {
   function useCaller(exchange: Exchange, caller: Caller, authorization: string): undefined {
     if (caller.kind === 'row') {
       exchange.caller = caller.row;

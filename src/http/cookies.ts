@@ -1,7 +1,6 @@
 // Reads the header `Cookie` (RFC 6265, section 5.4) into an object without a prototype.
 import type { Exchange } from './exchange.ts';
 
-/** Returns the cookies of a request, which are parsed at the first call. */
 export function cookiesOf(exchange: Exchange): Readonly<Record<string, string>> {
   exchange.cookies ??= parseCookies(exchange.request.headers.cookie);
   return exchange.cookies;
@@ -19,7 +18,7 @@ function parseCookies(header: string | undefined): Readonly<Record<string, strin
     const name = pair.slice(0, equals).trim();
     if (name === '' || name in cookies) continue;
     const value = pair.slice(equals + 1).trim();
-    // The value can be in double quotes.
+    // A pair of double quotes around the value does not belong to it.
     cookies[name] = decode(value.replace(/^"(.*)"$/s, '$1'));
   }
   return Object.freeze(cookies);

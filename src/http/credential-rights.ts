@@ -15,13 +15,11 @@ export interface CallerRow {
   readonly handler: string | undefined;
   /** The names of the groups that the key may call, such as `Order`, or `*` for all; undefined with a `handler`. */
   readonly groups?: ReadonlySet<string> | '*' | undefined;
-  /** The allowed verbs; undefined when all are allowed. */
+  /** Undefined when all verbs are allowed. */
   readonly methods: ReadonlySet<string> | undefined;
-  /** The rate limit for calls with the key; undefined when there is no limit. */
   readonly limit?: Rate | undefined;
 }
 
-/** The call of an operation. */
 export type Call = Pick<Exchange, 'verb' | 'groupInUrl' | 'group' | 'operation'>;
 
 /** @throws HttpError `GROUP_NOT_ALLOWED` */
@@ -74,7 +72,7 @@ export function checkStillAllowed(row: CallerRow, exchange: Call & Pick<Exchange
   for (const scope of exchange.application?.scopes ?? []) checkAccess(row.application, { scope });
 }
 
-/** Creates the refusal of a key. @param reason written to the log, and not sent */
+/** @param reason written to the log, and not sent */
 export function invalidCredential(reason: string): Error {
   return refusal('INVALID_CREDENTIAL', undefined, {
     headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },

@@ -14,7 +14,7 @@ import type { Choice } from './operation-choice.ts';
 import type { ExchangeEvent } from './request-event.ts';
 import type { ResolvedPath } from './router.ts';
 
-/** One step of a request. A step that refuses throws an `HttpError`. A step that sends the answer ends the request. */
+/** A step that refuses throws an `HttpError`. A step that sends the answer ends the request. */
 export type Step = (exchange: Exchange) => Outcome;
 
 /**
@@ -25,7 +25,6 @@ export type Step = (exchange: Exchange) => Outcome;
  */
 export type Outcome = undefined | 'later' | Promise<undefined>;
 
-/** The arguments of an operation. */
 export interface RequestInput extends RequestParts {
   /** The inflated body; undefined when there is no body, or when `data` is the stream of the body. */
   readonly bytes: Buffer | undefined;
@@ -64,33 +63,31 @@ export class Exchange {
   /** `performance.now()` when the head was complete; 0 in a service without log lines and metrics. */
   readonly startedAt: number;
   requestId = '';
-  /** The path with the rows of routes.ts that match it; undefined until the request target has been read. */
+  /** Undefined until the request target has been read. */
   resolvedPath: ResolvedPath | undefined;
   /** The query as sent, without its question mark. */
   queryText = '';
-  /** The name of the group, as the URL spells it: `order` for `Order`. */
+  /** The group as the URL spells it: `order` for `Order`. */
   groupInUrl = '';
-  /** The name of the group that serves the request, such as `Order`; '' until the group has been found. */
+  /** The group that serves the request, such as `Order`; '' until the group has been found. */
   group = '';
   /** The decoded segments of the path after the group. */
   slugs: readonly string[] = [];
-  /** The decoded values of `{id}` and other named segments in the route of the operation, by their names. */
+  /** `path` of `choice`. The check of the types can convert its values. */
   path: Readonly<Record<string, string>> = NO_PATH;
-  /** The name of the operation; '' until it has been found. */
+  /** '' until the operation has been found. */
   operation = '';
-  /** The steps for the row of routes.ts that matches the request. */
   steps: readonly Step[] = NO_STEPS;
-  /** The number of steps that have begun. */
   stepsBegun = 0;
-  /** The chosen operation. No step reads this field before the step that sets it (find-operation.ts, steps.ts). */
+  /** No step reads this field before the step that sets it (find-operation.ts, steps.ts). */
   choice!: Choice;
   /** The arguments of the operation, from the arrival of the body to the call; undefined before and after that. */
   input: RequestInput | undefined;
-  /** The row of the request's key in the credentials table; undefined when the request has no key. */
+  /** The row of the request's key; undefined when the request has no key. */
   caller: CallerRow | undefined;
   /** The id of `caller`. For a refused key, the id that is written in the key. Without either, ''. */
   credentialId = '';
-  /** The user whom `authenticate` of the service file has found. */
+  /** Set by `authenticate` of the service file. */
   user: ServiceUser | undefined;
   /** The id of `user`, as a text. It is a copy, because a getter `user.id` could throw when it is read again. */
   userId: string | undefined;
@@ -102,7 +99,7 @@ export class Exchange {
   key: string | undefined;
   /** The header `Authorization`, when it holds no credential of this service. */
   foreignAuthorization: string | undefined;
-  /** The cookies; undefined until they are read for the first time (cookies.ts). */
+  /** Undefined until the first read (cookies.ts). */
   cookies: Readonly<Record<string, string>> | undefined;
   /** True while the client waits for `100 Continue` before it sends the body. */
   expectsContinue = false;
@@ -112,13 +109,13 @@ export class Exchange {
   isUploading = false;
   /** The part of the body that has arrived, before inflating. */
   receivedBody: Buffer | Pieces | undefined;
-  /** The bytes of the body that body/budget.ts counts. */
+  /** Bytes that body/budget.ts counts. */
   heldBytes = 0;
   /** `heldBytes` at the last check for slow uploads (body/budget.ts); -1 when the next check must not compare. */
   lastHeldBytes = -1;
   /** True when the whole answer has been passed to Node, or to the code in mcp/. */
   isAnswered = false;
-  /** The number of bytes of the answer that the kernel had not taken at the last count. */
+  /** Bytes of the answer that the kernel had not taken at the last count. */
   unsentBytes = 0;
   /** True when the request named something unknown, so that its answer, a 500, does not count as an error. */
   isClientFault = false;
@@ -130,15 +127,14 @@ export class Exchange {
   timeLimitTimer: NodeJS.Timeout | undefined;
   /** The reason why nobody waits for the operation any more; undefined while the client still waits. */
   abortReason: Error | undefined;
-  /** Ends the source of a streamed answer. */
   cancelAnswer: ((reason: Error) => void) | undefined;
-  /** Called when the connection closes before the whole body has come. A listener of an event would cost more. */
+  /** Called when the connection closes before the whole body has come. An event listener would cost more. */
   onBodyLost: (() => void) | undefined;
-  /** The tool call that this exchange serves; undefined when a client sent the request itself. */
+  /** Undefined when a client sent the request itself. */
   toolCall: ToolCall | undefined;
   /** Receives the answer to a tool call; undefined when the connection gets the answer. */
   capture: ((answer: CapturedAnswer) => void) | undefined;
-  /** The event that is published on the diagnostics channels; undefined when no tracing tool follows the request. */
+  /** Undefined when no tracing tool follows the request. */
   event: ExchangeEvent | undefined;
   /** True when `event` exists, and `serve` (app.ts) returned before the answer was sent. */
   returnedBeforeAnswer = false;
@@ -161,7 +157,7 @@ export class Exchange {
     return this.caller?.application;
   }
 
-  /** The trace of the request; undefined when there is none. The header `traceparent` is read at the first use. */
+  /** The header `traceparent` is read at the first use. */
   get trace(): Trace | undefined {
     if (this.#hasTrace) return this.#trace;
     const { traceparent } = this.head;
@@ -192,7 +188,7 @@ export class Exchange {
     this.cancelAnswer?.(reason);
   }
 
-  /** The signal that aborts when nobody waits for the result any more. Created at the first use. */
+  /** Aborts when nobody waits for the result any more. Created at the first use. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController();

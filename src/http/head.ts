@@ -11,11 +11,9 @@ const MAX_HEADER_LINES = 1000;
 /** The header values that the service reads, as sent. Node has trimmed the spaces and tabs around them. */
 export class RequestHead {
   host: string | undefined;
-  /** The number of `Host` lines. */
   hostCount = 0;
   /** The header `Authorization`; undefined when it is absent or empty. */
   authorization: string | undefined;
-  /** The number of `Authorization` lines. */
   authorizationCount = 0;
   contentType: string | undefined;
   contentEncoding: string | undefined;
@@ -26,7 +24,6 @@ export class RequestHead {
   origin: string | undefined;
   /** The header `traceparent`. When a request has several such lines, none counts, and the field is ''. */
   traceparent: string | undefined;
-  /** True when the client asks for another protocol by the header `Upgrade`. */
   hasUpgrade = false;
 
   /**
@@ -85,7 +82,7 @@ function isName(name: string, capitalised: string, lower: string): boolean {
   return name === capitalised || name === lower || name.toLowerCase() === lower;
 }
 
-/** Appends the value of a further line to the list in a header (RFC 9110, 5.3). */
+/** Two lines with the same name are one list (RFC 9110, 5.3). */
 function addToList(list: string | undefined, value: string): string {
   return list === undefined ? value : `${list}, ${value}`;
 }
@@ -115,7 +112,7 @@ export class Request extends IncomingMessage {
     if (socket.destroyed) stopParsingAfter(this);
   }
 
-  /** Returns the header values that the service reads. From now on, `headers` is Node's object. */
+  /** From this call on, `headers` is Node's object. */
   readHead(): RequestHead {
     this.isHeadRead = true;
     this.head ??= new RequestHead(this.rawHeaders);
@@ -145,7 +142,7 @@ export function checkHead(request: Request, head: RequestHead): void {
   if (head.transferEncoding !== undefined) checkTransferCoding(request, head.transferEncoding);
 }
 
-/** The last Host that was valid. Nearly every request has the same Host, so nearly none is checked again. */
+/** Nearly every request has the Host of the request before, so nearly none is checked again. */
 let lastValidHost: string | undefined;
 
 function checkHost(request: Request, { host, hostCount }: RequestHead): void {
@@ -163,6 +160,7 @@ const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2
 
 /** Refuses an unknown coding with 501, and any coding in HTTP/1.0 with 400 as a faulty framing (RFC 9112, 6.1). */
 function checkTransferCoding(request: Request, coding: string): void {
+  // The parser of Node 20 accepts an empty coding.
   if (coding === '') throw refusal('MALFORMED_REQUEST', 'The request has an empty transfer coding');
   if (coding.toLowerCase() !== 'chunked') throw refusal('UNSUPPORTED_TRANSFER_CODING');
   if (request.httpVersionMinor === 0)

@@ -10,19 +10,19 @@ import type { Operation } from '../groups/operations.ts';
 import { discardResult } from './answer/replies.ts';
 import type { Responder } from './answer/response.ts';
 import type { Query } from './body/form.ts';
-import type { CurrentExchange } from './current-exchange.ts';
 import type { Exchange, Outcome, RequestInput, Step } from './exchange.ts';
+import type { ExchangeContexts } from './exchange-contexts.ts';
 import { Params, type ParamsParts } from './params.ts';
 
 export interface CallOptions extends ParamsParts {
   readonly fail: Responder['fail'];
   /** OPERATION_TIMEOUT in milliseconds. */
   readonly operationTimeout: number;
-  readonly currentExchange: CurrentExchange;
+  readonly contexts: ExchangeContexts;
 }
 
 export function createCallSteps(options: CallOptions) {
-  const { fail, log, operationTimeout, currentExchange } = options;
+  const { fail, log, operationTimeout, contexts } = options;
 
   function checkTypes(exchange: Exchange): Outcome {
     const { check } = exchange.choice.operation;
@@ -39,7 +39,7 @@ export function createCallSteps(options: CallOptions) {
     return (exchange): Outcome => {
       const result = callWithInput(exchange);
       if (isThenable(result)) {
-        currentExchange.markAsynchronous(exchange.choice.operation.method);
+        contexts.markAsynchronous(exchange.choice.operation.method);
         startTimeLimit(exchange);
         result.then(
           (value) => answerUnlessLate(exchange, value, answer),
@@ -55,17 +55,17 @@ export function createCallSteps(options: CallOptions) {
   }
 
   /**
-   * Calls the operation with the input of the request. From then on, only the operation keeps the input in memory. This
-   * is a function of its own, because each closure of a function keeps all variables that any closure of the function
-   * uses: inside callOperation(), the closures that wait for the result would also keep the input.
+   * Calls the operation with the input of the request. From then on, only the operation keeps the input in memory. The
+   * closures of one function keep the variables of all of them. So inside callOperation(), the closures that wait for
+   * the result would keep the input, too.
    */
   function callWithInput(exchange: Exchange): unknown {
     const { operation } = exchange.choice;
     const { data, query, bytes } = exchange.input as RequestInput;
     exchange.input = undefined;
     const params = new Params(exchange, query as Query, options, bytes);
-    return currentExchange.needsContext(exchange, operation.method)
-      ? currentExchange.run(exchange, operation.method, () => perform(operation, data, params, exchange))
+    return contexts.needsContext(exchange, operation.method)
+      ? contexts.run(exchange, operation.method, () => perform(operation, data, params, exchange))
       : perform(operation, data, params, exchange);
   }
 
@@ -133,7 +133,7 @@ export function createCallSteps(options: CallOptions) {
     );
   }
 
-  /** Logs that an operation, or a step before it, has ended after its request had been answered. */
+  /** Called for an operation, and for an asynchronous step before the operation. */
   function logLateEnd(exchange: Exchange, error?: unknown): undefined {
     const facts = { ...idsOf(exchange), group: exchange.group, operation: exchange.operation };
     if (error === undefined) log.debug('operation-finished-late', facts);
@@ -143,7 +143,7 @@ export function createCallSteps(options: CallOptions) {
   return { withTimeLimit, checkTypes, callOperation };
 }
 
-/** Throws if there are problems. If not, takes the values of the path, which the check may have converted. */
+/** The values of the path are taken from `input`, because the check may have converted them. */
 function throwOrTakePath(exchange: Exchange, input: RequestInput, problems: readonly Problem[] | undefined): undefined {
   if (problems !== undefined) throw invalidData(problems);
   exchange.path = input.path as Exchange['path'];

@@ -1,5 +1,5 @@
 // `params.log`: writes the messages of a controller to the service's log. Each line names its request.
-import { idsOf, type Log, type LogFields } from '../base/log.ts';
+import { describeError, idsOf, type Log, type LogFields } from '../base/log.ts';
 import type { OperationLog } from '../controller.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -41,11 +41,11 @@ function safeFields(fields: LogFields | null | undefined): LogFields {
     JSON.stringify(controllerFields);
     return controllerFields;
   } catch (error) {
-    return { fields_dropped: messageText(error instanceof Error ? error.message : error).split('\n')[0] };
+    return { fields_dropped: describeError(error).error.split('\n')[0] };
   }
 }
 
 /** Replaces an error by its stack, because JSON would make `{}` of the error. */
 function fieldValue(value: unknown): unknown {
-  return value instanceof Error ? (value.stack ?? String(value)) : value;
+  return value instanceof Error ? value.stack : value;
 }

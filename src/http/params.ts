@@ -13,7 +13,6 @@ import { cookiesOf } from './cookies.ts';
 import type { Exchange } from './exchange.ts';
 import { createOperationLog } from './operation-log.ts';
 
-/** The parts of the service that the getters use. */
 export interface ParamsParts {
   readonly log: Log;
   readonly background: BackgroundWork;
@@ -79,8 +78,9 @@ export class Params implements ControllerParams {
   }
 
   get lastEventId(): string | undefined {
-    const id = this.#exchange.request.headers['last-event-id'];
-    return typeof id === 'string' ? decodeUtf8(id) : id?.[0];
+    // Only `Set-Cookie` is an array in `headers`.
+    const id = this.#exchange.request.headers['last-event-id'] as string | undefined;
+    return id === undefined ? undefined : decodeUtf8(id);
   }
 
   get request(): IncomingMessage {

@@ -24,7 +24,6 @@ export function createRateSteps({ limiter, addressRate, proxies }: RateOptions) 
   }
 
   return {
-    /** Checks the rate of the key. Without a key, checks the rate of the address. */
     checkRate(exchange: Exchange): undefined {
       const { caller } = exchange;
       if (caller === undefined) {

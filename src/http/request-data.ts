@@ -1,5 +1,5 @@
 // One step of a request: reads the data of the operation, which is the body, or the query when there is no body. The
-// files in body/ read and decode the body. The decisions in the comments are those of docs/DECISIONS.md.
+// files in body/ read and decode the body.
 import { type DataSink, type ProcessLimits, readBody } from './body/body.ts';
 import { objectWithoutPrototype, parseQuery, type Query } from './body/form.ts';
 import { checkAccepted } from './body/media-type.ts';
@@ -41,12 +41,15 @@ export function createReadData({ bodyLimit, processLimits, resume, fail }: DataO
   };
 }
 
-/** Stores the arguments of the operation until the operation is called. */
 function keepInput(exchange: Exchange, data: unknown, query: Query, bytes: Buffer | undefined): undefined {
   exchange.input = { data, query, path: exchange.path, bytes };
 }
 
-/** Returns the query, or `{}` for a verb that has a body, unless the URL names the operation (decisions 11.2). */
+/**
+ * Returns `{}` when the operation was chosen by a verb that usually has a body: the client has left out this body. In
+ * all other cases, returns the query. An operation that the URL names, such as `POST /api/order/paid?id=7`, gets the
+ * query (docs/DECISIONS.md, 11.2).
+ */
 function dataWithoutBody({ verb, choice }: Exchange, query: Query): unknown {
   return !choice.isByName && (verb === 'POST' || verb === 'PUT' || verb === 'PATCH') ? {} : query;
 }

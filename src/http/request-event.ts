@@ -14,14 +14,13 @@ import { addressOf } from './address.ts';
 import type { Exchange } from './exchange.ts';
 import type { Choice } from './operation-choice.ts';
 import type { ParamsParts } from './params.ts';
-import { firstMatch } from './router.ts';
+import { firstMatch, type ResolvedPath, type RouteMatch } from './router.ts';
 
 const requestChannel: TracingChannel<object> = tracingChannel('gatefold:request');
 const backgroundChannel: TracingChannel<object> = tracingChannel('gatefold:background');
 const operationChannel = channel('gatefold:operation');
 const PHASES = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 
-/** The settings that the getters of an event read. */
 export type EventSettings = Pick<ParamsParts, 'proxies' | 'basePath'>;
 
 /** The event of a request. Most properties are getters, so a request pays only for those that a tool reads. */
@@ -56,7 +55,7 @@ export class ExchangeEvent implements RequestEvent {
   }
 
   get path(): string {
-    return this.#exchange.resolvedPath?.path.raw ?? (this.#exchange.request.url as string).split('?', 1)[0] ?? '';
+    return this.#exchange.resolvedPath?.path.raw ?? (this.#exchange.request.url as string).replace(/\?.*$/s, '');
   }
 
   get route(): string | undefined {
@@ -129,7 +128,7 @@ function publishAnswer(event: ExchangeEvent): void {
   requestChannel.asyncEnd.publish(event);
 }
 
-/** Publishes that the answer is a 5xx. @param thrown the value that was thrown */
+/** Publishes that the answer is a 5xx. */
 export function failEvent({ event }: Exchange, thrown: unknown): void {
   if (event === undefined) return;
   event.error = thrown;
@@ -141,7 +140,6 @@ export function runFollowed<T>(event: ExchangeEvent, work: () => T): T {
   return operationChannel.runStores(event, work) as T;
 }
 
-/** Publishes the start and the end of work that continues after the answer. */
 export function followBackground({ event: requestEvent }: Exchange, work: PromiseLike<unknown>): void {
   if (requestEvent === undefined || !hasFollower(backgroundChannel)) return;
   const event: BackgroundEvent = { request: requestEvent };
@@ -156,14 +154,14 @@ const cachedTemplates = new WeakMap<Operation, { groupInUrl: string; depth: numb
 function routeOf(exchange: Exchange, basePath: string): string | undefined {
   const { operation, resolvedPath, verb, caller, groupInUrl, slugs, choice } = exchange;
   if (operation === '') return undefined;
-  const matchedRow = firstMatch(resolvedPath?.matches ?? [], verb)?.route;
-  if (matchedRow !== undefined && matchedRow.target !== 'gateway.index') return matchedRow.path;
+  // A request for which an operation was found has a row.
+  const { route } = firstMatch((resolvedPath as ResolvedPath).matches, verb) as RouteMatch;
+  if (route.target !== 'gateway.index') return route.path;
   // The caller's credential has a handler: one group that serves all its requests, whatever the path is.
   if (caller?.handler !== undefined) return `${basePath}/{params}`;
   const cached = cachedTemplates.get(choice.operation);
   if (cached !== undefined && cached.groupInUrl === groupInUrl && cached.depth === slugs.length) return cached.template;
-  const groupPath = groupInUrl === '' ? basePath || '/' : `${basePath}/${groupInUrl}`;
-  const template = groupPath + templateBelow(choice, slugs.length);
+  const template = `${basePath}/${groupInUrl}${templateBelow(choice, slugs.length)}`;
   cachedTemplates.set(choice.operation, { groupInUrl, depth: slugs.length, template });
   return template;
 }

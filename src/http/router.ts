@@ -1,12 +1,12 @@
 // Matches a path with the ordered rows of routes.ts, by comparing decoded segments. A table with a dead row (a row that
-// no request can reach) is refused. The decisions in the comments are those of docs/DECISIONS.md.
+// no request can reach) is refused.
 import type { Route } from './routes.ts';
 import { parsePath, type TargetPath } from './target.ts';
 
-/** The rows that match a path. The first of them that takes the method serves the request (decisions 1.2). */
+/** The rows that match a path. The first row that takes the method serves the request (docs/DECISIONS.md, 1.2). */
 export interface ResolvedPath {
   readonly path: TargetPath;
-  /** The matching rows, in the order of the table. */
+  /** In the order of the table. */
   readonly matches: readonly RouteMatch[];
 }
 
@@ -24,9 +24,9 @@ export interface Router {
 }
 
 /** Maximum number of paths in the cache. After a flood of made-up paths, the usual paths are only resolved again. */
-export const MAX_CACHED_PATHS = 1000;
+const MAX_CACHED_PATHS = 1000;
 /** Maximum characters of a cached path. A character takes up to 30 bytes of segments, so the cache takes up to 4 MB. */
-export const MAX_CACHED_PATH_LENGTH = 128;
+const MAX_CACHED_PATH_LENGTH = 128;
 
 /**
  * @param basePath the path that all routes begin with
@@ -56,7 +56,6 @@ export function createRouter(routes: readonly Route[], basePath = '/api'): Route
   };
 }
 
-/** Returns the first match whose row takes the method. */
 export function firstMatch(matches: readonly RouteMatch[], method: string): RouteMatch | undefined {
   for (const match of matches) {
     if (takesMethod(match.route, method)) return match;
@@ -68,15 +67,13 @@ export function takesMethod(route: Route, method: string): boolean {
   return route.methods === 'any' || route.methods.includes(method);
 }
 
-/** The path of a row, parsed. */
 interface Pattern {
   readonly route: Route;
   readonly literals: readonly string[];
-  /** Whether `{params}` follows the literals. */
   readonly hasParams: boolean;
   /**
-   * `either`, unless the table has both spellings of the path, such as `/api` and `/api/` (decisions 1.3). Then `true`
-   * when a path must end in a slash, and `false` when a path must not.
+   * `either`, unless the table has both spellings of the path, such as `/api` and `/api/` (docs/DECISIONS.md,
+   * 1.3). Then `true` when a path must end in a slash, and `false` when a path must not.
    */
   readonly endsInSlash: boolean | 'either';
 }
@@ -115,7 +112,7 @@ function match(pattern: Pattern, path: TargetPath, depth: number): RouteMatch | 
   };
 }
 
-/** @throws Error when the rows above a row take all its requests, together or one of them alone */
+/** @throws Error when the rows above a row, one or several, take all its requests */
 function checkReachable(patterns: readonly Pattern[]): void {
   patterns.forEach((lower, i) => {
     const covering = patterns.slice(0, i).filter((upper) => coversPath(upper, lower));

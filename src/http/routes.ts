@@ -11,7 +11,6 @@ export type RouteTarget =
   | 'docs.page'
   | 'mcp.message';
 
-/** A row of the table. */
 export interface Route {
   readonly methods: readonly string[] | 'any';
   /** `{params}` at the end stands for one or more segments. */

@@ -5,7 +5,6 @@ import { createServer } from '../base/builtins.ts';
 import type { Settings } from '../base/settings.ts';
 import { Request } from './head.ts';
 
-/** Creates the servers of one protocol: HTTP, or HTTPS. */
 export interface Transport {
   createServer(options: ServerOptions, listener: RequestListener): Server;
   /** Whether TLS ends in this process. */
@@ -17,7 +16,6 @@ export const PLAIN: Transport = { createServer, isSecure: false };
 /** The meaning of the header `Expect`: `100-continue`, or something unknown; undefined without this header. */
 export type Expectation = 'continue' | 'unknown' | undefined;
 
-/** Creates a server that does not listen yet. */
 export function createRequestServer(
   transport: Transport,
   { headersTimeout, requestTimeout }: Pick<Settings, 'headersTimeout' | 'requestTimeout'>,

@@ -63,7 +63,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const checkOrigin = createOriginSteps(service?.cors, parts.isSecure);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
     const findOperation = createFindOperation(groups, service?.strict);
-    const checkCaller = withTimeLimit(createCheckCaller(service, parts, parts.currentExchange));
+    const checkCaller = withTimeLimit(createCheckCaller(service, parts, parts.contexts));
     // A comment begins with the statuses of the answers with which the step refuses.
     const callerSteps: readonly Step[] = [
       ...checkOrigin, //                403: a page of another origin, when browsers send cookies
@@ -107,7 +107,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   };
 }
 
-/** Creates the step that chooses the operation of a row that leads to no group. */
+/** The operation of a row that leads to no group is always the same. */
 function useOperation(name: string, controller: object, method: OperationMethod): Step {
   const choice: Choice = {
     operation: {

@@ -51,7 +51,7 @@ function checkBytes(target: string, from: number): void {
 const SLASH = 0x2f;
 const HASH = 0x23;
 
-/** Returns the path of a target in absolute form: `/api` for `http://example.com/api`. */
+/** Returns `/api` for `http://example.com/api`. */
 function pathOfAbsolute(raw: string): string {
   const match = /^https?:\/\/([^/@]+)(\/.*)?$/i.exec(raw);
   if (match === null) throw refusal('MALFORMED_PATH', 'Cannot read the request target: it must begin with a slash');

@@ -30,7 +30,6 @@ export interface ToolServer {
 
 /** Gives the code in mcp/ access to the rights of the caller of a message, and to the operations. */
 export interface Conversation {
-  /** The headers of the request that brings the message. */
   readonly headers: IncomingHttpHeaders;
   /** Finds the user by `authenticate` of the service file. */
   identifyUser(): Promise<void>;
@@ -50,7 +49,7 @@ export interface MessageAnswer {
 }
 
 export interface MessageParts {
-  /** Answers the messages of the Model Context Protocol; undefined when MCP is off. */
+  /** Undefined when MCP is off. */
   readonly tools?: ToolServer | undefined;
   /** The setting MCP. With `application`, only callers with a key may send messages. */
   readonly toolAccess: 'on' | 'application' | 'off';
@@ -65,9 +64,11 @@ const MESSAGE_HEADERS =
 
 /** Creates the steps that only a message has: the first, the one after the check of its rate, and the last. */
 export function createMessageSteps({ tools, toolAccess, respond, callTool }: MessageParts) {
+  // Only when MCP is on, routes.ts has a row that leads to these steps.
+  const toolServer = tools as ToolServer;
+
   function beginMessage(exchange: Exchange): undefined {
-    if (tools === undefined) throw refusal('GROUP_NOT_FOUND');
-    exchange.formatRefusal = refusalFormat(JSON_TYPE, tools.refuseMessage);
+    exchange.formatRefusal = refusalFormat(JSON_TYPE, toolServer.refuseMessage);
     if (exchange.verb !== 'POST') throw refusal('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: 'POST' } });
     if (bodyKindOf(exchange.head.contentType) !== 'json')
       throw refusal('UNSUPPORTED_MEDIA_TYPE', 'Cannot read the message: send it as application/json');
@@ -88,7 +89,7 @@ export function createMessageSteps({ tools, toolAccess, respond, callTool }: Mes
         mayCall: (tool) => mayCall(exchange, tool),
         call: (call) => callTool(exchange, call),
       };
-      (tools as ToolServer).answer(data, conversation).then(
+      toolServer.answer(data, conversation).then(
         ({ status, body }) => {
           if (body === undefined) respond.result(exchange, new Reply(status));
           else respond.secret(exchange, status, body);
@@ -131,7 +132,7 @@ function mayCall({ caller, user, application }: Exchange, tool: ListedTool): boo
 /** Says whether the data of a call is its body, which may be missing. If not, the data is the query. */
 const isDataInBody = ({ body, verb }: ToolCall): boolean => body !== undefined || /^(?:POST|PUT|PATCH)$/.test(verb);
 
-/** Creates the exchange of a tool call. @param outer the exchange of the message */
+/** @param outer the exchange of the message */
 export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolServer, startedAt: number): Exchange {
   const exchange = new Exchange(createCallRequest(outer.request, call), outer.response, startedAt);
   exchange.toolCall = call;
@@ -147,7 +148,6 @@ export function createCallExchange(outer: Exchange, call: ToolCall, tools: ToolS
   return exchange;
 }
 
-/** Creates a format of refusals. @param textOf returns the body of the answer */
 function refusalFormat(contentType: string, textOf: (error: HttpError, requestId: string) => string): FormatError {
   return (error, requestId) => ({ status: error.status, text: textOf(error, requestId), contentType, headers: [] });
 }

@@ -1,6 +1,6 @@
 // The supervisor's half of HTTPS. Gets the certificate from TLS_CERT and TLS_KEY, or by ACME for DOMAINS. Replaces the
-// key of session tickets twice a day. Gives the certificate and the ticket keys to the workers as one `SecureState`.
-// Logs a warning before a certificate expires. The workers' half is in serve/, and the orders by ACME are in acme/.
+// key of session tickets twice a day. Logs a warning before a certificate expires. Gives the certificate and the ticket
+// keys to the workers as one `SecureState`. The workers' half is in serve/.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -23,7 +23,7 @@ export interface CertificateStatus {
   readonly issuer: string;
   /** The time at which the certificate expires, in Unix milliseconds. */
   readonly notAfter: number;
-  /** How many times changed files were loaded since the start. */
+  /** Reloads of changed files since the start. */
   readonly reloads: number;
   /** Failed reloads and failed orders since the start. */
   readonly failures: number;
@@ -36,12 +36,12 @@ export interface Certificates {
    * Resolves when there is a certificate. The first order can take any time. The challenge of this order can need PORT,
    * so nothing else may listen on PORT before `start` has resolved.
    *
-   * @throws Error of one line, when the files of TLS_CERT and TLS_KEY cannot be used, or HTTP_PORT is taken
+   * @throws Error with a message of one line, when TLS_CERT or TLS_KEY cannot be used, or HTTP_PORT is taken
    */
   start(): Promise<void>;
   /** Called when workers are about to serve PORT. @param listener called whenever `state` returns something new */
   handOverPort(port: number, listener: () => void): void;
-  /** Returns the certificate, its key and the ticket keys, for a worker. @throws Error before `start` has resolved */
+  /** Returns the state for a worker. @throws Error before `start` has resolved */
   state(): SecureState;
   /** Returns undefined while there is no certificate. */
   status(): CertificateStatus | undefined;
@@ -67,10 +67,7 @@ export interface CertificatesOptions {
 /** Milliseconds between two checks whether a renewal or a warning is due. */
 const CHECK_INTERVAL = 30_000;
 const DAY = 86_400_000;
-/**
- * Milliseconds for which a key encrypts new tickets. Afterwards the key still decrypts old tickets for the same time,
- * which is longer than a ticket lives.
- */
+/** Milliseconds for which a key encrypts new tickets. Then the key only decrypts, for as long; tickets live an hour. */
 const TICKET_KEY_LIFETIME = DAY / 2;
 
 export function createCertificates(options: CertificatesOptions): Certificates {
@@ -84,12 +81,12 @@ export function createCertificates(options: CertificatesOptions): Certificates {
   let ticketKeys: readonly string[] = [newTicketKey()];
   /** The answer to the challenge that the directory, the ACME server, checks at the moment. */
   let challenge: SecureChallenge | undefined;
-  /** The listener of `handOverPort`; undefined while this process can still listen on PORT. */
+  /** The listener of `handOverPort`; undefined until workers serve PORT. */
   let onChange: (() => void) | undefined;
   /** Resolves the promise of `start`; undefined when nobody waits for the first certificate. */
   let resolveFirstPair: (() => void) | undefined;
   let httpsPort = settings.port;
-  /** The time of the last warning about the current certificate, in Unix milliseconds; 0 before the first. */
+  /** The time of the last warning about the current certificate, in Unix milliseconds. */
   let warnedAt = 0;
   const isServed = (name: string) => (usesAcme ? domains.includes(name) : livePair?.current()?.isFor(name) === true);
   const httpPort =

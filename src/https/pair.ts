@@ -3,6 +3,7 @@
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { crypto, tls } from '../base/builtins.ts';
+import { withoutBrackets } from '../base/values.ts';
 import { type Element, readElements } from './acme/der.ts';
 
 export interface CertificateFacts {
@@ -10,9 +11,8 @@ export interface CertificateFacts {
   /** The host names and IP addresses of the extension subjectAltName, in lower case. */
   readonly names: readonly string[];
   readonly issuer: string;
-  /** The time from which the certificate is valid, in Unix milliseconds. */
+  /** The time from which the certificate is valid, in Unix milliseconds; `notAfter` is the time of its end. */
   readonly notBefore: number;
-  /** The time at which the certificate expires, in Unix milliseconds. */
   readonly notAfter: number;
   /** SHA-256 of the certificate, in hexadecimal digits. */
   readonly fingerprint: string;
@@ -24,9 +24,8 @@ export interface CertificateFacts {
 }
 
 export interface PemPair {
-  /** The certificate in PEM form, and its chain if it has one. */
+  /** The certificate in PEM form, with its chain if it has one. `key` is its private key in PEM form. */
   readonly cert: string;
-  /** The private key of the certificate, in PEM form. */
   readonly key: string;
 }
 
@@ -37,10 +36,8 @@ export interface CertificatePair extends PemPair {
 }
 
 /**
- * Checks and reads a certificate and its key.
- *
- * @throws Error of one line, when the certificate cannot be served with this key. Examples are a text that is not PEM,
- *   a key for another certificate, a key with a passphrase, and a chain that OpenSSL refuses.
+ * @throws Error with a message of one line, when the certificate cannot be served with this key. Examples are a text
+ *   that is not PEM, a key for another certificate, a key with a passphrase, and a chain that OpenSSL refuses.
  */
 export function readPair(certText: string, keyText: string): CertificatePair {
   const leaf = readCertificate(certText);
@@ -57,7 +54,7 @@ export function readPair(certText: string, keyText: string): CertificatePair {
   return { cert: certText, key: keyText, facts: readFacts(leaf), isFor: (host) => isFor(leaf, host) };
 }
 
-/** @throws Error of one line, when the text does not begin with a certificate */
+/** @throws Error with a message of one line, when the text does not begin with a certificate */
 export function readCertificate(certText: string): X509Certificate {
   if (!certText.includes('-----BEGIN CERTIFICATE-----')) throw new Error('the file has no certificate in PEM form');
   try {
@@ -91,7 +88,7 @@ export function readFacts(leaf: X509Certificate): CertificateFacts {
 }
 
 function isFor(leaf: X509Certificate, host: string): boolean {
-  const address = host.replace(/^\[(.*)\]$/, '$1');
+  const address = withoutBrackets(host);
   if (isIP(address) !== 0) return leaf.checkIP(address) !== undefined;
   // OpenSSL would match a host that begins with a dot to every name below that domain.
   return !host.startsWith('.') && leaf.checkHost(host) !== undefined;

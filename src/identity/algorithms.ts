@@ -1,5 +1,5 @@
-// The supported algorithms of signatures (RFC 7518 section 3.1, RFC 8037). `none` must never be added, and no HMAC: as
-// the secret of an HMAC, a forger could use the public key, which everybody can read (RFC 8725 section 2.1).
+// The supported algorithms of signatures (RFC 7518 section 3.1, RFC 8037). `none` and HMAC must never be added: with
+// HMAC, a forger could use the public key, which everybody can read, as the secret (RFC 8725 section 2.1).
 
 export interface Algorithm {
   readonly name: string;
@@ -42,5 +42,4 @@ const ALGORITHM_ROWS: readonly Algorithm[] = [
 /** The algorithms by name. A name comes from a token and can be `constructor`, which only a Map does not have. */
 export const ALGORITHMS: ReadonlyMap<string, Algorithm> = new Map(ALGORITHM_ROWS.map((row) => [row.name, row]));
 
-/** The algorithms that are allowed when a provider row names none. */
 export const DEFAULT_ALGORITHMS: readonly string[] = ['RS256', 'ES256'];

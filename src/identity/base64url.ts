@@ -4,14 +4,14 @@ import { type Fields, parseObject } from '../base/values.ts';
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/;
 
-/** Decodes a text. @returns undefined when the text is not base64url, or not the one spelling of its bytes */
+/** @returns undefined when the text is not base64url, or not the one spelling of its bytes */
 export function decodeBase64url(text: unknown): Buffer | undefined {
   if (typeof text !== 'string' || !ALPHABET.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : undefined;
 }
 
-/** Parses a JSON object. @returns undefined for any other value, and for bytes that are not UTF-8 */
+/** @returns undefined for a value that is no JSON object, and for bytes that are not UTF-8 */
 export function parseJsonObject(bytes: Uint8Array): Fields | undefined {
   try {
     // With `ignoreBOM`, a byte order mark stays in the text, which then is not JSON.

@@ -9,7 +9,7 @@ export const CLOCK_SKEW_S = 60;
 export const MAX_LIFETIME_S = 24 * 60 * 60;
 const MAX_SUBJECT_LENGTH = 255;
 
-/** The person who signs in. Issuer and subject together identify the person. The other fields may change. */
+/** The person who signs in, whom issuer and subject together identify. The other fields may change. */
 export interface VerifiedIdentity {
   /** The issuer as the provider row spells it, also when the token spells it in another way. */
   readonly issuer: string;
@@ -49,7 +49,7 @@ export function issuerSpellings(issuer: string): readonly string[] {
 function checkAudience({ aud, azp }: Readonly<Record<string, unknown>>, clientIds: readonly string[]): void {
   const audiences: unknown[] = Array.isArray(aud) ? aud : [aud];
   if (!audiences.every((audience) => typeof audience === 'string')) throw new InvalidToken('aud-malformed');
-  // Every service in `aud` may have the token. A service of somebody else could sign in here with the token.
+  // Each service in `aud` has the token. If one of them belonged to somebody else, it could sign in here as the user.
   if (audiences.length === 0 || !audiences.every((audience) => clientIds.includes(audience)))
     throw new InvalidToken('aud-mismatch');
   // The claim `azp` names the client that got the token. With several audiences, this claim is required.
@@ -94,7 +94,7 @@ function parseSubject(sub: unknown): string {
 /** Claim of the token → field of VerifiedIdentity. */
 const PROFILE_FIELDS = { email: 'email', name: 'name', picture: 'picture', hd: 'hostedDomain' };
 
-/** Returns the claims that describe the person. Some providers send null for a claim, which then counts as absent. */
+/** A claim that is null counts as absent, because some providers send null. */
 function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedIdentity, 'issuer' | 'subject'> {
   const profile: Record<string, string | boolean> = {};
   for (const [claim, field] of Object.entries(PROFILE_FIELDS)) {
@@ -105,8 +105,8 @@ function parseProfile(claims: Readonly<Record<string, unknown>>): Omit<VerifiedI
   }
   const emailVerified = claims.email_verified ?? undefined;
   if (typeof emailVerified === 'boolean') profile.emailVerified = emailVerified;
-  // Apple and Cognito send the text 'true' or 'false', although Core section 5.1 demands a boolean. Both texts are
-  // accepted, but even with 'true', the address does not count as verified.
+  // Apple and Cognito send the text 'true' or 'false', although Core section 5.1 demands a boolean. The token is
+  // accepted, but even with the text 'true', the address does not count as verified.
   else if (emailVerified !== undefined && emailVerified !== 'true' && emailVerified !== 'false')
     throw new InvalidToken('profile-malformed');
   // A page may use the picture in a link, where `javascript:` is code.

@@ -49,7 +49,6 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** @returns seconds; undefined when the header has no `max-age` */
 function parseMaxAge(header: string | null): number | undefined {
   const match = /(?:^|,)\s*max-age\s*=\s*"?(\d{1,10})"?\s*(?:,|$)/i.exec(header ?? '');
   return match === null ? undefined : Number(match[1]);

@@ -17,7 +17,6 @@ import { createProviders } from './providers.ts';
 export type Owner = NonNullable<CallingApplication['owner']>;
 
 export interface OwnedRow {
-  /** The row's id in the credentials table. */
   readonly id: string;
   readonly application: { readonly id: string; readonly name: string };
 }
@@ -47,7 +46,6 @@ export interface IdentityAnswer {
 }
 
 export interface IdentityStatus {
-  /** The names of the providers. */
   readonly providers: readonly string[];
   readonly refusedRows: number;
   readonly keyFetches: number;
@@ -122,7 +120,7 @@ export function createIdentity({ dataDir, log, accounts, ...fetchAndClocks }: Id
   }
 }
 
-/** Converts an error to the refusal for the client, which has no details. http/ logs the details, from the `cause`. */
+/** Converts an error to a refusal, which does not send the details to the client. http/ logs them, from the `cause`. */
 function toRefusal(cause: unknown): unknown {
   // RFC 6750 section 3.1 defines this header.
   const headers = { 'WWW-Authenticate': 'Bearer error="invalid_token"' };
@@ -133,8 +131,8 @@ function toRefusal(cause: unknown): unknown {
 }
 
 /**
- * Chooses the row with this id, or else with this name; undefined when there is none. The id comes first, because a row
- * can have the id of another row as its name. Without a wish, each sign-in gets the same row, the oldest one.
+ * Chooses the row with this id, or else with this name. The id comes first, because a row can have the id of another
+ * row as its name. When the request names no row, each sign-in gets the same one, the oldest.
  */
 function chooseRow(rows: readonly OwnedRow[], idOrName: string | undefined): OwnedRow | undefined {
   if (idOrName === undefined) return rows[0];

@@ -3,19 +3,14 @@
 import { parseJsonObject } from './base64url.ts';
 import { checkClaims, type VerifiedIdentity } from './claims.ts';
 import { InvalidToken } from './invalid-token.ts';
+import type { KeySets } from './jwks.ts';
 import { checkSignedBy, type Jws, parseJws } from './jws.ts';
-import type { VerificationKey, WantedKey } from './keys.ts';
 import type { Provider } from './provider-rows.ts';
-
-export interface KeySource {
-  /** Returns the key that the token names; `undefined` when the provider lacks it, even after a refresh. */
-  find(provider: Provider, wanted: WantedKey): Promise<VerificationKey | undefined>;
-}
 
 export interface IdTokenExpectation {
   /** Finds the provider by the exact text of the token's `iss`. */
   readonly findProvider: (issuer: string) => Provider | undefined;
-  readonly keys: KeySource;
+  readonly keys: Pick<KeySets, 'find'>;
   /** The nonce that the client sent to its provider, if any. */
   readonly nonce?: string | undefined;
   /** Returns the Unix time in milliseconds. */
@@ -27,7 +22,7 @@ export interface VerifiedToken {
   readonly identity: VerifiedIdentity;
 }
 
-/** The accepted values of the claim `typ`. Keycloak writes the kind of a token there: `ID`, `Bearer`, `Refresh`. */
+/** The accepted values of the claim `typ`, in which Keycloak writes the kind of a token: `ID`, `Bearer`, `Refresh`. */
 const ID_TOKEN_TYPES: readonly unknown[] = [undefined, 'ID', 'JWT'];
 
 /**
@@ -42,13 +37,14 @@ export async function verifyIdToken(token: unknown, expected: IdTokenExpectation
 
   const provider = typeof claims.iss === 'string' ? findProvider(claims.iss) : undefined;
   if (provider === undefined) throw new InvalidToken('issuer-unknown');
-  if (!provider.algorithms.includes(jws.alg)) throw new InvalidToken('alg-not-allowed');
+  const alg = jws.algorithm.name;
+  if (!provider.algorithms.includes(alg)) throw new InvalidToken('alg-not-allowed');
 
-  const key = await keys.find(provider, { alg: jws.alg, kid: jws.kid });
+  const key = await keys.find(provider, { alg, kid: jws.kid });
   if (key === undefined) throw new InvalidToken('key-unknown');
   checkSignedBy(jws, key);
 
-  // The clock is read after the wait for keys, because the token may expire meanwhile.
+  // The clock is read after the wait for keys, because the token may expire during the wait.
   const { issuer, clientIds } = provider;
   const identity = checkClaims(claims, { issuer, clientIds, nonce, now: now() / 1000 });
   return { provider, identity };

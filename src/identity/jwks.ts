@@ -10,7 +10,6 @@ import { describeError, type Log } from '../base/log.ts';
 import { isObject } from '../base/values.ts';
 import { isKeyAddress } from './addresses.ts';
 import { type Fetch, fetchJson } from './fetch-json.ts';
-import type { KeySource } from './id-token.ts';
 import { type ProviderKey, parseKeySet, selectKey, type VerificationKey, type WantedKey } from './keys.ts';
 import type { Provider } from './provider-rows.ts';
 
@@ -32,7 +31,7 @@ export const KEY_TIMES = {
   discovery: 24 * HOUR,
 } as const;
 
-/** A time in the past. The number 0 would not be in the past of a clock that has just begun. */
+/** A time in the past. A monotonic clock begins near 0, so 0 would not be in its past. */
 const LONG_AGO = Number.NEGATIVE_INFINITY;
 
 /** A provider's keys cannot be fetched, and none are in memory. The client did nothing wrong. */
@@ -59,7 +58,9 @@ export interface KeySetsOptions {
   readonly clock?: () => number;
 }
 
-export interface KeySets extends KeySource {
+export interface KeySets {
+  /** Returns the key that a token names; `undefined` when the provider lacks it, even after a refresh. */
+  find(provider: Provider, wanted: WantedKey): Promise<VerificationKey | undefined>;
   /** The numbers of requests to providers, and of refreshes that failed, since the start. */
   readonly counters: { readonly fetches: number; readonly failures: number };
   /** Drops the keys of all providers that are not in the list. */
@@ -78,8 +79,8 @@ export function createKeySets(options: KeySetsOptions): KeySets {
     if (isStale) await refresh(provider, set);
     const key = selectKey(usableKeys(provider, set), wanted);
     if (key !== undefined) return key;
-    // Either the provider has a new key, or the kid is made up. A new fetch shows which, unless the set has just been
-    // fetched above. When a fetch of another request is running, its result is used.
+    // Either the provider has a new key, or the kid is made up. A new fetch shows which, but the set may just have been
+    // fetched above. If a fetch is running for another request, `refresh` waits for that fetch.
     if (set.pendingFetch === undefined) {
       const mayFetch = !isStale && now() >= set.nextKidFetch;
       if (mayFetch || isStale) set.nextKidFetch = now() + KEY_TIMES.coolDown;
@@ -121,8 +122,9 @@ export function createKeySets(options: KeySetsOptions): KeySets {
       const { value, maxAge } = await fetchDocument(uri);
       const keys = parseKeySet(value);
       for (const key of keys)
-        if ('unusable' in key) log.debug('identity-key-unusable', { provider: provider.name, reason: key.unusable });
-      // A provider may send an empty set while the provider is being deployed. Then the keys in memory stay.
+        if ('whyUnusable' in key)
+          log.debug('identity-key-unusable', { provider: provider.name, reason: key.whyUnusable });
+      // A provider may send an empty set during its deployment. The error keeps the old keys in memory.
       if (!keys.some((key) => 'key' in key)) throw new Error('the key set has no usable key');
       set.keys = keys;
       set.freshUntil = now() + freshTime(maxAge);
@@ -160,7 +162,7 @@ export function createKeySets(options: KeySetsOptions): KeySets {
   }
 }
 
-/** Returns the key of a set in the Map. The key has the `jwks_uri`, so that a new address gets a new set. */
+/** Returns the key of a set in the Map. The `jwks_uri` is part of the key, so a new address gets a new set. */
 function cacheKey({ issuer, jwksUri }: Provider): string {
   return JSON.stringify([issuer, jwksUri]);
 }

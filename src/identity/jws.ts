@@ -2,17 +2,16 @@
 // with a given key. id-token.ts chooses the key, and claims.ts checks the payload.
 import type { VerifyKeyObjectInput } from 'node:crypto';
 import { crypto } from '../base/builtins.ts';
-import { ALGORITHMS } from './algorithms.ts';
+import { ALGORITHMS, type Algorithm } from './algorithms.ts';
 import { decodeBase64url, parseJsonObject } from './base64url.ts';
 import { InvalidToken } from './invalid-token.ts';
 import type { VerificationKey } from './keys.ts';
 
-/** Maximum characters of a token. */
 export const MAX_TOKEN_LENGTH = 16_384;
 const MAX_KID_LENGTH = 256;
 
 export interface Jws {
-  readonly alg: string;
+  readonly algorithm: Algorithm;
   readonly kid: string | undefined;
   readonly header: Readonly<Record<string, unknown>>;
   readonly payload: Buffer;
@@ -43,26 +42,26 @@ export function parseJws(token: unknown): Jws {
 }
 
 /**
- * Returns the checked `alg` and `kid`. The members `jwk`, `jku`, `x5c` and `x5u` are ignored, because a key that comes
- * with the token proves nothing (RFC 8725 section 3.10).
+ * Returns the algorithm that `alg` names, and the checked `kid`. The members `jwk`, `jku`, `x5c` and `x5u` are ignored,
+ * because a key that comes with the token proves nothing (RFC 8725 section 3.10).
  */
-function checkHeader(header: Record<string, unknown>): { alg: string; kid: string | undefined } {
+function checkHeader(header: Record<string, unknown>): Pick<Jws, 'algorithm' | 'kid'> {
   const { alg, kid } = header;
   // The names are case-sensitive: rs256 is not supported.
-  if (typeof alg !== 'string' || !ALGORITHMS.has(alg)) throw new InvalidToken('alg-not-allowed');
+  const algorithm = typeof alg === 'string' ? ALGORITHMS.get(alg) : undefined;
+  if (algorithm === undefined) throw new InvalidToken('alg-not-allowed');
   if (Object.hasOwn(header, 'crit')) throw new InvalidToken('crit-present');
-  if (kid === undefined) return { alg, kid: undefined };
+  if (kid === undefined) return { algorithm, kid };
   if (typeof kid !== 'string' || kid.length > MAX_KID_LENGTH) throw new InvalidToken('kid-malformed');
-  return { alg, kid };
+  return { algorithm, kid };
 }
 
 /** @throws InvalidToken when the key has not signed the token, or is not for the token's algorithm */
 export function checkSignedBy(jws: Jws, { key, algorithms, modulusBytes }: VerificationKey): void {
-  const algorithm = ALGORITHMS.get(jws.alg);
-  if (algorithm === undefined || !algorithms.has(jws.alg)) throw new InvalidToken('key-unfit');
-  if (jws.signature.length !== (algorithm.signatureBytes ?? modulusBytes))
-    throw new InvalidToken('signature-malformed');
-  if (!hasValidSignature(jws, algorithm.hash, { key, ...algorithm.options })) throw new InvalidToken('signature-wrong');
+  const { name, hash, options, signatureBytes = modulusBytes } = jws.algorithm;
+  if (!algorithms.has(name)) throw new InvalidToken('key-unfit');
+  if (jws.signature.length !== signatureBytes) throw new InvalidToken('signature-malformed');
+  if (!hasValidSignature(jws, hash, { key, ...options })) throw new InvalidToken('signature-wrong');
 }
 
 function hasValidSignature(jws: Jws, hash: string | null, key: VerifyKeyObjectInput): boolean {

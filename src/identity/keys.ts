@@ -20,8 +20,7 @@ export interface VerificationKey {
 /** A key that cannot be used. A token with its `kid` is refused without a new fetch. */
 export interface UnusableKey {
   readonly kid: string | undefined;
-  /** The reason why the key cannot be used. */
-  readonly unusable: string;
+  readonly whyUnusable: string;
 }
 
 export type ProviderKey = VerificationKey | UnusableKey;
@@ -34,11 +33,10 @@ const MIN_MODULUS_BITS = 2048;
 /** The same limit as in OpenSSL. Larger keys only cost CPU time. */
 const MAX_MODULUS_BITS = 16_384;
 
-/** @param jwk any value that a provider has sent */
 export function parseKey(jwk: unknown): ProviderKey {
-  if (!isObject(jwk)) return { kid: undefined, unusable: 'not an object' };
+  if (!isObject(jwk)) return { kid: undefined, whyUnusable: 'not an object' };
   const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
-  const refuse = (reason: string): UnusableKey => ({ kid, unusable: reason });
+  const refuse = (reason: string): UnusableKey => ({ kid, whyUnusable: reason });
 
   if (jwk.kid !== undefined && kid === undefined) return refuse('the kid is not a string');
   if (PRIVATE_MEMBERS.some((name) => Object.hasOwn(jwk, name))) return refuse('it has private members');
@@ -60,7 +58,7 @@ export function parseKey(jwk: unknown): ProviderKey {
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_MODULUS_BITS || modulusLength > MAX_MODULUS_BITS)
     return refuse(`its modulus has ${modulusLength} bits`);
-  // With the exponent 1, a signature equals its message. Other small exponents have made forgeries possible before.
+  // With the exponent 1, a signature equals its message. With other small exponents, signatures have been forged.
   if (publicExponent < 65_537n || publicExponent % 2n === 0n) return refuse('its exponent is even or below 65,537');
   return { kid, algorithms, key, modulusBytes: Math.ceil(modulusLength / 8) };
 }

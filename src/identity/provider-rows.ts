@@ -40,7 +40,7 @@ const KNOWN_FIELDS = ['name', 'issuer', 'client_ids', 'jwks_uri', 'algorithms', 
 const MAX_ROWS = 100;
 const MAX_TEXT_LENGTH = 255;
 
-/** Parses the text of the file. @throws Error when the text as a whole is not a list of rows */
+/** @throws Error when the text as a whole is not a list of rows */
 export function parseProviderRows(text: string): ProviderRows {
   const rows = parseJsonList(text);
   if (rows.length > MAX_ROWS) throw new Error(`it has ${rows.length} rows, the limit is ${MAX_ROWS}`);
@@ -58,7 +58,6 @@ export function parseProviderRows(text: string): ProviderRows {
   return { providers, refused };
 }
 
-/** Returns whether the rules of the provider let this person register. */
 export function mayRegister({ registration }: Provider, identity: VerifiedIdentity): boolean {
   if (typeof registration === 'string') return registration === 'open';
   const { hostedDomain, email, emailVerified } = identity;
@@ -70,7 +69,7 @@ export function mayRegister({ registration }: Provider, identity: VerifiedIdenti
 function parseJsonList(text: string): unknown[] {
   let value: unknown;
   try {
-    // Some editors write a byte order mark, which JSON.parse refuses.
+    // Some editors write a byte order mark, which JSON.parse would refuse.
     value = JSON.parse(text.replace(/^\uFEFF/, ''));
   } catch {
     throw new Error('it is not JSON');
@@ -82,7 +81,6 @@ function parseJsonList(text: string): unknown[] {
   return value;
 }
 
-/** @throws Error with the mistake of the row */
 function parseRow(row: unknown): Provider {
   if (!isObject(row)) throw new Error('it is not an object');
   const name = readName(row);
@@ -155,7 +153,7 @@ function checkUnique(provider: Provider, others: readonly Provider[]): void {
   if (sameIssuer !== undefined) throw new Error(`a row above, ${JSON.stringify(sameIssuer.name)}, has the same issuer`);
 }
 
-/** Changes only ASCII letters. `toLowerCase` would make addresses equal that differ, because it makes k of U+212A. */
+/** Changes only ASCII letters. `toLowerCase` turns U+212A into k, so two different addresses could become equal. */
 function lowerCase(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

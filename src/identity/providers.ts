@@ -1,6 +1,5 @@
 // Keeps the list of identity providers up to date with data/identity-providers.json. A valid text replaces the whole
-// list. An invalid text is logged, and the last valid list stays in use. base/live-file.ts decides when the file is
-// read.
+// list. An invalid text is logged, and the last valid list stays in use. base/live-file.ts decides when to read.
 import { type Content, createLiveFile, readContent } from '../base/live-file.ts';
 import type { Log } from '../base/log.ts';
 import { issuerSpellings } from './claims.ts';
@@ -18,8 +17,8 @@ export interface ProvidersOptions {
 export interface Providers {
   readonly list: readonly Provider[];
   readonly refused: readonly RefusedRow[];
-  /** Finds a provider by the exact text of a token's `iss`. @returns undefined when no row has this issuer */
-  find(issuer: string): Provider | undefined;
+  /** Finds a provider by the exact text of a token's `iss`. */
+  find(iss: string): Provider | undefined;
   close(): void;
 }
 
@@ -28,7 +27,6 @@ const MAX_FILE_BYTES = 1024 * 1024;
 /** @throws Error of one line, when the file exists and is not a list of rows */
 export function createProviders({ path, log, pollMs = 300, onChange = () => {} }: ProvidersOptions): Providers {
   let rows: ProviderRows = { providers: [], refused: [] };
-  let byIssuer: ReadonlyMap<string, Provider> = new Map();
   const firstContent = readContent([path], MAX_FILE_BYTES);
   try {
     apply(parseContent(firstContent));
@@ -39,7 +37,7 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
     paths: [path],
     maxBytes: MAX_FILE_BYTES,
     pollMs,
-    // Somebody may just be replacing a file that is missing or invalid, so two polls in a row must find the file so.
+    // A missing or invalid file may be in the middle of a replacement, so two polls in a row must find it.
     confirmations: 2,
     liveFingerprint: firstContent.fingerprint,
     parse: parseContent,
@@ -60,15 +58,12 @@ export function createProviders({ path, log, pollMs = 300, onChange = () => {} }
     get refused() {
       return rows.refused;
     },
-    find: (issuer) => byIssuer.get(issuer),
+    find: (iss) => rows.providers.find(({ issuer }) => issuerSpellings(issuer).includes(iss)),
     close,
   };
 
   function apply(next: ProviderRows): void {
     rows = next;
-    byIssuer = new Map(
-      rows.providers.flatMap((row) => issuerSpellings(row.issuer).map((spelling) => [spelling, row] as const)),
-    );
     for (const { name, reason } of rows.refused) log.warn('identity-provider-refused', { provider: name, reason });
     onChange(rows.providers);
   }

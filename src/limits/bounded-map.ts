@@ -1,17 +1,16 @@
-// A map with a maximum size, which keeps the entries that were used last. The entries are in two halves, `young` and
-// `old`. When `young` is full, it becomes `old`, and the entries of the old half before it are dropped. A read moves
-// its entry to `young`. Nearly all reads find their entry there already, and such a read costs one look-up.
+// A map with a maximum size, which drops entries that were not used recently. The entries are in two halves, `young`
+// and `old`. When `young` is full, all entries of `old` are dropped, and `young` becomes `old`. A read moves its entry
+// to `young`. Nearly all reads find their entry in `young`, and such a read costs one look-up.
 
-/** A map for any values but undefined. */
+/** No value may be undefined. */
 export interface BoundedMap<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
-  /** Returns the entries; those in the young half come first. */
   entries(): Iterable<[string, V]>;
   size(): number;
 }
 
-/** @param maxEntries the maximum number of entries; the half of them that was used last is never dropped */
+/** @param maxEntries with 100, the 50 entries that were used most recently are never dropped */
 export function createBoundedMap<V>(maxEntries: number): BoundedMap<V> {
   const halfSize = Math.max(1, Math.floor(maxEntries / 2));
   let young = new Map<string, V>();

@@ -30,16 +30,25 @@ interface Account extends Bucket {
 export interface LedgerOptions {
   /** A clock in milliseconds that never goes back. */
   readonly now?: () => number;
-  /** Returns the divisor of each rate: 1, or the number of machines while they cannot share their rates. */
-  readonly divisor?: () => number;
+  /**
+   * Returns the number of machines among which each rate is divided. The number is 1 while the store counts for all
+   * machines, because each machine then enforces the whole rate.
+   */
+  readonly machineCount?: () => number;
 }
 
-/** Maximum debt of a caller (negative tokens), in bursts. So a wrong count locks nobody out for long. */
+/**
+ * The lowest number of tokens is -2 times the burst. The limit keeps a caller from waiting for hours after a count that
+ * was far too high.
+ */
 const MAX_DEBT = 2;
-/** Maximum balances in the reply to a new worker. The worker gets other balances when the callers send it requests. */
+/**
+ * Maximum balances in the reply to a new worker. The worker gets the balance of any further caller when it reports a
+ * request of that caller.
+ */
 const MAX_INITIAL_BALANCES = 1000;
 
-export function createLedger({ now = () => performance.now(), divisor = () => 1 }: LedgerOptions = {}): Ledger {
+export function createLedger({ now = () => performance.now(), machineCount = () => 1 }: LedgerOptions = {}): Ledger {
   const accounts = createBoundedMap<Account>(MAX_CALLERS);
 
   function subtract([callerKey, spent, count, seconds, burst]: Spending, time: number): Balance {
@@ -54,8 +63,8 @@ export function createLedger({ now = () => performance.now(), divisor = () => 1 
 
   /** Returns the part of a rate that this machine enforces. */
   function machineShare(rate: Rate): Rate {
-    const machines = divisor();
-    return machines === 1 ? rate : { ...rate, count: rate.count / machines, burst: Math.max(1, rate.burst / machines) };
+    const machines = machineCount();
+    return { ...rate, count: rate.count / machines, burst: Math.max(1, rate.burst / machines) };
   }
 
   function lowBalances(time: number): Balance[] {

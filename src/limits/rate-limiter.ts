@@ -8,7 +8,7 @@ import type { Rate } from '../base/rate.ts';
 import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
 import { type Bucket, callerKey, fullBucket, MAX_CALLERS, refill } from './bucket.ts';
 
-/** The kind of caller that a limit counts: a key, an address, or either of them at one operation. */
+/** The caller whose requests a limit counts: a key, an address, or either of them at one operation. */
 export type LimitKind = 'credential' | 'address' | 'operation';
 
 /** The tokens that a caller has spent in this worker since its last report. */
@@ -65,9 +65,8 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
   let unreportedAccounts: Account[] = [];
   /** The delay of the scheduled report in milliseconds; infinite when none is scheduled. */
   let scheduledDelay = Number.POSITIVE_INFINITY;
-  /** Whether the reply to the last report has not come yet. */
   let isReplyDue = false;
-  /** When the last report was sent. Long ago, so that the first report is sent at once. */
+  /** When the last report was sent. At first, the value makes the first report due at once. */
   let reportedAt = Number.NEGATIVE_INFINITY;
 
   function check(kind: LimitKind, name: string, rate: Rate): void {
@@ -77,7 +76,7 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
     refill(account, rate, time);
     if (account.tokens < NEARLY_ONE_TOKEN || isBeyondShare(account)) {
       refused[kind]++;
-      throw rateLimited(kind, rate, account.tokens);
+      throw rateLimitError(kind, rate, account.tokens);
     }
     account.tokens--;
     if (report === undefined) return;
@@ -86,7 +85,6 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
     scheduleReport(time, isUrgent(account));
   }
 
-  /** Returns the account of a caller. A new account has a full bucket. */
   function accountOf(key: string, rate: Rate, time: number): Account {
     // The map is created on first use, because most services set no limit.
     accounts ??= createBoundedMap(MAX_CALLERS);
@@ -157,22 +155,19 @@ export function createRateLimiter(options: RateLimiterOptions = {}): RateLimiter
   };
 }
 
-/** The default of `later`. */
 export function callLater(callback: () => void, milliseconds: number): void {
   if (milliseconds === 0) setImmediate(callback);
   else setTimeout(callback, milliseconds).unref();
 }
 
-/** Refusals by their content. The same refusal is thrown again, because creating an Error with its stack is slow. */
-const refusals = new Map<string, Error>();
-const MAX_REFUSALS = 100;
+/** 100 errors that were thrown lately, by their content. They are thrown again, because creating an Error is slow. */
+const recentErrors = createBoundedMap<Error>(100);
 
-function rateLimited(kind: LimitKind, { count, seconds }: Rate, tokens: number): Error {
+function rateLimitError(kind: LimitKind, { count, seconds }: Rate, tokens: number): Error {
   const wait = Math.max(1, Math.ceil(((NEARLY_ONE_TOKEN - tokens) * seconds) / count));
   const key = `${kind} ${count} ${seconds} ${wait}`;
-  const cached = refusals.get(key);
+  const cached = recentErrors.get(key);
   if (cached !== undefined) return cached;
-  if (refusals.size >= MAX_REFUSALS) refusals.clear();
   const error = refusal('RATE_LIMITED', undefined, {
     // The headers follow draft-ietf-httpapi-ratelimit-headers. They have the tokens that are left (r), the seconds to
     // wait (t), the number of requests (q), and the seconds for them (w).
@@ -182,6 +177,6 @@ function rateLimited(kind: LimitKind, { count, seconds }: Rate, tokens: number):
       'RateLimit-Policy': `"${kind}";q=${count};w=${seconds}`,
     },
   });
-  refusals.set(key, Object.freeze(error));
+  recentErrors.set(key, Object.freeze(error));
   return error;
 }

@@ -34,7 +34,7 @@ export function createCallRequest(tool: Tool, toolArguments: unknown, basePath: 
   const target = [basePath, tool.groupInUrl, ...path].join('/') + (query === '' ? '' : `?${query}`);
   if (target.length > MAX_TARGET_LENGTH) report('', `path and query have more than ${MAX_TARGET_LENGTH} characters`);
   const body = bodyOf(ownField(fields, 'body'), report);
-  return problems.length > 0 ? { problems } : { target: target.startsWith('/') ? target : `/${target}`, body };
+  return problems.length > 0 ? { problems } : { target, body };
 }
 
 /** The schema of `path`, `query` or `body`. */
@@ -46,7 +46,7 @@ interface Part {
 /** Returns advice about an unknown argument. If a part has a field of this name, the advice names that part. */
 function adviseOn(name: string, parts: Readonly<Record<string, Part>>): string {
   const names = Object.keys(parts);
-  const [rightPart] = names.filter((part) => Object.hasOwn(parts[part]?.properties ?? {}, name));
+  const [rightPart] = Object.entries(parts).find(([, { properties = {} }]) => Object.hasOwn(properties, name)) ?? [];
   if (rightPart !== undefined) return `belongs to ${rightPart}: write { "${rightPart}": { "${name}": … } }`;
   return names.length === 0
     ? 'is unknown: the tool takes no arguments'

@@ -47,7 +47,6 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
     return createResult(await conversation.call({ name, group, operation, verb, ...request }));
   }
 
-  /** Returns the result of a message. For a stateless message, `answer` adds the fields that every result has. */
   async function perform(message: RpcMessage, conversation: Conversation): Promise<object> {
     const { method, isStateless, params } = message;
     const { title: name, version, description: instructions } = info();
@@ -87,17 +86,16 @@ export function createToolServer({ groups, info, basePath }: ToolServerParts): T
   return { answer, refuseMessage, describeRefusal };
 }
 
-/**
- * Returns the answer to a message that is refused. When the message cannot be read (`rpcMessage` is undefined), the
- * status is 400. For an unknown method of a stateless message, the status is 404. In all other cases, it is 200.
- */
+/** @param rpcMessage undefined when the message could not be read */
 function refuse({ kind, code, message, data, id }: RpcError, rpcMessage: RpcMessage | undefined): MessageAnswer {
-  const status = rpcMessage === undefined ? 400 : rpcMessage.isStateless && kind === 'METHOD_NOT_FOUND' ? 404 : 200;
+  const isUnknownMethod = rpcMessage?.isStateless === true && kind === 'METHOD_NOT_FOUND';
+  const statusOfMistake = isUnknownMethod ? 404 : 200;
+  const status = rpcMessage === undefined ? 400 : statusOfMistake;
   const error = { code, message, ...(data !== undefined && { data }) };
   return { status, body: { jsonrpc: '2.0', id: rpcMessage?.id ?? id ?? null, error } };
 }
 
-/** Returns the body of the answer to a message that was refused before it was read, so its id is unknown. */
+/** Returns the body of an answer to a message that was not read, so that its id is unknown. */
 function refuseMessage({ status, code, message, details }: HttpError, requestId: string): string {
   const rpcCode = code === 'MALFORMED_JSON' ? -32_700 : status >= 500 ? -32_603 : -32_600;
   const data = { error_code: code, request_id: requestId, ...(details !== undefined && { errors: details }) };

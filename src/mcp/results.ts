@@ -60,8 +60,8 @@ export function describeRefusal(
   dataPart: 'query' | 'body',
 ): string {
   const lines = [`${code} (${status}): ${message}${/[.!?]$/.test(message) ? '' : '.'}`];
-  // A mistake that the type check found has the part of the request in `in`. A mistake that the operation reports has
-  // no `in`: its pointer leads into the data of the operation, which is `dataPart`.
+  // A mistake that the type check has found says in `in` where it is: path, query or body. A mistake that the operation
+  // reports has no `in`. Its pointer leads into the data of the operation, which is `dataPart`.
   if (Array.isArray(details)) lines.push(...details.map((detail) => describeDetail({ in: dataPart, ...detail })));
   if (code === 'PRECONDITION_REQUIRED') lines.push('A tool sends no such header, so this operation cannot be called.');
   const wait = headers === undefined ? undefined : headerOf('retry-after', Object.entries(headers).flat());

@@ -10,7 +10,7 @@ type Defs = Readonly<Record<string, Schema>>;
 
 export interface InputParts {
   readonly operation: Pick<Operation, 'method' | 'settings'>;
-  readonly contract: OperationContract | undefined;
+  readonly contract: OperationContract;
   readonly endpoint: { readonly verb: string; readonly segments: readonly Segment[] };
   readonly defs: Defs;
 }
@@ -28,20 +28,20 @@ const OPENING_KEYWORDS = ['additionalProperties', 'patternProperties', 'allOf', 
 export function inputSchema({ operation, contract, endpoint, defs }: InputParts): ObjectSchema {
   const dataIsQuery = BODILESS_VERBS.has(endpoint.verb);
   const data = dataSchema(operation, contract, dataIsQuery);
-  const queries = [dataIsQuery ? data : undefined, contract?.query].filter((part) => part !== undefined);
-  const path = pathSchema(contract?.path, namesOf(endpoint.segments), defs);
+  const queries = [dataIsQuery ? data : undefined, contract.query].filter((part) => part !== undefined);
+  const path = pathSchema(contract.path, namesOf(endpoint.segments), defs);
   const query = queries.length === 0 ? undefined : closeSchema(joinSchemas(queries, defs), defs);
   const body = dataIsQuery || data === undefined ? undefined : closeSchema(data, defs);
   const hasRequiredField = (schema: Schema | undefined) => requiredOf(resolveReference(schema, defs)).length > 0;
   const isBodyRequired =
     body !== undefined &&
-    contract?.data !== undefined &&
+    contract.data !== undefined &&
     !contract.dataIsOptional &&
     (resolveReference(body, defs).type !== 'object' || hasRequiredField(body));
   const properties = { ...(path && { path }), ...(query && { query }), ...(body && { body }) };
   const required = [
     ...(path ? ['path'] : []),
-    ...(query && hasRequiredField(query) && !(dataIsQuery && contract?.dataIsOptional) ? ['query'] : []),
+    ...(query && hasRequiredField(query) && !(dataIsQuery && contract.dataIsOptional) ? ['query'] : []),
     ...(isBodyRequired ? ['body'] : []),
   ];
   const schema = { type: 'object', properties, ...(required.length > 0 && { required }), additionalProperties: false };
@@ -67,7 +67,6 @@ function joinSchemas(parts: readonly Schema[], defs: Defs): Schema {
   return { type: 'object', ...joined, ...(required.length > 0 && { required }) };
 }
 
-/** Whether an object can have more fields than its `properties`. */
 function isOpen(schema: Schema): boolean {
   return schema.properties === undefined || OPENING_KEYWORDS.some((keyword) => keyword in schema);
 }
@@ -82,12 +81,12 @@ function requiredOf(schema: Schema): readonly string[] {
  */
 function dataSchema(
   { method }: InputParts['operation'],
-  contract: OperationContract | undefined,
+  contract: OperationContract,
   isQuery: boolean,
 ): Schema | undefined {
-  if (contract?.data !== undefined) return contract.data;
-  const takesNoData = method.length === 0 || (contract !== undefined && contract.uncheckedReason === undefined);
-  if (takesNoData || (isQuery && contract?.uncheckedReason === TYPE_IS_UNKNOWN)) return undefined;
+  if (contract.data !== undefined) return contract.data;
+  const takesNoData = method.length === 0 || contract.uncheckedReason === undefined;
+  if (takesNoData || (isQuery && contract.uncheckedReason === TYPE_IS_UNKNOWN)) return undefined;
   return isQuery ? { type: 'object' } : {};
 }
 
@@ -104,9 +103,8 @@ function closeSchema(schema: Schema, defs: Defs): Schema {
  * Returns the schema of the results. Clients refuse a result that does not match its schema. So the schema is undefined
  * when a result has no type, is not JSON, or may be empty: the body of an empty result is made by the service.
  */
-export function outputSchema(contract: OperationContract | undefined, defs: Defs): object | undefined {
-  const results = contract?.results ?? [];
-  const schemas = results.map(({ body, schema, mayBeSuccessMessage }) =>
+export function outputSchema(contract: OperationContract, defs: Defs): object | undefined {
+  const schemas = contract.results.map(({ body, schema, mayBeSuccessMessage }) =>
     body === 'json' && schema !== undefined && mayBeSuccessMessage !== true ? objectSchema(schema, defs) : undefined,
   );
   const [first] = schemas;
@@ -127,7 +125,7 @@ function objectSchema(schema: Schema, defs: Defs): Schema | undefined {
   return areObjects ? { type: 'object', ...target } : undefined;
 }
 
-/** Adds all named schemas that a schema uses, also indirectly. Adds `type: 'string'` to each `enum` of texts. */
+/** Adds the named schemas that a schema uses, also indirectly, and a type to each `enum` of texts. */
 function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   const usedSchemas = new Map<string, Schema>();
   const pending: Schema[] = [schema];
@@ -145,7 +143,7 @@ function withDefs<S extends Schema>(schema: S, defs: Defs): S {
   );
 }
 
-/** Returns whether the `enum` of a schema has only texts. Some model providers refuse such a schema without a type. */
+/** Some model providers refuse an `enum` of texts without a type. */
 function isEnumOfTexts(value: unknown): boolean {
   const { enum: literals } = Object(value) as { readonly enum?: unknown };
   return Array.isArray(literals) && literals.every((literal) => typeof literal === 'string');

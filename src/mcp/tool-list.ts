@@ -1,5 +1,5 @@
 // Describes the operations that are tools: the name, the description, the JSON Schemas, and hints that depend on the
-// method. The texts come from doc comments, and no code interprets them.
+// HTTP method. The descriptions come from doc comments and are sent unchanged.
 import { urlNameOf } from '../base/page-name.ts';
 import { methodOf, type Segment } from '../base/route-name.ts';
 import type { OperationContract } from '../contract/contract.ts';
@@ -28,7 +28,7 @@ export interface ToolDefinition {
 /** A cache of the tools, by group. A changed group is a new object, which is not in the cache yet. */
 const toolsByGroup = new WeakMap<Group, readonly Tool[]>();
 
-/** Returns the tools of a group, in the order of its source. */
+/** Returns the tools in the order of the source. */
 export function describeTools(group: Group): readonly Tool[] {
   const cachedTools = toolsByGroup.get(group);
   if (cachedTools !== undefined) return cachedTools;
@@ -41,10 +41,11 @@ export function describeTools(group: Group): readonly Tool[] {
 }
 
 function describeTool(name: string, operation: Operation, group: Group): Tool {
-  const contract = group.contract.operations.get(operation.name);
+  // Each operation of a group has a contract.
+  const contract = group.contract.operations.get(operation.name) as OperationContract;
   const urlName = urlNameOf(group.name);
   const endpoint = endpointOf(operation.name, group);
-  const { access = 'anyone', summary = contract?.summary } = operation.settings;
+  const { access = 'anyone', summary = contract.summary } = operation.settings;
   const path = [urlName, ...endpoint.segments.map(segmentText)].join('/');
   return {
     name,
@@ -64,21 +65,20 @@ function describeTool(name: string, operation: Operation, group: Group): Tool {
   };
 }
 
-/**
- * Returns the method and the path segments that call an operation. An operation such as `publish`, which is neither a
- * route (`GET {id}`) nor in the verb table (`created`), is called by POST and its name. For `updated`, a credential
- * needs the permission for PUT. So `updated` is called by PUT, except in a strict group, which takes only POST for it.
- */
-function endpointOf(name: string, { routes, strictRoutes }: Group): Pick<Tool, 'verb' | 'segments'> {
-  const route = routes.find((candidate) => candidate.name === name);
+/** Returns the HTTP method and the path segments that call an operation. */
+function endpointOf(operation: string, { routes, strictRoutes }: Group): Pick<Tool, 'verb' | 'segments'> {
+  const route = routes.find(({ name }) => name === operation);
   if (route !== undefined) return { verb: route.verb, segments: route.segments };
-  const verb = methodOf(name);
+  const verb = methodOf(operation);
   if (verb !== undefined) return { verb, segments: [] };
-  return { verb: name === 'updated' && strictRoutes === undefined ? 'PUT' : 'POST', segments: [{ literal: name }] };
+  // Any other operation, such as `publish`, is called by POST. Only `updated` is called by PUT, because a credential
+  // needs the permission for PUT. In a strict group, `updated` takes only POST.
+  const isPut = operation === 'updated' && strictRoutes === undefined;
+  return { verb: isPut ? 'PUT' : 'POST', segments: [{ literal: operation }] };
 }
 
-function descriptionOf(summary: string | undefined, contract: OperationContract | undefined, fallback: string): string {
-  const texts = [summary, contract?.description, contract?.isDeprecated ? 'Deprecated.' : undefined];
+function descriptionOf(summary: string | undefined, contract: OperationContract, fallback: string): string {
+  const texts = [summary, contract.description, contract.isDeprecated ? 'Deprecated.' : undefined];
   return texts.filter((text) => text !== undefined).join('\n\n') || fallback;
 }
 
@@ -86,12 +86,10 @@ function segmentText(segment: Segment): string {
   return segment.literal ?? `{${segment.name}}`;
 }
 
-/**
- * Returns the hints for clients. The method of an operation such as `publish`, which is neither a route nor in the verb
- * table, does not show the effect of the operation. So the hint says that the operation can destroy data.
- */
-function hintsOf(name: string, verb: string): object {
-  const isCustom = !/^[A-Z]+(?: |$)/.test(name) && methodOf(name) === undefined;
+/** @param verb the HTTP method by which the operation is called */
+function hintsOf(operation: string, verb: string): object {
+  // POST does not show the effect of an operation such as `publish`. So the hint says that it can destroy data.
+  const isCustom = !/^[A-Z]+(?: |$)/.test(operation) && methodOf(operation) === undefined;
   return {
     readOnlyHint: verb === 'GET',
     destructiveHint: isCustom || (verb !== 'GET' && verb !== 'POST'),

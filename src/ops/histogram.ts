@@ -17,7 +17,6 @@ export function createHistogram(bounds: readonly number[]): Histogram {
   return { bounds, buckets: new Array<number>(bounds.length + 1).fill(0), sum: 0 };
 }
 
-/** Counts a value. */
 export function observe(histogram: Histogram, value: number): void {
   const { bounds, buckets } = histogram;
   let i = 0;
@@ -40,6 +39,6 @@ export function takeDelta(histogram: Histogram): HistogramDelta {
 }
 
 export function addDelta(histogram: Histogram, delta: HistogramDelta): void {
-  for (const [i, count] of delta.buckets.entries()) histogram.buckets[i] = (histogram.buckets[i] ?? 0) + count;
+  for (const [i, count] of delta.buckets.entries()) histogram.buckets[i] = (histogram.buckets[i] as number) + count;
   histogram.sum += delta.sum;
 }

@@ -20,7 +20,9 @@ export const COUNTERS = [
   'spansDropped',
 ] as const;
 
-export interface WorkerReport extends Readonly<Record<(typeof COUNTERS)[number], number>> {
+export type Counters = Record<(typeof COUNTERS)[number], number>;
+
+export interface WorkerReport extends Readonly<Counters> {
   // The next fields also cover the time since the last report:
   readonly requestsByOperation: readonly OperationDelta[];
   readonly requestsByCredential: readonly CredentialCount[];

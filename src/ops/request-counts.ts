@@ -12,7 +12,7 @@ import {
 } from './histogram.ts';
 
 /** The upper bounds of the buckets for durations, in seconds. The last one is the default of OPERATION_TIMEOUT. */
-export const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** The label value for everything beyond the maximum numbers below. No real name has parentheses. */
 export const OTHER = '(other)';
@@ -34,13 +34,13 @@ export interface OperationCounts {
   readonly operation: string;
   /** The bytes of all response bodies. */
   bytes: number;
-  /** The durations of the requests, in seconds. */
+  /** In seconds. */
   readonly durations: Histogram;
   /** Key: a cell, which is a combination of verb, status and fault, as one number (`cellOf`). Value: its requests. */
   readonly cells: Map<number, number>;
 }
 
-/** The counts of an operation since the last delta was taken. */
+/** The counts of an operation since its last delta. */
 export interface OperationDelta {
   readonly page: string;
   readonly operation: string;
@@ -161,11 +161,11 @@ function cellOf(verb: number, status: number, isClientFault = false): number {
 const CLIENT_FAULT_STEP = 1000;
 const VERB_STEP = 2000;
 
-/** Decodes the number of a cell into label values. */
+/** Returns the label values of a cell. */
 export function describeCell(cell: number): { verb: string; status: string; fault: string } {
   const status = cell % CLIENT_FAULT_STEP;
   return {
-    verb: VERBS[Math.floor(cell / VERB_STEP)] ?? OTHER,
+    verb: VERBS[Math.floor(cell / VERB_STEP)] as string,
     status: status === ANY_STATUS ? OTHER : String(status),
     fault: cell % VERB_STEP >= CLIENT_FAULT_STEP ? 'client' : '',
   };

@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from '../base/builtins.ts';
+import { refusalCodeOf } from '../base/client-error.ts';
 import { maxSupervisorConnections } from '../base/descriptors.ts';
 import { envelope, JSON_TYPE, rawRefusal } from '../base/envelope.ts';
 import { isHttpError, refusal } from '../base/errors.ts';
@@ -95,11 +96,11 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
     return createAnswer();
   }
 
-  /** Answers requests that Node's parser rejects. */
-  function refuseMalformed(_error: Error, socket: Socket): void {
+  /** Answers requests that Node's parser rejects, and requests that are too slow. */
+  function refuseClientError(error: Error, socket: Socket): void {
     if (!socket.writable) return void socket.destroy();
-    const headers = ['Content-Type', JSON_TYPE, 'X-Content-Type-Options', 'nosniff'];
-    socket.end(rawRefusal(refusal('MALFORMED_REQUEST'), newRequestId(), headers), () => socket.destroy());
+    const headers = ['Content-Type', JSON_TYPE, 'X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
+    socket.end(rawRefusal(refusal(refusalCodeOf(error)), newRequestId(), headers), () => socket.destroy());
   }
 
   function newRequestId(): string {
@@ -120,7 +121,7 @@ export function createOperationsServer(options: OperationsServerOptions): Operat
       limitConnections(server, { maxConnections, answerTimeout: ANSWER_TIMEOUT });
       server.on('request', handle);
       server.on('checkExpectation', handle);
-      server.on('clientError', refuseMalformed);
+      server.on('clientError', refuseClientError);
       await listen(server, { port, host });
       server.on('error', (error) => log.error('operations-port-failed', describeError(error)));
       // The open port does not keep the process running.

@@ -5,7 +5,7 @@ import type { LimitKind } from '../limits/rate-limiter.ts';
 import type { StoreStatus } from '../store/link.ts';
 import type { SupervisorStatus as WorkersStatus } from '../supervisor/status.ts';
 import { addDelta, createHistogram, type Histogram } from './histogram.ts';
-import { COUNTERS, DELAY_BOUNDS, type WorkerReport } from './report.ts';
+import { COUNTERS, type Counters, DELAY_BOUNDS, type WorkerReport } from './report.ts';
 import { createRequestCounts, type RequestCounts } from './request-counts.ts';
 
 export type SupervisorStatus = WorkersStatus & {
@@ -34,8 +34,6 @@ export interface Totals extends Counters {
   readonly rateLimited: Record<LimitKind, number>;
 }
 
-type Counters = Record<(typeof COUNTERS)[number], number>;
-
 export interface ServiceStatus {
   /** Undefined until the supervisor is created. */
   readonly supervisor: SupervisorStatus | undefined;
@@ -53,14 +51,14 @@ export interface ServiceWatch {
   setStopping(): void;
 }
 
-/** Maximum number of delays that are stored for each worker, one from each report. Sixty reports cover one minute. */
+/** Maximum number of delays in `recentDelays`: the longest of each report. Sixty reports cover one minute. */
 const MAX_DELAYS = 60;
 
 export function createServiceWatch(
   supervisor: () => SupervisorStatus | undefined,
   now: () => number = () => performance.now(),
 ): ServiceWatch {
-  const workers = new Map<number, { slot: number; report: WorkerReport; reportedAt: number; maxDelays: number[] }>();
+  const workers = new Map<number, { slot: number; report: WorkerReport; reportedAt: number; recentDelays: number[] }>();
   const totals: Totals = {
     requests: createRequestCounts(),
     delays: createHistogram(DELAY_BOUNDS),
@@ -70,16 +68,11 @@ export function createServiceWatch(
   let latestReport: WorkerReport | undefined;
   let isStopping = false;
 
-  const setStopping = () => {
-    isStopping = true;
-  };
-  return { status, addReport, setStopping };
-
   function status(): ServiceStatus {
     const supervisorStatus = supervisor();
     removeEnded(supervisorStatus);
-    const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, maxDelays }]) => {
-      return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...maxDelays) };
+    const reportingWorkers = Array.from(workers, ([pid, { slot, report, reportedAt, recentDelays }]) => {
+      return { pid, slot, report, reportAge: (now() - reportedAt) / 1000, longestDelay: Math.max(...recentDelays) };
     });
     reportingWorkers.sort((a, b) => a.slot - b.slot);
     return { supervisor: supervisorStatus, isStopping, totals, workers: reportingWorkers, latestReport };
@@ -91,10 +84,10 @@ export function createServiceWatch(
     addToTotals(report);
     latestReport = report;
     if (!workers.has(pid)) removeEnded(supervisor());
-    const { slot, maxDelays } = workers.get(pid) ?? { slot: freeSlot(), maxDelays: [] as number[] };
-    maxDelays.push(report.longestDelay);
-    if (maxDelays.length > MAX_DELAYS) maxDelays.shift();
-    workers.set(pid, { slot, report, reportedAt: now(), maxDelays });
+    const { slot, recentDelays } = workers.get(pid) ?? { slot: freeSlot(), recentDelays: [] as number[] };
+    recentDelays.push(report.longestDelay);
+    if (recentDelays.length > MAX_DELAYS) recentDelays.shift();
+    workers.set(pid, { slot, report, reportedAt: now(), recentDelays });
   }
 
   function addToTotals(report: WorkerReport): void {
@@ -116,4 +109,10 @@ export function createServiceWatch(
     const livePids = new Set(supervisorStatus?.workers.map(({ pid }) => pid));
     for (const pid of workers.keys()) if (!livePids.has(pid)) workers.delete(pid);
   }
+
+  function setStopping(): void {
+    isStopping = true;
+  }
+
+  return { status, addReport, setStopping };
 }

@@ -11,14 +11,12 @@ import { createMemoryReader } from './memory.ts';
 import type { WorkerReport } from './report.ts';
 import { createRequestCounts } from './request-counts.ts';
 
-/** The fields of an exchange that are counted. */
 export type AnsweredExchange = Pick<
   Exchange,
   'group' | 'groupInUrl' | 'operation' | 'verb' | 'caller' | 'credentialId'
 > &
   Partial<Pick<Exchange, 'isClientFault'>>;
 
-/** The parts of a worker whose state is in the report. */
 export interface ReportedParts {
   readonly app: Pick<App, 'inFlight'>;
   readonly credentials: Pick<Credentials, 'status'>;

@@ -25,7 +25,7 @@ function isRule(value: unknown): boolean {
   return isObject(value) && !isProxy(value) && Object.keys(value).join() === 'scope' && isScope(value.scope);
 }
 
-/** Returns the rules of an access, which must all hold. */
+/** Returns the rules, which must all hold. */
 export function rulesOf(access: Access): readonly AccessRule[] {
   return Array.isArray(access) ? access : [access as AccessRule];
 }

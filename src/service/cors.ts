@@ -1,5 +1,5 @@
-// The cross-origin rules of a service file. They follow the Fetch standard, and say which origins may read answers. The
-// files in http/ write the headers, and refuse requests because of their origin.
+// The cross-origin rules of a service file, which follow the Fetch standard. The rules say which origins may read
+// answers. The files in http/ write the headers, and refuse requests because of their origin.
 import { isToken } from '../base/values.ts';
 import type { CorsOptions } from '../controller/service.ts';
 
@@ -22,8 +22,8 @@ const DEFAULT_MAX_AGE = 86_400;
 
 /** @throws Error whose message is one line */
 export function createCorsPolicy(options: CorsOptions): CorsPolicy {
-  const unknown = Object.keys(options).find((name) => !PROPERTIES.includes(name));
-  if (unknown !== undefined) throw new Error(`${unknown} is no property; there are ${PROPERTIES.join(', ')}`);
+  const unknownName = Object.keys(options).find((name) => !PROPERTIES.includes(name));
+  if (unknownName !== undefined) throw new Error(`${unknownName} is no property; there are ${PROPERTIES.join(', ')}`);
   const { origins = '*', credentials = false, maxAge = DEFAULT_MAX_AGE, allowHeaders, exposeHeaders } = options;
   if (typeof credentials !== 'boolean') throw new Error('credentials must be true or false');
   if (!Number.isSafeInteger(maxAge) || maxAge < 0) throw new Error('maxAge must be a number of seconds');
@@ -40,26 +40,28 @@ export function createCorsPolicy(options: CorsOptions): CorsPolicy {
 }
 
 /**
- * Checks a list of header names and joins them with commas. With credentials, browsers take `*` as the name of a header
- * and not as a wildcard (Fetch standard, "CORS protocol and credentials"), so that a list with `*` is refused.
- *
- * @param key the property that has the list, for error messages
+ * Checks a list of header names and joins them with commas. Refuses `*` with credentials, because browsers then take it
+ * as the name of a header and not as a wildcard (Fetch standard, "CORS protocol and credentials").
  */
-function joinHeaders(key: string, names: readonly string[] | undefined, hasCredentials: boolean): string | undefined {
+function joinHeaders(
+  property: string,
+  names: readonly string[] | undefined,
+  hasCredentials: boolean,
+): string | undefined {
   if (names === undefined) return undefined;
   if (!Array.isArray(names) || !names.every((header) => typeof header === 'string' && isToken(header)))
-    throw new Error(`${key} must be a list of header names`);
-  if (hasCredentials && names.includes('*')) throw new Error(`${key}: with credentials '*' is no wildcard`);
+    throw new Error(`${property} must be a list of header names`);
+  if (hasCredentials && names.includes('*')) throw new Error(`${property}: with credentials '*' is no wildcard`);
   return names.join(', ');
 }
 
-/** Returns a function that says whether an origin is one of `origins`. @throws Error whose message is one line */
+/** Returns a function that says whether an origin is allowed. @throws Error whose message is one line */
 function createMatcher(origins: readonly unknown[]): (origin: string) => boolean {
   const exactOrigins = new Set<string>();
   const suffixes: string[] = [];
   for (const entry of origins) {
     if (typeof entry !== 'string') throw new Error('an origin must be a text');
-    // The check of `https://*.example.com` has a label in the place of the asterisk.
+    // `isOrigin` refuses an asterisk, so `https://*.example.com` is checked as `https://wildcard.example.com`.
     const checkedOrigin = entry.replace(/^https:\/\/\*\./, 'https://wildcard.');
     if (!isOrigin(checkedOrigin))
       throw new Error(
@@ -84,7 +86,7 @@ function isOrigin(text: string): boolean {
   }
 }
 
-/** Whether an origin is a subdomain, of any depth. @param suffix a dot, the host, and perhaps a port: `.example.com` */
+/** A subdomain may have any depth. @param suffix a dot, the host, and perhaps a port: `.example.com` */
 function isSubdomain(origin: string, suffix: string): boolean {
   if (!origin.startsWith('https://') || !origin.endsWith(suffix)) return false;
   return /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/.test(origin.slice('https://'.length, -suffix.length));

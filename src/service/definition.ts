@@ -1,9 +1,8 @@
 // Checks the default export of a service file, and turns it into the definition that a worker uses. Each mistake is an
 // error that names the property and says how to correct it. So a misspelt protection is never ignored in silence.
-import { isProxy } from 'node:util/types';
 import { validateHeaderName, validateHeaderValue } from '../base/builtins.ts';
 import { isOnEveryAnswer, isReservedHeader } from '../base/server-headers.ts';
-import { isBoolean, isNonEmptyText, isPlainFunction, isToken } from '../base/values.ts';
+import { isBoolean, isNonEmptyText, isPlainFunction, isPlainObject, isToken } from '../base/values.ts';
 import type { Access } from '../controller/operations.ts';
 import { isService, type SecurityScheme, type ServiceOptions } from '../controller/service.ts';
 import { ACCESS_FORM, BEARER_SCHEME, isAccess, KEY_HEADER_SCHEME, requiresUser } from './access.ts';
@@ -37,8 +36,7 @@ export class DefinitionError extends Error {
   }
 }
 
-type PropertyRule = readonly [isValid: (value: unknown) => boolean, expected: string];
-/** For each property: a function that checks its value, and a text that describes the valid values. */
+type PropertyRule = readonly [isValid: (value: unknown) => boolean, validValues: string];
 const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   strict: [isBoolean, 'true or false'],
   folders: [isBoolean, 'true or false'],
@@ -53,7 +51,6 @@ const PROPERTIES: Readonly<Record<keyof ServiceOptions, PropertyRule>> = {
   close: [isPlainFunction, 'a function'],
 };
 
-/** Whether `defineService` takes a property of this name. */
 export function isServiceProperty(name: string): boolean {
   return Object.hasOwn(PROPERTIES, name);
 }
@@ -101,9 +98,9 @@ function readOptions(options: unknown): ServiceOptions {
     const { value, get, enumerable } = Object.getOwnPropertyDescriptor(options, key) as PropertyDescriptor;
     if (get !== undefined || !enumerable)
       throw new DefinitionError(`${name} is an accessor or not enumerable: write the value itself`, name);
-    const [isValid, expected] = PROPERTIES[key as keyof ServiceOptions];
+    const [isValid, validValues] = PROPERTIES[key as keyof ServiceOptions];
     if (value === undefined) throw new DefinitionError(`${name} is undefined: leave it out`, name);
-    if (!isValid(value)) throw new DefinitionError(`${name} must be ${expected}`, name);
+    if (!isValid(value)) throw new DefinitionError(`${name} must be ${validValues}`, name);
   }
   return { ...options } as ServiceOptions;
 }
@@ -137,8 +134,8 @@ function readSchemes(schemes: Readonly<Record<string, SecurityScheme>>): Readonl
     const fields = Object.hasOwn(SCHEME_FIELDS, scheme.type) ? SCHEME_FIELDS[scheme.type] : undefined;
     if (fields === undefined) return fail(`type must be one of ${Object.keys(SCHEME_FIELDS).join(', ')}`);
     const knownFields = new Set(['type', 'description', 'bearerFormat', ...fields]);
-    const unknown = Object.keys(scheme).find((field) => !knownFields.has(field) && !field.startsWith('x-'));
-    if (unknown !== undefined) fail(`${unknown} is no field of a scheme of type ${scheme.type}`);
+    const unknownField = Object.keys(scheme).find((field) => !knownFields.has(field) && !field.startsWith('x-'));
+    if (unknownField !== undefined) fail(`${unknownField} is no field of a scheme of type ${scheme.type}`);
     for (const field of fields) {
       const value: unknown = Reflect.get(scheme, field);
       const isObjectWanted = field === 'flows';
@@ -163,7 +160,7 @@ function readKeyHeader(name: string): string {
   });
 }
 
-/** The headers that describe a single answer, so that one value for all answers would be wrong. */
+/** One value of such a header would be wrong for most answers. */
 const HEADERS_OF_ONE_ANSWER: ReadonlySet<string> = new Set(
   'content-type content-encoding cache-control date vary allow www-authenticate retry-after etag location'.split(' '),
 );
@@ -183,11 +180,4 @@ function readHeaders(headers: Readonly<Record<string, unknown>>): readonly strin
     });
     return [name, value as string];
   });
-}
-
-/** Whether a value is an object literal. A proxy is none, because its properties could change after the check. */
-function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || isProxy(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || prototype === Object.prototype;
 }

@@ -1,6 +1,6 @@
 // The agenda decides which step the supervisor runs next, and when. A generation is one load of the whole folder by a
-// new set of workers. A probe is one worker that loads the folder and serves nothing. Between two steps, only the
-// agenda remembers which generation is due, which generation was rejected, and when to retry.
+// new set of workers. Between two steps, only the agenda remembers which generation is due, which generation was
+// rejected, and when to retry.
 import { type GroupLoad, loadFailureFacts } from '../groups/group-load.ts';
 import { hasMoreGroups } from './group-table.ts';
 import { createRetries } from './retries.ts';
@@ -18,10 +18,9 @@ export type Step =
   /** One new worker loads the whole folder, to find out whether more groups load now. */
   | { readonly kind: 'probe' };
 
-/** The answer when no step is due yet. */
 export interface Wait {
   readonly kind: 'wait';
-  /** Milliseconds to wait. The value is infinite when only an event makes a step due. */
+  /** Milliseconds until a step is due; infinite when only an event makes a step due. */
   readonly duration: number;
 }
 
@@ -31,7 +30,6 @@ export interface Agenda {
   /** Why the newest generation was rejected; undefined when it serves. */
   readonly rejection: Rejection | undefined;
   readonly tally: Readonly<Tally>;
-  /** Makes a generation the next step. */
   requestGeneration(cause: string): void;
   /** Plans to replace a worker that died or is faulty (something was thrown in it), after a pause if many were lost. */
   planReplacement(): void;
@@ -42,15 +40,14 @@ export interface Agenda {
   applyResult(step: Step, result: StepResult, duration: number): void;
 }
 
-export type AgendaOptions = Pick<Service, 'workers' | 'log' | 'pool' | 'table' | 'quarantine' | 'watch' | 'now'>;
+export type AgendaOptions = Pick<Service, 'workerCount' | 'log' | 'pool' | 'table' | 'quarantine' | 'watch' | 'now'>;
 
-/** Milliseconds until a step that only an event can make due. */
 const NEVER = Number.POSITIVE_INFINITY;
 /** The cause of a generation that is tried again although nothing has changed. */
 const RETRY = 'retry';
 
-export function createAgenda({ workers, log, pool, table, quarantine, watch, now }: AgendaOptions): Agenda {
-  const retries = createRetries(workers, now);
+export function createAgenda({ workerCount, log, pool, table, quarantine, watch, now }: AgendaOptions): Agenda {
+  const retries = createRetries(workerCount, now);
   const tally: Tally = { generationsServed: 0, generationsRejected: 0, workersDied: 0, workersReplaced: 0 };
   /** The generation that is due next, before every other step. */
   let nextGeneration: GenerationStep | undefined;
@@ -93,7 +90,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
       rejection === undefined ? NEVER : retries.remaining(rejection.error === undefined ? 'generation' : 'workerStart');
     if (timeUntilRetry === 0) return generationFor(RETRY);
     const servingWorkers = pool.serving();
-    const count = workers - servingWorkers.filter(({ isFaulty }) => !isFaulty).length;
+    const count = workerCount - servingWorkers.filter(({ isFaulty }) => !isFaulty).length;
     if (count <= 0) {
       const duration = rejection === undefined ? timeUntilProbe() : timeUntilRetry;
       return duration === 0 ? { kind: 'probe' } : { kind: 'wait', duration };
@@ -169,7 +166,7 @@ export function createAgenda({ workers, log, pool, table, quarantine, watch, now
    * failed for the same reason.
    */
   function reject(step: Step, failures: readonly GroupLoad[], error?: string): void {
-    const cause = step.kind === 'generation' ? step.cause : step.kind === 'replacement' ? 'replacement' : RETRY;
+    const cause = step.kind === 'generation' ? step.cause : step.kind;
     const isRepeated =
       cause === RETRY && JSON.stringify(rejection?.failures) === JSON.stringify(failures) && rejection?.error === error;
     const generation = table.newest;

@@ -24,7 +24,7 @@ export interface GenerationRecord {
   /** The reason why `release` does not load, or the files of `release` that do not load. */
   readonly errors: readonly LoadFailure[];
   /** The controllers folder that serves. */
-  readonly serving?: string;
+  readonly serving?: string | undefined;
   /** Controllers folders of older generations, whose workers still serve until they have drained. */
   readonly draining: readonly string[];
 }
@@ -37,7 +37,6 @@ export interface LoadFailure {
 }
 
 export interface GenerationFile {
-  /** Called when a step of the supervisor has ended, such as a new generation. */
   addResult(result: StepResult, status: SupervisorStatus): void;
   /** Called when workers came or went, or when a new group was loaded. */
   update(status: SupervisorStatus): void;
@@ -47,9 +46,7 @@ export interface GenerationFile {
 
 export interface GenerationFileOptions {
   readonly dataDir: string;
-  /** The controllers folder as it was configured. */
   readonly folder: string;
-  /** The folder of the Gatefold package that runs. */
   readonly packageFolder: string;
   readonly log: Log;
 }
@@ -70,9 +67,8 @@ export function createGenerationFile({ dataDir, folder, packageFolder, log }: Ge
 
   return {
     addResult(result, status) {
-      if (!('release' in result) || result.release === undefined) return update(status);
-      attemptedRelease = result.release;
-      if (result.kind === 'serving') releases.set(status.generation, attemptedRelease);
+      if (result.kind === 'serving') releases.set(status.generation, result.release);
+      if ('release' in result) attemptedRelease = result.release ?? attemptedRelease;
       update(status);
     },
     update,
@@ -101,7 +97,7 @@ export function createGenerationFile({ dataDir, folder, packageFolder, log }: Ge
       state: rejected === undefined ? 'serving' : 'rejected',
       generation,
       errors: rejected?.error === undefined ? errors : [{ error: rejected.error }],
-      ...(serving === undefined ? {} : { serving }),
+      serving,
       draining: [...new Set(releases.values())].filter((release) => release !== serving),
     });
   }

@@ -13,7 +13,6 @@ export interface ServingGeneration {
   /** The number of the generation, or 0 when no generation serves yet. */
   readonly generation: number;
   readonly groups: Groups;
-  /** The time at which the generation began to serve. */
   readonly since: Date | undefined;
 }
 
@@ -23,10 +22,7 @@ export interface GroupTable {
   readonly newest: number;
   /** Returns the number of the generation that begins to load. */
   beginGeneration(): number;
-  /**
-   * Adds a new group that a worker imported while it served. `generation` is the worker's generation, which is not
-   * older than the one that serves.
-   */
+  /** Adds a new group that a worker imported. `generation` is that of the worker: the one that serves, or a newer. */
   addGroup(generation: number, load: GroupLoad): void;
   /** Whether a worker of the newest generation imported a new group between its load and the call of `announce`. */
   hasMissedGroup(): boolean;
@@ -91,7 +87,7 @@ export function findLostGroups(serving: Groups, loads: readonly GroupLoad[]): Gr
   return loads.filter(({ ok, group }) => !ok && serving.get(group)?.ok === true);
 }
 
-/** Whether a group that failed before has loaded, and no group that serves has failed. */
+/** Whether a group that had failed has loaded, and no group that serves has failed. */
 export function hasMoreGroups(serving: Groups, loads: readonly GroupLoad[]): boolean {
   return (
     findLostGroups(serving, loads).length === 0 && loads.some(({ ok, group }) => ok && serving.get(group)?.ok === false)
@@ -104,11 +100,7 @@ export function findUnseenGroups(serving: Groups, loads: readonly GroupLoad[]): 
   return Array.from(serving.values()).filter(({ group, ok }) => ok && !loadedNames.has(group));
 }
 
-/**
- * Whether the folder has one of these groups now.
- *
- * @param loads what one worker has loaded; its service file says whether subfolders hold groups
- */
+/** @param loads the groups that one worker has loaded; its service file says whether subfolders hold groups */
 export function isAnyInFolder(groups: readonly GroupLoad[], dir: string, loads: readonly GroupLoad[]): boolean {
   if (groups.length === 0) return false;
   const listing = listGroups(dir, allowsFolders(loads) ? undefined : []);
@@ -156,7 +148,7 @@ export function isReadable(dir: string): boolean {
   }
 }
 
-/** Returns a map of group name → file name, like `listControllers`, or an empty map if the folder cannot be read. */
+/** Like `listControllers`, but returns an empty map if the folder cannot be read. */
 export function listGroups(dir: string, folders?: readonly string[]): ReadonlyMap<string, string> {
   try {
     return listControllers(dir, folders);

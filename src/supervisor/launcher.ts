@@ -58,7 +58,7 @@ export async function findLaunchers(parent: number, describe: Describe): Promise
   return ancestors.slice(0, lengthToNpm);
 }
 
-/** Describes a process by /proc on Linux, and by `ps` elsewhere. Returns the same as `Describe`. */
+/** Asks /proc on Linux, and `ps` elsewhere. */
 async function describeProcess(pid: number): Promise<Ancestor | undefined> {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -1,14 +1,14 @@
-// The loader makes a set of workers, a generation, load the folder, and returns the result. Either all of these workers
-// load the folder, or all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its
-// process is put into the quarantine, a list of files that are not imported. The next try skips that controller.
-
+// The loader makes a set of workers load the folder, and returns the result. Either all of these workers load the
+// folder, or all of them end. One load runs at a time, and can be aborted. A controller that ends or hangs its process
+// is put into the quarantine, a list of files that are not imported. The next try skips that controller.
+import { errorMessage } from '../base/failure.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
 import type { Snapshot } from './folder/snapshot.ts';
 import { listGroups } from './group-table.ts';
 import type { Quarantine } from './quarantine.ts';
 import type { Pool } from './workers/pool.ts';
-import type { FileSelection, WorkerHandle, WorkerState } from './workers/worker-handle.ts';
+import type { FileSelection, LoadOutcome, WorkerHandle, WorkerState } from './workers/worker-handle.ts';
 
 export type LoaderResult =
   | {
@@ -23,9 +23,8 @@ export type LoaderResult =
 
 export interface Loader {
   /**
-   * Loads the folder in `count` workers.
-   *
-   * @param snapshot taken before the load
+   * @param count the number of workers
+   * @param snapshot the folder before the load
    * @param files returns the names of the files to load; by default, these are all controllers
    */
   load(
@@ -55,7 +54,7 @@ const STUCK_AFTER: Readonly<Partial<Record<WorkerState, number>>> = { loading: 7
 export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOptions): Loader {
   let running: AbortController | undefined;
   /**
-   * Is true after `abortIfStuck` has aborted a load. The next load is then not aborted. So a slow folder that changes
+   * Whether `abortIfStuck` has aborted the last load. The next load is then not aborted. So a slow folder that changes
    * all the time does load in the end.
    */
   let wasLastAborted = false;
@@ -82,7 +81,7 @@ export function createLoader({ dir, pool, quarantine, takeSnapshot }: LoaderOpti
     },
     async probe(generation) {
       const snapshot = takeSnapshot();
-      // The quarantined files that have not ended or hung the worker of this probe.
+      // The quarantined files that this probe has loaded without harm.
       const harmlessFiles = new Set(quarantine.releaseChanged().keys());
       const onHarm = (file: string, reason: string) => {
         harmlessFiles.delete(file);
@@ -126,7 +125,6 @@ interface GenerationOptions {
   readonly signal: AbortSignal;
 }
 
-/** The groups and files that one worker has loaded. */
 interface WorkerReport {
   readonly worker: WorkerHandle;
   readonly groups: readonly GroupLoad[];
@@ -135,18 +133,15 @@ interface WorkerReport {
 
 type TryOutcome =
   | { readonly kind: 'loaded'; readonly reports: readonly WorkerReport[] }
-  /**
-   * A worker ended or could not be started. `harmful` maps each file that ended or hung its worker to the reason. It is
-   * empty when the workers did not name their files.
-   */
-  | { readonly kind: 'failed'; readonly reason: string; readonly harmful: ReadonlyMap<string, string> }
+  /** A worker ended or could not be started. */
+  | Extract<LoadOutcome, { readonly kind: 'ended' }>
   | { readonly kind: 'aborted' };
 
 /** Maximum failed tries without a controller to blame. Memory may be short, or the installation may be broken. */
 const MAX_BLAMELESS_TRIES = 3;
 /**
- * Minimum number of files in a folder whose first load does not name each file. When a worker ends or hangs in it, the
- * folder is loaded again, and the second load names the files.
+ * From this number of files on, the first load of a folder does not name each file. When a worker ends or hangs in that
+ * load, a second load names the files.
  */
 const MIN_FILES_UNNAMED = 30;
 
@@ -167,12 +162,12 @@ async function loadGeneration(options: GenerationOptions): Promise<LoaderResult>
     }
     mustNameFiles = true;
     if (!namesFiles) continue;
-    for (const [file, reason] of outcome.harmful) {
+    const { file, reason } = outcome;
+    if (file !== undefined) {
       skip.set(file, reason);
       options.onHarm(file, reason);
-    }
-    if (outcome.harmful.size === 0 && ++blamelessTries === MAX_BLAMELESS_TRIES)
-      return { kind: 'ended', reason: `Cannot start a worker: ${outcome.reason}` };
+    } else if (++blamelessTries === MAX_BLAMELESS_TRIES)
+      return { kind: 'ended', reason: `Cannot start a worker: ${reason}` };
   }
 }
 
@@ -188,11 +183,11 @@ async function loadOnce(selection: FileSelection, options: GenerationOptions): P
   for (const report of reports.filter((report) => lacksGroup(report, reports))) {
     report.worker.quit();
     const secondTry = await loadTogether(1, selection, options);
-    const newReport = secondTry.kind === 'loaded' ? secondTry.reports[0] : undefined;
-    if (newReport === undefined) {
+    if (secondTry.kind !== 'loaded') {
       for (const { worker } of reports) worker.quit();
       return secondTry;
     }
+    const [newReport = report] = secondTry.reports;
     reports[reports.indexOf(report)] = newReport;
     if (lacksGroup(newReport, reports)) break;
   }
@@ -213,38 +208,24 @@ async function loadTogether(
 ): Promise<TryOutcome> {
   const workers: WorkerHandle[] = [];
   const reports: WorkerReport[] = [];
-  const harmful = new Map<string, string>();
-  let reason: string | undefined;
-  const isComplete = await new Promise<boolean>((resolve) => {
-    const giveUp = (cause: string | undefined) => {
-      reason ??= cause;
-      resolve(false);
-    };
-    signal.addEventListener('abort', () => giveUp(undefined), { once: true });
-    if (signal.aborted) return giveUp(undefined);
+  const outcome = await new Promise<TryOutcome>((resolve) => {
+    signal.addEventListener('abort', () => resolve({ kind: 'aborted' }), { once: true });
     try {
       while (workers.length < count) workers.push(takeWorker());
     } catch (error) {
-      return giveUp(error instanceof Error ? error.message : String(error));
+      return resolve({ kind: 'ended', file: undefined, reason: errorMessage(error) });
     }
     for (const worker of workers) {
-      void worker.load(generation, selection).then((outcome) => {
-        if (outcome.kind === 'ended') {
-          if (outcome.file !== undefined) harmful.set(outcome.file, outcome.reason);
-          // The same file would end or hang the other workers, so there is nothing to wait for.
-          return giveUp(outcome.reason);
-        }
-        reports.push({ worker, groups: outcome.groups, files: outcome.files });
-        if (reports.length === workers.length) resolve(true);
+      void worker.load(generation, selection).then((loadOutcome) => {
+        // The same file would end or hang the other workers, so there is nothing to wait for.
+        if (loadOutcome.kind === 'ended') return resolve(loadOutcome);
+        reports.push({ worker, groups: loadOutcome.groups, files: loadOutcome.files });
+        if (reports.length === workers.length) resolve({ kind: 'loaded', reports });
       });
     }
   });
-  if (isComplete) return { kind: 'loaded', reports };
-  // `quit` can end a worker while it imports a harmless file, which would then be added to `harmful`. So `harmful` is
-  // copied before.
-  const blamedFiles = new Map(harmful);
-  for (const worker of workers) worker.quit();
-  return signal.aborted ? { kind: 'aborted' } : { kind: 'failed', reason: reason ?? '', harmful: blamedFiles };
+  if (outcome.kind !== 'loaded') for (const worker of workers) worker.quit();
+  return outcome;
 }
 
 /**

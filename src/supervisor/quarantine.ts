@@ -8,7 +8,6 @@ import { firstDifference, type Snapshot } from './folder/snapshot.ts';
 interface Entry {
   readonly fingerprint: string;
   readonly reason: string;
-  /** The folder as it was before the file was imported. */
   readonly snapshot: Snapshot | undefined;
 }
 

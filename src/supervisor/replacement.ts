@@ -5,14 +5,13 @@ import { listen, quitAll, type Service, type StepResult } from './service.ts';
 
 export async function replace(service: Service, count: number): Promise<StepResult> {
   const { dir, log, pool, loader, table, quarantine, watch, stopping } = service;
-  // The quarantine has the files that ended or hung a worker, and that no load imports.
   const quarantineSize = quarantine.releaseChanged().size;
   const { generation, groups } = table.current;
   // A replacement loads only the groups of the generation that serves. Any other group in the folder is new, and all
   // workers import it together when its first request comes.
   const filesOfGeneration = () => Array.from(groups.values(), ({ file }) => file);
   const outcome = await loader.load(generation, count, watch.takeSnapshot(), filesOfGeneration);
-  if (stopping.aborted || outcome.kind === 'aborted') return { kind: 'interrupted' };
+  if (outcome.kind === 'aborted') return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
   const { workers } = outcome;
   const serving = pool.serving();

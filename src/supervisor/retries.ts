@@ -9,7 +9,7 @@ interface Rule {
   readonly firstPause: number;
   /** Maximum milliseconds of a pause that grows by doubling. */
   readonly maxPause: number;
-  /** The pause is at least this many times as long as the attempt, because code that hangs keeps a core busy. */
+  /** Minimum ratio of the pause to the duration of the attempt, because code that hangs keeps a core busy. */
   readonly pausePerAttempt: number;
   /** Milliseconds without a failure after which earlier failures no longer count. */
   readonly forgetAfter: number;
@@ -43,14 +43,11 @@ export interface Retries {
   recordStart(kind: RetryKind): void;
   /** Records that an attempt failed. The next one is due after a pause. @param duration milliseconds of the attempt */
   recordFailure(kind: RetryKind, duration?: number): void;
-  /** Records that an attempt succeeded but its result failed in use. The pauses then become much longer. */
+  /** Records that an attempt succeeded but its result failed in use. */
   recordFailureInUse(kind: RetryKind): void;
   /** Forgets all failures, so that an attempt is due at once and the next pause is short. */
   forget(kind: RetryKind): void;
-  /**
-   * Returns the milliseconds until the next attempt is due. Returns 0 when the attempt is due or nothing was recorded,
-   * and Infinity while an attempt runs and after it succeeded.
-   */
+  /** Milliseconds until an attempt is due: 0 before the first, Infinity while one runs and after a success. */
   remaining(kind: RetryKind): number;
 }
 

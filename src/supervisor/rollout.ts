@@ -11,7 +11,7 @@ import { listen, quitAll, releaseServing, type Service, type StepResult } from '
 type Loaded = Extract<LoaderResult, { kind: 'loaded' }>;
 
 export async function rollOut(service: Service, cause: string): Promise<StepResult> {
-  const { dir, workers: count, pool, watch, loader, table, stopping, now } = service;
+  const { dir, workerCount, pool, watch, loader, table, now } = service;
   const isServing = () => pool.serving().length > 0;
   // `startedAt` measures how long the generation takes. The watch compares `begunAt` with the times of files.
   const startedAt = now();
@@ -22,24 +22,24 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   // watch reports a change, which starts the next generation.
   if (snapshot.size === 0 && isServing()) return { kind: 'no-change' };
   if (isServing()) releaseServing(service);
-  watch.beginAttempt(snapshot);
-  const outcome = await loader.load(table.beginGeneration(), count, snapshot);
-  if (stopping.aborted) return { kind: 'interrupted' };
+  watch.beginLoad(snapshot);
+  const outcome = await loader.load(table.beginGeneration(), workerCount, snapshot);
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason, release };
+  // A change aborts a load that hangs, and the end of the service aborts every load.
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
   const { workers, groups, files } = outcome;
   if (isServing() && !isReadable(dir)) {
     // The folder was removed during the load. Every folder differs from an empty snapshot, so the watch reports a
     // change as soon as the folder is back.
     quitAll(workers);
-    watch.beginAttempt(new Map());
+    watch.beginLoad(new Map());
     return { kind: 'no-change' };
   }
   const failures = findLostGroups(table.current.groups, groups);
-  watch.endAttempt({ snapshot, begunAt, groups, files, broken: snapshot.size === 0 || groups.some(({ ok }) => !ok) });
+  watch.endLoad({ snapshot, begunAt, groups, files, broken: snapshot.size === 0 || groups.some(({ ok }) => !ok) });
   if (failures.length > 0 && isServing()) {
     quitAll(workers);
-    pool.keepReserve(count);
+    pool.keepReserve(workerCount);
     return { kind: 'groups-lost', failures, release };
   }
   // If the old workers imported a new group after the new workers had listed the folder, the new workers lack that
@@ -68,7 +68,7 @@ async function takeOver(
   if (error !== undefined) return { kind: 'failed', error, release };
   for (const worker of oldWorkers) worker.drain(service.drainTimeout);
   const generation = table.current.generation;
-  // The same error was already logged for the old generation.
+  // An error that was logged for the old generation is not logged again.
   for (const load of groups) if (!load.ok && oldGroups.get(load.group)?.error !== load.error) logNotLoadable(log, load);
   const lostGroups = findLostGroups(oldGroups, groups).map(({ group }) => group);
   if (lostGroups.length > 0) log.error('generation-degraded', { generation, groups: lostGroups });
@@ -79,15 +79,15 @@ async function takeOver(
   const count = groups.length - Number(hasServiceFile);
   log.info('generation-serving', { generation, cause, groups: count, took_ms });
   service.onGroups?.(table.current.groups.values());
-  if (generation > 1 && oldWorkers.length > 0) pool.keepReserve(service.workers);
+  if (generation > 1 && oldWorkers.length > 0) pool.keepReserve(service.workerCount);
   return { kind: 'serving', release };
 }
 
 /** Finds out whether more groups load now: a database may be back, or an imported file may have been corrected. */
 export async function probe(service: Service): Promise<StepResult> {
-  const { loader, table, stopping } = service;
+  const { loader, table } = service;
   const outcome = await loader.probe(table.current.generation).finally(() => releaseServing(service));
-  if (stopping.aborted || outcome.kind === 'aborted') return { kind: 'interrupted' };
+  if (outcome.kind === 'aborted') return { kind: 'interrupted' };
   if (outcome.kind === 'ended') return { kind: 'failed', error: outcome.reason };
   const { groups } = outcome;
   return hasMoreGroups(table.current.groups, groups) ? { kind: 'more-groups', groups } : { kind: 'no-change' };

@@ -1,9 +1,9 @@
 // Runs the supervisor's process: checks the controllers folder, starts the supervisor, prints the line with the
-// address, handles signals, and sets the exit code. supervisor.ts manages the workers and their generations. A
-// generation is one load of the folder by a new set of workers.
+// address, handles signals, and sets the exit code. supervisor.ts manages the workers.
 import { accessSync, constants, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isatty } from 'node:tty';
+import { errorMessage } from '../base/failure.ts';
 import { statOf } from '../base/fingerprint.ts';
 import { describeError, type Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
@@ -33,20 +33,18 @@ export interface ServeOptions {
   /** The first workers, whose processes are already booting. */
   readonly earlyWorkers: readonly EarlyWorker[];
   readonly log: Log;
-  /** Writes every buffered log line. Called just before the process ends. */
+  /** Writes the log lines that are still buffered. Called just before the process ends. */
   readonly flush: () => void;
-  /** Relays the output of the workers. `output` is undefined when they write to the same streams as this process. */
+  /** Undefined when the workers write to the same streams as this process. */
   readonly output?: WorkerOutput | undefined;
-  /** The server of the operations port. `opsServer` is undefined when OPS_PORT is off. */
+  /** Undefined when OPS_PORT is off. */
   readonly opsServer?: OperationsServer | undefined;
-  /** Gets and renews the certificate. `certificates` is undefined for HTTP without TLS. */
+  /** Undefined for HTTP without TLS. */
   readonly certificates?: Certificates | undefined;
-  /** The store that several machines share. `store` is undefined when the files of the data folder are used. */
+  /** The store that several machines share; undefined when the files of the data folder are used. */
   readonly store?: SharedStore | undefined;
-  /** Lists the routes on the terminal. `announcer` is undefined when nobody watches a terminal. */
+  /** Lists the routes on the terminal; undefined when nobody watches a terminal. */
   readonly announcer?: Announcer | undefined;
-  /** Called once the first generation serves. */
-  readonly onServing?: (supervisor: Supervisor) => void;
 }
 
 /**
@@ -54,12 +52,12 @@ export interface ServeOptions {
  * the start has failed or was interrupted by a signal, so that the process is about to end.
  */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { settings, earlyWorkers, log, flush, output, opsServer, certificates, store, announcer, onServing } = options;
-  const { workers, host, drainTimeout, controllersDir, dataDir } = settings;
+  const { settings, earlyWorkers, log, flush, output, opsServer, certificates, store, announcer } = options;
+  const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
   const generationFile = createGenerationFile({ dataDir, folder: controllersDir, packageFolder: packagePath(), log });
   let supervisor: Supervisor | undefined;
   let isServing = false;
-  /** The time of the first signal to stop. `stoppingSince` is undefined until that signal comes. */
+  /** The time of the first signal to stop. */
   let stoppingSince: number | undefined;
 
   process.on('SIGTERM', stop);
@@ -95,13 +93,12 @@ export async function serve(options: ServeOptions): Promise<void> {
     const port = await openPort(settings.port, host);
     if (isStopping()) return;
     const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
-    const onMetrics = (worker: { pid: number | undefined }, metrics: unknown) =>
-      opsServer?.addReport(worker.pid ?? 0, metrics);
+    const onMetrics = (worker: WorkerHandle, metrics: unknown) => opsServer?.addReport(worker.pid ?? 0, metrics);
     const hints = createHints(controllersDir, log, settings.mcp !== 'off');
     const onSpent = (worker: WorkerHandle, spendings: readonly Spending[]) =>
       worker.send({ kind: 'balances', balances: ledger.spend(spendings) });
     supervisor = createSupervisor({
-      ...{ workers, dir: controllersDir, port, drainTimeout, acceptFor, log, onMetrics, onSpent },
+      ...{ workerCount, dir: controllersDir, port, drainTimeout, acceptFor, log, onMetrics, onSpent },
       secureState: certificates?.state,
       onGroups(servingGroups) {
         const groups = [...servingGroups];
@@ -122,7 +119,6 @@ export async function serve(options: ServeOptions): Promise<void> {
     process.stdout.write(`gatefold listening on ${url}\n`);
     announcer?.showAll(url);
     logDocs(settings, log);
-    onServing?.(supervisor);
   } catch (error) {
     // This error does not end the process: either the workers serve, or `stop` is about to end the process.
     if (isServing || isStopping()) return log.error('supervisor-exception', describeError(error));
@@ -133,7 +129,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     await killEarlyWorkers();
     await output?.drained();
     const isStartError = error instanceof StartError;
-    generationFile.stop(String(error instanceof Error ? error.message : error));
+    generationFile.stop(errorMessage(error));
     if (!isStartError) log.error('supervisor-exception', describeError(error));
     flush();
     process.stderr.write(`gatefold: ${isStartError ? error.message : `Cannot start: ${String(error)}`}\n`, () =>
@@ -220,14 +216,14 @@ function logDocs({ docs, controllersDir, basePath }: Settings, log: Log): void {
 }
 
 /**
- * Milliseconds after a signal to stop in which any further signal counts as a second delivery of the first. A later
- * signal forces the stop.
+ * Milliseconds after a signal to stop in which any further signal counts as a second delivery of the first. A signal
+ * after this time forces the stop.
  */
 const REDELIVERY_TIME = 25;
 /**
  * Milliseconds for which the workers still accept connections after a signal to stop. In this time, the supervisor
- * closes its copy of the listening socket. If that copy were the last one, the kernel would complete connections that
- * nobody accepts.
+ * closes its copy of the listening socket. A last copy here would let the kernel complete connections that nobody
+ * accepts.
  */
 const ACCEPT_TIME = 100;
 /**

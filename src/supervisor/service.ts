@@ -13,10 +13,9 @@ import type { Port } from './workers/port.ts';
 import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface Service {
-  /** The controllers folder. */
+  /** The path of the controllers folder. */
   readonly dir: string;
-  /** How many workers serve. */
-  readonly workers: number;
+  readonly workerCount: number;
   /** Milliseconds that a worker may take to drain. */
   readonly drainTimeout: number;
   /** Every worker of every generation shares the socket of this port. */
@@ -39,7 +38,6 @@ export interface Service {
 
 /** The result of a step. `release` is the real path of the controllers folder that a generation has tried to load. */
 export type StepResult =
-  /** A new generation serves. */
   | { readonly kind: 'serving'; readonly release: string }
   /** Replacements serve. `hasNewQuarantine` is true when a file that the other workers serve has ended one of them. */
   | { readonly kind: 'replaced'; readonly count: number; readonly hasNewQuarantine: boolean }
@@ -49,10 +47,7 @@ export type StepResult =
   | { readonly kind: 'failed'; readonly error: string; readonly release?: string }
   /** A replacement differs from the workers that serve, so the replacement was ended. */
   | { readonly kind: 'differs'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
-  /**
-   * The step was not completed: it threw an exception, or the folder changed during a generation. An outdated
-   * generation is due again.
-   */
+  /** The step threw an exception, or the folder changed during a generation. An outdated generation is due again. */
   | { readonly kind: 'outdated' }
   /** A probe loaded these groups. At least one of them failed to load in the generation that serves. */
   | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
@@ -67,10 +62,7 @@ export function sendSecureState({ secureState }: Pick<Service, 'secureState'>, w
   for (const worker of workers) worker.send({ kind: 'secure', state });
 }
 
-/**
- * Lets loaded workers accept connections, and ends the workers that cannot. Resolves to the text of the error when no
- * worker can accept, and otherwise to undefined.
- */
+/** Lets loaded workers serve, and ends those that cannot. @returns the text of the error when no worker can serve */
 export async function listen(service: Service, workers: readonly WorkerHandle[]): Promise<string | undefined> {
   const { port } = service;
   sendSecureState(service, workers);

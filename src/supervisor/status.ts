@@ -20,7 +20,7 @@ export interface WorkerStatus {
   readonly pid: number | undefined;
   /** The number of the worker's generation, or 0 before the worker got the order to load. */
   readonly generation: number;
-  /** The state of the worker. A `faulty` worker, in which something was thrown, serves until its replacement does. */
+  /** A `faulty` worker, in which something was thrown, serves until its replacement does. */
   readonly state: WorkerState | 'faulty';
 }
 
@@ -39,12 +39,10 @@ export interface Rejection {
 
 /** Counts since the start. */
 export interface Tally {
-  /** Generations that began to serve. */
   generationsServed: number;
   generationsRejected: number;
   /** Workers that ended unexpectedly. */
   workersDied: number;
-  /** Workers that replaced other workers. */
   workersReplaced: number;
 }
 

@@ -20,17 +20,15 @@ import { StartError } from './workers/port.ts';
 import type { Death, WorkerEvents, WorkerHandle } from './workers/worker-handle.ts';
 
 export interface SupervisorOptions
-  extends Pick<Service, 'dir' | 'workers' | 'port' | 'drainTimeout' | 'log'>,
+  extends Pick<Service, 'dir' | 'workerCount' | 'port' | 'drainTimeout' | 'log'>,
     Partial<Pick<Service, 'secureState' | 'onGroups'>> {
   /** Milliseconds for which the workers still accept connections after the service has begun to stop. */
   readonly acceptFor: number;
-  /** Called when a step has ended. */
   readonly onResult?: ((result: StepResult) => void) | undefined;
   /** Called when a worker has ended, or has imported a new group (one that was added while workers serve). */
   readonly onWorkers?: (() => void) | undefined;
   /** Called when callers with a rate limit have sent requests to a worker, with the tokens that each has spent. */
   readonly onSpent?: (worker: WorkerHandle, spendings: readonly Spending[]) => void;
-  /** Called when a worker reports its counters. */
   readonly onMetrics?: (worker: WorkerHandle, metrics: unknown) => void;
   /** Creates the pool of worker processes. A test can pass a pool without processes. */
   readonly createPool: (events: WorkerEvents) => Pool;
@@ -48,7 +46,6 @@ export interface Supervisor {
   sendSecureState(): void;
   /** Drains every worker. Resolves when all workers have ended, or 8 s after `drainTimeout` at the latest. */
   stop(): Promise<void>;
-  /** Ends every worker at once. */
   kill(): void;
   status(): SupervisorStatus;
 }
@@ -57,7 +54,7 @@ export interface Supervisor {
 const STEP_RETRY_DELAY = 1000;
 
 export function createSupervisor(options: SupervisorOptions): Supervisor {
-  const { dir, log, workers, drainTimeout, port, now = () => performance.now() } = options;
+  const { dir, log, workerCount, drainTimeout, port, now = () => performance.now() } = options;
   const stopping = new AbortController();
   const quarantine = createQuarantine(dir);
   const pool = options.createPool({
@@ -69,7 +66,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     },
     faulty: onFaulty,
     importReported: onImportReported,
-    // The report of a worker of an older generation is ignored, because its files may be out of date.
     importedOnCall: (worker, files) => isCurrentOrNewer(worker) && watch.addFiles(files),
     spent: (worker, spendings) => options.onSpent?.(worker, spendings),
     metrics: (worker, metrics) => options.onMetrics?.(worker, metrics),
@@ -78,15 +74,14 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   const loader = createLoader({ dir, pool, quarantine, takeSnapshot: watch.takeSnapshot });
   const newGroups = createNewGroups(pool.all);
   const table = createGroupTable(newGroups.isPending);
-  const agenda = createAgenda({ workers, log, pool, table, quarantine, watch, now });
+  const agenda = createAgenda({ workerCount, log, pool, table, quarantine, watch, now });
   const service: Service = {
-    ...{ dir, workers, drainTimeout, port, log, pool, watch, loader, table, quarantine, now },
+    ...{ dir, workerCount, drainTimeout, port, log, pool, watch, loader, table, quarantine, now },
     stopping: stopping.signal,
     secureState: options.secureState,
     onGroups: options.onGroups,
   };
   let runningStep: Step | undefined;
-  /** Starts the next step when that step is due. */
   let nextStepTimer: NodeJS.Timeout | undefined;
 
   return {
@@ -189,8 +184,6 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   function onImportReported(worker: WorkerHandle, load: GroupLoad, files: readonly LoadedFile[]): void {
-    // A worker of an older generation imports new groups, too. Its report is ignored, because its other files may be
-    // out of date.
     if (isCurrentOrNewer(worker)) {
       watch.addGroup(load, files);
       table.addGroup(worker.generation, load);
@@ -201,7 +194,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     else runNextStep();
   }
 
-  /** Whether the worker is of the generation that serves, or of the one that loads. */
+  /**
+   * Whether the worker is of the generation that serves, or of the one that loads. A report of a worker of an
+   * older generation is ignored, because the other files of that worker may be out of date.
+   */
   function isCurrentOrNewer({ generation }: WorkerHandle): boolean {
     return generation >= table.current.generation;
   }
@@ -215,13 +211,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function runNextStep(): void {
     if (runningStep !== undefined || stopping.signal.aborted || table.current.generation === 0) return;
     clearTimeout(nextStepTimer);
-    try {
-      const step = agenda.takeNext();
-      if (step.kind !== 'wait') void run(step);
-      else if (Number.isFinite(step.duration)) nextStepTimer = setTimeout(runNextStep, step.duration);
-    } catch (error) {
-      logAndRetry(error);
-    }
+    const step = agenda.takeNext();
+    if (step.kind !== 'wait') void run(step);
+    else if (Number.isFinite(step.duration)) nextStepTimer = setTimeout(runNextStep, step.duration);
   }
 
   async function run(step: Step): Promise<void> {
@@ -234,7 +226,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     } catch (error) {
       // The result `outdated` makes a generation due again.
       agenda.applyResult(step, { kind: 'outdated' }, now() - startedAt);
-      return logAndRetry(error);
+      log.error('supervisor-step-failed', { error: String(error) });
+      if (!stopping.signal.aborted) nextStepTimer = setTimeout(runNextStep, STEP_RETRY_DELAY);
+      return;
     } finally {
       runningStep = undefined;
     }
@@ -244,10 +238,5 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   function perform(step: Step): Promise<StepResult> {
     if (step.kind === 'generation') return rollOut(service, step.cause);
     return step.kind === 'replacement' ? replace(service, step.count) : probe(service);
-  }
-
-  function logAndRetry(error: unknown): void {
-    log.error('supervisor-step-failed', { error: String(error) });
-    if (!stopping.signal.aborted) nextStepTimer = setTimeout(runNextStep, STEP_RETRY_DELAY);
   }
 }

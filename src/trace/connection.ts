@@ -4,6 +4,7 @@
 import { connect, isIP, type Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { tls } from '../base/builtins.ts';
+import { withoutBrackets } from '../base/values.ts';
 import { type Answer, parseAnswer } from './answer.ts';
 
 export interface ConnectionTarget {
@@ -28,6 +29,7 @@ export type SendPost = (body: Buffer, timeLimit: number) => Promise<Answer>;
  */
 const MAX_IDLE = 1000;
 
+/** The listeners of the request that waits for its answer. */
 interface PendingAnswer {
   readonly onBytes: (bytes: Buffer) => void;
   /** Called with the error that ended the connection; undefined when the collector has closed it. */
@@ -35,14 +37,12 @@ interface PendingAnswer {
 }
 
 export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTarget): SendPost {
-  const host = endpoint.hostname.replace(/^\[(.*)\]$/, '$1');
+  const host = withoutBrackets(endpoint.hostname);
   const isSecure = endpoint.protocol === 'https:';
   const port = Number(endpoint.port) || (isSecure ? 443 : 80);
   const fields = Object.entries({ host: endpoint.host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
   const requestHead = `POST ${endpoint.pathname}${endpoint.search} HTTP/1.1\r\n${fields.join('')}`;
-  /** The open connection; undefined while there is none. */
   let connection: Socket | undefined;
-  /** The listeners of the request that waits for its answer; undefined while no request waits. */
   let pendingAnswer: PendingAnswer | undefined;
   let idleTimer: NodeJS.Timeout | undefined;
 

@@ -20,12 +20,11 @@ export interface DrainOptions {
 }
 
 /**
- * Milliseconds after the end of accepting until idle connections are closed. A request can be on its way on a
- * connection that looks idle. A client that sends a request in this time gets an answer with `Connection: close`, so no
- * request is lost.
+ * Milliseconds after the end of accepting until idle connections are closed. A request that is on its way then still
+ * gets an answer, with `Connection: close`.
  */
 const IDLE_GRACE = 1500;
-/** Milliseconds between two checks of the connections. */
+/** Milliseconds between two looks at the connections. */
 const SWEEP_INTERVAL = 50;
 /** Milliseconds after `timeout` for which draining still waits for open connections, which are cut at `timeout`. */
 const CUT_GRACE = 200;
@@ -57,8 +56,7 @@ export function drain(
     const isGraceOver = now - startedAt >= timeout + CUT_GRACE;
     if (isTimeoutOver) server.closeAllConnections();
     if (stoppedAt === undefined) return;
-    // Each answer since `stoppedAt` has ended its connection. So a connection that is idle now has been idle since
-    // `stoppedAt`.
+    // Each answer since `stoppedAt` has ended its connection. So an idle connection has been idle since `stoppedAt`.
     if (now - stoppedAt >= IDLE_GRACE) server.closeIdleConnections();
     server.getConnections((_error, count) => {
       if ((count > 0 && !isGraceOver) || (pendingWork() > 0 && !isTimeoutOver)) return;

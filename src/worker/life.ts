@@ -15,17 +15,13 @@ import { type Drainable, drain } from './drain.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from './messages.ts';
 import type { WorkerPartsEvents } from './parts.ts';
 
-/** The parts of a worker that this file uses. */
 export interface RunningParts {
   readonly app: Drainable & Pick<App, 'failCurrentRequest' | 'currentRequestIds'>;
   readonly groups: Pick<Groups, 'loadAll' | 'closure' | 'find' | 'dispose' | 'skip'>;
   readonly limiter: Pick<RateLimiter, 'applyBalances'>;
   /** Takes the counts since the last call, for the supervisor. `takeMetrics` is absent when OPS_PORT is not set. */
   takeMetrics?(): unknown;
-  /**
-   * Sends data that the process has buffered for other services, such as traces. Runs while the controllers are
-   * disposed of. Never rejects.
-   */
+  /** Sends buffered data, such as traces, while the controllers are disposed of. Never rejects. */
   finish?(): Promise<void>;
 }
 
@@ -37,7 +33,7 @@ export interface WorkerOptions {
   /** Called with the certificate and the keys for HTTPS, before the worker listens and whenever they change. */
   readonly onSecure?: (state: SecureState) => void;
   readonly log: Log;
-  /** Writes the log lines that are still buffered. Called before the process ends. */
+  /** Writes the log lines that are still buffered. */
   readonly flush: () => void;
   /** Milliseconds to drain when the supervisor is gone. Otherwise the message `drain` contains the time. */
   readonly drainTimeout: number;
@@ -51,12 +47,9 @@ type LoadOrder = Extract<ToWorker, { readonly kind: 'load' }>;
 const PROGRESS_INTERVAL = 100;
 /** Milliseconds between two reports of the metrics. */
 const METRICS_INTERVAL = 1000;
-/** Milliseconds to wait until the last report is sent. The report is lost when the supervisor is blocked for longer. */
+/** Milliseconds to wait until the last report of the metrics is sent. */
 const METRICS_GRACE = 500;
-/**
- * Milliseconds for which the requests for a new group are held at most. Normally the supervisor releases them within
- * 2 s, and this limit is for a supervisor that is blocked.
- */
+/** Maximum milliseconds to hold the requests for a new group. Only a blocked supervisor takes more than 2 s. */
 const MAX_HOLD_TIME = 3000;
 
 export async function runWorker({
@@ -108,7 +101,7 @@ export async function runWorker({
         void load(message).catch((error: unknown) => send({ kind: 'load-failed', reason: describeError(error).error }));
         return;
       case 'import':
-        return importGroup(message.group);
+        return void importGroup(message.group);
       case 'shared':
         return heldGroups.get(message.group)?.();
       case 'skip':
@@ -153,23 +146,16 @@ export async function runWorker({
     send({ kind: 'metrics', metrics: parts?.takeMetrics?.() }, onSent);
   }
 
-  function importGroup(group: string): void {
-    // An import that took place has already sent `imported`. The reply is sent in each case, so the supervisor also
-    // gets an answer when the worker has the group already, or when the file has vanished.
-    const reply = () => send({ kind: 'import-finished', group });
-    let groupOrImport: unknown;
+  async function importGroup(group: string): Promise<void> {
     try {
-      groupOrImport = parts?.groups.find(group);
+      await parts?.groups.find(group);
     } catch {
-      // The group failed to load before, and its file is unchanged.
+      // `onImported` has reported the failure, now or when the group failed to load before.
     }
-    Promise.resolve(groupOrImport).then(reply, reply);
+    send({ kind: 'import-finished', group });
   }
 
-  /**
-   * Holds the requests for a new group until the supervisor sends `shared`, which means that all workers have imported
-   * the group.
-   */
+  /** Holds the requests for a new group until the supervisor sends `shared`: all workers then have the group. */
   function onImported(load: GroupLoad): void | Promise<void> {
     send({ kind: 'imported', group: load, files: takeUnreported() });
     if (!load.ok || !process.connected) return;
@@ -205,20 +191,15 @@ export async function runWorker({
     return files;
   }
 
-  /** @param socket the listening socket of the supervisor, which all workers share */
   function listen(socket: Server): void {
-    if (parts === undefined || isDraining) return send({ kind: 'listen-failed', code: 'the worker is draining' });
+    if (parts === undefined || isDraining) return;
     const { server } = parts.app;
     const fail = (error: NodeJS.ErrnoException) => send({ kind: 'listen-failed', code: error.code ?? error.message });
     server.once('error', fail);
-    try {
-      server.listen(socket, BACKLOG, () => {
-        server.off('error', fail);
-        send({ kind: 'listening' });
-      });
-    } catch (error) {
-      fail(error as NodeJS.ErrnoException);
-    }
+    server.listen(socket, BACKLOG, () => {
+      server.off('error', fail);
+      send({ kind: 'listening' });
+    });
   }
 
   function startDraining(timeout: number, acceptFor: number | null = null): void {
@@ -243,9 +224,7 @@ export async function runWorker({
   }
 }
 
-/**
- * Maximum connections that wait in the kernel while all workers are busy. `net.core.somaxconn` can lower this number.
- */
+/** Connections that wait in the kernel while all workers are busy. A lower `net.core.somaxconn` lowers the number. */
 const BACKLOG = 4096;
 
 function send(message: FromWorker, onSent: () => void = () => {}): void {

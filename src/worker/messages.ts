@@ -11,9 +11,9 @@ import type { ToWorkerStore, WorkerCall } from '../store/messages.ts';
 export type ToWorker =
   /**
    * Load the folder. Sent once to each worker. `files` are the names in the folder, the same for all workers of a
-   * generation. `skip` lists files that ended or hung an earlier worker, each with the reason. The worker must not
-   * import these files. With `namesFiles`, the worker sends `loading` before each file; otherwise it sends
-   * `still-loading` from time to time, because a message for each file of a large folder takes a tenth of the load.
+   * generation. The worker must not import the files of `skip`, which ended or hung an earlier worker. With
+   * `namesFiles`, the worker sends `loading` before each file. Without, it sends `still-loading` from time to time,
+   * because a message for each file of a large folder takes a tenth of the load.
    */
   | {
       readonly kind: 'load';
@@ -23,16 +23,13 @@ export type ToWorker =
     }
   /** Import this new group, which another worker has imported. All workers must serve the same state of its file. */
   | { readonly kind: 'import'; readonly group: string }
-  /**
-   * Answer the requests for this new group now. Every worker has imported the group, has failed to import it, or has
-   * taken too long.
-   */
+  /** Answer the requests for this new group now. Every worker has imported it, or has failed or taken too long. */
   | { readonly kind: 'shared'; readonly group: string }
   /** Do not import this file until it changes, because another worker ended while importing it. */
   | { readonly kind: 'skip'; readonly file: string; readonly reason: string }
   /** Serve HTTPS with this certificate. The message contains a private key, so it must never be logged. */
   | { readonly kind: 'secure'; readonly state: SecureState }
-  /** Listen on the socket that comes with the message. */
+  /** Listen on the socket that comes with this message. */
   | { readonly kind: 'listen' }
   /**
    * Finish what is under way within `timeout` milliseconds, then end. `acceptFor` is the time in milliseconds to keep
@@ -48,7 +45,6 @@ export type ToWorker =
   | { readonly kind: 'ping' };
 
 export type FromWorker =
-  /** The worker is ready to load. */
   | { readonly kind: 'booted' }
   /** The worker begins to import this file. If the process then ends or hangs, the file is to blame. */
   | { readonly kind: 'loading'; readonly file: string }
@@ -67,8 +63,8 @@ export type FromWorker =
   /** Files that an operation imported when it was called, after the load. */
   | { readonly kind: 'imported-on-call'; readonly files: readonly LoadedFile[] }
   /**
-   * The reply to `import`, sent in every case. After `imported`, the supervisor ignores the reply. Without `imported`
-   * (the worker had the group already, or the file vanished), the reply ends the supervisor's wait.
+   * The reply to `import`, sent in every case: no `imported` comes when the worker has the group already, or when the
+   * file has vanished.
    */
   | { readonly kind: 'import-finished'; readonly group: string }
   /** Something was thrown outside of any request, and has been logged. */

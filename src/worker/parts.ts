@@ -5,9 +5,9 @@ import type { Settings } from '../base/settings.ts';
 import { type Credentials, createCredentials, type SharedTable } from '../credentials/credentials.ts';
 import { createDocs } from '../docs/handlers.ts';
 import { readServiceInfo } from '../docs/service-info.ts';
-import type { PreparedLoad } from '../groups/file-loader.ts';
 import type { GroupLoad } from '../groups/group-load.ts';
 import type { LoadedFile } from '../groups/module-loader.ts';
+import type { PreparedLoad } from '../groups/prepared-load.ts';
 import { createGroups, type Groups } from '../groups/registry.ts';
 import type { LoadedService } from '../groups/service-file.ts';
 import type { RequestObserver } from '../http/answer/response.ts';
@@ -32,14 +32,14 @@ export interface WorkerPartsEvents {
 export interface WorkerPartsOptions extends Partial<WorkerPartsEvents> {
   readonly settings: Settings;
   readonly log: Log;
-  /** Receives the log lines of the requests. */
+  /** Gets the log lines of requests; all others go to `log`. */
   readonly sink: LineSink;
   readonly observer?: RequestObserver | undefined;
-  /** The transport of the app. The default is HTTP without TLS. */
+  /** The default is HTTP without TLS. */
   readonly transport?: Transport | undefined;
   /** The connection to the store, the database that this machine shares with others; undefined without a store. */
   readonly shared?: SharedTable | undefined;
-  /** The result of `prepareLoad`, which has read a large folder before the order to load it. */
+  /** The sources of a large folder, which the worker has read before the order to load it. */
   readonly prepared?: PreparedLoad | undefined;
   /** Adds callers to those of the credentials table, for tests. */
   readonly withCallers?: (table: CallerTable) => CallerTable;

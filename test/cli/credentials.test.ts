@@ -354,6 +354,8 @@ test('called wrongly: exit 2, one line on standard error, nothing written', asyn
     ['rotate a b', /too many arguments/],
     ['rotate a --overlap 7', /--overlap: "7" is not a span such as 30m, 12h or 7d/],
     ['revoke', /missing ID/],
+    ['revoke a --undo', /--undo needs --here/],
+    ['revoke a --here', /--here is for machines that share a store/],
     ['list all', /too many arguments/],
     ['check', /there is no token on standard input/, '\n'],
     ['check', /standard input is too long to be a token/, 'x'.repeat(70_000)],

@@ -156,6 +156,22 @@ test('a service file is no controller, and needs no operation', async (t) => {
   assert.doesNotMatch(lines.join('\n'), /has no operation/);
 });
 
+test('a service file that does not load is wrong, and one with authenticate may lack security schemes', async (t) => {
+  const options = ['strict: 1', '', 'authenticate: () => undefined'];
+  const findings = options.map(async (option) => {
+    const service = `import { defineService } from 'gatefold';\nexport default defineService({ ${option} });`;
+    const { lines } = await examine(makeProject(t, { ...SDK, 'controllers/service.mjs': service }));
+    return lines.filter((line) => line.includes(' service '));
+  });
+  const [broken = [], empty, lacking] = await Promise.all(findings);
+  has(broken, 'wrong service controllers/service.mjs:2: it does not load, so every request is a 500: ');
+  assert.deepEqual(empty, ['note service controllers/service.mjs: it sets nothing']);
+  assert.deepEqual(lacking, [
+    'note service controllers/service.mjs: authenticate',
+    'note service controllers/service.mjs: without securitySchemes the OpenAPI document cannot say how users authenticate',
+  ]);
+});
+
 test('findLookAlikes gives each file that a person would take for a controller its reason', (t) => {
   const names = {
     'AController.ts': undefined,
@@ -289,17 +305,19 @@ describe('credentials', () => {
       row({ id: 'cccccccccccc', name: 'no method', methods: [], note: 'y' }),
       row({ id: 'dddddddddddd', name: 'off', disabled: true }),
       row({ id: 'eeeeeeeeeeee', name: 'old', revoked_at: '2025-01-01', revoked_by: 'Ann' }),
+      row({ name: 'no id' }),
     ];
     const { lines } = await examine(makeProject(t, table(rows)));
     const at = 'credentials data/production.json: ';
     assert.deepEqual(
       lines.filter((line) => line.includes(' credentials ')),
       [
-        `note ${at}3 of 5 credentials are live`,
+        `note ${at}3 of 6 credentials are live`,
         `warning ${at}credential "typo" (aaaaaaaaaaaa) is for GTE, a method that no request has`,
         `warning ${at}credential "none" (bbbbbbbbbbbb) may call nothing: its list of groups is empty`,
         `warning ${at}credential "no method" (cccccccccccc) may call nothing: its list of methods is empty`,
         `wrong ${at}credential "off" (dddddddddddd) is invalid and was skipped: its field "disabled" has no effect: write "revoked_at", or use a name that does not look like a right`,
+        `wrong ${at}credential "no id" is invalid and was skipped: "id" is not 12 letters and digits`,
         `note ${at}nothing reads these fields of its rows: team, note`,
       ],
     );

@@ -351,6 +351,11 @@ describe('gatefold explain', () => {
     assert.match(out, /operation {2}identity\.register\n/);
   });
 
+  test('says that a user changes nothing without authenticate', async () => {
+    const { out } = await runHere(run, ['GET', '/api/strict/7', '--user', '7'], { cwd });
+    assert.match(out, /note {7}no service file has authenticate, so --user changes nothing\n/);
+  });
+
   const wrong: Record<string, [argv: string[], message: RegExp]> = {
     'no verb': [[], /missing VERB and PATH; see gatefold explain --help/],
     'a verb that is none': [['FETCH', '/api'], /"FETCH" is not an HTTP method/],
@@ -364,6 +369,8 @@ describe('gatefold explain', () => {
       ['GET', '/', '--authorization', 'Token a\nb'],
       /--authorization: it has a control character/,
     ],
+    'an origin with a space': [['GET', '/', '--origin', 'https://a b'], /--origin: it has a space or is not ASCII/],
+    'a user without an id': [['GET', '/', '--user', ''], /--user: the id is missing/],
     'a value of spaces': [['GET', '/', '--authorization', ' '], /--authorization: the value is missing/],
     'an empty id': [['GET', '/', '--authorization', ''], /--authorization: the value is missing/],
     'a token': [['GET', '/', '--authorization', 'gfk_secretsecret_x'], /^(?!.*secretsecret).*the value is a token/],

@@ -107,6 +107,12 @@ test('init says where to go as a shell reads it, and nothing in a name steers th
   }
 });
 
+test('init gives a project without a Latin letter in its name the name api', async (t) => {
+  const cwd = makeProject(t);
+  await runHere(init, ['商店'], { cwd });
+  assert.equal(JSON.parse(readFileSync(join(cwd, '商店/package.json'), 'utf8')).name, 'api');
+});
+
 test('init overwrites nothing, and says what a package.json lacks as a command that adds it', async (t) => {
   const mine = {
     name: 'mine',

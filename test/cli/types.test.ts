@@ -171,6 +171,30 @@ describe('gatefold types', () => {
     assert.equal((await run(cwd, '--check')).code, 2);
   });
 
+  test('says why it cannot read or write the file', async (t) => {
+    const cwd = makeProject(t, { 'controllers/AController.ts': CLASS });
+    symlinkSync('nowhere/api.d.ts', join(cwd, 'link.d.ts'));
+    const ran = await Promise.all(['controllers', 'link.d.ts'].map((out) => run(cwd, '--out', out)));
+    assert.deepEqual(
+      ran.map(({ code, err }) => [code, err.replace(cwd, '')]),
+      [
+        [1, 'gatefold types: Cannot read /controllers: it is a folder\n'],
+        [1, 'gatefold types: Cannot write /link.d.ts: it does not exist\n'],
+      ],
+    );
+  });
+
+  test('writes nothing when the service file does not load, because it may say that folders serve', async (t) => {
+    const cwd = makeProject(t, {
+      'controllers/service.mjs': 'export default {',
+      'controllers/v2/AController.ts': CLASS,
+    });
+    const { code, err } = await run(cwd, '--out', 'api.d.ts');
+    assert.equal(code, 1);
+    assert.match(err, /^gatefold types: controllers\/service\.mjs\S* does not load: SyntaxError/);
+    assert.equal(statSync(join(cwd, 'api.d.ts'), { throwIfNoEntry: false }), undefined);
+  });
+
   test('writes nothing when a controller does not load', async (t) => {
     const cwd = makeProject(t, {
       'controllers/AController.ts': CLASS,

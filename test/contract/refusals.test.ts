@@ -584,6 +584,85 @@ describe('the server loads a controller file with', () => {
   }
 });
 
+describe('an import of a .js file beside a .ts file of the same name', () => {
+  const files = {
+    'base.ts': "export const KEY = 'created';\nexport class Base { created(data: any) { return data; } }",
+    'base.js': "export const KEY = 'find';\nexport class Base { created(data) { return data; } }",
+    'index.ts': "export * from './base.js';",
+  };
+  const refused: [name: string, file: string, source: string, at: string][] = [
+    [
+      'a parent class',
+      'XController.ts',
+      "import { Base } from './base.js';\nexport default class extends Base {}",
+      'X',
+    ],
+    [
+      'a parent class in a script',
+      'XController.js',
+      "import { Base } from './base.js';\nexport default class extends Base {}",
+      'X',
+    ],
+    ['the controller itself', 'XController.ts', "export { Base as default } from './base.js';", 'X'],
+    [
+      'a namespace',
+      'XController.ts',
+      "import * as all from './base.js';\nexport default class extends all.Base {}",
+      'X',
+    ],
+    [
+      'the name of an operation',
+      'XController.ts',
+      "import { KEY } from './base.js';\nexport default class { [KEY](data: { a: string }) { return data; } }",
+      'X',
+    ],
+    [
+      'a re-export by another file',
+      'XController.ts',
+      "import { Base } from './index.ts';\nexport default class extends Base {}",
+      'index',
+    ],
+  ];
+  for (const [name, file, source, at] of refused) {
+    test(`is refused for ${name}`, async () => {
+      const { load: outcome } = await load({ [file]: source, ...files });
+      assert.match(
+        outcome.error ?? 'it loaded',
+        /Node runs base\.js for '\.\/base\.js', but the types are read from base\.ts; import base\.ts by its name, or delete base\.js$/,
+      );
+      assert.match(outcome.at ?? '', new RegExp(`/${at}(?:Controller)?\\.[jt]s:1$`));
+    });
+  }
+
+  const accepted: [name: string, source: string, more: Readonly<Record<string, string>>][] = [
+    [
+      'a type',
+      "import type { Order } from './order.js';",
+      { 'order.ts': 'export type Order = { a: string };', 'order.js': '' },
+    ],
+    [
+      'the name of the .ts file',
+      "import { Base } from './base.ts';\nexport class Other extends Base {}\ntype Order = { a: string };",
+      files,
+    ],
+    [
+      'a .d.ts declaration of the .js file',
+      "import { ROLES } from './roles.js';\ntype Order = { a: (typeof ROLES)[number] };",
+      {
+        'roles.d.ts': "export declare const ROLES: readonly ['a', 'b'];",
+        'roles.js': "export const ROLES = ['a', 'b'];",
+      },
+    ],
+  ];
+  for (const [name, before, more] of accepted) {
+    test(`is accepted for ${name}`, async () => {
+      const { load: outcome, groups } = await load({ 'XController.ts': operation('Order', before), ...more });
+      assert.equal(outcome.error, undefined);
+      assert.notEqual((await groups.find('x'))?.operations.get('created')?.check, undefined);
+    });
+  }
+});
+
 test('a source file is parsed again when it has changed', () => {
   const path = join(dir, 'changing.ts');
   const { read } = createSourceFiles({

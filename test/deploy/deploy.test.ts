@@ -13,8 +13,8 @@ import { createFolder, DEPLOY, nginxArguments, read, run, startProxy, without } 
 const ROOT = resolve(import.meta.dirname, '../..');
 const DEFAULTS = parseSettings({}, [], { cores: 1 });
 const SETTING_NAMES = settingRows({ cores: 1 }).map(({ name }) => name);
-/** Milliseconds between the end of DRAIN_TIMEOUT and the kill of a worker. */
-const GRACE = 2000;
+/** The milliseconds after DRAIN_TIMEOUT until the service has ended at the latest (KILL_GRACE of workers/pool.ts). */
+const GRACE = 8000;
 
 describe('gatefold.service', () => {
   const unit = new Map<string, string[]>();

@@ -12,8 +12,8 @@ import { type Plain, parsePlainYaml } from '../support/plain-yaml.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const SETTING_NAMES = settingRows({ cores: 1 }).map(({ name }) => name);
-/** Milliseconds between the end of DRAIN_TIMEOUT and the kill of a worker. */
-const GRACE = 2000;
+/** The milliseconds after DRAIN_TIMEOUT until the service has ended at the latest (KILL_GRACE of workers/pool.ts). */
+const GRACE = 8000;
 
 describe('kubernetes', () => {
   const folder = join(DEPLOY, 'kubernetes');

@@ -23,7 +23,8 @@ const write = (path: string, text: string): void => {
 };
 
 describe('the files that come with a controller', () => {
-  const rows: [name: string, imported: string, source: (dir: string) => string, onlyWhereNodeTells?: true][] = [
+  type Row = [name: string, imported: string, source: (dir: string) => string, nodeTells?: boolean];
+  const rows: Row[] = [
     ['a relative import', 'lib/a.mjs', () => `import { v } from '../lib/a.mjs'; export { v };`],
     ['a re-export', 'lib/re.mjs', () => `export * from '../lib/re.mjs';`],
     ['for its effects alone', 'lib/effect.mjs', () => `import '../lib/effect.mjs';`],
@@ -46,6 +47,13 @@ describe('the files that come with a controller', () => {
       'lib/l.mjs',
       () => `import { v } from /* why */ // that\n '../lib/l.mjs'; export { v };`,
     ],
+    // `tsx` loads this file for `m.js`.
+    [
+      'a script with the same module in TypeScript',
+      'lib/m.ts',
+      () => `import { v } from '../lib/m.js'; export { v };`,
+      false,
+    ],
     [
       'computed while loading',
       'lib/c.mjs',
@@ -60,11 +68,12 @@ describe('the files that come with a controller', () => {
         imported,
         imported.endsWith('.json') ? '{"v":1}' : imported.endsWith('.cjs') ? 'exports.v = 1;' : 'export const v = 1;',
       );
+    write('lib/m.js', 'export const v = 1;');
     write('lib/j1.mjs', `export * from './j2.mjs';`);
     symlinkSync('../real/i.mjs', join(root, 'lib/i.mjs'));
   });
-  for (const [index, [name, imported, source, onlyWhereNodeTells]] of rows.entries()) {
-    const skip = onlyWhereNodeTells && !NODE_TELLS ? 'this Node does not tell what is imported' : false;
+  for (const [index, [name, imported, source, nodeTells = NODE_TELLS]] of rows.entries()) {
+    const skip = nodeTells === NODE_TELLS ? false : 'another Node does this';
     test(name, { skip }, async () => {
       write(`controllers/C${index}Controller.mjs`, source(root));
       const loader = createModuleLoader();

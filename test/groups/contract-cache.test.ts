@@ -16,10 +16,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { openCacheFolder } from '../../src/base/cache-folder.ts';
 import { createLog } from '../../src/base/log.ts';
 import type { ContractCache } from '../../src/contract/cached-contract.ts';
 import { createReader } from '../../src/contract/reader.ts';
+import { openCacheFolder } from '../../src/groups/cache-folder.ts';
 import { openContractCache } from '../../src/groups/contract-cache.ts';
 import { withContract } from '../../src/groups/group-contract.ts';
 import { createModuleLoader } from '../../src/groups/module-loader.ts';
@@ -174,6 +174,27 @@ export default class { created(data: { m: number }) {} }`,
     assert.deepEqual(read('default', 'default'), ['m']);
     assert.deepEqual(read('default', 'default'), ['m']);
     assert.equal(store.kept, 2);
+  });
+
+  test('does not count after a script came that Node runs instead of the file that was read', (t) => {
+    const dir = createFolder(t, {
+      'base.ts': 'export class Base { created(data: { n: number }) {} }',
+      'XController.ts': "import { Base } from './base.js';\nexport default class X extends Base {}",
+    });
+    const store = memory();
+    const path = join(dir, 'XController.ts');
+    const read = () => {
+      const operation = { name: 'created', method() {}, depth: 1, pathNames: undefined, settings: {} };
+      const reader = createReader(createModuleLoader(), store);
+      reader
+        .openController({ path, group: 'X', exportName: 'default', classNames: ['X', 'Base'] })
+        .readContract([operation]);
+    };
+    read();
+    read();
+    assert.equal(store.kept, 1);
+    write(dir, 'base.js', 'export class Base { created(data) {} }');
+    assert.throws(read, /Node runs base\.js for '\.\/base\.js'/);
   });
 
   test('does not count after a file came that an import finds first', async (t) => {
@@ -432,7 +453,7 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
 
 test('thirty controllers are loaded from the caches, and fewer are not', async (t) => {
   const { createGroups } = await import('../../src/groups/registry.ts');
-  const { prepareLoad } = await import('../../src/groups/file-loader.ts');
+  const { prepareLoad } = await import('../../src/groups/prepared-load.ts');
   const parent = scratch(t);
   const before = process.env.TMPDIR;
   process.env.TMPDIR = parent;

@@ -3,12 +3,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { disposeOf } from '../../src/groups/disposal.ts';
+import { closeService, disposeOf } from '../../src/groups/disposal.ts';
 import type { Group } from '../../src/groups/operations.ts';
 
-test('disposeOf closes what can be closed, and waits for nothing longer than its time', async () => {
+function createMemory() {
   const lines: Record<string, unknown>[] = [];
   const log = createLog({ level: 'debug', sink: { write: (line) => void lines.push(JSON.parse(line)), flush() {} } });
+  return { lines, log };
+}
+
+test('disposeOf closes what can be closed, and waits for nothing longer than its time', async () => {
+  const { lines, log } = createMemory();
   const closed: string[] = [];
   const controllers: Record<string, object> = {
     Plain: {},
@@ -40,6 +45,27 @@ test('disposeOf closes what can be closed, and waits for nothing longer than its
     [
       ['warn', 'controller-not-disposed', 'Throws', 'no pool'],
       ['warn', 'controller-not-disposed', 'Hangs', 'it took longer than 20 ms'],
+    ],
+  );
+});
+
+test('closeService waits for close of the service file, and logs when it fails or takes too long', async () => {
+  const { lines, log } = createMemory();
+  let isClosed = false;
+  const close = async () => {
+    await null;
+    isClosed = true;
+  };
+  const fail = () => {
+    throw new Error('no pool');
+  };
+  for (const work of [close, fail, () => new Promise(() => {})]) await closeService(work, log, 20);
+  assert.ok(isClosed);
+  assert.deepEqual(
+    lines.map(({ level, event, error }) => [level, event, error]),
+    [
+      ['warn', 'service-not-closed', 'no pool'],
+      ['warn', 'service-not-closed', 'it took longer than 20 ms'],
     ],
   );
 });

@@ -300,7 +300,7 @@ test('the watch of the supervisor sees an edit and a removal in a folder', async
     const snapshot = watch.takeSnapshot();
     const loads = await loadAll(groups);
     assert.ok(snapshot !== undefined);
-    watch.endAttempt({ snapshot, begunAt: Date.now(), groups: loads, files: groups.closure(), broken: false });
+    watch.endLoad({ snapshot, begunAt: Date.now(), groups: loads, files: groups.closure(), broken: false });
     watch.start();
     t.after(() => watch.stop());
     change(dir);

@@ -6,8 +6,8 @@ import module from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readEarly } from '../../src/groups/early-texts.ts';
-import { type PreparedLoad, prepareLoad } from '../../src/groups/file-loader.ts';
+import { fingerprint } from '../../src/base/fingerprint.ts';
+import { type PreparedLoad, prepareLoad, readEarly } from '../../src/groups/prepared-load.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { controller, createFolder, write } from '../support/folder.ts';
 import { createMemoryLog } from '../support/memory-log.ts';
@@ -33,15 +33,15 @@ const files = (value: string) =>
 async function loadAll(dir: string, prepared: PreparedLoad | undefined) {
   const { log } = createMemoryLog();
   const early: string[] = [];
-  const earlyTexts = prepared && {
-    ...prepared.earlyTexts,
-    find(path: string, fingerprint: string) {
-      const text = prepared.earlyTexts.find(path, fingerprint);
+  const recorded: PreparedLoad | undefined = prepared && {
+    ...prepared,
+    findText(path, fingerprint) {
+      const text = prepared.findText(path, fingerprint);
       if (text !== undefined) early.push(path);
       return text;
     },
   };
-  const groups = createGroups({ dir, log, prepared: prepared && earlyTexts && { ...prepared, earlyTexts } });
+  const groups = createGroups({ dir, log, prepared: recorded });
   const loads = await groups.loadAll({ skip: new Map(), onLoading: () => {} });
   assert.deepEqual(
     loads.filter(({ ok }) => !ok),
@@ -68,7 +68,8 @@ test('a file that changed after it was read early is loaded as it is', async (t)
   assert.equal(await answerOf('g9'), 'old');
   assert.ok(!early.some((path) => /G[78]Controller/.test(path)));
   if (typeof module.registerHooks === 'function') assert.equal(early.length, 28);
-  assert.deepEqual([...(prepared?.earlyTexts.all() ?? [])], [], 'the load frees the texts');
+  const unchanged = join(dir, 'G9Controller.js');
+  assert.equal(prepared?.findText(unchanged, fingerprint(unchanged)), undefined, 'the load frees the texts');
 });
 
 test('a file that was just written, and one that cannot be read, are not read early', async (t) => {
@@ -77,7 +78,8 @@ test('a file that was just written, and one that cannot be read, are not read ea
   await sleep(SETTLED);
   write(dir, 'NewController.js', controller('new'));
   const paths = ['Old', 'Folder', 'Missing', 'New'].map((name) => join(dir, `${name}Controller.js`));
-  assert.deepEqual([...readEarly(paths).all()], [controller('old')]);
+  const texts = Array.from(readEarly(paths).values(), ({ text }) => text);
+  assert.deepEqual(texts, [controller('old')]);
 });
 
 test('a load uses the contracts that another process has written since this one was prepared', async (t) => {
@@ -85,10 +87,10 @@ test('a load uses the contracts that another process has written since this one 
   const dir = createFolder(t, files('old'));
   const first = await prepareLoad(dir);
   const second = await prepareLoad(dir);
-  assert.equal(second?.caches.contracts?.find(join(dir, 'G1Controller.js')), undefined);
+  assert.equal(second?.contracts()?.find(join(dir, 'G1Controller.js')), undefined);
   await loadAll(dir, first);
-  second?.caches.contracts?.refresh();
-  assert.match(second?.caches.contracts?.find(join(dir, 'G1Controller.js')) ?? '', /index/);
+  second?.contracts()?.refresh();
+  assert.match(second?.contracts()?.find(join(dir, 'G1Controller.js')) ?? '', /index/);
 });
 
 test('a link that leads to another folder since then is loaded with the caches of that folder', async (t) => {
@@ -104,7 +106,7 @@ test('a link that leads to another folder since then is loaded with the caches o
   assert.equal(await answerOf('g1'), 'new');
   assert.deepEqual(early, []);
   const again = await prepareLoad(newRelease);
-  assert.match(again?.caches.contracts?.find(join(newRelease, 'G1Controller.js')) ?? '', /index/);
+  assert.match(again?.contracts()?.find(join(newRelease, 'G1Controller.js')) ?? '', /index/);
 });
 
 test('a controller of a large folder can be a link', async (t) => {

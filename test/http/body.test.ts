@@ -39,6 +39,7 @@ describe('what data is', () => {
     ['a JSON object', '{"a":1}', J, { a: 1 }],
     ['a JSON array', '[1,2]', J, [1, 2]],
     ['a JSON string', '"x"', J, 'x'],
+    ['a JSON string with a part of a forbidden key', '"proto"', J, 'proto'],
     ['a JSON null', 'null', J, null],
     ['a JSON false', 'false', J, false],
     ['a JSON number', '0', J, 0],

@@ -23,7 +23,7 @@ const controllers = {
     const of = async function* (...items) { for (const item of items) yield item };
     export default class {
       static operations = { waiting: { timeout: 30 } };
-      some() { return eventStream(of({ data: { a: 1 }, event: 'book', id: '7', retry: 20 }, 'text', { data: 'a\\nb' }, { data: 1, more: 2 }, null, [1])) }
+      some() { return eventStream(of({ data: { a: 1 }, event: 'book', id: '7', retry: 20 }, 'text', { data: 'a\\nb' }, { data: 1, more: 2 }, null, undefined, [1])) }
       none() { return eventStream(of(), { retry: 9 }) }
       headers() { return new Reply(200, eventStream(of(1)), { 'Cache-Control': 'no-cache', 'X-Mine': 'yes' }) }
       async *waitingItems(signal) {
@@ -41,6 +41,8 @@ const controllers = {
       failsLater() { return eventStream((async function* () { yield 1; await new Promise((done) => setTimeout(done, 20)); throw new Error('lost') })()) }
       badLater() { return eventStream(of(1, { data: 1, event: 'a\\nb' })) }
       badItem() { return eventStream(of(1n)) }
+      functionItem() { return eventStream(of(() => {})) }
+      badHeader() { return new Reply(200, eventStream(of(1)), { 'X-Bad': 'a\\nb' }) }
       created(fields) { return eventStream(of({ data: 1, ...fields })) }
       oddReturn(data) { return eventStream({ [Symbol.asyncIterator]: () => ({ next() {}, return() { if (data.throws) throw new Error('no'); return 7 } }) }) }
       lost() { return eventStream(of(new Map())) }
@@ -78,6 +80,7 @@ describe('an event stream', () => {
       'data: "text"\n\n',
       'data: "a\\nb"\n\n',
       'data: {"data":1,"more":2}\n\n',
+      'data: null\n\n',
       'data: null\n\n',
       'data: [1]\n\n',
       // A stream that ends by itself sends this comment. A stream that a drain ends does not.
@@ -157,6 +160,7 @@ describe('an event stream', () => {
   for (const [operation, cause] of [
     ['failsAtOnce', /no feed/],
     ['badItem', /BigInt/],
+    ['functionItem', /a function, which has no JSON form/],
     ['lost', /an object of class Map, .*: return Object\.fromEntries/],
     ['lostInside', /an object of class Set at \/a\/0, /],
     ['noSource', /must be an async iterable/],
@@ -170,6 +174,10 @@ describe('an event stream', () => {
       assert.match(String(service.lines.findLast(({ event }) => event === 'request-failed')?.error), cause);
     });
   }
+
+  test('with a header that cannot be sent is a 500', async () => {
+    assertEnvelope(await asRaw(await call('badHeader')), 500, 'UNENCODABLE_RESULT');
+  });
 
   for (const field of ['id', 'event']) {
     for (const mark of ['\r', '\n', '\0', '\r\ndata: forged']) {
@@ -195,7 +203,7 @@ describe('an event stream', () => {
 });
 
 test('a worker that drains ends its event streams between two events, and those that still come', async () => {
-  const other = await startService({ controllers });
+  const other = await startService({ controllers, expectedErrors: ['request-failed'] });
   const begun = once(bus, 'begun');
   const socket = connect(other.port, '127.0.0.1');
   let text = '';
@@ -208,11 +216,14 @@ test('a worker that drains ends its event streams between two events, and those 
   while (!text.includes('one')) await once(socket, 'data');
   const [ended, over, aborted] = [once(socket, 'end'), once(bus, 'over'), once(bus, 'aborted')];
   other.app.setDraining();
+  other.app.setDraining();
   bus.emit('item', 'two');
   await Promise.all([ended, over, aborted]);
   assert.ok(text.endsWith('\r\n0\r\n\r\n'), 'a whole body');
   assert.ok(!text.includes('two'));
-  assert.equal(await (await fetch(`${other.url}/api/feed/waiting`)).text(), 'retry: 500\n\n');
+  for (const operation of ['waiting', 'held'])
+    assert.equal(await (await fetch(`${other.url}/api/feed/${operation}`)).text(), 'retry: 500\n\n');
+  assertEnvelope(await asRaw(await fetch(`${other.url}/api/feed/badHeader`)), 500, 'UNENCODABLE_RESULT');
   await other.close();
 });
 

@@ -163,6 +163,8 @@ describe('routing table (reference 1)', () => {
   test('an absolute-form target is served by its path', async () => {
     const answer = parseRaw(await service.raw('GET HTTP://example.test:80/api/test?x HTTP/1.1\r\nHost: x\r\n\r\n'));
     assert.equal(answer.status, 200);
+    const root = parseRaw(await service.raw('GET http://example.test HTTP/1.1\r\nHost: x\r\n\r\n'));
+    assertEnvelope(root, 404, 'NOT_FOUND');
   });
 
   test('CONNECT is refused in the same envelope', async () => {

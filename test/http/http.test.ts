@@ -113,6 +113,11 @@ describe('refusals of the head', () => {
   }
 });
 
+test('another version than HTTP/1 is refused', async () => {
+  const text = await service.raw(get('Host: x\r\n', '2.0'));
+  assert.match(text, /^HTTP\/1\.1 505 [\s\S]*"error_code":"HTTP_VERSION_NOT_SUPPORTED"/);
+});
+
 describe('what is served', () => {
   const rows: [name: string, request: string][] = [
     ['HTTP/1.0 without Host', get('', '1.0')],
@@ -312,7 +317,14 @@ test('a client that leaves while the group of its request is imported frees its 
   gate.gateOfHttpTest = new Promise((done) => {
     open = done;
   });
-  const source = 'await globalThis.gateOfHttpTest; export default { index: () => 1, created: (data) => data };';
+  const source = `
+    await globalThis.gateOfHttpTest;
+    export default class {
+      static operations = { upload: { body: 'stream' } };
+      index() { return 1; }
+      created(data) { return data; }
+      async upload(pieces) { for await (const piece of pieces) if (piece.length === 0) return 2; }
+    }`;
   const left = await startService({ controllers: { 'GatedController.mjs': source } });
   t.after(left.close);
   const heads = [
@@ -320,10 +332,15 @@ test('a client that leaves while the group of its request is imported frees its 
     'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n',
     'Content-Length: 3\r\n\r\n"a"',
   ];
-  for (const [head, leave] of heads.flatMap((one) => [[one, 'destroy'] as const, [one, 'resetAndDestroy'] as const])) {
+  const rows = heads.flatMap((head) =>
+    ['gated', 'gated/upload'].flatMap((path) =>
+      (['destroy', 'resetAndDestroy'] as const).map((leave) => [head, path, leave] as const),
+    ),
+  );
+  for (const [head, path, leave] of rows) {
     const accepted = once(left.app.server, 'connection');
     const raw = connect(left.port, '127.0.0.1');
-    raw.write(`POST /api/gated HTTP/1.1\r\nHost: x\r\n${head}`);
+    raw.write(`POST /api/${path} HTTP/1.1\r\nHost: x\r\n${head}`);
     const [peer] = (await accepted) as [Socket];
     const before = left.app.inFlight();
     while (left.app.inFlight() === before) await new Promise(setImmediate);

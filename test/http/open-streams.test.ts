@@ -26,3 +26,23 @@ for (const [caller, code, reason] of rows)
     );
     assert.match((refusals[0]?.cause as Error | undefined)?.message ?? '', reason);
   });
+
+test('a stream whose key has no scopes goes on while its row allows the group', (context) => {
+  context.mock.timers.enable({ apis: ['setInterval'] });
+  const refusals: unknown[] = [];
+  const row = {
+    application: { id: 'a', name: 'a' },
+    handler: undefined,
+    groups: new Set(['Order']),
+    methods: undefined,
+  };
+  const watch = createStreamWatch({ identify: () => ({ kind: 'row', row }) });
+  const call = { verb: 'GET', groupInUrl: 'order', group: 'Order', operation: 'index', application: row.application };
+  const exchange = { ...call, caller: row, key: 'k', response: new EventEmitter() } as unknown as Exchange;
+  watch(exchange, (refusal) => refusals.push(refusal));
+  context.mock.timers.tick(1000);
+  assert.deepEqual(refusals, []);
+  row.groups.clear();
+  context.mock.timers.tick(1000);
+  assert.deepEqual(refusals, []);
+});

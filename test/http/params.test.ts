@@ -190,7 +190,7 @@ describe('params.waitUntil', () => {
 });
 
 describe('params.address', () => {
-  const proxies = parseTrustedProxies(['10.0.0.0/8', '2001:db8::/32', '192.0.2.7']);
+  const proxies = parseTrustedProxies(['10.0.0.0/8', '2001:db8::/32', '192.0.2.7', '2001:dba::7']);
   const rows: [name: string, peer: string | undefined, forwarded: string | undefined, address: string][] = [
     ['no proxy', '203.0.113.5', undefined, '203.0.113.5'],
     ['a client that makes it up', '203.0.113.5', '1.1.1.1', '203.0.113.5'],
@@ -204,6 +204,8 @@ describe('params.address', () => {
     ['two proxies', '10.0.0.1', '1.1.1.1, 203.0.113.5, 192.0.2.7', '203.0.113.5'],
     ['proxies alone', '10.0.0.1', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
     ['IPv6', '2001:db8::1', '2001:db9::5', '2001:db9::5'],
+    ['a proxy by its IPv6 address', '2001:dba::7', '203.0.113.5', '203.0.113.5'],
+    ['the neighbour of that proxy', '2001:dba::8', '203.0.113.5', '2001:dba::8'],
     ['IPv4 as IPv6, in full', '10.0.0.1', '0:0:0:0:0:ffff:203.0.113.5', '203.0.113.5'],
     ['IPv4 as IPv6, in full and with zeros', '10.0.0.1', '0000:0000:0000:0000:0000:FFFF:CB00:7105', '203.0.113.5'],
     ['IPv4 as IPv6, with its zeros elsewhere', '10.0.0.1', '0::0:ffff:203.0.113.5', '203.0.113.5'],

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { MAX_WAITING } from '../../src/http/connections/turns.ts';
+import { MAX_WAITING } from '../../src/http/connections/pipelining.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const controllers = {

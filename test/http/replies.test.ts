@@ -26,6 +26,7 @@ before(async () => {
     'ReplyController.mjs': `
       import { EventEmitter } from 'node:events';
       import { Readable } from 'node:stream';
+      import { runInNewContext } from 'node:vm';
       import { eventStream, HttpError, ifMatch, Reply } from ${JSON.stringify(GATEFOLD)};
       const pieces = async function* (...all) { for (const piece of all) { await null; yield piece } };
       const web = (start) => new ReadableStream({ start });
@@ -39,6 +40,16 @@ before(async () => {
         seen.emit('given', pieces);
       }
       class Book { constructor() { this.title = 'Emma' } }
+      // As a class of the package readable-stream.
+      class ForeignStream {
+        #stream;
+        constructor(stream) { this.#stream = stream }
+        on(...args) { this.#stream.on(...args); return this }
+        pipe(...args) { return this.#stream.pipe(...args) }
+        destroy(...args) { this.#stream.destroy(...args); return this }
+        pause() { this.#stream.pause() }
+        resume() { this.#stream.resume() }
+      }
       class Secretive { #title = 'Emma'; get title() { return this.#title } }
       export default class {
         static operations = { created: { status: 201 }, slow: { timeout: 40 }, stuck: { timeout: 40 } };
@@ -81,6 +92,19 @@ before(async () => {
         readable() { return Readable.from(pieces(Buffer.from('ab'), 'cé', new Uint8Array(0), Buffer.from('d'))) }
         webStream() { return web((c) => { c.enqueue(Buffer.from('ab')); c.enqueue(Buffer.from('cd')); c.close() }) }
         emptyStream() { return Readable.from([]) }
+        foreignStream() { return new ForeignStream(Readable.from(['a', 'b'])) }
+        realm() { return runInNewContext('({ a: 1 })') }
+        counted() { return new Reply(200, {}, { 'X-Count': 5 }) }
+        responseZero() { return Response.error() }
+        webFailsAtStart() { return web((c) => c.error()) }
+        async read() { const stream = Readable.from(['a']); await stream.toArray(); return stream }
+        stray() {
+          const source = new Readable({ read() {}, destroy(error, done) { seen.emit('strayed'); done(error) } });
+          setTimeout(() => { seen.emit('stray', new Error('thrown in a callback')); source.push('late') });
+          return source;
+        }
+        sendsHead(data, { request }) { request.socket._httpMessage.writeHead(200); return {} }
+        async sendsHeadLater(data, { request }) { request.socket._httpMessage.writeHead(200); return {} }
         response() { return Response.json({ a: 1 }, { status: 203, headers: { 'X-Mine': 'yes', 'Content-Length': '99' } }) }
         responseError() { return new Response('gone', { status: 410 }) }
         responseEmpty() { return new Response(null, { status: 204 }) }
@@ -135,6 +159,7 @@ before(async () => {
         details() { throw new HttpError(422, 'INVALID_BOOK', 'The book is not valid', { details: [{ pointer: '/title', message: 'is missing', limit: 3 }] }) }
         cyclicDetails() { const details = []; details.push(details); throw new HttpError(422, 'INVALID_BOOK', 'x', { details }) }
         badDetails() { throw new HttpError(422, 'INVALID_BOOK', 'x', { details: 'none' }) }
+        changedDetails() { throw Object.assign(new HttpError(422, 'INVALID_BOOK', 'x'), { details: () => 'none' }) }
       }`,
   };
   service = await startService({ controllers, expectedErrors: ['request-failed', 'stream-failed'] });
@@ -200,6 +225,9 @@ describe('what is answered', () => {
     },
     webStream: { status: 200, body: 'abcd', headers: { 'transfer-encoding': 'chunked' } },
     emptyStream: { status: 200, body: '' },
+    foreignStream: { status: 200, body: 'ab', headers: { 'content-type': 'application/octet-stream' } },
+    realm: { status: 200, body: '{"a":1}' },
+    counted: { status: 200, body: '{}', headers: { 'x-count': '5' } },
     response: { status: 203, body: '{"a":1}', headers: { 'content-type': 'application/json', 'x-mine': 'yes' } },
     responseError: { status: 410, body: 'gone', headers: { 'content-type': 'text/plain;charset=UTF-8' } },
     responseEmpty: { status: 204, body: '' },
@@ -248,6 +276,23 @@ describe('what is answered', () => {
       'Connection',
       'X-Request-Id',
       'Access-Control-Allow-Origin',
+    ]);
+  });
+
+  test('a line about an answer of a key with a handler names the group that has answered', async (t) => {
+    const row = { application: { id: 'a', name: 'a' }, handler: 'Desk', methods: undefined };
+    const desk = await startService({
+      controllers: {
+        'DeskController.mjs': 'export default { index: () => new Response(null, { headers: { Upgrade: "x" } }) };',
+      },
+      parts: { credentials: { identify: () => ({ kind: 'row', row }) } },
+    });
+    t.after(desk.close);
+    await (await fetch(`${desk.url}/api/any`, { headers: { authorization: 'any' } })).text();
+    const pages = desk.lines.map(({ event, page }) => [event, page]).filter(([, page]) => page !== undefined);
+    assert.deepEqual(pages, [
+      ['header-dropped', 'desk'],
+      ['request', 'desk'],
     ]);
   });
 
@@ -315,7 +360,10 @@ describe('what is refused', () => {
     replyWithBigint: ['UNENCODABLE_RESULT', /BigInt/],
     failsAtStart: ['INTERNAL_ERROR', /no such file/],
     objects: ['INTERNAL_ERROR', /a piece that is object/],
-    destroyed: ['INTERNAL_ERROR', /destroyed|closed/],
+    destroyed: ['INTERNAL_ERROR', /was over before it was read/],
+    read: ['INTERNAL_ERROR', /was over before it was read/],
+    webFailsAtStart: ['INTERNAL_ERROR', /the stream failed/],
+    responseZero: ['UNENCODABLE_RESULT', /a web Response of status 0/],
     used: ['UNENCODABLE_RESULT', /whose body has been read/],
     locked: ['INTERNAL_ERROR', /locked/],
     badTag: ['INTERNAL_ERROR', /"v1" is not an entity tag/],
@@ -339,10 +387,18 @@ describe('what is refused', () => {
     await Promise.all([destroyed, aborted]);
   });
 
+  test('a stream of a request that has failed meanwhile is not begun', async () => {
+    seen().once('stray', service.app.failCurrentRequest);
+    const strayed = once(seen(), 'strayed');
+    assertEnvelope(await asRaw(await call('stray')), 500, 'INTERNAL_ERROR');
+    await strayed;
+  });
+
   test('the details of an HttpError are the errors of the envelope', async () => {
     const body = assertEnvelope(await asRaw(await call('details')), 422, 'INVALID_BOOK');
     assert.deepEqual(body.errors, [{ pointer: '/title', message: 'is missing', limit: 3 }]);
-    assert.deepEqual(assertEnvelope(await asRaw(await call('cyclicDetails')), 422, 'INVALID_BOOK').errors, []);
+    for (const operation of ['cyclicDetails', 'changedDetails'])
+      assert.deepEqual(assertEnvelope(await asRaw(await call(operation)), 422, 'INVALID_BOOK').errors, []);
   });
 });
 
@@ -366,6 +422,13 @@ describe('a stream that fails in its middle cuts the connection', () => {
     assert.ok(await logged('unwritable'));
     assert.equal(service.app.inFlight(), 0);
   });
+
+  for (const operation of ['sendsHead', 'sendsHeadLater'])
+    test(`so does an operation that sends a head itself: ${operation}`, async () => {
+      await service.raw(`GET /api/reply/${operation} HTTP/1.1\r\nHost: a\r\n\r\n`, 99);
+      assert.match(String((await logged(operation, 'request-failed'))?.error), /headers/i);
+      assert.equal(service.app.inFlight(), 0);
+    });
 
   test('without chunks, it is reset', async () => {
     const socket = connect(service.port, '127.0.0.1');

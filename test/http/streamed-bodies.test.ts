@@ -144,6 +144,13 @@ describe('a stream', () => {
     );
   });
 
+  test('in deflate may be empty', async () => {
+    const text = await service.raw(
+      'PATCH /api/upload HTTP/1.1\r\nHost: a\r\nContent-Encoding: deflate\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    );
+    assert.match(text, /"size":0/);
+  });
+
   test('takes the types that accepts names', async () => {
     assert.equal((await send('POST', '/pictures', 'x', { 'content-type': 'image/png' })).status, 200);
     assertEnvelope(

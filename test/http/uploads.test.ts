@@ -366,8 +366,8 @@ describe('body budget', () => {
 test('pieces of any size are joined as they came', () => {
   const pieces = new Pieces();
   const all: Buffer[] = [];
-  for (let i = 0; i < 3000; i++) {
-    const piece = Buffer.alloc(i % 700 === 0 ? 5000 : i % 13, i & 0xff);
+  for (let i = 0; i < 6000; i++) {
+    const piece = Buffer.alloc(i % 2900 === 0 ? 5000 : i % 13, i & 0xff);
     all.push(piece);
     pieces.add(piece);
   }

@@ -313,3 +313,28 @@ describe('a request to an ACME server', () => {
     await assert.rejects(createSend({ userAgent: 'test' })({ method: 'GET', url }), /self-signed certificate/);
   });
 });
+
+test('an order that may not replace a certificate is sent again without it; another refusal is not', async () => {
+  const rows: [type: string, replaced: (string | undefined)[], error: RegExp | undefined][] = [
+    ['alreadyReplaced', ['id', undefined], undefined],
+    ['rateLimited', ['id'], /too many/],
+  ];
+  for (const [type, replaced, error] of rows) {
+    const problem = { type: `urn:ietf:params:acme:error:${type}`, detail: 'too many' };
+    const { client, asked } = createBench({
+      '/new-order': [{ status: 409, body: problem }, ...(GOOD['/new-order'] ?? [])],
+    });
+    const ordered = client.order({
+      ...{ domains: ['a.example.com'], challengeType: 'http-01', request: Buffer.of(), replaces: 'id' },
+      present: async () => () => {},
+    });
+    if (error === undefined) await ordered;
+    else await assert.rejects(ordered, error);
+    const orders = asked.filter(({ url }) => url === `${AT}/new-order`);
+    const payloads = orders.map(({ body = '' }) => JSON.parse(atob(JSON.parse(body).payload)));
+    assert.deepEqual(
+      payloads.map(({ replaces }) => replaces),
+      replaced,
+    );
+  }
+});

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
@@ -194,4 +194,12 @@ describe('of a certificate that nobody renews', () => {
       ['error'],
     );
   });
+});
+
+test('a service whose HTTP_PORT is taken does not start, and says so', async (test) => {
+  const server = createServer().listen(0);
+  await once(server, 'listening');
+  test.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  await assert.rejects(createBench(test, 90, port), new RegExp(`^Error: HTTP_PORT: Cannot listen on port ${port}: `));
 });

@@ -177,7 +177,7 @@ describe('the files of DATA_DIR/tls', () => {
     const pair = makePair('api.example.com');
     folder.writeCertificate('https://ca.example.com/dir', pair.cert, pair.key);
     const stored = folder.readCertificate();
-    assert.equal(stored?.directory, 'https://ca.example.com/dir');
+    assert.equal(stored?.directoryUrl, 'https://ca.example.com/dir');
     assert.deepEqual(readPair(stored?.text ?? '', stored?.text ?? '').facts.names, ['api.example.com']);
     assert.deepEqual(readdirSync(folder.path).sort(), ['account.key', 'certificate.pem']);
     for (const name of readdirSync(folder.path)) assert.equal(statSync(join(folder.path, name)).mode & 0o777, 0o600);

@@ -20,6 +20,8 @@ export default defineService({
     if (code === 'CHANGED') { (cause as { status: number }).status = 200; return undefined as never; }
     if (code === 'PROMISE') return Promise.resolve({}) as never;
     if (code === 'BIGINT') return { n: 1n };
+    if (code === 'SYMBOL') return Symbol('no JSON') as never;
+    if (code === 'STATUS') return { ...new ErrorReply(400, {}), status: 200, [Symbol.for('gatefold.ErrorReply')]: true } as never;
     if (code === 'TEXT') return new ErrorReply(418, 'plain', { 'Content-Type': 'text/plain', 'X-Own': '1', Allow: 'NONE', 'Content-Length': '1' });
     if ((cause as { code?: string } | undefined)?.code === 'ECONNREFUSED') return new ErrorReply(503, { busy: true }, { 'Retry-After': '5' });
     return new ErrorReply(refusal.status, { type: code, echo: { ...refusal } }, { 'Content-Type': 'application/problem+json' });
@@ -57,7 +59,7 @@ describe('answers under a service file', () => {
     return { status: response.status, headers: response.headers, text };
   };
 
-  for (const code of ['THROW', 'NOTHING', 'PROMISE', 'BIGINT', 'CHANGED'])
+  for (const code of ['THROW', 'NOTHING', 'PROMISE', 'BIGINT', 'SYMBOL', 'STATUS', 'CHANGED'])
     it(`sends the envelope and logs an error when formatError fails: ${code}`, async () => {
       service.lines.length = 0;
       const { status, headers, text } = await ask(`/api/x/fails/${code}`);

@@ -51,6 +51,7 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ cors: { origins: ['https://a.example/'] } }, /"https:\/\/a\.example\/" is no origin/],
   [{ cors: { origins: ['https://A.example'] } }, /is no origin/],
   [{ cors: { origins: ['a.example'] } }, /is no origin/],
+  [{ cors: { origins: [/a/] } }, /an origin must be a text/],
   [{ cors: { origins: ['null'] } }, /is no origin/],
   [{ cors: { origins: ['http://*.a.example'] } }, /is no origin/],
   [{ cors: { origins: ['https://a*.example'] } }, /is no origin/],
@@ -60,7 +61,9 @@ const refused: readonly (readonly [options: unknown, error: RegExp])[] = [
   [{ cors: { maxAge: -1 } }, /maxAge must be a number of seconds/],
   [{ cors: { allowHeaders: 'X-A' } }, /allowHeaders must be a list of header names/],
   [{ cors: { allowHeaders: ['X A'] } }, /allowHeaders must be a list of header names/],
+  [{ securitySchemes: { token: 'bearer' } }, /token: it must be an object/],
   [{ securitySchemes: { token: { type: 'http' } } }, /token: scheme must be a text/],
+  [{ securitySchemes: { token: { type: 'http', scheme: 'a b' } } }, /the name of an HTTP authentication scheme/],
   [{ securitySchemes: { token: { type: 'bearer' } } }, /token: type must be one of http, apiKey, /],
   [{ securitySchemes: { token: { type: 'apiKey', in: 'body', name: 'a' } } }, /token: in must be/],
   [{ securitySchemes: { token: { type: 'http', scheme: 'bearer', sheme: 'x' } } }, /sheme is no field/],
@@ -107,7 +110,12 @@ describe('the definition of a service', () => {
         authenticate: user,
         access: ['user', () => true],
         formatError: () => ({}),
-        cors: { origins: ['https://a.example', 'https://*.b.example'], credentials: true, maxAge: 5 },
+        cors: {
+          origins: ['https://a.example', 'https://*.b.example'],
+          credentials: true,
+          maxAge: 5,
+          allowHeaders: ['X-A', 'X-B'],
+        },
         securitySchemes: { token: { type: 'apiKey', in: 'header', name: 'Authorization' } },
         keyHeader: 'X-Api-Key',
         headers: { 'Strict-Transport-Security': 'max-age=1' },
@@ -116,6 +124,7 @@ describe('the definition of a service', () => {
       }),
     );
     assert.equal(definition.keyHeader, 'x-api-key');
+    assert.equal(definition.cors?.allowHeaders, 'X-A, X-B');
     assert.deepEqual(definition.headers, ['Strict-Transport-Security', 'max-age=1']);
   });
 
@@ -241,13 +250,18 @@ describe('a controller under a service file', () => {
 });
 
 describe('an entry of the controllers folder', () => {
-  const stateOf = async (dir: string) => {
+  const stateOf = async (dir: string, skip = new Map<string, string>()) => {
     const kinds: ServiceState['kind'][] = [];
-    const log = createLog({ level: 'error', sink: { write: () => {}, flush: () => {} } });
+    const log = createLog({ level: 'error', sink: { write: () => {} } });
     const groups = createGroups({ dir, log, onService: ({ kind }) => kinds.push(kind) });
-    await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+    await groups.loadAll({ skip, onLoading: () => {} });
     return kinds;
   };
+
+  it('is a broken service file when its import has already ended a process', async (t) => {
+    const dir = createFolder(t as TestContext, { 'service.mjs': 'process.exit(1);' });
+    assert.deepEqual(await stateOf(dir, new Map([['service.mjs', 'its import ended a process']])), ['broken']);
+  });
 
   it('is a broken service file when service.ts is a folder or a dangling link', async (t) => {
     const linked = createFolder(t as TestContext, { 'XController.mjs': controller('x') });

@@ -138,7 +138,7 @@ describe('createFolderWatch with events', { skip }, () => {
       fingerprint: fingerprint(join(dir, name)),
     }));
     const before = watch.takeSnapshot() ?? new Map();
-    watch.endAttempt({
+    watch.endLoad({
       snapshot: before,
       begunAt: Date.now(),
       groups: [{ group: 'A', file: 'AController.js', ok: true }],

@@ -4,8 +4,9 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } 
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { GenerationRecord } from '../../src/supervisor/generation-file.ts';
+import { createGenerationFile, type GenerationRecord } from '../../src/supervisor/generation-file.ts';
 import { controller, createFolder, type Service, startService, write } from '../support/cluster-server.ts';
+import { createMemoryLog } from '../support/memory-log.ts';
 
 const fileOf = (dir: string) => join(dirname(dir), 'data/generation.json');
 const read = (dir: string): GenerationRecord => JSON.parse(readFileSync(fileOf(dir), 'utf8'));
@@ -59,6 +60,20 @@ describe('the generation file', () => {
     service.process.kill('SIGTERM');
     await service.exited;
     assert.equal(read(dir).state, 'stopped');
+  });
+
+  it('says why no worker of a new release can start', (test) => {
+    const folder = createFolder(test, {});
+    const dataDir = dirname(folder);
+    const { log } = createMemoryLog();
+    const file = createGenerationFile({ dataDir, folder, packageFolder: '/gatefold', log });
+    const [release, error] = ['/releases/2', 'Cannot start a worker: EAGAIN'];
+    const rejected = { generation: 2, at: new Date(), failures: [], error };
+    const status = { generation: 1, servingSince: undefined, workers: [], notLoadable: [], rejected };
+    const tally = { generationsServed: 1, generationsRejected: 1, workersDied: 0, workersReplaced: 0 };
+    file.addResult({ kind: 'failed', error, release }, { ...status, ...tally });
+    const record: GenerationRecord = JSON.parse(readFileSync(join(dataDir, 'generation.json'), 'utf8'));
+    assert.deepEqual([record.release, record.state, record.errors], [release, 'rejected', [{ error }]]);
   });
 
   it('is not there where the data folder is not', async (test) => {

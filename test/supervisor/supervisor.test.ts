@@ -1,8 +1,12 @@
 // Tests the decisions of the supervisor with fake parts: no process is started, and the test controls the clock.
 import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
 import { describe, it, type TestContext } from 'node:test';
+import type { ListenOutcome } from '../../src/supervisor/workers/worker-handle.ts';
 import { createFakeService, type FakeWorker, loaded } from '../support/fake-workers.ts';
 import { controller, write } from '../support/folder.ts';
+
+type FakeService = ReturnType<typeof createFakeService>;
 
 async function started(test: TestContext, options: Parameters<typeof createFakeService>[1] = {}) {
   const service = createFakeService(test, options);
@@ -165,6 +169,53 @@ describe('a generation', () => {
     assert.equal(service.supervisor.status().generation, 3);
   });
 
+  it('is given up when the folder is removed while it loads', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, worker) => {
+      if (worker.pid === 3) rmSync(service.dir, { recursive: true });
+      return loaded({ ...order, files: [] });
+    };
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
+    assert.equal(service.supervisor.status().generation, 1);
+    assert.equal(service.logged('generation-rejected').length, 0);
+  });
+
+  it('ends all of its workers when one of them ends in its second try, and is made again', async (test) => {
+    const service = await started(test);
+    service.made.load = (order, { pid }) =>
+      pid === 5
+        ? { kind: 'ended', file: undefined, reason: 'it ended' }
+        : loaded(order, pid === 4 ? { 'AController.js': 'database is locked' } : {});
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 4', 'quit 3', 'drain 1', 'drain 2']);
+    assert.deepEqual(
+      service.serving().map(({ pid }) => pid),
+      [6, 7],
+    );
+  });
+
+  it('is rejected when the system throws instead of a process', async (test) => {
+    const service = await started(test);
+    service.made.forkError = new Error('spawn ENOMEM');
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.supervisor.status().rejected?.error, 'Cannot start a worker: spawn ENOMEM');
+    assert.equal(service.serving().length, 2);
+  });
+
+  it('that cannot listen is rejected and ended, and the old one serves on', async (test) => {
+    const service = await started(test);
+    service.made.listen = () => ({ code: 'EADDRINUSE' });
+    service.change('AController.js');
+    await service.settled();
+    assert.deepEqual(service.story, ['quit 3', 'quit 4']);
+    assert.equal(service.supervisor.status().generation, 1);
+    assert.equal(service.supervisor.status().rejected?.error, 'cannot listen: EADDRINUSE');
+  });
+
   it('is not made of a folder that is away', async (test) => {
     const service = await started(test);
     service.made.isFolderThere = false;
@@ -225,6 +276,36 @@ describe('a replacement', () => {
     assert.equal(service.logged('worker-replaced').length, 1);
   });
 
+  const FAILURES: readonly (readonly [name: string, fail: (made: FakeService['made']) => void, error: string])[] = [
+    [
+      'cannot start',
+      (made) => {
+        made.load = () => ({ kind: 'ended', file: undefined, reason: 'it ended' });
+      },
+      'Cannot start a worker: it ended',
+    ],
+    [
+      'cannot listen',
+      (made) => {
+        made.listen = () => ({ code: 'EADDRINUSE' });
+      },
+      'cannot listen: EADDRINUSE',
+    ],
+  ];
+  for (const [name, fail, error] of FAILURES)
+    it(`that ${name} is rejected`, async (test) => {
+      const service = await started(test);
+      fail(service.made);
+      service.die(service.workers[0] as FakeWorker);
+      await service.settled();
+      const [line] = service.logged('generation-rejected');
+      assert.deepEqual([line?.cause, line?.error], ['replacement', error]);
+      assert.deepEqual(
+        service.serving().map(({ pid }) => pid),
+        [2],
+      );
+    });
+
   it('is not made while a generation is refused; with nobody left the service goes on with what loads', async (test) => {
     const service = await started(test, { groups: ['A', 'B'] });
     service.made.load = (order) => loaded(order, { 'AController.js': 'broken' });
@@ -280,6 +361,44 @@ describe('what has not loaded', () => {
     assert.equal(service.story[0], 'quit 3');
     assert.equal(service.supervisor.status().generation, 2);
     assert.equal(service.workers.length, 6, 'a probe that was interrupted is due as soon as nothing else is');
+  });
+
+  it('stays in quarantine when it ends the worker of a probe, too', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    const deadly = 'BController.js';
+    service.made.seen = { 'file:/lib.js': 'deadly' };
+    service.made.load = (order, { pid, generation }) => {
+      if (order.skip.has(deadly)) return loaded(order);
+      const reason = 'it ended';
+      if (generation === 1 && pid !== 1) service.events().died(service.workers.at(-1) as FakeWorker, death);
+      return { kind: 'ended', file: deadly, reason };
+    };
+    const death = { reason: 'it ended', lastState: 'loading', importing: [] } as const;
+    await service.supervisor.start();
+    const deaths = service.supervisor.status().workersDied;
+    const { length } = service.workers;
+    service.made.seen = { 'file:/lib.js': 'still deadly' };
+    await service.pass(5000);
+    assert.ok(service.workers.length > length, 'a change makes a probe due');
+    assert.ok(service.logged('probe-worker-exited').length > 0);
+    assert.equal(service.supervisor.status().workersDied, deaths, 'the end of its worker is not counted');
+    service.made.load = (order) => {
+      assert.ok(order.skip.has(deadly));
+      return loaded(order);
+    };
+    service.change('AController.js');
+    await service.settled();
+    assert.equal(service.supervisor.status().generation, 2);
+  });
+
+  it('is rejected with its reason when no worker can start for the probe', async (test) => {
+    const service = createFakeService(test, { groups: ['A', 'B'] });
+    service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
+    await service.supervisor.start();
+    service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'EAGAIN' });
+    await service.pass(5000);
+    assert.equal(service.logged('generation-rejected')[0]?.cause, 'probe');
+    assert.equal(service.supervisor.status().rejected?.error, 'Cannot start a worker: EAGAIN');
   });
 
   it('and ended its process is probed as soon as anything has changed since before it was loaded', async (test) => {
@@ -393,6 +512,26 @@ describe('stop', () => {
     service.die(service.workers[0] as FakeWorker);
     await service.pass(60_000);
     assert.equal(service.workers.length, 2, 'nothing is started any more');
+  });
+
+  it('lets no new worker serve that begins to listen after it', async (test) => {
+    const service = await started(test, { workers: 1 });
+    let answer = (_: ListenOutcome) => {};
+    service.made.listen = () => new Promise((resolve) => (answer = resolve));
+    service.change('AController.js');
+    await service.settled();
+    await service.supervisor.stop();
+    answer('listening');
+    await service.settled();
+    assert.equal(service.logged('generation-serving').length, 1);
+    assert.equal(service.logged('generation-rejected').length, 0);
+  });
+
+  it('reports the workers that do not end', async (test) => {
+    const service = await started(test);
+    service.made.survivors = [service.workers[1] as FakeWorker];
+    await service.supervisor.stop();
+    assert.deepEqual(service.logged('workers-still-running')[0]?.workers, [2]);
   });
 
   it('ends a load that is under way', async (test) => {

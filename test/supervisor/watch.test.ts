@@ -33,7 +33,7 @@ describe('createFolderWatch', () => {
   it('reports a change of a file that was loaded, and none of other files', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1', 'lib/a.js': '1', 'lib/other.js': '1' });
     const before = watch.takeSnapshot() ?? new Map();
-    watch.endAttempt({
+    watch.endLoad({
       snapshot: before,
       begunAt: Date.now(),
       groups: [group('A')],
@@ -53,7 +53,7 @@ describe('createFolderWatch', () => {
     const before = watch.takeSnapshot() ?? new Map();
     const read = file(dir, 'AController.js');
     write(dir, 'AController.js', '22');
-    watch.endAttempt({
+    watch.endLoad({
       snapshot: before,
       begunAt: Date.now(),
       groups: [group('A')],
@@ -71,7 +71,7 @@ describe('createFolderWatch', () => {
     const outside = join(dir, '..', 'outside.js');
     writeFileSync(outside, '1');
     const files = [file(dir, 'AController.js'), { path: outside, fingerprint: fingerprint(outside) }];
-    watch.endAttempt({ snapshot: before, begunAt: Date.now() - 1000, groups: [group('A')], files, broken: false });
+    watch.endLoad({ snapshot: before, begunAt: Date.now() - 1000, groups: [group('A')], files, broken: false });
     watch.start();
     assert.equal(await changed(), outside);
   });
@@ -79,7 +79,7 @@ describe('createFolderWatch', () => {
   it('watches a new group from its import on, and reports any change of a tree that is broken', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     const look = () => watch.takeSnapshot() ?? new Map();
-    watch.endAttempt({
+    watch.endLoad({
       snapshot: look(),
       begunAt: Date.now(),
       groups: [group('A')],
@@ -92,7 +92,7 @@ describe('createFolderWatch', () => {
     let change = changed();
     write(dir, 'BController.js', '22');
     assert.equal(await change, join(dir, 'BController.js'));
-    watch.endAttempt({
+    watch.endLoad({
       snapshot: look(),
       begunAt: Date.now(),
       groups: [group('A'), group('B', false)],
@@ -107,7 +107,7 @@ describe('createFolderWatch', () => {
 
   it('reports a file that is never stable after a second', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
-    watch.endAttempt({
+    watch.endLoad({
       snapshot: watch.takeSnapshot() ?? new Map(),
       begunAt: Date.now(),
       groups: [group('A')],
@@ -124,20 +124,20 @@ describe('createFolderWatch', () => {
 
   it('a folder that goes is logged once, and is no change; one that comes back is', async (test) => {
     const { dir, watch, lines, changed, logged, polled } = watched(test, { 'AController.js': '1' });
-    const attempt = {
+    const load = {
       snapshot: watch.takeSnapshot() ?? new Map(),
       begunAt: Date.now(),
       groups: [group('A')],
       files: [file(dir, 'AController.js')],
       broken: false,
     };
-    watch.endAttempt(attempt);
+    watch.endLoad(load);
     watch.start();
     const line = logged();
     rmSync(dir, { recursive: true });
     await line;
-    // Another attempt ends meanwhile, as when no worker is left.
-    watch.endAttempt(attempt);
+    // Another load ends meanwhile, as when no worker is left.
+    watch.endLoad(load);
     for (let poll = 0; poll < 5; poll++) await polled();
     const change = changed();
     write(dir, 'AController.js', '22');

@@ -234,7 +234,32 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(log, ['imported AController.js', 'serving: it was ended by SIGKILL: BController.js', 'gone']);
   });
 
-  it('importGroup ends with the answer, or after two seconds', async () => {
+  it('a worker that cannot listen says why, and is not killed for it', async () => {
+    const { worker, say, killed } = create();
+    say({ kind: 'booted' });
+    void worker.load(1, ORDER);
+    say({ kind: 'loaded', groups: [], files: [] });
+    const listening = worker.listen(SOCKET);
+    say({ kind: 'listen-failed', code: 'EADDRINUSE' });
+    assert.deepEqual(await listening, { code: 'EADDRINUSE' });
+    mock.timers.tick(10_000);
+    assert.deepEqual(killed, []);
+  });
+
+  it('is gone once, although its channel ends long after its exit', async () => {
+    const { fake, log } = create();
+    fake.emit('exit');
+    mock.timers.tick(200);
+    fake.emit('disconnect');
+    assert.deepEqual(log, ['booting: it was ended by SIGKILL', 'gone']);
+  });
+
+  it('importGroup ends with the answer, with the worker, or after two seconds', async () => {
+    const dying = create();
+    await dying.serve();
+    const interrupted = dying.worker.importGroup('A');
+    dying.die();
+    await interrupted;
     const { worker, serve, say } = create();
     await serve();
     const imported = worker.importGroup('A');

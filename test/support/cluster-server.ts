@@ -41,6 +41,8 @@ export interface Service {
 export interface ServiceOptions {
   readonly files?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
+  /** Settings on the command line. */
+  readonly flags?: readonly string[];
   /** The Node binary that runs the service. Default: the one that runs the test. */
   readonly node?: string;
   /** An existing folder. Default: a new folder with `files`. */
@@ -71,11 +73,12 @@ export interface SpawnedService extends Omit<Service, 'port'> {
 
 export function spawnService(
   test: TestContext,
-  { files, env = {}, node = process.execPath, dir = createFolder(test, files), logFile }: ServiceOptions,
+  { files, env = {}, flags = [], node = process.execPath, dir = createFolder(test, files), logFile }: ServiceOptions,
 ): SpawnedService {
   const data = join(dirname(dir), 'data');
   mkdirSync(data, { recursive: true });
-  const command = logFile === undefined ? [node, SERVER] : ['sh', '-c', `exec "$0" "$1" 2>"$2"`, node, SERVER, logFile];
+  const command =
+    logFile === undefined ? [node, SERVER, ...flags] : ['sh', '-c', `exec "$0" "$1" 2>"$2"`, node, SERVER, logFile];
   const child = spawn(command[0] as string, command.slice(1), {
     env: {
       ...process.env,

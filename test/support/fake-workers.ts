@@ -7,6 +7,7 @@ import { listGroups } from '../../src/supervisor/group-table.ts';
 import { createSupervisor } from '../../src/supervisor/supervisor.ts';
 import type {
   FileSelection,
+  ListenOutcome,
   LoadOutcome,
   WorkerEvents,
   WorkerHandle,
@@ -51,6 +52,12 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
   const all: FakeWorker[] = [];
   const made = {
     load: ((selection) => loaded(selection)) as Load,
+    /** The outcome of the order to listen. */
+    listen: (): ListenOutcome | Promise<ListenOutcome> => 'listening',
+    /** Thrown instead of a new process. */
+    forkError: undefined as Error | undefined,
+    /** The workers that are still there after the end of the service. */
+    survivors: [] as FakeWorker[],
     agrees: true,
     isFolderThere: true,
     /** Thrown instead of a snapshot. */
@@ -63,6 +70,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
   let change: ((what: string) => void) | undefined;
 
   function fork(): FakeWorker {
+    if (made.forkError !== undefined) throw made.forkError;
     const worker: FakeWorker = {
       pid: all.length + 1,
       state: 'standby',
@@ -79,8 +87,9 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
         return outcome;
       },
       async listen() {
-        worker.state = 'serving';
-        return 'listening';
+        const outcome = await made.listen();
+        if (outcome === 'listening') worker.state = 'serving';
+        return outcome;
       },
       async importGroup() {},
       drain: () => leave('drain'),
@@ -111,8 +120,8 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
       if (made.snapshotError !== undefined) throw made.snapshotError;
       return made.isFolderThere ? new Map([['folder', dir], ...Object.entries(made.seen)]) : undefined;
     },
-    beginAttempt() {},
-    endAttempt() {},
+    beginLoad() {},
+    endLoad() {},
     addGroup: (load) => note('watch')(load.file),
     addFiles: note('watch'),
     hasSameFiles: () => made.agrees,
@@ -120,7 +129,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
     stop() {},
   };
   const supervisor = createSupervisor({
-    workers,
+    workerCount: workers,
     dir,
     port: {
       number: 1,
@@ -139,7 +148,7 @@ export function createFakeService(test: TestContext, { workers = 2, groups = ['A
         all: () => [...alive],
         serving: () => [...alive].filter(({ state }) => state === 'serving'),
         keepReserve() {},
-        close: async () => [],
+        close: async () => made.survivors,
       };
     },
     createWatch(onChange) {

@@ -139,6 +139,14 @@ describe("tracingChannel('gatefold:request')", () => {
       assert.equal(event.trace, undefined);
     });
 
+  it('has the same route for each path of a key with a handler', async (test) => {
+    const row = { application: { id: 'a', name: 'a' }, handler: 'Shop', methods: undefined };
+    const service = await start(test, { parts: { credentials: { identify: () => ({ kind: 'row', row }) } } });
+    const ended = follow<RequestEvent>(test, 'gatefold:request', () => {});
+    await (await service.get('/7', { authorization: 'any' })).text();
+    assert.equal(((await ended) as RequestEvent).route, '/api/{params}');
+  });
+
   it('a subscriber may set the trace of a request', async (test) => {
     const service = await start(test);
     const trace = { traceId: TRACE, spanId: SPAN, traceparent: PARENT, span: () => undefined as never };

@@ -152,3 +152,15 @@ test('what is thrown outside of any request is logged with its place, whatever i
     ],
   );
 });
+
+test('a worker whose supervisor is gone answers the requests that it holds, and ends', async (t) => {
+  const { dir, url, worker } = await start(t, { 'SteadyController.js': controller('steady') });
+  write(dir, 'NewController.js', controller('new'));
+  const imported = heard(worker, 'imported');
+  const answer = fetch(`${url}/new`);
+  await imported;
+  const exited = once(worker, 'exit');
+  worker.process.disconnect();
+  assert.equal((await answer).status, 200);
+  assert.deepEqual(await exited, [0, null]);
+});

@@ -1,9 +1,8 @@
 // `gatefold deploy HOST[:DIR]…` copies the project to machines, one after the other. After each copy, the command waits
 // until that machine serves the new release. machine.ts is the part of the command that runs on the machine.
-// docs/DEPLOYING.md is the manual.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { plain } from '../../base/ink.ts';
 import { packagePath, version } from '../../own-files.ts';
 import { type Answer, type Command, type CommandCall, CommandError, print, UsageError } from '../command.ts';
@@ -28,12 +27,11 @@ export const command: Command = {
   run,
 };
 
-/** The end of the deployment to one machine: a result of the machine, or an error. */
+/** How the deployment to one machine has ended: with a result of the machine, or with an error. */
 interface Outcome {
   readonly host: string;
   readonly dir: string;
   readonly result?: Result;
-  /** The reason why the machine has sent no result. */
   readonly error?: string;
 }
 
@@ -52,7 +50,7 @@ async function run({ operands, switches, flagValues, settings, io, now }: Comman
     setup: switches.has('setup'),
   };
   const outcomes: Outcome[] = [];
-  // After the setup, a service that nobody has started yet is no failure.
+  // With `--setup`, a service that nobody has started yet is no failure.
   const isDone = ({ result }: Outcome) => result?.state === 'serving' || (order.setup && result?.state === 'unstarted');
   const printStep = (line: string) => print(io.stderr, `${plain(line)}\n`, 0);
   for (const path of leftOut) await printStep(`left out: ${path}`);
@@ -69,7 +67,7 @@ async function run({ operands, switches, flagValues, settings, io, now }: Comman
   return { json, text: lines.map(plain).join('\n'), exitCode: ok ? 0 : 1 };
 }
 
-/** The order for every target machine, without `dir`. Each machine reports the absolute path of its own folder. */
+/** The order without `dir`, because each machine reports the absolute path of its own folder. */
 type OrderForAll = Omit<Order, 'dir'>;
 
 async function deployTo(
@@ -133,19 +131,19 @@ async function probe({ host, dir, name }: Target, { gatefoldCopy, setup }: Order
   return machine;
 }
 
-/** Returns the files of Gatefold itself. package.json comes last, so the machine has all files once it has this one. */
+/** Returns the files of Gatefold itself. package.json comes last, so a copy that has this file is complete. */
 function ownFiles(): Files {
   const root = packagePath();
-  const built = readdirSync(join(root, 'dist'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.(?:js|html)$/.test(entry.name))
-    .map((entry) => withSlashes(relative(root, join(entry.parentPath, entry.name))))
+  const built = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.(?:js|html)$/.test(path))
+    .map((path) => `dist/${withSlashes(path)}`)
     .sort();
   return { root, paths: [...built, 'deploy/gatefold.service', 'package.json'] };
 }
 
 /**
- * Returns the name for the copy of this Gatefold in `DIR/runtime` on the target machine: `0.1.0`, or `0.1.0+5f2a9c0d`
- * for a checkout. The files of a checkout change while its version stays the same, so the name has a hash of the files.
+ * Returns the name for the copy of this Gatefold in `DIR/runtime` on the machine: `0.1.0`, or `0.1.0+5f2a9c0d` for a
+ * checkout. The files of a checkout can change without the version, so its name has a hash of the files.
  */
 function gatefoldCopyName(): string {
   if (basename(dirname(packagePath())) === 'node_modules') return version();
@@ -163,12 +161,10 @@ function parseKeep(text = '5'): number {
 function describeOutcome({ host, dir, result, error }: Outcome): string[] {
   if (result === undefined) return [`${host}: not deployed. ${error}`];
   const { state, release, current, before, errors, notes } = result;
-  const lines = notes.map((note) => `${host}: ${note}`);
-  if (state === 'serving') return [...lines, `${host}: ${dir} serves ${release}, before it ${before ?? 'nothing'}`];
-  if (state === 'unstarted') return [...lines, `${host}: ${dir} has ${release}, and nothing serves it yet`];
-  return [
-    ...errors.map((line) => `${host}: ${line}`),
-    ...lines,
-    `${host}: ${release} does not serve. ${dir}/current leads to ${current ?? 'nothing'}`,
-  ];
+  const summaries = {
+    serving: `${dir} serves ${release}, before it ${before ?? 'nothing'}`,
+    unstarted: `${dir} has ${release}, and nothing serves it yet`,
+    failed: `${release} does not serve. ${dir}/current leads to ${current}`,
+  };
+  return [...errors, ...notes, summaries[state]].map((line) => `${host}: ${line}`);
 }

@@ -1,6 +1,6 @@
 // The folder of a project on the machine that it is deployed to:
 //
-//   current -> releases/20261122T213500123Z     the release to serve; a rename swaps the link, so it is never missing
+//   current -> releases/20261122T213500123Z     the release to serve
 //   releases/              one folder for each release (a version of the project); incomplete ones begin with a dot
 //   runtime/0.1.0/         a copy of Gatefold
 //   runtime/current -> 0.1.0                    the copy that the service runs
@@ -13,16 +13,13 @@ import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
 import { RELEASE_NOTE } from './project.ts';
 
-/** The content of the note, the file RELEASE_NOTE in each release. */
+/** The content of the file RELEASE_NOTE in each release. */
 export interface ReleaseNote {
   /** The name of the release that served before this one; null when there was none. */
   readonly before: string | null;
   /** The name of the folder in `runtime` with the copy of Gatefold that deployed this release. */
   readonly runtime: string;
-  /**
-   * The platform for which the packages were installed: `127 linux x64`, where 127 is the ABI version of Node, or
-   * `127 linux x64 dev` with development packages.
-   */
+  /** The ABI version of Node and the platform: `127 linux x64`, or `127 linux x64 dev` with development packages. */
   readonly packages: string;
 }
 
@@ -37,7 +34,7 @@ export function releasePath(dir: string, release: string): string {
   return join(dir, 'releases', release);
 }
 
-/** Returns the last part of the path that the link `current` in a folder leads to; undefined when there is no link. */
+/** Returns the name of the folder that the link `current` leads to; undefined when there is no link. */
 export function readCurrent(folder: string): string | undefined {
   try {
     return basename(readlinkSync(join(folder, 'current')));
@@ -48,7 +45,7 @@ export function readCurrent(folder: string): string | undefined {
   }
 }
 
-/** Makes the link `current` in a folder lead to `target`, in one step. */
+/** Makes the link `current` lead to `target` in one step, so that it is never missing. */
 export function setCurrent(folder: string, target: string): void {
   const draft = join(folder, '.current.new');
   rmSync(draft, { force: true });
@@ -56,7 +53,7 @@ export function setCurrent(folder: string, target: string): void {
   renameSync(draft, join(folder, 'current'));
 }
 
-/** Returns the note of a release; undefined when it is missing or cannot be read. */
+/** @returns undefined when the note is missing or cannot be read */
 export function readNote(dir: string, release: string): ReleaseNote | undefined {
   try {
     return JSON.parse(readFileSync(join(releasePath(dir, release), RELEASE_NOTE), 'utf8'));
@@ -66,8 +63,8 @@ export function readNote(dir: string, release: string): ReleaseNote | undefined 
 }
 
 /**
- * Returns the names of the releases, the newest first. The time of a release is the modification time of its note, by
- * the clock of this machine. A name is not compared: its time comes from another machine, whose clock may be wrong.
+ * Returns the names of the releases, the newest first, by the modification times of their notes. The time in a name
+ * comes from another machine, whose clock may be wrong.
  */
 export function listReleases(dir: string): string[] {
   const createdAt = (name: string): number =>
@@ -80,12 +77,12 @@ export function listReleases(dir: string): string[] {
 }
 
 export function removeRelease(dir: string, release: string): void {
-  renameAndRemove(releasePath(dir, release), `.${release}.gone`);
+  renameAndRemove(releasePath(dir, release));
 }
 
-/** Renames a folder before its removal, so that after an interruption no incomplete folder has the old name. */
-function renameAndRemove(path: string, newName: string): void {
-  const newPath = join(dirname(path), newName);
+/** Renames a folder before its removal, so that an interruption leaves no incomplete folder with the old name. */
+function renameAndRemove(path: string): void {
+  const newPath = join(dirname(path), `.${basename(path)}.gone`);
   // An earlier removal of a folder with the same name may have been interrupted.
   removeFolder(newPath);
   renameSync(path, newPath);
@@ -102,12 +99,12 @@ export function removeLeftovers(dir: string): void {
   for (const name of readdirSync(releases)) if (name.startsWith('.')) removeFolder(join(releases, name));
 }
 
-/** Removes old releases. The `keep` newest releases stay, and so does each release in `inUse`. */
-export function pruneReleases(dir: string, keep: number, inUse: ReadonlySet<string>): void {
+/** Removes the releases that are neither in `inUse` nor among the `keep` newest. */
+export function pruneReleases(dir: string, keep: number, inUse: ReadonlySet<unknown>): void {
   for (const release of listReleases(dir).slice(keep)) if (!inUse.has(release)) removeRelease(dir, release);
 }
 
-/** Milliseconds. A younger copy stays: another deployment may have just sent it, and still wait for the lock. */
+/** Milliseconds. A younger copy stays, because another deployment may have sent it and may wait for the lock. */
 const MIN_COPY_AGE = 3_600_000;
 
 /** Removes the copies of Gatefold that nothing uses. @param runningCopy the path of the copy that the service runs */
@@ -121,8 +118,8 @@ export function pruneCopies(dir: string, runningCopy: string): void {
     const path = join(runtime, name);
     const stat = lstatSync(path, { throwIfNoEntry: false });
     const isOld = stat !== undefined && stat.mtimeMs <= Date.now() - MIN_COPY_AGE;
-    // An interrupted removal has left a folder `….gone`, which nothing uses.
+    // A removal that was interrupted has left a folder such as `.0.1.0.gone`.
     if (name.endsWith('.gone')) removeFolder(path);
-    else if (isOld && stat.isDirectory() && !inUse.has(name)) renameAndRemove(path, `${name}.gone`);
+    else if (isOld && stat.isDirectory() && !inUse.has(name)) renameAndRemove(path);
   }
 }

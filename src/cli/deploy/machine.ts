@@ -1,11 +1,13 @@
-// The part of a deployment that runs on the target machine, in its own process. The process makes a release (a folder
-// with one version of the project), changes the link `current` to it, and waits until the running service has loaded
-// the release. When the release does not serve, the process changes the link back. Once the link has changed, the
-// process finishes its work even when the connection to the deploying machine is lost.
+// The process that a deployment starts on the target machine. The process makes a release (a folder with one version of
+// the project), makes the link `current` lead to the release, and waits until the running service has loaded it. When
+// the release does not serve, the process changes the link back. Once the link has changed, the process finishes its
+// work even when the connection to the deploying machine is lost.
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
 import { acquireLock } from '../../credentials/write/lock.ts';
+import type { GenerationRecord } from '../../supervisor/generation-file.ts';
+import { lineOf } from '../command.ts';
 import {
   listReleases,
   pruneCopies,
@@ -30,23 +32,21 @@ import {
 import { setUp } from './setup.ts';
 import { MARK } from './ssh.ts';
 
-/** Milliseconds that this deployment waits for the lock while another deployment holds it. */
-const LOCK_WAIT = 3000;
-/**
- * Milliseconds after which a lock is taken over whose holder is not found as a process, such as a lock from before a
- * restart of the machine.
- */
-const OLD_LOCK_WAIT = 1000;
+const LOCK_OPTIONS = {
+  /** Milliseconds that this deployment waits while another one holds the lock. */
+  waitMs: 3000,
+  /** Milliseconds until a lock is taken over whose holder cannot be checked, such as one in another container. */
+  unseenHolderMs: 1000,
+};
 
-/** Runs an order, sends each step and the result to the deploying machine, and exits. @param text the order as JSON */
+/** @param text the order as JSON */
 export async function runOnMachine(text: string): Promise<void> {
   process.umask(0o022);
-  // Without these listeners, a lost connection would end the process. `send` gets the same error in the callback of
-  // its write.
+  // Without these listeners, a lost connection would end the process. `send` gets the same error.
   process.stdout.on('error', () => {});
   process.on('SIGHUP', () => {});
   try {
-    const result = await runOrder(JSON.parse(text), process.stdin, send);
+    const result = await runOrder(JSON.parse(text));
     await send({ result }).catch(() => {});
   } catch (error) {
     process.exitCode = 1;
@@ -56,7 +56,7 @@ export async function runOnMachine(text: string): Promise<void> {
   process.exit();
 }
 
-/** @throws Error when the connection is lost. The callers ignore the error once the link has changed. */
+/** @throws Error when the connection is lost. After the change of the link, the callers ignore the error. */
 function send(reply: Reply): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(`${MARK}${JSON.stringify(reply)}\n`, (error) =>
@@ -65,29 +65,27 @@ function send(reply: Reply): Promise<void> {
   });
 }
 
-async function runOrder(order: Order, input: NodeJS.ReadStream, reply: typeof send): Promise<Result> {
+async function runOrder(order: Order): Promise<Result> {
   const { dir } = order;
-  const notes = order.setup ? setUp(order) : [];
   for (const name of ['releases', 'runtime']) mkdirSync(join(dir, name), { recursive: true });
-  const lockOptions = { waitMs: LOCK_WAIT, unseenHolderMs: OLD_LOCK_WAIT };
-  const lock = await acquireLock(join(dir, 'deploy.lock'), lockOptions).catch((error: Error) => {
+  const notes = order.setup ? setUp(order) : [];
+  const lock = await acquireLock(join(dir, 'deploy.lock'), LOCK_OPTIONS).catch((error: Error) => {
     if (error.message.startsWith('Cannot lock'))
       throw new Error(`Another deployment to ${dir} is under way. ${error.message}`);
     throw new Error(`Cannot write to ${dir}: ${describeFailure(error)}`);
   });
   try {
     removeLeftovers(dir);
-    const result = await deploy(order, input, (step) => reply({ step }));
+    const result = await deploy(order);
     return { ...result, notes: [...notes, ...result.notes] };
   } finally {
     await lock.release();
   }
 }
 
-type Report = (step: string) => Promise<void>;
-
-async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): Promise<Result> {
+async function deploy(order: Order): Promise<Result> {
   const { dir, keep } = order;
+  const report = (step: string) => send({ step });
   const env = readEnvironment(dir);
   const dataDir = env.DATA_DIR || join(dir, 'data');
   const record = readRecord(dataDir);
@@ -98,23 +96,21 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     );
   if (isDiskFull(dataDir))
     throw new Error(`No space is left on the disk of ${dataDir}: the service could not answer there`);
-  // After an interrupted deployment, the link `current` may lead to a release that does not serve. So the record of the
-  // running service, where there is one, says which release serves.
+  // After an interrupted deployment, the link `current` may lead to a release that does not serve. So the record of a
+  // running service counts first.
   const serving = listReleases(dir).find((name) => isRunning(record) && isInRelease(record.serving, dir, name));
   const before = serving ?? current;
   const isRollback = order.action === 'back';
   const release = isRollback ? releaseBefore(dir, current) : order.releaseName;
   const gatefoldCopy = (isRollback ? readNote(dir, release)?.runtime : undefined) ?? order.gatefoldCopy;
   if (isRollback) await report(`swap to ${release}`);
-  else await makeRelease({ order, input, before, env, report });
+  else await makeRelease({ order, before, env, report });
   const outcome = await activate({ dir, dataDir }, release, gatefoldCopy);
   const result = { release, before: before ?? null, current: release, errors: [], notes: outcome.notes };
   if (outcome.state !== 'failed') {
     const newRecord = readRecord(dataDir);
-    const inUse = new Set([release, before ?? '', readNote(dir, release)?.before ?? '']);
-    for (const name of listReleases(dir))
-      if (newRecord?.draining.some((path) => isInRelease(path, dir, name))) inUse.add(name);
-    pruneReleases(dir, keep, inUse);
+    const servedByWorkers = listReleases(dir).filter((name) => isDraining(newRecord, dir, name));
+    pruneReleases(dir, keep, new Set([release, before, readNote(dir, release)?.before, ...servedByWorkers]));
     if (outcome.state === 'serving' && newRecord !== undefined) pruneCopies(dir, newRecord.runtime);
     return { ...result, state: outcome.state };
   }
@@ -124,14 +120,19 @@ async function deploy(order: Order, input: NodeJS.ReadStream, report: Report): P
     return { ...failure, notes: [...outcome.notes, 'No release was there before, so this one stays'] };
   await report(`swap back to ${before}`).catch(() => {});
   const swapBack = await activate({ dir, dataDir }, before, readNote(dir, before)?.runtime ?? gatefoldCopy);
-  const isDraining = readRecord(dataDir)?.draining.some((path) => isInRelease(path, dir, release));
-  if (!isRollback && swapBack.state === 'serving' && !isDraining) removeRelease(dir, release);
+  const isUnused = swapBack.state === 'serving' && !isDraining(readRecord(dataDir), dir, release);
+  if (!isRollback && isUnused) removeRelease(dir, release);
   const backNotes =
     swapBack.state === 'failed' ? [`${before} does not serve: ${swapBack.errors.join('; ')}`] : swapBack.notes;
   return { ...failure, current: before, notes: [...outcome.notes, ...backNotes] };
 }
 
-/** Returns the release that served before the current one. @throws Error when there is none */
+/** Returns whether workers that finish their requests still serve a release. */
+function isDraining(record: GenerationRecord | undefined, dir: string, release: string): boolean {
+  return record?.draining.some((path) => isInRelease(path, dir, release)) === true;
+}
+
+/** @throws Error when no release served before the current one, or when that release was removed */
 function releaseBefore(dir: string, current: string | undefined): string {
   const before = current === undefined ? undefined : readNote(dir, current)?.before;
   if (!before || !listReleases(dir).includes(before))
@@ -166,8 +167,4 @@ async function activate(
     // The caller changes the links back after any failure, so this one is returned and not thrown.
     return { state: 'failed', errors: [lineOf(error)], notes: [] };
   }
-}
-
-function lineOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ');
 }

@@ -1,8 +1,8 @@
-// The order that the deploying machine sends, and the answer of the target machine. Both machines run the same version
-// of Gatefold, because the deployment copies its own version to the target.
+// The order that the deploying machine sends, and the answer of the target machine. Both run the same Gatefold, because
+// the deployment copies its own to the target.
 import type { Project } from './project.ts';
 
-/** The first word on the command line of the process on the target machine. The second word is an order as JSON. */
+/** `gatefold deploy-on-machine ORDER`, with an order as JSON, is the process on the target machine. */
 export const DEPLOY_ON_MACHINE = 'deploy-on-machine';
 
 export interface Order extends Pick<Project, 'name' | 'controllers' | 'hasTypeScript' | 'bytes'> {
@@ -12,17 +12,16 @@ export interface Order extends Pick<Project, 'name' | 'controllers' | 'hasTypeSc
   readonly dir: string;
   /** The name of the new release, which is the time of its creation. */
   readonly releaseName: string;
-  /** The number of files and links that are sent. When fewer of them, or fewer `bytes`, arrive, the stream was cut. */
+  /** The number of files and links that are sent. */
   readonly fileCount: number;
   /** The name of the copy of Gatefold in `DIR/runtime` that runs this order: `0.1.0`, or `0.1.0+5f2a9c0d`. */
   readonly gatefoldCopy: string;
   /** The number of newest releases that stay on the machine. */
   readonly keep: number;
-  /** Whether the order comes from `gatefold deploy --setup`. */
   readonly setup: boolean;
 }
 
-/** One line of the answer: either a step that begins, or the result. */
+/** One line of the answer: a step that begins, or the result. */
 export type Reply = { readonly step: string } | { readonly result: Result };
 
 export interface Result {
@@ -37,10 +36,10 @@ export interface Result {
    * - `failed`: the release does not serve.
    */
   readonly state: 'serving' | 'unstarted' | 'failed';
-  /** The release that the link `current` leads to now; null when there is none. */
-  readonly current: string | null;
-  /** The reasons why the release does not serve, such as `controllers/X.ts:3: the reason`. */
+  /** The release that the link `current` leads to now. */
+  readonly current: string;
+  /** Why the release does not serve: `controllers/X.ts:3: the reason`. */
   readonly errors: readonly string[];
-  /** Notes for people, one line each. */
+  /** Lines for people. */
   readonly notes: readonly string[];
 }

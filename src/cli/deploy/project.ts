@@ -1,5 +1,4 @@
 // Plans which files of the project a deployment sends, and refuses a project that would not work on another machine.
-// This file connects to no machine.
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, isAbsolute, join, relative, sep } from 'node:path';
 import { describeFailure, errorCode } from '../../base/failure.ts';
@@ -21,32 +20,32 @@ export interface Project {
   readonly bytes: number;
   /** Files that are not sent, although the service might need them, such as `.env`. */
   readonly leftOut: readonly string[];
-  /** Whether at least one controller is a TypeScript file. */
+  /** Whether a controller is a TypeScript file. */
   readonly hasTypeScript: boolean;
 }
 
-/** The note that a deployment writes into each release: the file of a ReleaseNote (folders.ts). */
+/** The file that a deployment adds to each release: a ReleaseNote (folders.ts) as JSON. */
 export const RELEASE_NOTE = '.gatefold-release.json';
-/** The names of files and folders, at any depth, that no release needs. They are skipped without a report. */
+/** Files and folders, at any depth, that no release needs. They are not reported as left out. */
 const SKIPPED_NAMES = new Set(['.git', '.hg', '.svn', 'node_modules', RELEASE_NOTE, '.DS_Store']);
-/** Folders of keys, credentials and certificates at the top of a project. `gatefold init` lists them in .gitignore. */
+/** Folders of keys, credentials and certificates at the top of a project. They are not reported as left out. */
 const SECRET_FOLDERS = ['data', 'tls'];
-/** Matches the names of files that may have passwords or private keys. They are reported as left out. */
+/** Files that may have passwords or private keys. */
 const SECRET_FILE =
   /^\.env|^\.(?:netrc|pgpass|git-credentials)$|\.(?:pem|key|p12|pfx|jks|keystore|ppk)$|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$/i;
 const NPM_LOCK_FILES = ['npm-shrinkwrap.json', 'package-lock.json'];
 
-type ProjectSettings = Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>;
-
 /** @throws CommandError when the project cannot work on another machine */
-export function planProject(root: string, settings: ProjectSettings): Project {
+export function planProject(
+  root: string,
+  { controllersDir, dataDir, tlsCert, tlsKey }: Pick<Settings, 'controllersDir' | 'dataDir' | 'tlsCert' | 'tlsKey'>,
+): Project {
   const manifest = readJson(join(root, 'package.json'));
   if (manifest === undefined)
     throw new CommandError(`Cannot deploy ${root}: it has no package.json. Run: npx gatefold init`);
-  const controllers = relative(root, settings.controllersDir);
+  const controllers = relative(root, controllersDir);
   if (isOutside(controllers) || controllers === '')
-    throw new CommandError(`Cannot deploy ${settings.controllersDir}: the controllers folder is not inside of ${root}`);
-  const { dataDir, tlsCert, tlsKey } = settings;
+    throw new CommandError(`Cannot deploy ${controllersDir}: the controllers folder is not inside of ${root}`);
   const secretPaths = new Set([dataDir, tlsCert, tlsKey, ...SECRET_FOLDERS.map((name) => join(root, name))]);
   const plan: Plan = { files: [], leftOut: [], bytes: 0 };
   collect(root, '', secretPaths, plan);
@@ -55,7 +54,7 @@ export function planProject(root: string, settings: ProjectSettings): Project {
     root,
     name: nameOf(manifest),
     controllers: withSlashes(controllers),
-    hasTypeScript: [...listOrRefuse(settings.controllersDir).values()].some((file) => file.endsWith('.ts')),
+    hasTypeScript: [...listOrRefuse(controllersDir).values()].some((file) => file.endsWith('.ts')),
     ...plan,
   };
 }
@@ -81,7 +80,7 @@ function collect(root: string, folder: string, secretPaths: ReadonlySet<string |
 }
 
 /**
- * Returns whether a link leads to something that exists. The lock of an editor is a link that does not.
+ * Returns false for a link to nothing, such as the lock of an editor.
  *
  * @throws CommandError when the link would lead to something else on another machine
  */
@@ -124,7 +123,7 @@ function checkPackages(root: string, manifest: Fields): void {
   }
 }
 
-/** Reads a JSON object; undefined when the file is missing. @throws CommandError when it is not JSON or unreadable */
+/** @returns undefined when there is no such file. @throws CommandError when the file is not JSON or cannot be read */
 export function readJson(path: string): Fields | undefined {
   try {
     return Object(JSON.parse(readSource(path)));
@@ -135,11 +134,11 @@ export function readJson(path: string): Fields | undefined {
   }
 }
 
-/** Returns the name in package.json without its scope. @throws CommandError when it has no usable name */
+/** Returns the name in package.json without its scope. @throws CommandError when there is no usable name */
 function nameOf({ name }: Fields): string {
-  const last = basename(String(name ?? ''));
-  if (!/^[a-z0-9][a-z0-9._-]*$/i.test(last)) throw new CommandError('Cannot deploy: package.json has no name');
-  return last;
+  const nameWithoutScope = basename(String(name ?? ''));
+  if (/^[a-z0-9][a-z0-9._-]*$/i.test(nameWithoutScope)) return nameWithoutScope;
+  throw new CommandError('Cannot deploy: package.json has no name');
 }
 
 /** Returns whether a path leads out of its start. @param path the result of `relative` of node:path */
@@ -147,18 +146,17 @@ function isOutside(path: string): boolean {
   return path === '..' || path.startsWith(`..${sep}`) || isAbsolute(path);
 }
 
-/** Replaces the separators in a path of this system by slashes. */
 export function withSlashes(path: string): string {
   return path.split(sep).join('/');
 }
 
-/** Returns the text of the npm lock file in a folder; undefined when the folder has none. */
+/** Returns the text of the lock file of npm. */
 export function npmLockOf(root: string): string | undefined {
   const path = NPM_LOCK_FILES.map((name) => join(root, name)).find((path) => existsSync(path));
   return path === undefined ? undefined : readFileSync(path, 'utf8');
 }
 
-/** Returns an object in the package.json of a folder, such as `scripts`; an empty object when it is missing. */
+/** Returns an object in package.json, such as `scripts`; an empty object when it is missing. */
 export function manifestField(root: string, field: string): Fields {
   return Object(readJson(join(root, 'package.json'))?.[field]);
 }

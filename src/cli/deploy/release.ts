@@ -1,6 +1,6 @@
 // Makes a release on the target machine: receives the files of the project, and installs the packages or copies them
-// from the release before. The folder of the release gets its final name when it is complete. The packages are no hard
-// links: a new hard link changes the ctime of a file in the release that serves, which the service takes for an edit.
+// from the release before. Hard links instead of copies would change the ctime of files in the release that serves, and
+// the service would take this for an edit. A release gets its final name when it is complete.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -24,24 +24,22 @@ import { manifestField, npmLockOf, RELEASE_NOTE } from './project.ts';
 
 export interface ReleaseOptions {
   readonly order: Order;
-  /** The tar stream with the files of the release. */
-  readonly input: Readable;
-  /** The release that serves now. If its npm lock file is the same, its packages are copied. */
+  /** The release that serves now. */
   readonly before: string | undefined;
   /** The environment of the service. */
   readonly env: NodeJS.ProcessEnv;
-  /** Reports a step to the deployer. @throws Error when nobody receives the report any more */
+  /** @throws Error when the connection is lost */
   readonly report: (step: string) => Promise<void>;
 }
 
-/** @throws Error with a message of one line. Then there is no folder with the final name of the release. */
-export async function makeRelease({ order, input, before, env, report }: ReleaseOptions): Promise<void> {
+/** @throws Error with a message of one line. Then no folder has the final name of the release. */
+export async function makeRelease({ order, before, env, report }: ReleaseOptions): Promise<void> {
   const path = releasePath(order.dir, order.releaseName);
   // A name with a dot marks an incomplete folder, which the next deployment removes.
   const draft = join(dirname(path), `.${order.releaseName}.part`);
   if (existsSync(path)) throw new Error(`${path} exists already`);
   mkdirSync(draft);
-  await extract(input, draft);
+  await extract(process.stdin, draft);
   acceptFiles(draft, order);
   const packages = await installPackages(draft, { order, before, env, report });
   if (typeof manifestField(draft, 'scripts').predeploy === 'string') {
@@ -50,12 +48,12 @@ export async function makeRelease({ order, input, before, env, report }: Release
   }
   const note: ReleaseNote = { before: before ?? null, runtime: order.gatefoldCopy, packages };
   writeFileSync(join(draft, RELEASE_NOTE), `${JSON.stringify(note)}\n`);
-  // When the connection is lost, the report throws, and the folder does not get its final name.
+  // With a lost connection, this throws, and the folder does not get its final name.
   await report(`swap to ${order.releaseName}`);
   renameSync(draft, path);
 }
 
-/** Milliseconds without a received byte after which the connection counts as lost. */
+/** Milliseconds without a byte after which the connection counts as lost. */
 const MAX_SILENCE = 60_000;
 
 /** Extracts a tar stream. With `-o`, the files belong to this user. @throws Error when not all of it was extracted */
@@ -84,7 +82,7 @@ async function extract(input: Readable, folder: string): Promise<void> {
   throw new Error(`Cannot extract the files: ${reason || `tar ended with ${code}`}`);
 }
 
-/** Returns whether the disk of a folder is full. Returns false when the folder does not exist. */
+/** @returns false also when the folder does not exist */
 export function isDiskFull(folder: string): boolean {
   if (!existsSync(folder)) return false;
   const { bavail, bsize } = statfsSync(folder);
@@ -112,7 +110,7 @@ function acceptFiles(folder: string, { fileCount, bytes }: Order): void {
     throw new Error(`The stream was cut: ${count} of ${fileCount} files, ${size} of ${bytes} bytes have arrived`);
 }
 
-/** Yields everything below a folder. Links are not followed. */
+/** Follows no links. */
 function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
@@ -122,11 +120,8 @@ function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   }
 }
 
-/** Installs the packages of a release, or copies them. Returns the field `packages` of its note: their platform. */
-async function installPackages(
-  draft: string,
-  { order, before, env, report }: Omit<ReleaseOptions, 'input'>,
-): Promise<string> {
+/** Installs the packages, or copies those of the release before. Returns the field `packages` of the release's note. */
+async function installPackages(draft: string, { order, before, env, report }: ReleaseOptions): Promise<string> {
   const { dir, hasTypeScript } = order;
   const needsTsx = hasTypeScript && !process.features.typescript;
   const keepsDev = needsTsx && 'tsx' in manifestField(draft, 'devDependencies');
@@ -157,7 +152,7 @@ async function installPackages(
   return packages;
 }
 
-/** @throws Error with a message of one line, which has the first four lines of the output that are about an error */
+/** @throws Error of one line, which has up to four lines of npm's output, those about errors if there are any */
 function runNpm(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): void {
   const { status, signal, error, stdout, stderr } = spawnSync('npm', args, {
     cwd,

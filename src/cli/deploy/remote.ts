@@ -1,7 +1,5 @@
-// The commands that a deployment runs on the target machine, as texts for sh:
-// - `probeCommand` reports the state of the machine. When the machine has no node, sh alone answers.
-// - `receiveCommand` extracts a copy of Gatefold there, from a tar stream on standard input.
-// - `orderCommand` runs machine.ts in that copy.
+// The commands that a deployment runs on the target machine, as texts for sh. `probeCommand` reports the state of the
+// machine, `receiveCommand` brings a copy of Gatefold, and `orderCommand` runs machine.ts in that copy.
 import { DEPLOY_ON_MACHINE, type Order } from './order.ts';
 import { MARK, quote } from './ssh.ts';
 
@@ -13,7 +11,7 @@ export interface Machine {
   readonly dir: string;
   /** Whether `--setup` has prepared the folder. */
   readonly isSetUp: boolean;
-  /** Whether the machine already has the copy of Gatefold that the order names. */
+  /** Whether the copy of Gatefold that the order names is there. */
   readonly hasGatefoldCopy: boolean;
   /** The error code, such as EACCES, when the user cannot write to the folder. */
   readonly refusal?: string;
@@ -24,8 +22,8 @@ export interface Machine {
 }
 
 /**
- * Reports the state of a machine. The syntax is old, because the Node of the machine may be too old for Gatefold. The
- * number 18 is octal 022: the write permissions of group and others.
+ * Prints a Machine. The syntax is old, because the Node there may be too old for Gatefold. The number 18 is octal 022:
+ * the write permissions of group and others.
  */
 const PROBE_SCRIPT = `
 var fs = require("fs"), path = require("path"), order = JSON.parse(process.argv[1]), dir = path.resolve(order.dir);
@@ -55,8 +53,8 @@ export function probeCommand(question: Pick<Order, 'dir' | 'gatefoldCopy' | 'set
 }
 
 /**
- * Extracts a copy of Gatefold into a temporary folder, and renames that folder. package.json comes last, so a copy with
- * this file is complete. A rename that fails does no harm if another deployment has just brought the same copy.
+ * Extracts a tar stream into a temporary folder, and renames that folder. package.json comes last, so a copy that has
+ * this file is complete. The rename may fail, because another deployment has just brought the same copy.
  */
 const RECEIVE_SCRIPT = `
 var fs = require("fs"), run = require("child_process").spawnSync, to = process.argv[1], part = to + ".part" + process.pid;
@@ -70,7 +68,6 @@ if (isWhole && run("chmod", ["-R", "u=rwX,go=rX", part]).status === 0) {
 fs.rmSync(part, { recursive: true, force: true });
 if (!isWhole) { console.error(tar.error ? "there is no tar" : "Cannot extract Gatefold"); process.exit(1); }`;
 
-/** @param copyPath the final folder of the copy */
 export function receiveCommand(copyPath: string): string {
   return `exec node -e ${quote(RECEIVE_SCRIPT)} ${quote(copyPath)}`;
 }

@@ -1,20 +1,21 @@
-// Finds out the settings of the service on the target machine, and which release the service serves. The service writes
-// a record, the file `generation.json` in its data folder: the controllers folder that it has loaded, and any errors.
+// Finds out which settings the service on the target machine has, and which release it serves. The service writes a
+// record into its data folder, `generation.json`: the controllers folder that it has loaded, and any errors.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeFailure, errorCode } from '../../base/failure.ts';
+import { isAlive } from '../../base/system.ts';
 import type { GenerationRecord, LoadFailure } from '../../supervisor/generation-file.ts';
 import { releasePath } from './folders.ts';
 
-/** Milliseconds that the service has to load a release, unless the caller chooses another time. */
+/** Milliseconds that the service has to load a release. */
 const LOAD_WAIT = 120_000;
 /** Milliseconds between two reads of `generation.json`. */
 const POLL_INTERVAL = 50;
 
-/** Reads the environment of the service: a shell reads the file `env`. @throws Error with a message of one line */
+/** Reads the file `env` by a shell, as `run` does. @throws Error with a message of one line */
 export function readEnvironment(dir: string): NodeJS.ProcessEnv {
   // Commands in `env` may print. Their output must not come before the JSON.
   const script = 'set -a; [ ! -f ./env ] || . ./env >/dev/null; exec "$0" -p "JSON.stringify(process.env)"';
@@ -26,11 +27,11 @@ export function readEnvironment(dir: string): NodeJS.ProcessEnv {
   throw new Error(`Cannot read ${join(dir, 'env')}: ${place} is not what a shell reads`);
 }
 
-/** Returns undefined when no service has written a record since the machine started. @throws Error of one line */
+/** @returns undefined when no service has written a record since the machine started. @throws Error of one line */
 export function readRecord(dataDir: string): GenerationRecord | undefined {
   const path = join(dataDir, 'generation.json');
   try {
-    // The process id in a record from before the start of the machine may now be that of another process.
+    // Since the start of the machine, another process may have the process id in an older record.
     if (statSync(path).mtimeMs < Date.now() - uptime() * 1000) return undefined;
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
@@ -42,14 +43,7 @@ export function readRecord(dataDir: string): GenerationRecord | undefined {
 
 /** Returns whether the process that wrote a record still runs. */
 export function isRunning(record: GenerationRecord | undefined): record is GenerationRecord {
-  if (record === undefined || record.state === 'stopped') return false;
-  try {
-    // The signal 0 only asks whether the process exists.
-    return process.kill(record.pid, 0);
-  } catch (error) {
-    // The process exists, and belongs to another user.
-    return errorCode(error) === 'EPERM';
-  }
+  return record !== undefined && record.state !== 'stopped' && isAlive(record.pid);
 }
 
 /** Returns whether a path exists and leads into a release. @param release the name; by default, any release counts */
@@ -63,29 +57,26 @@ export function isInRelease(path: string | undefined, dir: string, release = '')
 }
 
 export interface WaitOptions {
-  /** The folder of the project on this machine. */
   readonly dir: string;
-  /** The folder of the record. */
   readonly dataDir: string;
-  /** The name of the release. */
   readonly release: string;
-  /** The id of a service process that is being replaced. The record of that process is ignored. */
+  /** A service process that another one replaces. Its record is ignored. */
   readonly replacedPid?: number | undefined;
   /** Milliseconds; default: LOAD_WAIT. */
   readonly maxWait?: number;
 }
 
 /**
- * Waits until the service has tried to load a release. Returns the reasons why the release fails, or an empty list. A
- * file that does not load is a reason, even if the service serves the other files.
+ * Waits until the service has tried to load a release. Returns the reasons why the release fails. A file that does not
+ * load is a reason, even if the service serves the other files.
  */
 export async function waitForRelease(options: WaitOptions): Promise<string[]> {
   const { dir, dataDir, release, replacedPid, maxWait = LOAD_WAIT } = options;
   const deadline = performance.now() + maxWait;
   while (performance.now() < deadline) {
     const record = readRecord(dataDir);
-    // A service that could not start has left its reason in a rejected record. Any other record of an ended process is
-    // out of date, because the process has crashed.
+    // A service that could not start leaves a rejected record. Any other record of an ended process is out of date,
+    // because that process has crashed.
     const isValid = record?.pid !== replacedPid && (record?.state === 'rejected' || isRunning(record));
     if (isValid && isInRelease(record.release, dir, release)) {
       const errors = record.errors.map((error) => describeLoadFailure(error, dir, release));
@@ -96,19 +87,18 @@ export async function waitForRelease(options: WaitOptions): Promise<string[]> {
   return [`the service has not answered for ${maxWait / 1000} s: look at its log`];
 }
 
-/** Returns a load failure as one line. Paths into the release become relative to it: `controllers/X.ts:3: …`. */
+/** Returns one line, in which paths into the release are relative to the release: `controllers/X.ts:3: …`. */
 function describeLoadFailure({ file, at = file, error = '' }: LoadFailure, dir: string, release: string): string {
   const path = releasePath(dir, release);
   const line = at === undefined ? error : `${at}: ${error}`;
   return line.replaceAll(`${realpathSync(path)}${sep}`, '').replaceAll(`${path}${sep}`, '');
 }
 
-/** Returns whether `gatefold deploy --setup` has made the script `restart`. */
 export function canRestart(dir: string): boolean {
   return existsSync(join(dir, 'restart'));
 }
 
-/** Runs a program to its end. @throws Error with a message of one line */
+/** @throws Error with a message of one line */
 export function runProgram(program: string, args: readonly string[], cwd?: string): void {
   const { status, signal, error, stderr, stdout } = spawnSync(program, args, { cwd, encoding: 'utf8' });
   if (error === undefined && status === 0) return;

@@ -1,5 +1,5 @@
-// `gatefold deploy --setup` creates the folders, the scripts and the systemd unit that a service needs before its first
-// release. Existing files stay as they are, so a second setup changes nothing that somebody has edited.
+// `gatefold deploy --setup` makes what a service needs before its first release: scripts, the data folder, and a unit
+// of systemd. Existing files stay as they are, because somebody may have edited them.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,14 +9,13 @@ import type { Order } from './order.ts';
 import { runProgram } from './serving.ts';
 import { quote } from './ssh.ts';
 
-/** The folder of the units that an administrator makes. Such a unit overrides the unit of a package with its name. */
+/** The units in this folder are made by administrators, and override the units of packages. */
 const UNIT_FOLDER = '/etc/systemd/system';
 const PACKAGE_UNIT_FOLDERS = ['/usr/lib/systemd/system', '/lib/systemd/system', '/usr/local/lib/systemd/system'];
 
-/** Creates what is missing on this machine. Returns notes for people. @throws Error with a message of one line */
+/** Makes what is missing in the folder of the project. Returns notes for people. @throws Error of one line */
 export function setUp({ dir, name, controllers }: Order): string[] {
-  for (const folder of ['', 'releases', 'runtime']) mkdirSync(join(dir, folder), { recursive: true });
-  if (!existsSync(join(dir, 'data'))) mkdirSync(join(dir, 'data'), { mode: 0o700 });
+  makeIfMissing(() => mkdirSync(join(dir, 'data'), { mode: 0o700 }));
   const files: [path: string, text: string, mode: number][] = [
     [join(dir, 'env'), ENV_TEXT, 0o640],
     [join(dir, 'run'), runScript(dir, controllers, process.execPath), 0o755],
@@ -80,7 +79,7 @@ export function unitOf(unit: string, dir: string, name: string): string {
     .replace(/^ProtectHome=yes$/m, isBelowHome ? 'ProtectHome=read-only' : 'ProtectHome=yes');
 }
 
-/** Quotes a path for a systemd unit. systemd accepts quotes in an argument, but not in the path of a program. */
+/** Quotes an argument in a systemd unit. The path of a program could not have quotes. */
 function inQuotes(path: string): string {
   return `"${escapePath(path)}"`;
 }
@@ -89,7 +88,7 @@ function escapePath(path: string): string {
   return path.replaceAll(/[\\"]/g, '\\$&').replaceAll('%', '%%');
 }
 
-/** Returns the name of the user of a service: lower case and at most 31 characters, as every system accepts. */
+/** Returns the name of the user of a service, in a form that every system accepts. */
 export function userOf(name: string): string {
   return name
     .toLowerCase()
@@ -98,7 +97,7 @@ export function userOf(name: string): string {
     .slice(0, 31);
 }
 
-/** @throws Error when a unit or a user of this name already exists and does not belong to this folder */
+/** @throws Error when a unit or a user of this name exists for another folder */
 function refuseTakenName(dir: string, name: string): void {
   const file = `${name}.service`;
   const unit = join(UNIT_FOLDER, file);
@@ -113,7 +112,7 @@ function refuseTakenName(dir: string, name: string): void {
   );
 }
 
-/** Creates the user of the service, who owns the data folder. Then makes systemd start the service at each boot. */
+/** Makes the user of the service, who owns the data folder, and has systemd start the service at each boot. */
 function enableUnit(dir: string, name: string): string[] {
   const user = userOf(name);
   if (spawnSync('id', ['-u', user]).status !== 0)
@@ -125,7 +124,7 @@ function enableUnit(dir: string, name: string): string[] {
   return [`The unit ${name}.service starts the service as user ${user}: journalctl -u ${name}`];
 }
 
-/** Calls `create`. Returns false when the file or the link that it creates already exists. */
+/** @returns false when what `create` makes already exists */
 function makeIfMissing(create: () => void): boolean {
   try {
     create();

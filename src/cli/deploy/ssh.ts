@@ -1,5 +1,5 @@
 // Runs a command on another machine by the program ssh, and sends files to the command by the program tar.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { CommandError } from '../command.ts';
 
@@ -7,54 +7,54 @@ import { CommandError } from '../command.ts';
 export const MARK = 'gatefold-deploy ';
 
 export interface RemoteCommand {
-  /** The destination for ssh. */
   readonly host: string;
-  /** The command, as a text for sh. */
+  /** A text for sh. */
   readonly command: string;
-  /** The files that the command gets as a tar stream on its standard input. */
+  /** The command gets the files as a tar stream on its standard input. */
   readonly files?: Files | undefined;
   /** Called with the parsed JSON of each line that begins with MARK. */
   readonly onLine: (value: unknown) => void;
 }
 
 export interface Files {
-  /** The folder of the files. */
   readonly root: string;
-  /** The paths of the files, relative to the root. */
+  /** Relative to the root. */
   readonly paths: readonly string[];
 }
 
 /**
- * Options of ssh. With BatchMode, ssh fails where it would otherwise ask a question and wait for a person. The other
- * options end a connection when the other machine no longer responds.
+ * With BatchMode, ssh fails where it would otherwise ask a person. The other options end a connection to a machine that
+ * does not respond.
  */
 const SSH_OPTIONS = ['BatchMode=yes', 'ConnectTimeout=20', 'ServerAliveInterval=15', 'ServerAliveCountMax=4'];
 /** The exit code of ssh when there is no connection. */
 const SSH_FAILED = 255;
-/** Maximum number of lines of standard error that are kept for an error message: the last ones. */
+/** The number of the latest lines of standard error that are kept for an error message. */
 const MAX_ERROR_LINES = 200;
 
-/** Runs a command to its end. @throws CommandError with the reason, when ssh, the command or tar fails */
+/** @throws CommandError with the reason, when ssh, the command or tar fails */
 export async function runRemote({ host, command, files, onLine }: RemoteCommand): Promise<void> {
   const args = [...SSH_OPTIONS.flatMap((option) => ['-o', option]), '-T', '--', host, command];
-  const ssh = spawn('ssh', args, { stdio: [files === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
+  const ssh = spawn('ssh', args);
   const errorLines = collectErrorLines(ssh);
-  if (ssh.stdout !== null)
-    createInterface(ssh.stdout).on('line', (line) => {
-      const value = line.startsWith(MARK) ? parseOrIgnore(line.slice(MARK.length)) : undefined;
-      if (value !== undefined) onLine(value);
-    });
+  createInterface(ssh.stdout).on('line', (line) => {
+    const value = line.startsWith(MARK) ? parseOrIgnore(line.slice(MARK.length)) : undefined;
+    if (value !== undefined) onLine(value);
+  });
+  // Without this listener, a write to a lost connection would end this process. `exitOf` reports the loss.
+  ssh.stdin.on('error', () => {});
   const tar = files === undefined ? undefined : sendFiles(files, ssh);
+  if (tar === undefined) ssh.stdin.end();
   const code = await exitOf(ssh, 'ssh');
   if (code === 0) return void (await tar?.sent);
   tar?.kill();
-  // When tar has failed by itself, `sent` rejects with the reason. The tar that `kill` ends has not failed by itself.
+  // A failure of tar is the reason why ssh was killed. A tar that `kill` ends has not failed.
   if (tar?.hasFailed()) await tar.sent;
   if (code === SSH_FAILED) throw new CommandError(`Cannot reach ${host}: ${reasonOf(errorLines, host)}`);
   throw new CommandError(`${host}: ${errorLines.slice(-3).join(' | ') || `the command ended with exit code ${code}`}`);
 }
 
-/** Parses a line as JSON. Returns undefined for the last line of a lost connection, which can be incomplete. */
+/** Parses JSON. Returns undefined for the last line of a lost connection, which can be incomplete. */
 function parseOrIgnore(line: string): unknown {
   try {
     return JSON.parse(line);
@@ -64,23 +64,23 @@ function parseOrIgnore(line: string): unknown {
 }
 
 /** Sends files to the standard input of ssh. In the result, `sent` rejects when a file cannot be read. */
-function sendFiles({ root, paths }: Files, ssh: ChildProcess) {
+function sendFiles({ root, paths }: Files, ssh: ChildProcessWithoutNullStreams) {
   let hasFailed = false;
   // Without this variable, tar on macOS would add one more file for the attributes of each file.
   const env = { ...process.env, COPYFILE_DISABLE: '1' };
   const tar = spawn('tar', ['-c', '-f', '-', '--null', '-T', '-'], { cwd: root, env });
   const errorLines = collectErrorLines(tar);
-  // Only after a success of tar, the stream is ended. So the other machine does not take a part of it for the whole.
+  // The stream ends only after a success of tar. Otherwise the machine could take a part of the files for all.
   const sent = exitOf(tar, 'tar').then((code) => {
-    if (code === 0) return void ssh.stdin?.end();
+    if (code === 0) return void ssh.stdin.end();
     hasFailed = true;
     ssh.kill();
     throw new CommandError(`Cannot read ${root}: tar: ${errorLines.join(' | ') || `exit code ${code}`}`);
   });
   // Without these listeners, a failure that nobody awaits would end this process.
   sent.catch(() => {});
-  for (const stream of [ssh.stdin, tar.stdin]) stream?.on('error', () => {});
-  if (ssh.stdin !== null) tar.stdout.pipe(ssh.stdin, { end: false });
+  tar.stdin.on('error', () => {});
+  tar.stdout.pipe(ssh.stdin, { end: false });
   // Without `./`, tar would take the name `-x` for an option.
   tar.stdin.end(paths.map((path) => `./${path}\0`).join(''));
   return {
@@ -95,7 +95,7 @@ function sendFiles({ root, paths }: Files, ssh: ChildProcess) {
 }
 
 /** Resolves with the exit code, or with SSH_FAILED after a signal. @throws CommandError when the program cannot run */
-function exitOf(child: ChildProcess, program: string): Promise<number> {
+function exitOf(child: ChildProcessWithoutNullStreams, program: string): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) =>
       reject(new CommandError(error.code === 'ENOENT' ? `There is no ${program} on this machine` : error.message)),
@@ -105,17 +105,16 @@ function exitOf(child: ChildProcess, program: string): Promise<number> {
 }
 
 /** Returns a list that gets the lines of standard error, while the process prints them. */
-function collectErrorLines({ stderr }: ChildProcess): string[] {
+function collectErrorLines({ stderr }: ChildProcessWithoutNullStreams): string[] {
   const lines: string[] = [];
-  if (stderr !== null)
-    createInterface(stderr).on('line', (line) => {
-      if (line.trim() !== '') lines.push(line.trim());
-      if (lines.length > MAX_ERROR_LINES) lines.shift();
-    });
+  createInterface(stderr).on('line', (line) => {
+    if (line.trim() !== '') lines.push(line.trim());
+    if (lines.length > MAX_ERROR_LINES) lines.shift();
+  });
   return lines;
 }
 
-/** Returns the last message of ssh. When ssh wanted to ask the user something, the text also has the remedy. */
+/** Returns the last message of ssh. When ssh wanted to ask the user something, the text also says what to do. */
 function reasonOf(errorLines: readonly string[], host: string): string {
   const text = errorLines.join('\n');
   const reason = errorLines.at(-1) ?? 'the connection broke';

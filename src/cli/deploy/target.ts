@@ -4,7 +4,7 @@ import { isIPv6 } from 'node:net';
 import { UsageError } from '../command.ts';
 
 export interface Target {
-  /** The operand as the user wrote it. */
+  /** The operand. */
   readonly name: string;
   /** The destination for ssh. */
   readonly host: string;
@@ -12,7 +12,7 @@ export interface Target {
   readonly dir: string;
 }
 
-/** @param project the name of the project; the default folder is `/srv/` with this name. @throws UsageError */
+/** @param project the name of the project, for the default folder `/srv/PROJECT`. @throws UsageError */
 export function parseTarget(name: string, project: string): Target {
   const { host, dir } = splitTarget(name);
   const quoted = JSON.stringify(name);

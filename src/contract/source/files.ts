@@ -3,12 +3,12 @@
 // text that the process runs, so the checks fit the code.
 import { realpathSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { statOf } from '../../base/fingerprint.ts';
-import type { Loader } from '../types/look-up.ts';
+import type { ImportUse, Loader } from '../types/look-up.ts';
 import { readTypedefs } from './js-types.ts';
 import { parseModule } from './parse-module.ts';
-import { SourceError } from './source-error.ts';
+import { SourceError, Unsupported } from './source-error.ts';
 import type { Module } from './syntax.ts';
 
 export interface ImportedFiles {
@@ -30,8 +30,9 @@ export interface SourceFiles {
   /**
    * @returns the path of the own file to which a specifier leads; `package` for a package, and for a module of Node or
    *   Gatefold; undefined when no source file is found, also for `./data.json`
+   * @throws Unsupported for the value of `./x.js` when there are `x.ts` and `x.js`
    */
-  locate(importer: string, specifier: string): string | undefined;
+  locate(importer: string, specifier: string, use: ImportUse): string | undefined;
   /** Finds a file as `locate` does, and parses an own file. */
   readonly load: Loader;
   /** Frees the parsed files. Called when all controllers have been read. */
@@ -54,13 +55,14 @@ export class UnparsableFile extends Error {
 const MAX_CACHED_CHARACTERS = 1_000_000;
 export const SOURCE_FILE = /\.[mc]?[tj]s$/;
 export const isJavaScript = (path: string): boolean => /\.[mc]?js$/.test(path);
+const DECLARATION_FILE = /\.d\.[mc]?ts$/;
 const IN_NODE_MODULES = /[\\/]node_modules[\\/]/;
 
 export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): SourceFiles {
   /** The parsed files by path, from the oldest to the newest. */
   const cache = new Map<string, Module>();
   let cachedCharacters = 0;
-  /** Own files by importer and specifier. They stay valid, because a process imports each file only once. */
+  /** Own files by importer, specifier and use. They stay valid, because a process imports each file only once. */
   const locations = new Map<string, string>();
 
   function textOf(path: string): string {
@@ -88,37 +90,52 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): Sourc
     cache.delete(path);
   }
 
-  const locate: SourceFiles['locate'] = (importer, specifier) => {
-    const key = `${importer}\n${specifier}`;
+  const locate: SourceFiles['locate'] = (importer, specifier, use) => {
+    const key = `${importer}\n${specifier}\n${use}`;
     const cached = locations.get(key);
     if (cached !== undefined) return cached;
-    const location = locateUncached(importer, specifier);
+    const location = locateUncached(importer, specifier, use);
     if (location !== undefined && location !== 'package') locations.set(key, location);
     return location;
   };
 
-  function locateUncached(importer: string, specifier: string): string | undefined {
+  function locateUncached(importer: string, specifier: string, use: ImportUse): string | undefined {
     if (isBuiltin(specifier) || /^gatefold(?:\/|$)/.test(specifier)) return 'package';
     const isRelative = /^\.{1,2}(?:\/|$)/.test(specifier);
-    const path = isRelative ? resolveRelative(importer, specifier) : files.resolve(importer, specifier);
+    const path = isRelative ? resolveRelative(importer, specifier, use) : files.resolve(importer, specifier);
     if (path === undefined) return !isRelative && isInstalled(importer, specifier) ? 'package' : undefined;
     const realPath = realpathSync.native(path);
     return IN_NODE_MODULES.test(realPath) || !SOURCE_FILE.test(realPath) ? 'package' : realPath;
   }
 
-  const load: Loader = (importer, specifier) => {
-    const path = locate(importer, specifier);
+  const load: Loader = (importer, specifier, use) => {
+    const path = locate(importer, specifier, use);
     return path === undefined || path === 'package' ? path : { path, module: read(path) };
   };
 
-  function resolveRelative(importer: string, specifier: string): string | undefined {
-    for (const path of listCandidates(resolve(dirname(importer), specifier.replace(/[?#].*$/, '')))) {
-      // A pipe or a device is taken for a file here, and `ImportedFiles.textOf` refuses it.
-      if (statOf(path)?.isDirectory() === false) return path;
+  function resolveRelative(importer: string, specifier: string, use: ImportUse): string | undefined {
+    const namedPath = resolve(dirname(importer), specifier.replace(/[?#].*$/, ''));
+    for (const path of listCandidates(namedPath)) {
+      if (isThere(path)) {
+        if (use === 'value' && path !== namedPath && !DECLARATION_FILE.test(path) && isThere(namedPath))
+          refuseTwoFiles(importer, specifier, namedPath, path);
+        return path;
+      }
       // The specifier would mean this file if it were created later.
       files.watch(path);
     }
     return undefined;
+  }
+
+  function refuseTwoFiles(importer: string, specifier: string, runningPath: string, readPath: string): never {
+    files.watch(runningPath);
+    const [running, read] = [basename(runningPath), basename(readPath)];
+    throw new Unsupported(
+      `Node runs ${running} for '${specifier}', but the types are read from ${read}`,
+      importer,
+      textOf(importer).indexOf(specifier),
+      `import ${read} by its name, or delete ${running}`,
+    );
   }
 
   function release(): void {
@@ -132,12 +149,17 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): Sourc
 
 /**
  * Lists the source files that a path can mean in TypeScript. The first one that exists is taken. For `./x.js`, that is
- * `x.ts`, even when Node runs a file `x.js` beside it: a compiler has removed the types and each `private` from `x.js`.
+ * `x.ts`, even if there is `x.js`: a compiler has removed the types and each `private` from `x.js`.
  */
 function listCandidates(path: string): string[] {
   const [, stem, letter] = /^(.*)\.([mc]?)js$/.exec(path) ?? [];
   if (stem !== undefined) return [`${stem}.${letter}ts`, `${stem}.d.${letter}ts`, path];
   return SOURCE_FILE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
+}
+
+/** Whether a path is no folder. A pipe or a device counts as a file here, and `ImportedFiles.textOf` refuses it. */
+function isThere(path: string): boolean {
+  return statOf(path)?.isDirectory() === false;
 }
 
 /** Whether a folder `node_modules` has the package. False for a link to own files, where a missing file is an error. */

@@ -6,8 +6,19 @@ import type { Declaration, Import, Member, Module } from '../source/syntax.ts';
 import { Kind, type Token, tokenize } from '../source/tokens.ts';
 import { recordOf, requiredProp, resolve, type Shape, unite } from './shape.ts';
 
-/** Returns `package` for a package or a module of Node, and undefined when no file is found. */
-export type Loader = (importer: string, specifier: string) => { path: string; module: Module } | 'package' | undefined;
+/** The purpose for which an import is followed. A value (a class, an object, a function or a constant) also runs. */
+export type ImportUse = 'type' | 'value';
+
+/**
+ * Returns `package` for a package or a module of Node, and undefined when no file is found.
+ *
+ * @throws Unsupported when the file that runs may be another one than the file that is read
+ */
+export type Loader = (
+  importer: string,
+  specifier: string,
+  use: ImportUse,
+) => { path: string; module: Module } | 'package' | undefined;
 
 /** Where names are looked up: a file, a namespace within it, and the type parameters with their shapes. */
 export interface Scope {
@@ -81,7 +92,7 @@ const isValue = (kind: Declaration['kind']): boolean => kind !== 'interface' && 
 
 function findImportedType({ from, name }: Import, { path, load }: Scope, seen: ExportSet): FoundType {
   if (from === 'gatefold') return { gatefoldName: name };
-  const loaded = load(path, from);
+  const loaded = load(path, from, 'type');
   if (loaded === undefined && from.startsWith('.')) return { missingFile: from };
   return loaded === undefined || loaded === 'package'
     ? 'package'
@@ -131,7 +142,7 @@ export function findValue(name: string, scope: Scope, seen: ExportSet = new Set(
 }
 
 function findImportedValue({ from, name }: Import, { path, load }: Scope, seen: ExportSet): FoundValue {
-  const loaded = load(path, from);
+  const loaded = load(path, from, 'value');
   if (loaded === undefined || loaded === 'package') return loaded;
   const scope: Scope = { ...loaded, load, typeParams: NO_TYPE_PARAMS };
   return name === '*' ? { declaration: undefined, scope, keys: [] } : findExportedValue(name, scope, seen);

@@ -3,14 +3,12 @@ import { TIME_UNITS } from '../../base/time.ts';
 
 const ISO_UTC = /^\d{4}-\d{2}-(\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z)?$/;
 
-/**
- * Returns the Unix milliseconds of `2030-01-31T12:00:00Z` or `2030-01-31` (midnight UTC); undefined for other forms.
- */
+/** Returns the Unix milliseconds of `2030-01-31T12:00:00Z` or `2030-01-31` (midnight UTC). */
 export function parseTime(text: string): number | undefined {
   const match = ISO_UTC.exec(text);
   const time = match === null ? Number.NaN : Date.parse(text);
-  // Date.parse reads 30 February as 2 March, and 24:00 as the next day. Such a text is refused, because the day of the
-  // result is not the day in the text. For other forms, both days are NaN, which equals nothing.
+  // Date.parse reads 30 February as 2 March, and 24:00 as the next day, so the day of the result must be that of the
+  // text. When the text has another form, both days are NaN, which equals nothing.
   return new Date(time).getUTCDate() === Number(match?.[1]) ? time : undefined;
 }
 

@@ -1,5 +1,5 @@
-// Lists every row of the credentials table with its state, for the commands. The list includes quarantined rows. Such a
-// row has a mistake, so no request is checked against it. Hashes and literal header values are not listed.
+// Lists every row of the credentials table with its state, for the commands. Quarantined rows, which are rows with a
+// mistake, are listed too. Hashes and literal header values are not listed.
 import type { CallingApplication } from '../../controller.ts';
 import { whyNotLive } from '../identify.ts';
 import { readTable } from './live-table.ts';
@@ -30,11 +30,10 @@ export function listCredentials(path: string, now: number): ListedRow[] {
   return listRows((onRow) => readTable(path, onRow), now);
 }
 
-/** @param readTable reads the table, and calls `onRow` for each valid row */
 export function listRows(readTable: (onRow: OnRow) => CredentialTable, now: number): ListedRow[] {
   const rawRows = new Map<string, RawRow>();
   const table = readTable((row, raw) => void rawRows.set(row.id, raw));
-  const rows = [...table.rows.values()].map((row) => listRow(row, rawRows.get(row.id) ?? {}, now));
+  const rows = [...table.rows.values()].map((row) => listRow(row, rawRows.get(row.id) as RawRow, now));
   return [...rows, ...table.quarantined.map((row) => ({ ...row, state: 'quarantined' as const }))];
 }
 

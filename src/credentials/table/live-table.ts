@@ -1,7 +1,6 @@
-// Keeps the credentials table in memory up to date with its file. When the file has new valid content, a new table
-// object replaces the old one. Invalid content is logged, and the last valid table stays in use. base/live-file.ts
-// decides when the file is read. A row with a mistake is quarantined: it is logged, and no request is checked against
-// it.
+// Keeps the credentials table in memory up to date with its file. Valid content becomes a new table object. Invalid
+// content is logged, and the last valid table stays in use. A row with a mistake is quarantined: it is logged, and no
+// request is checked against it. base/live-file.ts decides when the file is read.
 import { type Content, createLiveFile, type LiveFile, type LiveFileStatus, readContent } from '../../base/live-file.ts';
 import type { Log } from '../../base/log.ts';
 import { runAtOnce, runInSlices, type Sliced } from './slices.ts';
@@ -17,7 +16,7 @@ export const MAX_BYTES = 64 * 1024 * 1024;
  * reported when two polls in a row have found it.
  */
 const POLL_MS = 250;
-/** Maximum number of quarantined rows that get a log line each. One further line has the number of the others. */
+/** Maximum number of quarantined rows with a log line each. One further line has the number of the other rows. */
 const MAX_NAMED_ROWS = 20;
 
 export interface TableStatus extends LiveFileStatus {
@@ -67,7 +66,7 @@ export async function createLiveTable(path: string, log: Log, pollMs = POLL_MS):
     const names = literalNames.slice(0, MAX_NAMED_ROWS);
     if (count > 0)
       warnings.set(JSON.stringify(literalNames), () => log.warn('credentials-literal-rows', { count, names }));
-    // A warning that holds for the previous table, too, is not logged again.
+    // A warning that was logged for the previous table is not logged again.
     for (const [text, logWarning] of warnings) if (!loggedWarnings.has(text)) logWarning();
     loggedWarnings = new Set(warnings.keys());
   }

@@ -11,7 +11,7 @@ import { runAtOnce, type Sliced } from './slices.ts';
 import { parseTableText } from './text.ts';
 import { findUnreadRestriction, type Meanings } from './unread-fields.ts';
 
-/** A compiled row. Times are Unix milliseconds, or `Infinity` for never. */
+/** A compiled row. Times are Unix milliseconds; `Infinity` is never. */
 export interface CredentialRow {
   readonly id: string;
   readonly name: string;
@@ -19,13 +19,13 @@ export interface CredentialRow {
   readonly handler: string | undefined;
   /** The handler groups that the row may call by URL, such as `Orders`, or '*' for all; `undefined` with `handler`. */
   readonly groups: ReadonlySet<string> | '*' | undefined;
-  /** The allowed methods in upper case; `undefined` when all are allowed. */
+  /** The allowed methods in upper case; `undefined` for all methods. */
   readonly methods: ReadonlySet<string> | undefined;
-  /** The highest rate of requests; `undefined` when any rate is allowed. */
+  /** The highest rate of requests; `undefined` for any rate. */
   readonly limit: Rate | undefined;
   /** SHA-256 of the secret; `undefined` for a row with a literal, which is the complete value of the header. */
   readonly digest: Buffer | undefined;
-  /** The digests of earlier secrets. Each of them stays valid after a rotation until `expiresAt`. */
+  /** The secrets that rotations replaced. Each of them stays valid until its `expiresAt`. */
   readonly previous: readonly { readonly digest: Buffer; readonly expiresAt: number }[];
   readonly expiresAt: number;
   readonly revoked: boolean;
@@ -46,8 +46,8 @@ export interface CredentialTable {
   /** Id → valid row. */
   readonly rows: ReadonlyMap<string, CredentialRow>;
   /**
-   * The digest of a literal header value (`literalKey`) → the row. For a quarantined row, the map has `undefined`, so
-   * that a request with the header value of the row is refused and does not count as anonymous.
+   * The digest of a literal header value (`literalKey`) → its row. The value of a quarantined row leads to `undefined`:
+   * a request with that header value is refused, and not anonymous.
    */
   readonly literals: ReadonlyMap<string, CredentialRow | undefined>;
   readonly quarantined: readonly QuarantinedRow[];
@@ -58,13 +58,10 @@ export const EMPTY_TABLE: CredentialTable = { rows: new Map(), literals: new Map
 /** The number of rows that are compiled in one step. One row takes a few microseconds. */
 const ROWS_A_STEP = 64;
 
-/** A mistake in a row. `compileTable` catches the error and quarantines the row. */
+/** A mistake in a row, for which `compileTable` quarantines the row. */
 class InvalidRow extends Error {}
 
-/**
- * @param text the content of production.json
- * @throws Error with a message of one line, when the text is not a table
- */
+/** Compiles a table without a pause. @throws Error with a message of one line, when the text is not a table */
 export function parseTable(text: string, onRow?: OnRow): CredentialTable {
   return runAtOnce(compileTable(Buffer.from(text), onRow));
 }
@@ -78,7 +75,7 @@ export type OnRow = (row: CredentialRow, raw: RawRow) => void;
  * @throws Error with a message of one line, when the bytes are not a table
  */
 export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTable> {
-  // In these two maps, the key of a quarantined row has the value undefined. At the end, `rows` loses such keys.
+  // In both maps, a quarantined row keeps its key, with the value undefined. At the end, `rows` loses such keys.
   const rows = new Map<string, CredentialRow | undefined>();
   const literals = new Map<string, CredentialRow | undefined>();
   const quarantined: QuarantinedRow[] = [];
@@ -107,7 +104,7 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
   }
 
   const { rows: rawRows, repeatedFields } = parseTableText(bytes);
-  /** The index of a row → a field that the row has twice. The path of such a field begins with `production`, index. */
+  /** The index of a row → a field that the row has twice. The path of the field begins with `production`, index. */
   const repeatedFieldByRow = new Map(
     repeatedFields.map(({ key, path: [list, index] }) => [list === 'production' ? index : undefined, key]),
   );
@@ -146,9 +143,8 @@ export function* compileTable(bytes: Buffer, onRow?: OnRow): Sliced<CredentialTa
 }
 
 /**
- * Finds all rows of an owner, including revoked and expired ones. Each call scans the whole table, because an index
- * would make every load slower. Only sign-in calls this function, and checking the signature of the sign-in costs more
- * than the scan.
+ * Finds all rows of an owner, including revoked and expired ones. Scans the whole table, because an index would slow
+ * every load. Only sign-in calls this function, after the check of a signature, which costs more than the scan.
  */
 export function findByOwner(table: CredentialTable, { issuer, subject }: Owner): CredentialRow[] {
   return [...table.rows.values()].filter(
@@ -159,7 +155,6 @@ export function findByOwner(table: CredentialTable, { issuer, subject }: Owner):
 /** A row as it is in the file, before it is compiled. */
 export type RawRow = Readonly<Record<string, unknown>>;
 
-/** Returns a name for a row in messages: the field `name`, or else `id`, or else `row 3`. */
 function nameRow(raw: unknown, index: number): string {
   const names = isObject(raw) ? [raw.name, raw.id] : [];
   const name = names.find((value): value is string => typeof value === 'string' && value !== '');
@@ -202,17 +197,15 @@ function compileRow(raw: unknown, index: number, sets: SharedSets): CredentialRo
   };
 }
 
-/** Shared by all rows without earlier secrets, which saves memory. */
+/** All rows without earlier secrets share this list, which saves memory. */
 const NO_PREVIOUS: CredentialRow['previous'] = [];
 
-/** The fields of a row that Gatefold reads. */
 export const FIELDS: ReadonlySet<string> = new Set(
   `id name hash groups handler scopes methods created_at limit expires_at revoked_at previous owner description
   authorization`.split(/\s+/),
 );
 const PREVIOUS_FIELDS = new Set(['hash', 'expires_at']);
 
-/** @throws InvalidRow when an unread field looks like a restriction */
 function checkUnreadFields(row: RawRow, meanings: Meanings): void {
   const previous = (row.previous ?? []) as readonly RawRow[];
   const previousReasons = previous.map((item) => findUnreadRestriction(item, PREVIOUS_FIELDS, meanings));
@@ -293,8 +286,8 @@ function parseScopes(value: unknown): readonly string[] {
   return Object.freeze(value);
 }
 
-// 43 characters of base64url hold two bits more than a digest. The pattern only matches last characters in which these
-// bits are zero, so that each digest has one spelling.
+// 43 characters of base64url hold two bits more than a digest. The pattern demands a last character in which these two
+// bits are zero, so each digest has one spelling.
 const HASH = /^sha256:[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 function parseHash(value: unknown): Buffer {

@@ -25,7 +25,6 @@ export function parseTableText(bytes: Buffer): TableText {
   return { members: members as TableText['members'], rows, repeatedFields };
 }
 
-/** @throws Error that names the first of the repeated fields, if there is any */
 export function refuseRepeatedFields([first]: TableText['repeatedFields']): void {
   if (first === undefined) return;
   const path = ['the table', ...first.path].join('/').slice(0, 100);

@@ -4,8 +4,8 @@
 import { isNear, lettersOf } from '../../base/near.ts';
 
 /**
- * The fields that restrict a row, each with a pattern of other names that people write for the field. The pattern is
- * matched with the letters of a name, in lower case. Typing errors need no pattern, because `isTypo` finds them.
+ * The fields that restrict a row, each with a pattern of other names that people write for the field. The pattern
+ * matches the lower-case letters and digits of a name (`lettersOf`). `isTypo` finds typing errors.
  */
 const RESTRICTING_FIELDS: readonly (readonly [field: string, alsoWritten: RegExp])[] = [
   [
@@ -22,7 +22,7 @@ const RESTRICTING_FIELDS: readonly (readonly [field: string, alsoWritten: RegExp
   ['scopes', /^(?:allowed|allow)?scopes?$/],
   ['limit', /^(?:rate|ratelimits?|limits?|quota|throttle)$/],
   ['handler', /^(?:handlers?|handlergroup)$/],
-  // For these restrictions, Gatefold has no field, which the empty text says.
+  // Gatefold has no field for these restrictions, so the text is empty.
   ['', /^allowed|(?:allow|block|deny|white|black)list|^(?:ips?|cidrs?|notbefore|nbf|valid(?:from|after)|starts?at)$/],
 ];
 
@@ -32,9 +32,7 @@ const INACTIVE =
 /** The values of a field such as `revoked` that mean that the row can be used. */
 const FALSE = /^(?:false|0|no|off)$/i;
 
-/**
- * A cache: the name of an unread field → the result of `findMeaning`. A table has many rows, but few different names.
- */
+/** A cache: the name of an unread field → the result of `findMeaning`. A table has many rows, but few field names. */
 export type Meanings = Map<string, string | undefined>;
 
 /** @returns why a row is refused, and what to do; undefined when no unread field looks like a restriction */
@@ -62,8 +60,8 @@ function findMeaning(letters: string): string | undefined {
 }
 
 /**
- * Returns whether a name differs from a field by a typing error: in one letter, or in two for a field of more than six
- * letters. With two letters, "props" would be a typing error for "groups", and "stores" for "scopes".
+ * Returns whether a name differs from a field by one letter, or by two for a field of more than six letters. If two
+ * were allowed for short fields, "props" would count as a typing error for "groups".
  */
 function isTypo(letters: string, field: string): boolean {
   return field !== '' && isNear(letters, field, field.length > 6 ? 2 : 1);

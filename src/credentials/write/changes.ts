@@ -1,6 +1,6 @@
-// Issues, rotates and revokes rows of the credentials table. To rotate a row is to give it a new secret. A new token is
-// returned once, and only the hash of its secret is stored. The rows of this file have the fields of the table's file,
-// which store.ts reads and writes. A row with a mistake is quarantined: it stays in the table, but is not used.
+// Issues, rotates and revokes rows of the credentials table, in the form that they have in its file (store.ts). To
+// rotate a row is to give it a new secret. Only the hash of a secret is stored. A row with a mistake is quarantined: it
+// stays in the table, but is not used.
 import { isObject } from '../../base/values.ts';
 import { isAbsent, type Owner, parseTable, type RawRow } from '../table/table.ts';
 import { generateToken, hashSecret, type Token } from '../token.ts';
@@ -23,11 +23,7 @@ export interface NewRow {
   readonly expiresAt?: number | undefined;
 }
 
-/**
- * Makes a token and its row, with the fields of the file. The caller appends the row to the table.
- *
- * @throws ChangeRefused when the row would be quarantined
- */
+/** Makes a token and its row, which the caller appends. @throws ChangeRefused when the row would be quarantined */
 export function createRow(request: NewRow, now: number): { readonly token: Token; readonly row: RawRow } {
   const token = generateToken();
   const fields = {
@@ -53,7 +49,7 @@ export function createRow(request: NewRow, now: number): { readonly token: Token
 interface Rotation {
   readonly token: Token;
   readonly name: string;
-  /** The expiry of the previous secret in Unix milliseconds; `undefined` when the previous secret expires at once. */
+  /** The expiry of the previous secret in Unix milliseconds; `undefined` when that secret is no longer valid. */
   readonly previousUntil: number | undefined;
 }
 
@@ -87,7 +83,7 @@ function selectUnexpired(previous: unknown, now: number): { expires_at: string }
   return ((previous ?? []) as { expires_at: string }[]).filter((entry) => Date.parse(entry.expires_at) > now);
 }
 
-/** @returns the name of the row, and the time of its revocation: for a row that was revoked before, the earlier time */
+/** @returns the name of the row and the time of its revocation, which is earlier if the row was revoked before */
 export function revokeRow(table: EditableTable, id: string, now: number): { name: string; revokedAt: string } {
   const indexes = findIndexes(table, id);
   if (indexes.length === 0) throw new ChangeRefused(`Cannot revoke ${id}: there is no such row`);

@@ -1,30 +1,27 @@
-// Edits the text of the credentials table: parses the text, calls a function that changes the rows, and formats all
-// rows again, one on a line. Fields that Gatefold does not read stay in the text. changes.ts contains functions that
-// change rows.
-import { isObject } from '../../base/values.ts';
+// Edits the text of the credentials table: parses the text, calls a function that changes the rows (changes.ts), and
+// formats all rows again, one on a line. Fields that Gatefold does not read stay in the text.
 import { parseTableText, refuseRepeatedFields } from '../table/text.ts';
 
 export interface EditableTable {
   /** The rows as they were read. `append` and `change` do not alter this list. */
   readonly rows: readonly unknown[];
   append(row: object): void;
-  /** Sets fields of the row with this index, and keeps its other fields. */
+  /** Sets fields of the row with this index, which must be an object, and keeps its other fields. */
   change(index: number, fields: Readonly<Record<string, unknown>>): void;
 }
 
 /**
- * @param changeRows changes the rows
  * @returns the new text, which is absent when nothing was changed; and the value that `changeRows` returned
- * @throws Error when the bytes are not a table, or when an object in the text has the same field twice and a row was
- *   changed; also any error of `changeRows`
+ * @throws Error when the bytes are not a table; Error when a row was changed and an object in the text has a field
+ *   twice; any error of `changeRows`
  */
 export function editTableText<T>(bytes: Buffer, changeRows: (table: EditableTable) => T): { text?: string; result: T } {
   const { members, rows, repeatedFields } = parseTableText(bytes);
   const { table, editedRows } = createEditableTable(rows);
   const result = changeRows(table);
   if (editedRows.length === rows.length && editedRows.every((row, index) => row === rows[index])) return { result };
-  // JSON.parse keeps only the last of two fields with the same name, so the new text would have only the last one.
-  // A row that is ignored because of its repeated field would then become valid.
+  // JSON.parse keeps only the last of two fields with the same name, and so would the new text. A row that is
+  // quarantined for a repeated field would become valid.
   refuseRepeatedFields(repeatedFields);
   const rowList = `[\n${editedRows.map((row) => JSON.stringify(row)).join(',\n')}\n]`;
   const memberTexts = Object.entries(members).map(
@@ -40,8 +37,7 @@ export function createEditableTable(rows: readonly unknown[]) {
     rows,
     append: (row) => editedRows.push(row),
     change(index, fields) {
-      const row = editedRows[index];
-      editedRows[index] = { ...(isObject(row) ? row : {}), ...fields };
+      editedRows[index] = { ...(editedRows[index] as object), ...fields };
     },
   };
   return { table, editedRows };

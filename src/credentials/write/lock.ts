@@ -3,8 +3,8 @@
 // - To acquire the lock, a process prepares a draft of that folder and renames the draft to the lock's path. The rename
 //   succeeds only if there is no folder at that path, or an empty one.
 // - To break the lock of a dead holder, a process removes the file with the name of that holder, and then renames its
-//   own draft. Suppose that two processes do so at the same time, and one of them acquires the lock. The other cannot
-//   break the new lock: it removes only the file with the old name.
+//   own draft. Two processes may do so at the same time. When the first has acquired the lock, the second cannot break
+//   the new lock, because it only removes the file with the name of the dead holder.
 import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -55,10 +55,10 @@ export async function acquireLock(
     holder,
     isHeld: async () => (await readHolder(path)) === holder,
     async release() {
-      await ignore(['ENOENT'], unlink(join(path, holder)));
+      await ignoreErrors(['ENOENT'], unlink(join(path, holder)));
       // If another process has acquired the lock meanwhile, the folder contains the file of that process. Then rmdir
       // fails, and the lock stays.
-      await ignore(['ENOENT', ...FOLDER_NOT_EMPTY_CODES], rmdir(path));
+      await ignoreErrors(['ENOENT', ...FOLDER_NOT_EMPTY_CODES], rmdir(path));
     },
   };
 }
@@ -76,9 +76,9 @@ async function waitForTurn(draft: string, path: string, waitMs: number, unseenHo
       holderSeenAt = now;
     }
     // A holder that ended between the two steps of its release has left an empty folder.
-    if (holder === undefined) await ignore([...FOLDER_NOT_EMPTY_CODES, 'ENOENT'], rmdir(path));
+    if (holder === undefined) await ignoreErrors([...FOLDER_NOT_EMPTY_CODES, 'ENOENT'], rmdir(path));
     if (holder !== undefined && isDead(holder, now - holderSeenAt > unseenHolderMs)) {
-      await ignore(['ENOENT'], unlink(join(path, holder)));
+      await ignoreErrors(['ENOENT'], unlink(join(path, holder)));
       continue;
     }
     if (now - start > waitMs)
@@ -111,8 +111,7 @@ async function readHolder(path: string): Promise<string | undefined> {
   }
 }
 
-/** Waits for the work. Errors with these codes are ignored. */
-async function ignore(codes: readonly string[], work: Promise<unknown>): Promise<void> {
+async function ignoreErrors(codes: readonly string[], work: Promise<unknown>): Promise<void> {
   try {
     await work;
   } catch (error) {
@@ -121,8 +120,9 @@ async function ignore(codes: readonly string[], work: Promise<unknown>): Promise
 }
 
 /**
- * Returns whether the process with this holder's name has ended. A process of another machine cannot be checked, so
- * `isOverdue` decides: whether the process has held the lock for too long.
+ * Returns whether the process of this holder has ended.
+ *
+ * @param isOverdue the result for a process of another machine, which cannot be checked
  */
 export function isDead(holder: string, isOverdue: boolean): boolean {
   const [pid, start, machine] = holder.split('-');
@@ -132,7 +132,7 @@ export function isDead(holder: string, isOverdue: boolean): boolean {
   return currentStart !== start && currentStart !== UNREADABLE_START;
 }
 
-/** The result of `readStart` for a process that runs, but whose start cannot be read. The process counts as alive. */
+/** The result of `readStart` when a process runs but its start cannot be read. Such a process counts as alive. */
 const UNREADABLE_START = 'alive';
 
 /** Returns for example `4711-123456-0123456789abcdef`: the process id, the start, and the name of the machine. */
@@ -142,10 +142,7 @@ function processName(): string {
 
 let cachedMachineName: string | undefined;
 
-/**
- * Returns a name for this boot of this machine and for this container, because each boot and each container has process
- * ids of its own. The name is computed at the first call, because few processes write.
- */
+/** Returns a name for this boot of this machine and this container, because each of them has its own process ids. */
 function machineName(): string {
   if (cachedMachineName !== undefined) return cachedMachineName;
   let name = hostname();
@@ -158,15 +155,13 @@ function machineName(): string {
   return cachedMachineName;
 }
 
-/**
- * Returns when a process started, in clock ticks since boot. Returns `UNREADABLE_START` when this cannot be read, and
- * `undefined` when the process has ended.
- */
+/** Returns when a process started, in clock ticks since boot; `undefined` when the process has ended. */
 function readStart(pid: number): string | undefined {
   try {
     // The form is `4711 (command) S 1 …`. After the command's last bracket come the state and, 19 fields later, the
     // start (proc_pid_stat(5)). The states Z and X mean that the process has ended.
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const fields = text.slice(text.lastIndexOf(') ') + 2).split(' ');
     return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
   } catch {
     // There is no /proc, or it hides the processes of other users (hidepid).

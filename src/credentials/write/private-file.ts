@@ -1,7 +1,9 @@
-// Writes a file with secrets: a session key, or a list of revocations.
 import { closeSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
 
-/** Writes a file that only its owner may read. When the function returns, the content survives a power cut. */
+/**
+ * Writes a file that only its owner may read, such as a session key. When the function returns, the content survives a
+ * power cut.
+ */
 export function writePrivateFile(path: string, text: string): void {
   const file = openSync(path, 'w', 0o600);
   try {

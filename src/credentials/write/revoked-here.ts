@@ -13,9 +13,7 @@ export function revokedHerePath(dataDir: string): string {
 }
 
 /**
- * Returns the time of revocation (ISO 8601) of each row, by the row's id.
- *
- * @returns an empty map when there is no file
+ * @returns row id → time of the revocation (ISO 8601); empty when there is no file
  * @throws Error when the file exists and is not such a list, because an empty map would undo the revocations
  */
 export function readRevokedHere(dataDir: string): ReadonlyMap<string, string> {

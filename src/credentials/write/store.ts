@@ -1,8 +1,8 @@
-// Changes the file of the credentials table, under a lock. The new text is first written to a draft, which is a
-// temporary file in the same folder. The draft is synced to disk and renamed over the table. So a reader sees the old
-// or the new table, never a part, even if a process is killed or the disk is full. changes.ts contains the changes.
-// When several machines share a PostgreSQL database, src/store changes the rows there, and writes this file as a copy.
-import { chownSync, rmSync, statSync } from 'node:fs';
+// Changes the file of the credentials table, under a lock. The new text is written to a draft, which is a temporary
+// file in the same folder. The draft is synced to disk and renamed over the table. So a reader sees the old or the new
+// table, never a part, even if a process is killed or the disk is full. When several machines share a PostgreSQL
+// database, src/store changes the rows there, and writes this file as a copy.
+import { chownSync, existsSync, rmSync, statSync } from 'node:fs';
 import { open, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../base/errors.ts';
@@ -13,7 +13,7 @@ import { MAX_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTableText } from './editable-table.ts';
 import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 
-/** The text that is used in place of a missing file: a table without rows. */
+/** Used in place of a missing file. */
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
 /**
  * The age in milliseconds after which the draft of a lock (lock.ts) is removed when another machine has written the
@@ -68,12 +68,8 @@ async function resolveTable(path: string): Promise<string> {
   }
   const target = await readlink(path).catch(() => undefined);
   if (target !== undefined) return resolveTable(resolve(dirname(path), target));
-  try {
-    return join(await realpath(dirname(path)), basename(path));
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') throw new Error('the folder does not exist');
-    throw error;
-  }
+  if (!existsSync(dirname(path))) throw new Error('the folder does not exist');
+  return join(await realpath(dirname(path)), basename(path));
 }
 
 function readTableBytes(path: string): Buffer {

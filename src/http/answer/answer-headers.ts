@@ -5,24 +5,23 @@ import { JSON_TYPE } from '../../base/envelope.ts';
 import type { CorsPolicy } from '../../service/cors.ts';
 import type { ServiceDefinition } from '../../service/definition.ts';
 
-/** The header lines of all answers to one origin. Each array has alternating names and values. */
+/** The header lines of answers to one origin. Each array has alternating names and values. */
 export interface HeaderSet {
   /** The header lines of a JSON answer. At the end are LAST_LINES, in which the sender overwrites the empty values. */
   readonly json: string[];
   /** Like `json`, for an answer that no cache may store. */
   readonly uncached: string[];
-  /** Returns header lines without LAST_LINES. @param own the lines of the answer itself, with its content type */
-  withOwn(own: readonly string[]): string[];
+  /** Returns all lines but LAST_LINES. @param answerLines the lines of one answer, with its content type */
+  addTo(answerLines: readonly string[]): string[];
   /**
    * Returns a copy of `usual` (`json` or `uncached`) with the lines `extra`. Web pages can read the added headers, too,
    * unless the service file lists the headers that pages can read.
    */
   extended(usual: readonly string[], extra: readonly string[]): string[];
-  /** Returns the lines of the answer to a preflight. @param requested the header `Access-Control-Request-Headers` */
+  /** @param requested the header `Access-Control-Request-Headers` */
   preflight(requested: string | undefined): string[];
 }
 
-/** Returns the set for a request with this header `Origin`. */
 export type HeaderSets = (origin: string | undefined) => HeaderSet;
 
 type ServiceHeaders = Pick<ServiceDefinition, 'cors' | 'headers'>;
@@ -109,22 +108,22 @@ interface SetParts {
 
 function createSet({ fixed, exposed, headers, preflight }: SetParts): HeaderSet {
   const serviceNames = namesOf(headers);
-  const exposeLines = (ownNames: readonly string[]): readonly string[] => {
+  const exposeLines = (answerNames: readonly string[]): readonly string[] => {
     if (exposed === null || exposed === '') return [];
-    return [EXPOSE, exposed ?? [...ownNames, ...serviceNames, 'X-Request-Id'].join(', ')];
+    return [EXPOSE, exposed ?? [...answerNames, ...serviceNames, 'X-Request-Id'].join(', ')];
   };
   const usual = ['Content-Type', JSON_TYPE, ...fixed, ...exposeLines([]), ...headers];
   return {
     json: [...usual, ...LAST_LINES],
     uncached: [...usual, ...NO_STORE, ...LAST_LINES],
-    withOwn(own) {
-      const ownNames = namesOf(own);
-      const lowerOwnNames = new Set(ownNames.map((name) => name.toLowerCase()));
-      const lines = [...own, ...fixed, ...exposeLines(ownNames)];
-      // A header of the answer itself replaces the header of the same name from the service file.
+    addTo(answerLines) {
+      const answerNames = namesOf(answerLines);
+      const lowerAnswerNames = new Set(answerNames.map((name) => name.toLowerCase()));
+      const lines = [...answerLines, ...fixed, ...exposeLines(answerNames)];
+      // A header of the answer replaces the header of the same name from the service file.
       for (let i = 0; i < headers.length; i += 2) {
         const name = headers[i] as string;
-        if (!lowerOwnNames.has(name.toLowerCase())) lines.push(name, headers[i + 1] as string);
+        if (!lowerAnswerNames.has(name.toLowerCase())) lines.push(name, headers[i + 1] as string);
       }
       return lines;
     },

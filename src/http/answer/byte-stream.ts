@@ -1,18 +1,17 @@
 // Sends a stream of bytes as the body of an answer, no faster than the client reads. One piece at a time is in memory.
 // The head is sent with the first piece, so a stream that fails at its start can still be answered with an error.
 import type { Readable, Writable } from 'node:stream';
-import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
+import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
 
 export type ByteSource = Readable | ReadableStream<Uint8Array>;
 
 export interface StreamListener {
   /** Sends the head. Called at the first piece, or at the end of an empty stream. @returns whether to send the body */
   begin(): boolean;
-  /** Called when the whole body has been sent. @param bytes the size of the body */
+  /** Called when the whole body has been sent. */
   end(bytes: number): void;
-  /** Called when the source fails. @param hasBegun whether the head has been sent */
+  /** @param hasBegun whether the head has been sent */
   fail(error: unknown, bytes: number, hasBegun: boolean): void;
-  /** Called when the client has left before the end of the body. */
   clientLeft(bytes: number): void;
 }
 
@@ -25,12 +24,12 @@ export interface LiveStream {
 
 export function sendStream(source: ByteSource, response: Writable, listener: StreamListener): LiveStream {
   let bytes = 0;
-  /** The cost of all pieces so far, by which turns.ts limits the stream. */
+  /** The cost of all pieces so far, by which stream-pacing.ts limits the stream. */
   let cost = 0;
   let hasBegun = false;
   let isOver = false;
   const reader = 'getReader' in source ? readWebStream(source, receive) : readReadable(source, receive);
-  // Other listeners end the stream after an error: of 'close' (exchange.ts), or of 'error' (replies.ts).
+  // After an error, a listener of 'close' (exchange.ts) or another one of 'error' (replies.ts) ends the stream.
   response.on('error', () => {});
   reader.read();
   return { cancel, fail };
@@ -107,7 +106,6 @@ export function endBody(response: Writable, bytes: number, listener: StreamListe
 }
 
 interface SourceReader {
-  /** Reads at least one more piece. */
   read(): void;
   cancel(reason: Error): void;
 }
@@ -132,7 +130,7 @@ function readWebStream(source: ReadableStream<Uint8Array>, receive: Receive): So
       (error) => void receive(error ?? new Error('the stream failed'), undefined),
     );
   }
-  return { read, cancel: (reason) => void (reader ?? source).cancel(reason).catch(() => {}) };
+  return { read, cancel: (reason) => void reader?.cancel(reason).catch(() => {}) };
 }
 
 function readReadable(source: Readable, receive: Receive): SourceReader {
@@ -150,9 +148,8 @@ function readReadable(source: Readable, receive: Receive): SourceReader {
   });
   return {
     read() {
-      if (source.readableEnded && !hasEnded) receive(new Error('the stream has been read already'), undefined);
-      else if (source.destroyed && !hasEnded)
-        receive(source.errored ?? new Error('the stream was destroyed'), undefined);
+      if ((source.destroyed || source.readableEnded) && !hasEnded)
+        receive(source.errored ?? new Error('the stream was over before it was read'), undefined);
       else source.resume();
     },
     cancel: (reason) => void source.destroy(reason),

@@ -2,19 +2,13 @@
 // form of all errors and ends the connection. A connection gets at most one such answer.
 import type { Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type ErrorCode, refusal } from '../../base/errors.ts';
+import { refusalCodeOf } from '../../base/client-error.ts';
+import { refusal } from '../../base/errors.ts';
 import { type Connection, findConnection } from '../connections/connection.ts';
 import type { Request } from '../head.ts';
 import { ALLOW_METHODS } from './answer-headers.ts';
 import type { Responder } from './response.ts';
 
-/** Key: an error code of Node. Value: the code of the refusal. Any other code of Node means malformed bytes. */
-const ERROR_CODES: ReadonlyMap<string, ErrorCode> = new Map([
-  ['HPE_INVALID_URL', 'MALFORMED_PATH'],
-  ['HPE_HEADER_OVERFLOW', 'HEADERS_TOO_LARGE'],
-  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', 'BODY_TOO_LARGE'],
-  ['ERR_HTTP_REQUEST_TIMEOUT', 'REQUEST_TIMEOUT'],
-]);
 /** Milliseconds that a client has to read the last answer before its connection is cut. */
 const LINGER = 1000;
 
@@ -40,7 +34,7 @@ export function answerClientErrors(server: Server, respond: Responder, newReques
       socket.destroy();
       return;
     }
-    const code = ERROR_CODES.get(error.code ?? '') ?? 'MALFORMED_REQUEST';
+    const code = refusalCodeOf(error);
     const refuse = () => endSocket(socket, respond.rawRefusal(refusal(code), newRequestId()));
     if (lastResponse === undefined) return refuse();
     const request = lastResponse.req as Request;
@@ -66,13 +60,11 @@ export function answerClientErrors(server: Server, respond: Responder, newReques
   });
 }
 
-/** Calls back when the last byte of the response is sent. */
 function whenSent(response: ServerResponse, callback: () => void): void {
   if (response.writableFinished) callback();
   else response.once('finish', callback);
 }
 
-/** Sends `text`, if any, and ends the socket. LINGER later, the socket is cut. */
 function endSocket(socket: Duplex, text?: string): void {
   socket.end(text);
   setTimeout(() => socket.destroy(), LINGER).unref();

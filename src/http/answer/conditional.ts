@@ -41,7 +41,6 @@ function matches(header: string, etag: string | undefined): boolean {
   return tags === '*' || (etag !== undefined && tags.some((tag) => opaqueTag(tag) === opaqueTag(etag)));
 }
 
-/** Removes the mark of a weak tag. */
 function opaqueTag(tag: string): string {
   return tag.startsWith('W/') ? tag.slice(2) : tag;
 }

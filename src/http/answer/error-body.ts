@@ -30,7 +30,6 @@ export type FormatError = (
   thrown: unknown,
 ) => ErrorBody | undefined;
 
-/** The fields of a request that its log lines show. */
 type Subject = Pick<Exchange, 'requestId' | 'trace'>;
 
 export function createErrorFormat(format: NonNullable<ServiceOptions['formatError']>, log: Log): FormatError {
@@ -63,7 +62,7 @@ function requestFactsOf({ groupInUrl, operation, request, verb }: Exchange): Par
   };
 }
 
-/** Makes the body from what `formatError` has returned. @throws Error when this cannot be sent */
+/** @throws Error when the result of `formatError` cannot be sent */
 function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject: Subject, log: Log): ErrorBody {
   if (isThenable(result)) {
     // Without a listener, a rejection of the promise would be an uncaught exception.
@@ -84,13 +83,18 @@ function bodyOf(result: unknown, usualStatus: number, error: HttpError, subject:
   // A header of the refusal itself, such as `Allow`, is not replaced.
   const takenNames = new Set(Object.keys(error.headers ?? {}).map((name) => name.toLowerCase())).add('content-type');
   const headers = Object.fromEntries(replyHeaders.filter(([name]) => !takenNames.has(name.toLowerCase())));
-  return { status, text, contentType, headers: allowedErrorHeaders({ headers, code: error.code }, subject, log) };
+  return { status, text, contentType, headers: allowedErrorHeaders(headers, error.code, subject, log) };
 }
 
 /** Returns alternating names and values. Omits headers that all answers have. Logs others that no error may set. */
-export function allowedErrorHeaders(error: Pick<HttpError, 'headers' | 'code'>, subject: Subject, log: Log): string[] {
-  const headers: string[] = [];
-  for (const [name, value] of Object.entries(error.headers ?? {})) {
+export function allowedErrorHeaders(
+  headers: Readonly<Record<string, string>>,
+  errorCode: string,
+  subject: Subject,
+  log: Log,
+): string[] {
+  const allowedLines: string[] = [];
+  for (const [name, value] of Object.entries(headers)) {
     const lower = name.toLowerCase();
     if (isOnEveryAnswer(lower)) continue;
     try {
@@ -99,15 +103,15 @@ export function allowedErrorHeaders(error: Pick<HttpError, 'headers' | 'code'>, 
       // The server sends the envelope of an error, so it also sets the type and the caching of that envelope.
       if (isReservedHeader(lower) || lower === 'content-type' || lower === 'cache-control')
         throw new Error('it belongs to the server');
-      headers.push(name, String(value));
+      allowedLines.push(name, String(value));
     } catch (invalid) {
       log.warn('header-dropped', {
         ...idsOf(subject),
         header: name.slice(0, 100),
-        error_code: error.code,
+        error_code: errorCode,
         reason: (invalid as Error).message,
       });
     }
   }
-  return headers;
+  return allowedLines;
 }

@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import { checkRetry, type EventStream, type ServerEvent } from '../../controller/event-stream.ts';
 import { endBody, type StreamListener } from './byte-stream.ts';
 import { describeLostObject } from './json.ts';
-import { countSent, maySendMore, whenMaySendMore } from './turns.ts';
+import { countSent, maySendMore, whenMaySendMore } from './stream-pacing.ts';
 
 /** Header lines of each event stream, unless the operation sets them. `X-Accel-Buffering` turns off nginx's buffer. */
 export const EVENT_HEADERS = ['Cache-Control', 'no-store', 'X-Accel-Buffering', 'no'] as const;
@@ -22,7 +22,6 @@ export interface LiveEvents {
   cancel(): void;
 }
 
-/** @param heartbeat milliseconds between two comment lines */
 export function sendEvents(
   stream: EventStream,
   response: ServerResponse,
@@ -30,7 +29,7 @@ export function sendEvents(
   heartbeat = HEARTBEAT,
 ): LiveEvents {
   let bytes = 0;
-  /** The cost of all events so far, by which turns.ts limits the stream. */
+  /** The cost of all events so far, by which stream-pacing.ts limits the stream. */
   let cost = 0;
   let isOver = false;
   let hasBegun = false;
@@ -48,10 +47,8 @@ export function sendEvents(
       // If the source fails at once, the answer is an error. Otherwise, the head is sent before the first event comes.
       await Promise.race([next, new Promise(setImmediate)]);
       if (isOver) return;
-      hasBegun = true;
-      if (!listener.begin()) return cancel();
+      if (!begin()) return cancel();
       timer = setInterval(beat, heartbeat);
-      write(`retry: ${retry}\n\n`);
       for (;;) {
         const event = await next;
         if (isOver) return;
@@ -67,6 +64,14 @@ export function sendEvents(
       stop();
       listener.fail(error, bytes, hasBegun);
     }
+  }
+
+  /** @returns false when the head cannot be sent */
+  function begin(): boolean {
+    hasBegun = true;
+    if (!listener.begin()) return false;
+    write(`retry: ${retry}\n\n`);
+    return true;
   }
 
   function write(text: string): boolean {
@@ -87,7 +92,7 @@ export function sendEvents(
     });
   }
 
-  /** Sends an empty comment, unless the client has not read the last bytes yet. */
+  /** Sends an empty comment, if the client has read all earlier bytes. */
   function beat(): void {
     if (!response.writableNeedDrain) write(':\n\n');
   }
@@ -101,10 +106,7 @@ export function sendEvents(
   function finish(): void {
     if (isOver) return;
     stop();
-    if (!hasBegun) {
-      if (!listener.begin()) return;
-      write(`retry: ${retry}\n\n`);
-    }
+    if (!hasBegun && !begin()) return;
     endBody(response, bytes, listener);
   }
 

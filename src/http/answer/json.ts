@@ -9,7 +9,7 @@ import { isEventStream } from '../../controller/event-stream.ts';
 import { isReply } from '../../controller/reply.ts';
 import type { ByteSource } from './byte-stream.ts';
 
-/** Encodes a result. @throws HttpError UNENCODABLE_RESULT */
+/** @throws HttpError UNENCODABLE_RESULT */
 export function encodeResult(value: unknown): string {
   let json: string | undefined;
   try {
@@ -110,8 +110,7 @@ export function isJson(value: object): boolean {
 }
 
 /** Recognises a web object by its tag. `instanceof Response` would load all of `fetch` in every service. */
-export function isWebObject(value: unknown, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
-  if (typeof value !== 'object' || value === null) return false;
+export function isWebObject(value: object, tag: 'Response' | 'Blob' | 'File' | 'ReadableStream'): boolean {
   return (value as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag] === tag;
 }
 
@@ -123,7 +122,7 @@ export function isStream(value: object): value is ByteSource {
   return value instanceof Readable || isWebObject(value, 'ReadableStream') || isOtherReadable(value);
 }
 
-/** Recognises a stream of another copy of Node's streams, such as the package `readable-stream`. */
+/** Recognises a stream of another library, such as the package `readable-stream`. */
 function isOtherReadable(value: object): boolean {
   const { pipe, on, destroy } = value as Record<string, unknown>;
   return typeof pipe === 'function' && typeof on === 'function' && typeof destroy === 'function';
@@ -149,7 +148,7 @@ export function unencodable(kind: string, instead: string): Error {
   return refusal('UNENCODABLE_RESULT', undefined, { cause });
 }
 
-/** Names the kind of a value for an error message: `a function`, `an object of class Map`. */
+/** Returns a text for an error message: `a function`, `an object of class Map`. */
 export function nameKind(value: unknown): string {
   if (typeof value === 'function') return isClass(value) ? 'a class' : 'a function';
   if (typeof value !== 'object' || value === null) return `a ${typeof value}`;

@@ -13,8 +13,8 @@ import { allowedErrorHeaders, createErrorFormat, type ErrorBody, type FormatErro
 export interface Refusals {
   /** @param thrown the value for which `error` was made; often `error` itself */
   answerTo(exchange: Exchange, error: HttpError, thrown: unknown): ErrorBody;
-  /** Returns the text of an answer to bytes that are no request. @param own more headers: alternating names, values */
-  rawAnswer(error: HttpError, requestId: string, set: HeaderSet, own?: readonly string[]): string;
+  /** Returns the text of an answer to bytes that are no request. @param extra alternating header names and values */
+  rawAnswer(error: HttpError, requestId: string, set: HeaderSet, extra?: readonly string[]): string;
   /** Uses this `formatError` from now on; undefined for the usual error envelope. */
   useFormat(format: ServiceOptions['formatError']): void;
 }
@@ -28,7 +28,8 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
     const { requestId } = exchange;
     // The status is read first, because formatError gets the error itself as the cause and may change it.
     const { status } = error;
-    const errorHeaders = error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error, exchange, log);
+    const errorHeaders =
+      error.headers === undefined ? NO_HEADERS : allowedErrorHeaders(error.headers, error.code, exchange, log);
     const detail =
       showsCauses && error.status >= 500 && error.cause !== undefined ? describeError(error.cause) : undefined;
     const formatted = (exchange.formatRefusal ?? format)?.(error, requestId, exchange, thrown);
@@ -37,18 +38,14 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
         ? { status, text: envelope(error, requestId, detail), contentType: undefined, headers: errorHeaders }
         : { ...formatted, headers: [...formatted.headers, ...errorHeaders] };
     if (content.status >= 500) failEvent(exchange, thrown);
-    logCause(exchange, error, content.status);
+    exchange.isClientFault = isClientFault(exchange, error);
+    if (error.cause !== undefined) logCause(exchange, error, content.status);
     return content;
   }
 
-  /** Logs the cause of an error, if there is one, and sets `isClientFault`. */
   function logCause(exchange: Exchange, error: HttpError, status: number): void {
-    exchange.isClientFault = isClientFault(exchange, error);
-    if (error.cause === undefined) return;
     const facts = {
-      ...idsOf(exchange),
-      page: servingPage(exchange),
-      operation: exchange.operation,
+      ...requestFacts(exchange),
       ...(exchange.credentialId !== '' && { credential: exchange.credentialId }),
       status,
       error_code: error.code,
@@ -60,16 +57,20 @@ export function createRefusals({ log, showsCauses }: { log: Log; showsCauses: bo
 
   return {
     answerTo,
-    rawAnswer(error, requestId, set, own = NO_HEADERS) {
+    rawAnswer(error, requestId, set, extra = NO_HEADERS) {
       const formatted = format?.(error, requestId, undefined, error);
       const type = ['Content-Type', formatted?.contentType ?? JSON_TYPE];
-      const lines = set.withOwn([...type, ...NO_STORE, ...(formatted?.headers ?? NO_HEADERS), ...own]);
+      const lines = set.addTo([...type, ...NO_STORE, ...(formatted?.headers ?? NO_HEADERS), ...extra]);
       return rawRefusal(error, requestId, lines, formatted);
     },
     useFormat(formatError) {
       format = formatError && createErrorFormat(formatError, log);
     },
   };
+}
+
+export function requestFacts(exchange: Exchange) {
+  return { ...idsOf(exchange), page: servingPage(exchange), operation: exchange.operation };
 }
 
 /** Says whether an HttpError has usable fields. The object may come from another version of Gatefold. */

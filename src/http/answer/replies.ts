@@ -1,7 +1,7 @@
 // Sends the results that are not plain objects: replies with a status and headers, bytes, streams, server-sent events.
 // This file also decides between 200 and 304. response.ts sends the heads and the whole bodies.
 import { isHttpError, refusal } from '../../base/errors.ts';
-import { describeError, idsOf, type Log } from '../../base/log.ts';
+import { describeError, type Log } from '../../base/log.ts';
 import { resetOnClose } from '../../base/node-internals.ts';
 import type { EventStream } from '../../controller/event-stream.ts';
 import { isReply } from '../../controller/reply.ts';
@@ -12,6 +12,7 @@ import { Collector } from './collector.ts';
 import { isNotModified } from './conditional.ts';
 import { EVENT_HEADERS, endSource, sendEvents } from './event-stream.ts';
 import { isJson } from './json.ts';
+import { requestFacts } from './refusals.ts';
 import { type Answer, type AnswerBody, convertResult, NO_BODY } from './result.ts';
 
 export interface ReplyParts {
@@ -27,17 +28,17 @@ export interface ReplyParts {
 }
 
 export interface Replies {
-  answer(exchange: Exchange, value: unknown): void;
+  answer(exchange: Exchange, value: object): void;
   /** Ends all event streams, and each later one, because this worker exits. Clients reconnect to another worker. */
   drain(): void;
 }
 
 export function createReplies({ log, send, sendHead, complete, fail, watchStream }: ReplyParts): Replies {
-  /** For each open event stream, the function that ends it. */
+  /** One function for each open event stream. */
   const endFunctions = new Set<() => void>();
   let isDraining = false;
 
-  function answer(exchange: Exchange, value: unknown): void {
+  function answer(exchange: Exchange, value: object): void {
     let convertedAnswer: Answer | undefined;
     try {
       convertedAnswer = convertResult(value, exchange.status);
@@ -169,10 +170,6 @@ function credentialLost(): Error {
   return new Error('the credential does not allow the stream any more');
 }
 
-function requestFacts(exchange: Exchange) {
-  return { ...idsOf(exchange), page: exchange.groupInUrl, operation: exchange.operation };
-}
-
 /** Says whether to send a 304. Only an answer to GET or HEAD with status 200 can become one (RFC 9110, 13.2.1). */
 function clientHasContent({ verb, request }: Exchange, answer: Answer): boolean {
   if (answer.status !== 200 || (answer.etag === undefined && answer.lastModified === undefined)) return false;
@@ -191,7 +188,6 @@ function contentLength(status: number, body: AnswerBody): number | undefined {
   return typeof body.content === 'string' ? Buffer.byteLength(body.content) : body.content.length;
 }
 
-/** Adds those lines of `defaults` whose names are not in `headers` yet. */
 function addMissing(headers: string[], defaults: readonly string[]): void {
   const names = new Set(headers.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()));
   for (let i = 0; i < defaults.length; i += 2) {

@@ -1,13 +1,14 @@
 // Sends the answers, and then reports each answer to the log and the metrics. An exchange (a request with its answer)
 // is answered when the whole answer has been passed to Node. replies.ts prepares results that are not plain objects.
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { type ErrorCode, type HttpError, refusal } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ServiceDefinition } from '../../service/definition.ts';
 import type { AccessLog } from '../access-log.ts';
+import { hasWaitingRequests } from '../connections/pipelining.ts';
 import { unsentBytes } from '../connections/slow-readers.ts';
-import { hasWaitingRequests } from '../connections/turns.ts';
 import type { Exchange } from '../exchange.ts';
 import type { WatchStream } from '../open-streams.ts';
 import { endEvent } from '../request-event.ts';
@@ -26,10 +27,10 @@ export interface RequestObserver {
 
 export interface ResponderOptions {
   readonly log: Log;
-  /** Writes the log lines of requests; undefined when requests are not logged. */
+  /** Undefined when requests are not logged. */
   readonly accessLog: AccessLog | undefined;
   readonly bodyLimit: number;
-  /** Whether an answer with a 5xx status shows its cause to the client. */
+  /** Whether the body of a 5xx has the cause of the error. */
   readonly showsCauses: boolean;
   readonly isSecure: boolean;
   readonly observer?: RequestObserver | undefined;
@@ -37,7 +38,6 @@ export interface ResponderOptions {
   readonly onAnswered: (exchange: Exchange) => void;
   /** Called when the head of a streamed answer has been sent. `onAnswered` follows later. */
   readonly onStreaming: (exchange: Exchange) => void;
-  /** Called for each streamed answer. Ends the answer when its credential no longer allows the request. */
   readonly watchStream: WatchStream;
 }
 
@@ -49,12 +49,8 @@ export interface Responder {
   preflight(exchange: Exchange): void;
   /** Answers with an error. Anything but an HttpError becomes a 500, and is logged as its cause. */
   fail(exchange: Exchange, thrown: unknown): void;
-  /**
-   * Returns the text of the answer to bytes that are not a valid request.
-   *
-   * @param own more headers: alternating names and values
-   */
-  rawRefusal(error: HttpError, requestId: string, own?: readonly string[]): string;
+  /** Returns the text of an answer to bytes that are no request. @param extra alternating header names and values */
+  rawRefusal(error: HttpError, requestId: string, extra?: readonly string[]): string;
   /** Uses the headers and the error format of this service file from now on. */
   useService(service: Pick<ServiceDefinition, 'cors' | 'headers' | 'formatError'> | undefined): void;
   /** Makes each answer from now on end its connection, unless a pipelined request waits on the connection. */
@@ -137,12 +133,12 @@ export function createResponder(options: ResponderOptions): Responder {
     watchStream,
   });
 
-  /** Sends a head. @param headers the header lines of the operation; this function adds those of the server */
+  /** @param headers the header lines of the operation; this function adds those of the server */
   function writeHead(exchange: Exchange, status: number, headers: readonly string[], endsConnection: boolean): void {
     const { response, requestId } = exchange;
     if (endsConnection || hasLongRest(exchange) || (isDraining && !hasWaitingRequests(exchange)))
       response.shouldKeepAlive = false;
-    response.writeHead(status, [...headerSetOf(exchange).withOwn(headers), 'X-Request-Id', requestId]);
+    response.writeHead(status, [...headerSetOf(exchange).addTo(headers), 'X-Request-Id', requestId]);
   }
 
   /** Passes the answer to a tool call to the code in mcp/, and sends nothing on the connection. */
@@ -178,7 +174,7 @@ export function createResponder(options: ResponderOptions): Responder {
     });
   }
 
-  /** Logs and counts an answer whose last byte is sent, or whose client has left. */
+  /** Called when the last byte is sent, or when the client has left. */
   function report(exchange: Exchange, status: number, bytes: number): void {
     if (accessLog !== undefined || observer !== undefined) {
       const now = performance.now();
@@ -189,7 +185,7 @@ export function createResponder(options: ResponderOptions): Responder {
   }
 
   function result(exchange: Exchange, value: unknown): void {
-    if (exchange.isAnswered || exchange.isStreamingAnswer) return;
+    if (exchange.isAnswered) return;
     // Nearly all results are plain objects. For them, this check is the only cost of the other kinds of results.
     if (
       typeof value === 'object' &&
@@ -244,7 +240,7 @@ export function createResponder(options: ResponderOptions): Responder {
       (error.code === 'OVERLOADED' && isStillSending(exchange));
     const set = headerSetOf(exchange);
     if (contentType === undefined) return sendText(exchange, status, text, set.uncached, headers, endsConnection);
-    const lines = set.withOwn(['Content-Type', contentType, ...NO_STORE, ...headers]);
+    const lines = set.addTo(['Content-Type', contentType, ...NO_STORE, ...headers]);
     sendText(exchange, status, text, [...lines, ...LAST_LINES], NO_HEADERS, endsConnection);
   }
 
@@ -259,7 +255,7 @@ export function createResponder(options: ResponderOptions): Responder {
     secret,
     preflight,
     fail,
-    rawRefusal: (error, requestId, own) => refusals.rawAnswer(error, requestId, headerSets(undefined), own),
+    rawRefusal: (error, requestId, extra) => refusals.rawAnswer(error, requestId, headerSets(undefined), extra),
     useService(service) {
       headerSets = createHeaderSets(service);
       refusals.useFormat(service?.formatError);
@@ -278,12 +274,7 @@ export function createResponder(options: ResponderOptions): Responder {
  * the callback of the write.
  */
 function endWith(response: ServerResponse, body: string | Uint8Array, isSecure: boolean): void {
-  const { socket } = response;
-  // A pipelined request has no socket until the requests before it have been answered.
-  if (socket === null) {
-    response.end(body);
-    return;
-  }
+  const socket = response.socket as Socket;
   socket.cork();
   if (isSecure) response.write(body, () => response.end());
   else response.write(body);

@@ -35,7 +35,7 @@ const NEVER_A_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
  *
  * @throws HttpError UNENCODABLE_RESULT, whose cause says what to return instead
  */
-export function convertResult(value: unknown, status: number): Answer {
+export function convertResult(value: object, status: number): Answer {
   if (isReply(value)) return convertReply(value.status, value.body, value.headers);
   if (isWebObject(value, 'Response')) return convertResponse(value as Response);
   const { body, type } = convertBody(value);
@@ -73,10 +73,10 @@ function convertResponse(response: Response): Answer {
   return { status, ...lines, body };
 }
 
-/** Headers of a fetched Response, which has a URL, that describe its connection, or its body before inflating. */
+/** A fetched Response has a URL. These of its headers describe its connection, or its body before inflating. */
 const CONNECTION_HEADERS = /^(?:content-encoding|content-length|transfer-encoding|connection|keep-alive)$/;
 
-/** Sorts the headers of a result into the fields of an answer. @throws HttpError UNENCODABLE_RESULT */
+/** @throws HttpError UNENCODABLE_RESULT */
 function readHeaders(entries: readonly (readonly [name: string, value: unknown])[]): Omit<Answer, 'status' | 'body'> {
   const headers: string[] = [];
   const droppedHeaders: string[] = [];
@@ -108,7 +108,6 @@ function encodeHeader(name: string, value: unknown): string {
   throw unencodable(`the header ${name} as ${nameKind(value)}`, 'return a string or an array of strings');
 }
 
-/** Converts a value to a body: JSON, bytes, a stream or events. */
 function convertBody(value: unknown): { readonly body: AnswerBody; readonly type: string | undefined } {
   if (typeof value === 'object' && value !== null && !isJson(value)) {
     if (value instanceof Uint8Array)

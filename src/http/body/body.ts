@@ -20,17 +20,15 @@ export interface DataSink {
   fail(exchange: Exchange, error: unknown): void;
 }
 
-/** The limits that all requests of the process share. */
 export interface ProcessLimits {
   readonly budget: BodyBudget;
-  /** Says whether more requests than MAX_IN_FLIGHT are under way. */
   readonly isFull: () => boolean;
 }
 
 export interface BodyRules {
   /** Maximum bytes of the body, both as it is sent and after inflating. */
   readonly limit: number;
-  /** The setting `accepts`: the media types and ranges (`image/*`) that the operation gets undecoded, as a `Blob`. */
+  /** The media types and ranges (`image/*`) that the operation gets undecoded, as a `Blob`. */
   readonly accepts: readonly string[] | undefined;
 }
 
@@ -111,7 +109,6 @@ function keepChunk(exchange: Exchange, chunk: Buffer): void {
   }
 }
 
-/** Creates the refusal of a request for which the process has no room. */
 export function overloaded(): Error {
   return refusal('OVERLOADED', undefined, { headers: { 'Retry-After': '1' } });
 }
@@ -128,7 +125,7 @@ function decode(exchange: Exchange, kind: BodyKind, bytes: Buffer, sink: DataSin
   try {
     data =
       kind === 'blob'
-        ? new Blob([new Uint8Array(bytes)], { type: exchange.head.contentType ?? '' })
+        ? new Blob([new Uint8Array(bytes)], { type: exchange.head.contentType as string })
         : decodeBody(kind, bytes);
   } catch (error) {
     return sink.fail(exchange, error);
@@ -140,7 +137,7 @@ function inflateFailure(error: Error, limit: number): Error {
   return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(limit) : malformedEncoding();
 }
 
-/** Creates the refusal of a body over `limit` bytes. @param size the bytes that Content-Length announces, if any */
+/** @param size the number of bytes that Content-Length announces, if any */
 export function tooLarge(limit: number, size?: number): Error {
   return refusal(
     'BODY_TOO_LARGE',

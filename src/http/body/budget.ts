@@ -10,16 +10,14 @@ export interface BodyBudgetOptions {
   /** The budget in bytes. If BODY_LIMIT is over a quarter of the budget, one upload at a time can exceed the budget. */
   readonly limit: number;
   readonly bodyLimit: number;
-  /** Returns the last exchange (request with its answer) of each connection. */
+  /** Returns an exchange (request with its answer) for each connection: the last one. */
   readonly exchanges: () => Iterable<Exchange>;
   /** Refuses an upload that sends too little, to make room for uploads that wait. */
   readonly evict: (exchange: Exchange) => void;
 }
 
 export interface BodyBudget {
-  /** Returns the number of bodies that are not complete. */
   uploadCount(): number;
-  /** Called before a body is read. */
   beginUpload(exchange: Exchange): void;
   /**
    * Counts bytes of a body that is not complete, and pauses the upload when room is short.
@@ -50,7 +48,6 @@ const READ_SIZE = 64 * 1024;
 const MIN_UPLOAD_PROGRESS = 4 * 1024;
 /** Milliseconds between two checks for uploads that send too little. */
 const STALL_INTERVAL = 1000;
-/** Maximum number of bodies that are inflated at the same time. */
 const MAX_INFLATING = 8;
 /** Maximum bytes of the default budget, unless two bodies of BODY_LIMIT need more. */
 const MAX_DEFAULT_BUDGET = 256 * 1024 * 1024;

@@ -45,15 +45,15 @@ function parseJson(text: string): unknown {
   }
   // A reviver of JSON.parse() that checks each key would cost more than half of the parse. So the value is searched
   // only if its text has `proto`, as both forbidden keys do, or `\u00`, with which the escapes of ASCII letters begin.
-  if (text.includes('proto') || text.includes('\\u00')) checkKeys(value);
+  if (typeof value === 'object' && value !== null && (text.includes('proto') || text.includes('\\u00')))
+    checkKeys(value);
   return value;
 }
 
 /** Refuses keys that set a prototype when the value is merged into another object (CWE-1321). */
-function checkKeys(root: unknown): void {
-  const stack: unknown[] = [root];
+function checkKeys(root: object): void {
+  const stack: object[] = [root];
   for (let value = stack.pop(); value !== undefined; value = stack.pop()) {
-    if (typeof value !== 'object' || value === null) continue;
     const ownConstructor: unknown = Object.hasOwn(value, 'constructor') ? value.constructor : undefined;
     const setsPrototype = isObject(ownConstructor) && Object.hasOwn(ownConstructor, 'prototype');
     if (Object.hasOwn(value, '__proto__') || setsPrototype) {
@@ -96,7 +96,6 @@ export interface Coding {
     options: { maxOutputLength: number },
     done: (error: Error | null, result: Buffer) => void,
   ): void;
-  /** Creates a stream that inflates a body piece by piece. */
   createStream(): Duplex;
 }
 
@@ -124,10 +123,9 @@ const CODINGS: ReadonlyMap<string, Coding> = new Map([
  * the zlib format (RFC 9110, 8.4.1.2), but some senders omit the header.
  */
 function hasZlibHeader(bytes: Uint8Array): boolean {
-  return ((bytes[0] ?? 0) & 0x0f) === 8;
+  return ((bytes[0] as number) & 0x0f) === 8;
 }
 
-/** Creates the refusal of a body that cannot be inflated. */
 export function malformedEncoding(): Error {
   return refusal('MALFORMED_BODY', 'Cannot inflate the body: its bytes do not match its Content-Encoding');
 }

@@ -7,12 +7,12 @@ import { parseMediaType } from './media-type.ts';
 
 export type Query = Record<string, string | string[]>;
 
-/** Maximum number of pairs in a query string or an urlencoded form. */
-export const MAX_PAIRS = 10_000;
-/** Maximum number of parts in a multipart body. Node's parser needs about 10 µs for each part. */
-export const MAX_PARTS = 1000;
+/** In a query string or an urlencoded form. */
+const MAX_PAIRS = 10_000;
+/** In a multipart body. Node's parser needs about 10 µs for each part. */
+const MAX_PARTS = 1000;
 /** Maximum bytes of the headers of all parts of a body together. Node's parser needs about 0.2 µs for each byte. */
-export const MAX_PART_HEADER_BYTES = 128 * 1024;
+const MAX_PART_HEADER_BYTES = 128 * 1024;
 /** Maximum characters of a boundary (RFC 2046, 5.1.1). */
 const MAX_BOUNDARY_LENGTH = 70;
 
@@ -104,7 +104,6 @@ export function objectWithoutPrototype<V>(): Record<string, V> {
   return Object.setPrototypeOf({}, null);
 }
 
-/** Sets a field. If the field exists, its values become an array. */
 function addValue<V>(fields: Record<string, V | V[]>, key: string, value: V): void {
   const existing = fields[key];
   if (existing === undefined) fields[key] = value;

@@ -37,11 +37,7 @@ export function bodyKindOf(contentType: string | undefined, accepts?: readonly s
   return kind;
 }
 
-/**
- * Refuses a media type that `accepts` does not list. The message lists what every operation accepts, too.
- *
- * @throws HttpError UNSUPPORTED_MEDIA_TYPE
- */
+/** @throws HttpError UNSUPPORTED_MEDIA_TYPE, whose message lists what every operation accepts, and then `accepts` */
 export function checkAccepted(contentType: string | undefined, accepts: readonly string[] | undefined): void {
   const essence = parseMediaType(contentType ?? '')?.essence;
   const matches = (range: string) =>

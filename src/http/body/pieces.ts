@@ -3,15 +3,12 @@
 
 /** Minimum bytes of a piece that is stored without a copy. */
 const LARGE_PIECE = 4 * 1024;
-/** Size of the tail in bytes. */
 const TAIL_SIZE = 16 * 1024;
 
 export class Pieces {
-  /** The bytes of all pieces together. */
   size = 0;
   readonly #pieces: Buffer[] = [];
   #tail: Buffer | undefined;
-  /** The number of bytes in the tail that are in use. */
   #tailLength = 0;
 
   add(piece: Buffer): void {

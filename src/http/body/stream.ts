@@ -20,7 +20,6 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
     throw tooLarge(limit, Number(head.contentLength));
   const source = inflate === undefined ? request : request.pipe(inflate);
   let size = 0;
-  /** True when the stream has been closed, cancelled or has failed. */
   let isOver = false;
 
   return new ReadableStream<Uint8Array>(
@@ -43,7 +42,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
           size += chunk.length;
           if (size > limit) return fail(tooLarge(limit));
           controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.length));
-          if ((controller.desiredSize ?? 0) <= 0) source.pause();
+          source.pause();
         });
         source.on('end', () => finish(() => controller.close()));
         inflate?.on('error', () => fail(malformedEncoding()));
@@ -55,7 +54,7 @@ export function streamBody(exchange: Exchange, limit: number): ReadableStream<Ui
         });
         const failIncomplete = () =>
           fail(refusal('MALFORMED_REQUEST', 'The client closed the connection before the end of the body'));
-        if (request.destroyed && !request.complete) failIncomplete();
+        if (request.destroyed) failIncomplete();
         else exchange.onBodyLost = failIncomplete;
         source.pause();
       },

@@ -1,6 +1,6 @@
 // The state of one connection, stored as a property of its socket. A sweep is one check of all connections, every
-// SWEEP_INTERVAL. The sweeps of a server are numbered, and a time is the number of the last sweep before it, because
-// counting costs less than reading a clock. An exchange is one request with its answer.
+// SWEEP_INTERVAL. The server numbers its sweeps. A time in this file is the number of a sweep, because to count costs
+// less than to read a clock. An exchange is one request with its answer.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Exchange } from '../exchange.ts';
@@ -14,9 +14,9 @@ export class Connection {
   waitingCount = 0;
   /** The response to the last request that had to wait; undefined when none had. */
   lastWaitingResponse: ServerResponse | undefined;
-  /** The time when the connection was opened, when its last answer was complete, or when it last had unsent bytes. */
+  /** The latest of these times: the connection was opened, an answer was complete, a sweep found unsent bytes. */
   idleSince: number;
-  /** The server numbers each opening and each complete answer in turn. This is the number of the connection's last. */
+  /** The server counts openings and complete answers. This is the count after the latest one of this connection. */
   activityOrder: number;
   /** `socket.bytesRead` at the last call of `closeIdleConnections` (connections.ts); -1 before the first call. */
   lastBytesRead = -1;
@@ -36,7 +36,6 @@ export class Connection {
 /** The key of the property that holds the connection. A look-up in a Map for each request would cost more. */
 const CONNECTION = Symbol('connection');
 
-/** A socket, which has the property once `attachConnection` has been called. */
 export type TrackedSocket = Socket & { [CONNECTION]?: Connection };
 
 export function attachConnection(socket: TrackedSocket, connection: Connection): void {
@@ -48,7 +47,7 @@ export function findConnection(socket: object): Connection | undefined {
   return (socket as TrackedSocket)[CONNECTION];
 }
 
-/** Returns the connection of a socket for which `attachConnection` has been called. */
+/** @param socket one for which `attachConnection` has been called */
 export function connectionOf(socket: object): Connection {
   return (socket as TrackedSocket)[CONNECTION] as Connection;
 }

@@ -11,14 +11,15 @@ import {
   sweepsIn,
   type TrackedSocket,
 } from './connection.ts';
+import { createWaitingRequests, type WaitingRequests } from './pipelining.ts';
 import { createSlowReaders, type SlowReaderLimits } from './slow-readers.ts';
-import { createTurns, type Turns } from './turns.ts';
 
 export interface ConnectionLimits extends SlowReaderLimits {
   /** Milliseconds that a connection may be idle between two requests. */
   readonly keepAliveTimeout: number;
   /**
-   * Maximum number of connections at a time. When a new connection exceeds the maximum, the first of these is closed:
+   * Maximum number of connections at a time. When a new connection exceeds the maximum, one connection is closed: the
+   * first of these that exists.
    * - the oldest connection that has sent no request
    * - the connection that has been idle for longest
    * - the new connection itself
@@ -26,7 +27,7 @@ export interface ConnectionLimits extends SlowReaderLimits {
   readonly maxConnections: number;
 }
 
-export interface Connections extends Pick<Turns, 'defer'> {
+export interface Connections extends Pick<WaitingRequests, 'defer'> {
   /** Tracks each socket that the server emits with `event`, and limits their number. */
   watch(server: Server, event: 'connection' | 'secureConnection'): void;
   /** @returns false when the request must not be served, because an earlier answer ends the connection */
@@ -48,7 +49,7 @@ export function createConnections({
   const freeSlots: number[] = [];
   const idleSweeps = sweepsIn(keepAliveTimeout);
   const cutSlowReaders = createSlowReaders(readerLimits);
-  const turns = createTurns();
+  const waitingRequests = createWaitingRequests();
   let sweepCount = 0;
   let nextActivityOrder = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -68,7 +69,7 @@ export function createConnections({
     // While a closed connection is in memory, each garbage collection of V8 would copy everything that the connection
     // refers to. This takes up to 10 µs a connection on Node 24 and later. So the references are removed here.
     connection.lastExchange = undefined;
-    turns.forget(connection);
+    waitingRequests.drop(connection);
     sockets[slot] = undefined;
     freeSlots.push(slot);
     if (freeSlots.length === sockets.length) {
@@ -154,7 +155,7 @@ export function createConnections({
       connection.idleSince = sweepCount;
       connection.activityOrder = nextActivityOrder++;
     },
-    defer: turns.defer,
+    defer: waitingRequests.defer,
     *exchanges() {
       for (const socket of sockets) {
         const exchange = socket && connectionOf(socket).lastExchange;

@@ -9,7 +9,6 @@ import type { PemPair } from '../pair.ts';
 import type { SecureChallenge } from '../serve/secure-state.ts';
 import {
   bitString,
-  boolean,
   explicit,
   implicit,
   integer,
@@ -17,13 +16,13 @@ import {
   oid,
   sequence,
   set,
+  TRUE,
   time,
   utf8String,
 } from './der.ts';
 
 /** The algorithm of all signatures here: ECDSA with SHA-256. */
 const SIGNATURE_ALGORITHM = sequence(oid('1.2.840.10045.4.3.2'));
-// Object identifiers of attributes and extensions.
 const COMMON_NAME = '2.5.4.3';
 const EXTENSION_REQUEST = '1.2.840.113549.1.9.14';
 const SUBJECT_ALT_NAME = '2.5.29.17';
@@ -37,10 +36,7 @@ export function createKeyPair() {
   return crypto().generateKeyPairSync('ec', { namedCurve: 'P-256' });
 }
 
-/**
- * Creates a certificate request, in DER form. The subject is empty, because a directory (an ACME server) reads only the
- * names in the extension.
- */
+/** Returns DER. The subject is empty, because a directory (an ACME server) reads only the names in the extension. */
 export function createCertificateRequest(domains: readonly string[], keys: KeyPair): Buffer {
   const [version, subject] = [integer(Buffer.of(0)), sequence()];
   const attribute = sequence(oid(EXTENSION_REQUEST), set(sequence(subjectAltName(domains))));
@@ -55,8 +51,8 @@ export function createCertificateRequest(domains: readonly string[], keys: KeyPa
  */
 export function createChallengeCertificate(domain: string, keyAuthorization: string): SecureChallenge {
   const digest = crypto().createHash('sha256').update(keyAuthorization).digest();
-  // The extension is critical (`true`). The value of every extension is an octet string, and here it contains another.
-  const extensions = [sequence(oid(ACME_IDENTIFIER), boolean(true), octetString(octetString(digest)))];
+  // The extension is critical (`TRUE`). The value of every extension is an octet string, and here it contains another.
+  const extensions = [sequence(oid(ACME_IDENTIFIER), TRUE, octetString(octetString(digest)))];
   const keys = createKeyPair();
   return { domain, ...createSelfSigned({ domains: [domain], extensions, keys, now: Date.now(), days: 7 }) };
 }
@@ -95,7 +91,6 @@ export function createSelfSigned({ domains, extensions = [], keys, now, days }: 
   };
 }
 
-/** Returns the sequence of the content, the algorithm and the signature. */
 function appendSignature(content: Buffer, privateKey: KeyObject): Buffer {
   return sequence(content, SIGNATURE_ALGORITHM, bitString(crypto().sign('sha256', content, privateKey)));
 }

@@ -19,7 +19,7 @@ export interface Challenges {
 
 export interface ChallengesOptions {
   readonly httpPort: HttpPort | undefined;
-  /** PORT, where tls-alpn-01 is answered. */
+  /** The setting PORT. */
   readonly port: number;
   readonly host: string | undefined;
   /** Whether workers listen on PORT. */
@@ -30,10 +30,7 @@ export interface ChallengesOptions {
 
 /** Milliseconds to wait after `publish`, so that even a busy worker has the answer when the directory checks it. */
 const PUBLISH_MS = 500;
-/**
- * Maximum connections on PORT before the first certificate. One more destroys the oldest one. A directory checks from
- * only a few machines.
- */
+/** Maximum connections on PORT before the first certificate. A directory checks from only a few machines. */
 const MAX_CONNECTIONS = 100;
 
 export function createChallenges({ httpPort, port, host, isServing, publish }: ChallengesOptions): Challenges {

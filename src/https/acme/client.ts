@@ -42,12 +42,12 @@ export interface AcmeClient {
   /** Orders a certificate. @returns the certificate and its chain, in PEM form. @throws AcmeError */
   order(order: CertificateOrder): Promise<string>;
   /**
-   * Reads the advice for a certificate. The result is undefined when the directory has no renewal information.
+   * Reads when to renew a certificate. The result is undefined when the directory has no renewal information.
    *
    * @throws AcmeError
    */
   renewalInfo(renewalId: string): Promise<RenewalInfo | undefined>;
-  /** Milliseconds by which the directory's clock was ahead of this machine's clock, by its last answer. */
+  /** Milliseconds by which the directory's clock was ahead of this machine's clock, at the directory's last answer. */
   clockSkew(): number;
 }
 
@@ -60,7 +60,7 @@ export interface AcmeClientOptions {
   readonly send: Send;
   readonly now?: () => number;
   /**
-   * Milliseconds between two requests for the state of an order. The server can ask for another interval, up to ten
+   * Milliseconds between two requests for the state of an order. The server can ask for another interval, at most ten
    * times as long.
    */
   readonly pollInterval?: number;
@@ -71,14 +71,13 @@ export interface AcmeClientOptions {
  * several machines can refuse many good nonces in a row.
  */
 const NONCE_ATTEMPTS = 40;
-/** The default of `pollInterval`. */
 const POLL_INTERVAL = 1000;
 /** Maximum milliseconds to wait until a challenge is checked, or until the certificate is issued. */
 const MAX_WAIT = 180_000;
 
 interface Account {
   readonly key: KeyObject;
-  /** The URL of the account, by which the server finds the key of a message; undefined until the account exists. */
+  /** The URL of the account; undefined until the account exists. */
   readonly kid: string | undefined;
 }
 
@@ -167,11 +166,7 @@ export function createAcmeClient(options: AcmeClientOptions): AcmeClient {
     }
   }
 
-  /**
-   * Polls an order or an authorization while it is in one of these states.
-   *
-   * @returns the order or the authorization, when it has another state
-   */
+  /** Polls an order or an authorization while it is in one of these states. Returns it in its next state. */
   async function waitWhile(states: readonly string[], url: string): Promise<Fields> {
     const startedAt = performance.now();
     for (;;) {
@@ -286,7 +281,6 @@ function readLocation({ headers }: AcmeResponse): string {
   return headers.location;
 }
 
-/** @param authorization one domain of an order, with its challenges */
 function challengesOf({ challenges }: Fields): readonly Fields[] {
   return Array.isArray(challenges) ? challenges : [];
 }

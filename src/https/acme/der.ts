@@ -15,7 +15,7 @@ export const set = (...items: readonly Uint8Array[]): Buffer => element(0x31, ..
 export const bitString = (bytes: Uint8Array): Buffer => element(0x03, Buffer.of(0), bytes);
 export const octetString = (bytes: Uint8Array): Buffer => element(0x04, bytes);
 export const utf8String = (text: string): Buffer => element(0x0c, Buffer.from(text));
-export const boolean = (value: boolean): Buffer => element(0x01, Buffer.of(value ? 0xff : 0x00));
+export const TRUE = element(0x01, Buffer.of(0xff));
 /** Encodes `[n] EXPLICIT`: a tag around whole elements. */
 export const explicit = (n: number, ...items: readonly Uint8Array[]): Buffer => element(0xa0 | n, ...items);
 /** Encodes `[n] IMPLICIT`: a tag in place of the usual tag of a primitive type, such as a string. */

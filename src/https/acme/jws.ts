@@ -10,7 +10,7 @@ export interface JwsHeader {
   readonly kid?: string | undefined;
 }
 
-/** Signs a message. @param payload an object, or '' for a request that only reads (POST-as-GET) */
+/** @param payload an object, or '' for a request that only reads (POST-as-GET) */
 export function signMessage(payload: object | '', { url, nonce, kid }: JwsHeader, accountKey: KeyObject): string {
   const signer = kid === undefined ? { jwk: publicJwk(accountKey) } : { kid };
   const header = encode(JSON.stringify({ alg: 'ES256', ...signer, nonce, url }));

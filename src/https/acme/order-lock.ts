@@ -20,7 +20,7 @@ export type TryLock = (path: string) => Promise<(() => Promise<void>) | undefine
  * was killed during an order finds its own old lock after its restart, and also waits for this time.
  */
 const MAX_ORDER_TIME = 5 * 60_000;
-/** Milliseconds to wait for the lock when the holder is treated as dead. */
+/** Milliseconds to wait for the lock of a holder that is treated as dead. */
 const OVERDUE_WAIT_MS = 5000;
 /** Milliseconds of such a wait after which the lock of an unseen holder is broken. */
 const UNSEEN_HOLDER_MS = 1000;

@@ -12,11 +12,7 @@ export function renewalTime({ notBefore, notAfter }: Pick<CertificateFacts, 'not
   return notBefore + ((notAfter - notBefore) * 2) / 3;
 }
 
-/**
- * Returns when to renew within the period that the directory advises. RFC 9773, section 4.2, requires a random time.
- *
- * @param share from 0 (the start of the period) to 1 (its end), chosen at random once for a certificate
- */
+/** @param share from 0 (the start of the period) to 1 (its end), random, as RFC 9773, section 4.2, requires */
 export function adviceTime({ start, end }: RenewalInfo, share: number): number {
   return start + (end - start) * share;
 }
@@ -44,11 +40,10 @@ const PAUSES: readonly number[] = [2 * MINUTE, 10 * MINUTE, 40 * MINUTE, 2 * HOU
  * Returns the milliseconds until the next attempt.
  *
  * @param failures the number of failures in a row, 1 for the first
- * @param retryAfter milliseconds that the server asked for
  * @param share from 0 to 1, random, so that machines that failed together do not retry together
  */
 export function retryPause(failures: number, retryAfter: number | undefined, share: number): number {
-  const pause = PAUSES[Math.min(failures, PAUSES.length) - 1] ?? MINUTE;
+  const pause = PAUSES[Math.min(failures, PAUSES.length) - 1] as number;
   return Math.max(pause * (0.8 + 0.4 * share), clamp(retryAfter ?? 0, 0, 7 * DAY));
 }
 

@@ -1,6 +1,7 @@
 // Keeps a certificate for exactly the names of DOMAINS in DATA_DIR/tls: decides when a new certificate is due, and
 // orders it. After a failed order the last certificate stays in use. The directory is the ACME server of the
 // certificate authority. The directory's "advice" is the renewal information of RFC 9773: when to renew.
+import { errorMessage } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
 import { type CertificateFacts, readPair } from '../pair.ts';
 import { adviceFor } from './advice.ts';
@@ -13,13 +14,11 @@ import { AcmeError } from './request.ts';
 import type { TlsFolder } from './tls-folder.ts';
 
 export interface Renewals {
-  /** Orders a certificate if one is due. Called at intervals. */
   checkDue(): void;
-  /** Repeats a failed order now, without waiting for the end of its pause. */
   retryNow(): void;
-  /** The number of failed orders since the start. */
+  /** The failed orders since the start. */
   readonly failures: number;
-  /** Returns one line that says why the last order failed, or undefined after a success. */
+  /** One line that says why the last order failed; undefined after a success. */
   lastFailure(): string | undefined;
 }
 
@@ -58,7 +57,7 @@ const CHALLENGE_FAILED: ReadonlySet<string> = new Set([
 ]);
 
 interface StoredFacts {
-  readonly directory: string | undefined;
+  readonly directoryUrl: string | undefined;
   readonly facts: CertificateFacts;
 }
 
@@ -74,9 +73,8 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   /** The kinds of challenges. The next order uses the first one. */
   let challengeTypes = challenges.types;
   /**
-   * The directory's advice for the certificate with this fingerprint. The directory advises a period of time, and
-   * `share` is the chosen point in this period, from 0 (its start) to 1 (its end). `renewAt` is that point in Unix
-   * milliseconds, and `askAgainAt` is a time of `clock`.
+   * The directory's advice for the certificate with this fingerprint: a period of time. `share` is the chosen point in
+   * the period, from 0 to 1. `renewAt` is that point in Unix milliseconds, and `askAgainAt` is a time of `clock`.
    */
   let advice: { fingerprint: string; share: number; renewAt: number | undefined; askAgainAt: number } | undefined;
 
@@ -125,7 +123,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     const [challengeType = 'http-01'] = challengeTypes;
     log.info('certificate-ordered', { domains, directory, challenge: challengeType, reason });
     const keys = createKeyPair();
-    const replaces = stored?.directory === directory ? stored.facts.renewalId : undefined;
+    const replaces = stored?.directoryUrl === directory ? stored.facts.renewalId : undefined;
     const chain = await client.order({
       ...{ domains, challengeType, replaces, present: challenges.present },
       request: createCertificateRequest(domains, keys),
@@ -141,12 +139,12 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     onStored();
   }
 
-  /** Reads the certificate of the folder. Returns undefined when there is none, or when it is damaged. */
+  /** Returns undefined when there is no certificate, or a damaged one. */
   function readStored(): StoredFacts | undefined {
     const stored = folder.readCertificate();
     if (stored === undefined) return undefined;
     try {
-      return { directory: stored.directory, facts: readPair(stored.text, stored.text).facts };
+      return { directoryUrl: stored.directoryUrl, facts: readPair(stored.text, stored.text).facts };
     } catch {
       // A new certificate then replaces the file.
       return undefined;
@@ -159,7 +157,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
     const { facts } = stored;
     if (facts.names.length !== domains.length || !domains.every((domain) => facts.names.includes(domain)))
       return 'DOMAINS has changed';
-    if (stored.directory !== undefined && stored.directory !== directory) return 'ACME_DIRECTORY has changed';
+    if (stored.directoryUrl !== undefined && stored.directoryUrl !== directory) return 'ACME_DIRECTORY has changed';
     if (now() >= renewalTime(facts)) return 'two thirds of its lifetime are over';
     return (await advisedTime(facts)) <= now() ? 'the directory advises it' : undefined;
   }
@@ -190,7 +188,7 @@ export function createRenewals(options: RenewalsOptions): Renewals {
   function recordFailure(error: unknown): void {
     failures++;
     failuresInARow++;
-    lastFailure = error instanceof Error ? error.message : String(error);
+    lastFailure = errorMessage(error);
     const type = error instanceof AcmeError ? error.type : undefined;
     const pause = retryPause(failuresInARow, error instanceof AcmeError ? error.retryAfter : undefined, random());
     nextAttempt = clock() + pause;

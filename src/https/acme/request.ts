@@ -1,5 +1,5 @@
-// Sends one request to an ACME server by HTTPS. Time and size are limited, and redirects are not followed. `readError`
-// turns the answer of a server that refuses a request into an AcmeError. client.ts knows what the requests mean.
+// Sends one request to an ACME server by HTTPS. Time and size are limited. Redirects are not followed, because an ACME
+// server lists its addresses. client.ts knows what the requests mean.
 import type { IncomingHttpHeaders } from 'node:http';
 import { https } from '../../base/builtins.ts';
 import { parseObject } from '../../base/values.ts';
@@ -51,7 +51,6 @@ export class AcmeError extends Error {
   }
 }
 
-/** Creates the function that sends requests. Redirects are not needed, because an ACME server lists its addresses. */
 export function createSend({ userAgent, ca, timeoutMs = TIMEOUT_MS }: SendOptions): Send {
   return ({ method, url, body, accept }) => {
     const headers: Record<string, string> = { 'User-Agent': userAgent, Accept: accept ?? 'application/json' };

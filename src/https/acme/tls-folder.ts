@@ -1,6 +1,7 @@
 // Reads and writes the files of DATA_DIR/tls: the account's key, and the certificate. The certificate and its key share
 // a file, so that one rename replaces both. A file is written as a temporary file of mode 0600, synced to disk, and
-// renamed. order-lock.ts keeps other supervisors from writing at the same time.
+// renamed. Each function throws an Error whose message is one line. order-lock.ts keeps other supervisors from writing
+// at the same time.
 import type { KeyObject } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,8 +12,8 @@ import { replaceFile, syncFolder } from '../../base/system.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
 export interface StoredCertificate {
-  /** The URL of the ACME directory that issued the certificate; undefined when the file does not say it. */
-  readonly directory: string | undefined;
+  /** The URL of the ACME server that issued the certificate; undefined when the file does not say it. */
+  readonly directoryUrl: string | undefined;
   /** The whole file: key, certificate and chain. */
   readonly text: string;
 }
@@ -20,13 +21,13 @@ export interface StoredCertificate {
 export interface TlsFolder {
   readonly path: string;
   readonly certificatePath: string;
-  /** Reads the account's key. Creates a new key when there is none, or with `mustRenew`. @throws Error of one line */
+  /** Reads the account's key. Creates a new key when there is none, or with `mustRenew`. */
   accountKey(mustRenew: boolean): KeyObject;
-  /** Reads the certificate. Returns undefined when there is none. @throws Error of one line */
+  /** Returns undefined when there is no certificate. */
   readCertificate(): StoredCertificate | undefined;
-  /** Writes a certificate with its chain, and its key, both in PEM form. @throws Error of one line */
-  writeCertificate(directory: string, chain: string, key: string): void;
-  /** Tests, before an order begins, that files can be written and that the disk has room. @throws Error of one line */
+  /** Writes a certificate with its chain, and its key, both in PEM form. */
+  writeCertificate(directoryUrl: string, chain: string, key: string): void;
+  /** Tests, before an order begins, that files can be written and that the disk has room. */
   checkWritable(): void;
 }
 
@@ -51,9 +52,10 @@ export function createTlsFolder(dataDir: string): TlsFolder {
       const text = readIfExists(certificatePath);
       if (text === undefined) return undefined;
       // A line `Directory: https://…` comes before the PEM blocks. PEM allows text around them (RFC 7468, section 2).
-      return { text, directory: /^Directory: (\S+)$/m.exec(text)?.[1] };
+      return { text, directoryUrl: /^Directory: (\S+)$/m.exec(text)?.[1] };
     },
-    writeCertificate: (directory, chain, key) => write(certificatePath, `Directory: ${directory}\n${key}${chain}`),
+    writeCertificate: (directoryUrl, chain, key) =>
+      write(certificatePath, `Directory: ${directoryUrl}\n${key}${chain}`),
     checkWritable() {
       const testFile = join(path, '.probe');
       write(testFile, 'x'.repeat(16_384));

@@ -1,6 +1,6 @@
 // The server of HTTP_PORT: answers the http-01 challenges of the directory (the ACME server), and redirects all other
-// requests to HTTPS. The supervisor runs this server and must stay responsive. So a connection gets one answer, and the
-// time and bytes of a connection are bounded.
+// requests to HTTPS. The supervisor runs this server and must stay responsive. So a connection gets one answer, and its
+// time and bytes are bounded.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../../base/builtins.ts';
@@ -31,17 +31,10 @@ export interface HttpPortOptions {
 
 /** Matches the path of a challenge. The group is its token. */
 const CHALLENGE = /^\/\.well-known\/acme-challenge\/([A-Za-z0-9_-]+)$/;
-/**
- * Matches a Host header: a name, an IPv4 address or an IPv6 address in brackets, and perhaps a port. The redirect
- * leaves out the port.
- */
+/** Matches a Host header: a name, an IPv4 address or an IPv6 address in brackets, and perhaps a port. */
 const HOST = /^([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
-/** The default of `timeoutMs`. */
 const TIMEOUT_MS = 5000;
-/**
- * Maximum connections. One more connection destroys the oldest one. A connection ends with its answer, so the oldest
- * ones are mostly those of clients that send no request.
- */
+/** A connection beyond this number destroys the oldest one: mostly that of a client that sends no request. */
 const MAX_CONNECTIONS = 1000;
 
 export function createHttpPort(options: HttpPortOptions): HttpPort {

@@ -32,7 +32,7 @@ const CONFIRMATIONS = 3;
 /** Maximum bytes of each file. */
 const MAX_BYTES = 1024 * 1024;
 
-/** @throws Error of one line, when the files contain no valid pair at the start and `mayComeLater` is false */
+/** @throws Error with a message of one line, when the files contain no valid pair and `mayComeLater` is false */
 export function createLivePair(options: LivePairOptions): LivePair {
   const { certPath, keyPath, mayComeLater, log, onPair, pollMs = POLL_MS } = options;
   let pair: CertificatePair | undefined;

@@ -66,7 +66,6 @@ export function createTlsServer({ handshakeTimeout, maxConnections, plainRefusal
   };
 }
 
-/** Returns the options of `setSecureContext`. */
 function contextOptions(state: SecureState | undefined) {
   const common = {
     minVersion: 'TLSv1.2',
@@ -86,10 +85,7 @@ function decodeTicketKeys(state: SecureState | undefined): Buffer[] {
   return (state?.ticketKeys ?? []).map((key) => Buffer.from(key, 'base64'));
 }
 
-/**
- * Serves the challenge's certificate to clients that ask for the ALPN protocol `acme-tls/1`. All other clients still
- * get the real certificate, also for the same name.
- */
+/** Clients that ask for the ALPN protocol `acme-tls/1` get the challenge's certificate, and all others the real one. */
 function offerChallenge(server: SecureServer, challenge: SecureChallenge | undefined): void {
   if (challenge === undefined) return setProtocol(server, HTTP);
   const { domain, cert, key } = challenge;
@@ -103,7 +99,7 @@ function offerChallenge(server: SecureServer, challenge: SecureChallenge | undef
   });
 }
 
-/** One more handshake than `max` destroys the connection whose handshake began first. */
+/** A handshake beyond `max` destroys the connection whose handshake began first. */
 function limitHandshakes(server: SecureServer, max: number): void {
   const handshakes = createRecentConnections(max);
   // A handshake may fail at once in Node's own listener. The listener here runs first, so that the `close` of such a

@@ -1,5 +1,6 @@
-// The baseline is the state of the folder at the last attempt to load it, with every file that workers have imported
-// since. A folder that differs from the baseline has changed. snapshot.ts describes the keys of the entries.
+// The baseline is the folder as the newest generation has loaded it, or tried to load it, with every file that workers
+// have imported since. A folder that differs from the baseline has changed. snapshot.ts describes the keys of the
+// entries.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { SERVICE } from '../../base/page-name.ts';
@@ -7,14 +8,14 @@ import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
 import { ABSENT, firstDifference, type Snapshot } from './snapshot.ts';
 
-/** One attempt to load the folder, successful or not. */
-export interface Attempt {
+/** The state that a generation has loaded, or tried to load. */
+export interface GenerationLoad {
   /** The folder before the first file was read. */
   readonly snapshot: Snapshot;
   /** The time at which `snapshot` was taken, in milliseconds of the wall clock. */
   readonly begunAt: number;
   readonly groups: readonly GroupLoad[];
-  /** The files that each worker read. A file that is listed with two fingerprints changed during the attempt. */
+  /** The files that each worker read. A file that is listed with two fingerprints changed during the load. */
   readonly files: readonly LoadedFile[];
   /** Whether a group did not load. Any change in the folder can then correct the group, so every change counts. */
   readonly broken: boolean;
@@ -45,13 +46,12 @@ export function createBaseline(dir: string) {
       files.every(({ path, fingerprint }) => (entries.get(`file:${path}`) ?? fingerprint) === fingerprint),
     /** Returns the key of the first difference. */
     differenceFrom: (snapshot: Snapshot) => firstDifference(entries, snapshot, isWholeTree),
-    /** Iterates over the files of the baseline. */
     *paths(): Generator<string> {
       for (const key of entries.keys()) if (key.startsWith('file:')) yield key.slice('file:'.length);
     },
   };
 
-  function replace({ snapshot, begunAt, groups, files, broken }: Attempt): void {
+  function replace({ snapshot, begunAt, groups, files, broken }: GenerationLoad): void {
     entries = new Map();
     isWholeTree = broken;
     for (const [key, value] of snapshot) {
@@ -71,7 +71,7 @@ export function createBaseline(dir: string) {
       const key = `file:${file.path}`;
       const fingerprint = snapshot.get(key);
       if (fingerprint !== undefined) entries.set(key, fingerprint === file.fingerprint ? fingerprint : MIXED);
-      // The snapshot does not have this file, so only its time can show a write during the attempt.
+      // The snapshot does not have this file, so only its time can show a write during the load.
       else if (isWrittenSince(file, begunAt - TIME_RESOLUTION)) entries.set(key, MIXED);
       else addFile(file);
     }

@@ -37,13 +37,12 @@ const MAX_FOLDERS = 1000;
 
 interface WatchedFolder {
   readonly identity: string;
-  /** The watcher of the folder, or undefined when the folder cannot be watched. */
+  /** Undefined when the folder cannot be watched. */
   readonly watcher: FSWatcher | undefined;
 }
 
 /** @param onEvent called when a code file, or a file that the event does not name, may have changed */
 export function createFolderEvents(onEvent: () => void): FolderEvents {
-  /** By the path of the folder. */
   const watchedFolders = new Map<string, WatchedFolder>();
 
   function follow(folders: ReadonlyMap<string, string>): boolean {
@@ -59,7 +58,7 @@ export function createFolderEvents(onEvent: () => void): FolderEvents {
     return added.length > 0;
   }
 
-  /** Returns undefined when the folder cannot be watched, or when its file system does not report every change. */
+  /** Returns undefined also for a folder whose file system does not report every change. */
   function open(path: string): FSWatcher | undefined {
     try {
       if (!LOCAL_FILE_SYSTEMS.has(statfsSync(path).type)) return undefined;

@@ -17,7 +17,6 @@ export interface OutlinePaths {
 }
 
 export interface Outline {
-  /** The text of the outline. Two outlines are equal if their texts are equal. */
   readonly text: string;
   /** Path → identity. A new folder at the same path has another identity. */
   readonly folders: ReadonlyMap<string, string>;

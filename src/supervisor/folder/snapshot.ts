@@ -54,7 +54,7 @@ function addFile(path: string, snapshot: Map<string, string>): void {
   if (!snapshot.has(key)) snapshot.set(key, fingerprint(path));
 }
 
-/** Returns the first key with another value in `later`. @param includeAdded also finds a key that only `later` has */
+/** Returns the first key with another value in `later`; with `includeAdded`, also a key that only `later` has. */
 export function firstDifference(earlier: Snapshot, later: Snapshot, includeAdded: boolean): string | undefined {
   for (const [key, value] of earlier) if ((later.get(key) ?? ABSENT) !== value) return key;
   if (includeAdded) for (const [key, value] of later) if (value !== ABSENT && !earlier.has(key)) return key;

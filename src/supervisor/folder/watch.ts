@@ -1,11 +1,11 @@
-// The watch reports when the folder on disk differs from the state that the supervisor last tried to load, and no
-// longer changes. The watch repeats this report until the supervisor tries the new state. The watch polls the folder,
-// because file events are lost on swapped links, mounted volumes and network disks. Where events can be trusted, they
-// bring the next poll forward, and most polls read only the outline, the cheap summary of outline.ts.
+// The watch reports when the folder differs from its baseline (baseline.ts) and no longer changes. It repeats this
+// report until a generation begins to load. The watch polls the folder, because file events are lost on swapped links,
+// mounted volumes and network disks. Where events can be trusted, they bring the next poll forward, and most polls read
+// only the outline, the cheap summary of outline.ts.
 import type { Log } from '../../base/log.ts';
 import type { GroupLoad } from '../../groups/group-load.ts';
 import type { LoadedFile } from '../../groups/module-loader.ts';
-import { type Attempt, createBaseline } from './baseline.ts';
+import { createBaseline, type GenerationLoad } from './baseline.ts';
 import { createFolderEvents } from './events.ts';
 import { type OutlinePaths, outlinePathsOf, takeOutline } from './outline.ts';
 import { firstDifference, type Snapshot, takeSnapshot } from './snapshot.ts';
@@ -13,15 +13,15 @@ import { firstDifference, type Snapshot, takeSnapshot } from './snapshot.ts';
 export interface FolderWatch {
   /** Returns a snapshot of the whole tree, or undefined while the folder cannot be read. */
   takeSnapshot(): Snapshot | undefined;
-  /** Called when an attempt to load the folder begins. From now on, a difference from this snapshot is a change. */
-  beginAttempt(snapshot: Snapshot): void;
-  /** Called when an attempt has ended. From now on, a difference from the files that the attempt read is a change. */
-  endAttempt(attempt: Attempt): void;
+  /** Called when a generation begins to load. From now on, a difference from this snapshot is a change. */
+  beginLoad(snapshot: Snapshot): void;
+  /** Called when a generation has loaded. From now on, a difference from the files that it has read is a change. */
+  endLoad(load: GenerationLoad): void;
   /** Adds a new group that a worker imported, and its files, to the baseline. So their arrival is not a change. */
   addGroup(group: GroupLoad, files: readonly LoadedFile[]): void;
   /** Adds files that a worker imported after its load to the baseline. */
   addFiles(files: readonly LoadedFile[]): void;
-  /** Whether a worker that read these files runs the same code as the workers of the last attempt. */
+  /** Whether a worker that read these files runs the same code as the workers of the newest generation. */
   hasSameFiles(files: readonly LoadedFile[]): boolean;
   start(): void;
   stop(): void;
@@ -30,7 +30,7 @@ export interface FolderWatch {
 export interface FolderWatchOptions {
   readonly dir: string;
   readonly log: Log;
-  /** Called when the folder has changed: at each poll, until an attempt begins. `cause` is a path or a group name. */
+  /** Called at each poll while the folder is `changed`. @param cause a path or the name of a group */
   readonly onChange: (cause: string) => void;
   /** Milliseconds on a clock that never goes back. */
   readonly now?: () => number;
@@ -60,13 +60,7 @@ interface Difference {
   readonly stableSince: number;
 }
 
-/**
- * When the next poll comes:
- * - `stopped`: no poll comes.
- * - `waiting`: the next poll comes after the usual interval.
- * - `hurried`: the next poll comes soon.
- * - `polling`: a poll is running.
- */
+/** When the next poll comes. `hurried`: an event or a generation has brought it forward. */
 type Schedule = 'stopped' | 'waiting' | 'hurried' | 'polling';
 
 /** The state before the first snapshot, or after an event. The next poll takes a snapshot. */
@@ -108,13 +102,13 @@ export function createFolderWatch({
   let outlinePaths: OutlinePaths = { folders: [], links: [], missing: [] };
   /** The text of the outline at the last poll. */
   let outline = '';
-  /** Milliseconds that the last snapshot took. */
+  /** Milliseconds of the last snapshot. */
   let snapshotCost = 0;
 
   return {
     takeSnapshot: () => takeSnapshot({ dir, paths: baseline.paths(), wholeTree: true }),
-    beginAttempt: (snapshot) => endAttempt({ snapshot, begunAt: 0, groups: [], files: [], broken: true }),
-    endAttempt,
+    beginLoad: (snapshot) => endLoad({ snapshot, begunAt: 0, groups: [], files: [], broken: true }),
+    endLoad,
     addGroup(group, files) {
       baseline.addGroup(group);
       baseline.addFiles(files);
@@ -130,8 +124,8 @@ export function createFolderWatch({
     },
   };
 
-  function endAttempt(attempt: Attempt): void {
-    baseline.replace(attempt);
+  function endLoad(load: GenerationLoad): void {
+    baseline.replace(load);
     if (state.kind !== 'missing') state = NOT_CHECKED;
     hurry();
   }
@@ -163,7 +157,7 @@ export function createFolderWatch({
     outline = current.text;
     if (isSnapshotDue) compareSnapshot(begun);
     const cost = isSnapshotDue ? snapshotCost : now() - begun;
-    // In any other state, an event or an attempt has already scheduled the next poll, or the watch was stopped.
+    // In any other schedule, an event or a generation has already caused the next poll, or the watch was stopped.
     if (schedule === 'polling') schedulePoll('waiting', intervalAfter(isSnapshotDue, cost));
   }
 
@@ -186,7 +180,7 @@ export function createFolderWatch({
     if (state.kind !== 'missing' && previous.kind === 'missing' && previous.polls > 1)
       log.warn('folder-restored', { folder: dir });
     if (state.kind === 'changed') onChange(state.cause);
-    // If `onChange` has begun an attempt, the attempt has taken a snapshot of its own. So the next snapshot can wait.
+    // A generation that `onChange` has begun has taken a snapshot of its own. So the next snapshot can wait.
     postponeSnapshot(begun + snapshotCost * SNAPSHOT_COST_FACTOR);
   }
 

@@ -7,32 +7,20 @@ import type { EarlyWorker } from './prefork.ts';
 import { createWorkerHandle, type WorkerEvents, type WorkerHandle } from './worker-handle.ts';
 
 export interface Pool {
-  /**
-   * Returns a worker that has loaded nothing. It is one of the reserve, if possible one that has booted (`standby`), or
-   * else a new process.
-   *
-   * @throws Error of the system
-   */
+  /** Takes a worker of the reserve, if possible one that has booted, or else forks one. @throws Error of the system */
   take(): WorkerHandle;
-  /** Returns a new process, and leaves the reserve as it is. @throws Error of the system */
+  /** Leaves the reserve as it is. @throws Error of the system */
   fork(): WorkerHandle;
   all(): readonly WorkerHandle[];
-  /**
-   * Returns the workers that accept connections. A faulty worker (something was thrown in it outside any request) is
-   * among them, because it serves until its replacement does.
-   */
+  /** Includes faulty workers, in which something was thrown: they serve until their replacements do. */
   serving(): readonly WorkerHandle[];
   /** Keeps `count` workers in the reserve, eight at most, for five minutes after the last call. */
   keepReserve(count: number): void;
-  /**
-   * Ends the reserve, and waits until all processes are gone or their time to drain is over. Resolves to the workers
-   * that are still there.
-   */
+  /** Resolves when all processes are gone, or their time to drain is over. @returns the workers that are still there */
   close(): Promise<readonly WorkerHandle[]>;
 }
 
 export interface PoolOptions {
-  /** The first workers, whose processes are already booting. */
   readonly earlyWorkers: readonly EarlyWorker[];
   readonly events: WorkerEvents;
   /** Milliseconds in which a worker that drains must answer its open requests. */
@@ -60,7 +48,6 @@ export function createPool({ earlyWorkers, events, drainTimeout }: PoolOptions):
   const workers = new Set<WorkerHandle>();
   const reserve = new Set<WorkerHandle>();
   let fillTimer: NodeJS.Timeout | undefined;
-  /** Ends the reserve after RESERVE_LIFETIME. */
   let quitTimer: NodeJS.Timeout | undefined;
   /** Called when the last process is gone; undefined before `close` is called. */
   let onEmpty: (() => void) | undefined;

@@ -25,7 +25,7 @@ export interface Port {
 export async function openPort(port: number, host: string | undefined): Promise<Port> {
   const fail = (code: string) => {
     const cure = code === 'EADDRINUSE' ? '; choose another one: PORT=3001 or --port 3001' : '';
-    return new StartError(describeListenError(port, host, code, cure));
+    return new StartError(describeListenError(port, host, code) + cure);
   };
   const { address, family } = await addressOf(host).catch((error: NodeJS.ErrnoException) => {
     throw fail(error.code ?? String(error));
@@ -42,7 +42,7 @@ export async function openPort(port: number, host: string | undefined): Promise<
     socket,
     // The port was free when it was bound, so EADDRINUSE means that somebody has begun to listen on it since then.
     describeError: (code) =>
-      describeListenError(boundPort, host, code).replace(REASONS.EADDRINUSE ?? '', PORT_TAKEN_LATER),
+      describeListenError(boundPort, host, code, code === 'EADDRINUSE' ? PORT_TAKEN_LATER : REASONS[code]),
     close: () => socket.close(),
   };
 }
@@ -61,9 +61,14 @@ const REASONS: Readonly<Record<string, string>> = {
 
 const PORT_TAKEN_LATER = 'a controller or another process has begun to listen on it';
 
-export function describeListenError(port: number, host: string | undefined, code: string, cure = ''): string {
+export function describeListenError(
+  port: number,
+  host: string | undefined,
+  code: string,
+  reason = REASONS[code],
+): string {
   const endpoint = host === undefined ? `port ${port}` : hostAndPort(host, port);
-  return `Cannot listen on ${endpoint}: ${REASONS[code] ?? 'the system refuses'} (${code})${cure}`;
+  return `Cannot listen on ${endpoint}: ${reason ?? 'the system refuses'} (${code})`;
 }
 
 /**

@@ -8,22 +8,14 @@ export interface EarlyWorker {
   isAlive(): boolean;
   /** Returns the result of `takeOver`, which adds listeners for messages. They receive all earlier messages, too. */
   adopt<T>(takeOver: (worker: Worker) => T): T;
-  /**
-   * Kills the process, and resolves when it has ended. A worker that outlives the supervisor would log that the
-   * supervisor is gone.
-   */
+  /** Resolves when the process has ended. */
   kill(): Promise<void>;
 }
 
-/**
- * @param exec script that a worker runs
- * @param args its arguments
- * @param count workers to fork
- */
-export function forkEarly(exec: string, args: readonly string[], count: number): EarlyWorker[] {
+export function forkEarly(script: string, args: readonly string[], count: number): EarlyWorker[] {
   // `SCHED_NONE` is for ports that controllers open. The port of the service does not pass through node:cluster.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
-  cluster.setupPrimary({ exec, args: [...args] });
+  cluster.setupPrimary({ exec: script, args: [...args] });
   const workers: EarlyWorker[] = [];
   try {
     while (workers.length < count) workers.push(holdMessages(cluster.fork()));

@@ -10,10 +10,7 @@ import type { Spending } from '../../limits/rate-limiter.ts';
 import { type FromWorker, seal, type ToWorker, unseal } from '../../worker/messages.ts';
 import { LIMITS, MAX_UNANSWERED_PINGS, MAX_UNANSWERED_WHILE_LOADING } from './worker-limits.ts';
 
-/**
- * The state of a worker. docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its
- * replacement serves.
- */
+/** docs/LIVE.md shows how one state leads to the next. A faulty worker is `serving` until its replacement serves. */
 export type WorkerState = 'booting' | 'standby' | 'loading' | 'loaded' | 'serving' | 'draining' | 'gone';
 
 export interface FileSelection {
@@ -28,14 +25,13 @@ export interface FileSelection {
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   /**
-   * The worker ended before it had loaded the folder, or it reported that it cannot load and then gets the order to
-   * quit. `file` is the controller that the worker was importing when it ended. It is undefined without `namesFiles`.
+   * The worker ended, or reported that it cannot load. `file` is the controller that the worker was importing. It is
+   * undefined without `namesFiles`.
    */
   | { readonly kind: 'ended'; readonly file: string | undefined; readonly reason: string };
 
 export type ListenOutcome = 'listening' | { readonly code: string };
 
-/** An unexpected end of a worker. */
 export interface Death {
   readonly reason: string;
   /**
@@ -62,7 +58,6 @@ export interface WorkerEvents {
   importedOnCall(worker: WorkerHandle, files: readonly LoadedFile[]): void;
   /** Callers with a rate limit have called the worker. `spendings` says how much of its limit each has used. */
   spent?(worker: WorkerHandle, spendings: readonly Spending[]): void;
-  /** The worker reports its counters: now and then, and when it ends. */
   metrics?(worker: WorkerHandle, metrics: unknown): void;
 }
 
@@ -79,16 +74,11 @@ export interface WorkerHandle {
   readonly stepAge: number;
   /** Loads the folder; called once in the life of a worker. */
   load(generation: number, selection: FileSelection): Promise<LoadOutcome>;
-  /** Accepts connections on the socket that all workers share. */
   listen(socket: BoundSocket): Promise<ListenOutcome>;
-  /**
-   * Imports a new group. Resolves when the worker has imported the group, when the import has failed or took too long,
-   * or when the worker is gone.
-   */
+  /** Resolves when the worker has imported the group, has failed to import it, has taken too long, or is gone. */
   importGroup(groupName: string): Promise<void>;
   /**
-   * Ends a worker that serves, after its open requests. The worker is killed when its open requests, the disposal of
-   * its controllers, or its exit take too long.
+   * Ends a worker that serves, after its open requests.
    *
    * @param timeout milliseconds for the open requests
    * @param acceptFor milliseconds for which the worker still accepts connections, because no other worker replaces it;
@@ -117,7 +107,7 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
   const pendingImports = new Map<string, () => void>();
   /** Kills the worker when the time limit of its order (`load`, `listen`, `drain`, `quit`) is over. */
   let limitTimer: NodeJS.Timeout | undefined;
-  /** Treats the worker as ended when its channel stays open after its exit. Until then, last messages can arrive. */
+  /** Treats the worker as ended when its channel stays open after its exit. Last messages can arrive before. */
   let lastMessagesTimer: NodeJS.Timeout | undefined;
   /** Reports that the worker disconnected, unless its exit comes first. */
   let disconnectTimer: NodeJS.Timeout | undefined;
@@ -284,8 +274,7 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
       case 'imported-on-call':
         return events.importedOnCall(self, message.files);
       case 'import-finished':
-        // Sent after every import. After a message `imported`, the promise is already resolved, and this line does
-        // nothing.
+        // After a message `imported`, the promise is already resolved.
         return pendingImports.get(message.group)?.();
       case 'faulty':
         if (self.isFaulty) return;
@@ -320,7 +309,6 @@ export function createWorkerHandle(worker: Worker, events: WorkerEvents, drainTi
     events.gone(self);
   }
 
-  /** Resolves every promise that waits for the worker. Called after its end. */
   function resolvePending(): void {
     pendingLoad?.resolve({ kind: 'ended', file: self.loadingFile, reason: endReason });
     pendingListen?.({ code: endReason });

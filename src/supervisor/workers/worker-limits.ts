@@ -19,7 +19,7 @@ export const LIMITS = {
   listen: 10_000,
   /** Time until a worker has imported a new group. A worker that hangs must not delay the first answer for long. */
   importGroup: 2000,
-  /** Time until a worker has ended, after an order or after it closed its channel. */
+  /** Time until a worker has ended, after an order or after the end of its channel. */
   end: 2000,
   /** Time until the controllers of a worker that served have closed their resources. */
   dispose: 5000,

@@ -1,5 +1,5 @@
 // Serves pipelined requests (sent before the earlier answers came) one after another. A request waits until the last
-// byte of the previous answer is sent. Meanwhile, the socket is paused. The wait prevents two things:
+// byte of the previous answer is sent. While requests wait, their socket is paused. The wait prevents two things:
 // - A client would fill the memory, or a whole turn of the event loop, by one write of many requests.
 // - A request would run whose answer is lost because an earlier answer ends the connection (RFC 9112, 9.3.2).
 import type { ServerResponse } from 'node:http';
@@ -13,14 +13,14 @@ import { type Connection, connectionOf, type TrackedSocket } from './connection.
  */
 export const MAX_WAITING = 10_000;
 
-export interface Turns {
+export interface WaitingRequests {
   /** Holds a request back until the earlier requests on its connection have their answers, and then calls `start`. */
   defer(response: ServerResponse, start: () => void): void;
-  /** Drops the waiting requests of a connection that has closed. */
-  forget(connection: Connection): void;
+  /** Called when the connection has closed. */
+  drop(connection: Connection): void;
 }
 
-export function createTurns(): Turns {
+export function createWaitingRequests(): WaitingRequests {
   let totalWaiting = 0;
   return {
     defer(response, start) {
@@ -44,7 +44,7 @@ export function createTurns(): Turns {
         }),
       );
     },
-    forget(connection) {
+    drop(connection) {
       totalWaiting -= connection.waitingCount;
       connection.waitingCount = 0;
       connection.lastWaitingResponse = undefined;

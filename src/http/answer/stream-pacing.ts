@@ -1,15 +1,19 @@
 // Shares each turn of the event loop between the streamed answers of a process. Otherwise, a stream whose source always
-// has data and whose client reads fast would never let a turn end, and other requests would wait. When the streams have
-// sent enough in a turn, they wait in a queue for later turns.
+// has data and whose client reads fast would never let a turn end, and other requests would wait. Each piece that a
+// stream sends has a cost. When the pieces of one turn have cost TURN_QUOTA, long streams wait in a queue for later
+// turns.
 
-/** The cost, in bytes, of all pieces sent in one turn at which streams that have exceeded FREE_COST begin to wait. */
-const MAX_COST_A_TURN = 256 * 1024;
-/** Maximum number of waiting streams that continue in one turn. The cost of a turn is known too late to limit them. */
-const STREAMS_A_TURN = 4;
-/** The cost, in bytes, of all pieces of a stream up to which the stream never waits. */
+/** The cost of a piece is its length in bytes, plus this. */
+const COST_BESIDE_LENGTH = 16 * 1024;
+/** A stream whose pieces have cost no more than this never waits. */
 const FREE_COST = 128 * 1024;
-/** The cost of each piece, in bytes, in addition to its length. */
-const PIECE_COST = 16 * 1024;
+/** When the pieces of one turn have cost this much, each stream beyond FREE_COST waits before its next piece. */
+const TURN_QUOTA = 256 * 1024;
+/**
+ * Maximum number of waiting streams that continue in one turn. TURN_QUOTA cannot limit them, because the cost of a
+ * piece is counted only after the stream has been allowed to read the piece.
+ */
+const STREAMS_A_TURN = 4;
 
 /** For each waiting stream, the function that sends its next piece. */
 const waitingSends: (() => void)[] = [];
@@ -18,14 +22,14 @@ let isTurnScheduled = false;
 
 /** Counts a piece that was sent. @param bytes the length of the piece @returns the cost of the piece */
 export function countSent(bytes: number): number {
-  costOfTurn += PIECE_COST + bytes;
+  costOfTurn += COST_BESIDE_LENGTH + bytes;
   if (!isTurnScheduled) scheduleTurn();
-  return PIECE_COST + bytes;
+  return COST_BESIDE_LENGTH + bytes;
 }
 
 /** @param cost the cost of all pieces of the stream so far @returns whether the stream may send more in this turn */
 export function maySendMore(cost: number): boolean {
-  return cost <= FREE_COST || costOfTurn < MAX_COST_A_TURN;
+  return cost <= FREE_COST || costOfTurn < TURN_QUOTA;
 }
 
 /** Calls `send` in this turn if the stream may send more, or else in a later turn. */

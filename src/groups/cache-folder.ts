@@ -4,7 +4,7 @@
 import { lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { errorCode } from './failure.ts';
+import { errorCode } from '../base/failure.ts';
 
 /** Maximum number of cache folders of a user. Each release of a service has a folder. The oldest ones are removed. */
 const MAX_FOLDERS = 20;

@@ -1,0 +1,28 @@
+// Tests the header lines that answers share. test/service/answers.test.ts has them over a socket.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createHeaderSets } from '../../src/http/answer/answer-headers.ts';
+import type { CorsPolicy } from '../../src/service/cors.ts';
+
+const cors: CorsPolicy = {
+  allows: (origin) => origin.endsWith('.example'),
+  credentials: false,
+  exposeHeaders: undefined,
+  allowHeaders: undefined,
+  maxAge: 60,
+};
+
+test('header sets are kept for 100 origins, and the oldest goes first', () => {
+  const setOf = createHeaderSets({ cors, headers: [] });
+  const first = setOf('https://0.example');
+  for (let i = 1; i < 100; i++) setOf(`https://${i}.example`);
+  assert.equal(setOf('https://0.example'), first);
+  setOf('https://100.example');
+  assert.notEqual(setOf('https://0.example'), first);
+});
+
+test('a preflight that asks for no header names none', () => {
+  const set = createHeaderSets({ cors, headers: [] })('https://a.example');
+  assert.equal(set.preflight(undefined).includes('Access-Control-Allow-Headers'), false);
+  assert.equal(set.preflight('X-A').includes('Access-Control-Allow-Headers'), true);
+});

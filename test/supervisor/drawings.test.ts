@@ -1,0 +1,76 @@
+// The drawings of docs/LIVE.md and docs/ARCHITECTURE.md name the same states, results and files as the code.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, it } from 'node:test';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const LIVE = read('docs/LIVE.md');
+
+/** Returns the text of LIVE.md between this heading and the next one. */
+function section(heading: string): string {
+  return LIVE.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? assert.fail(`LIVE.md has no section ${heading}`);
+}
+
+/** Returns the first block of code in the text. */
+function drawing(text: string): string {
+  return text.split('```')[1] ?? assert.fail('there is no drawing');
+}
+
+/** Returns the words in the boxes of a drawing. */
+function boxes(text: string): string[] {
+  return Array.from(text.matchAll(/│ ([a-z]+) [├│]/g), ([, word = '']) => word);
+}
+
+/** Returns the strings between `start` and `end` of a source file that this pattern matches. */
+function wordsIn(path: string, start: string, end: string, pattern: RegExp): Set<string> {
+  const text = read(path).split(start)[1]?.split(end)[0] ?? assert.fail(`${path} has no ${start}`);
+  return new Set(Array.from(text.matchAll(pattern), ([, word = '']) => word));
+}
+
+function assertFiles(paths: readonly string[]): void {
+  assert.ok(paths.length > 5);
+  assert.deepEqual(
+    paths.filter((path) => !existsSync(join(ROOT, `src/${path}.ts`))),
+    [],
+  );
+}
+
+describe('the drawings', () => {
+  it('of the watch have its states', () => {
+    const states = wordsIn('src/supervisor/folder/watch.ts', 'type State =', '\ninterface', /kind: '(\w+)'/g);
+    assert.deepEqual(new Set(boxes(drawing(section('How a change is seen')))), states);
+  });
+
+  it('of a worker have its states', () => {
+    const states = wordsIn('src/supervisor/workers/worker-handle.ts', 'export type WorkerState =', ';', /'(\w+)'/g);
+    const drawn = drawing(section('The life of a worker'));
+    assert.deepEqual(new Set([...boxes(drawn), 'gone']), states);
+    const line = /worker\/ \((.*)\)/.exec(read('docs/ARCHITECTURE.md'))?.[1];
+    assert.equal(line, [...states].join(' → '));
+    const orders = wordsIn(
+      'src/worker/messages.ts',
+      'export type ToWorker =',
+      'export type FromWorker',
+      /kind: '(\w+)'/g,
+    );
+    for (const [, order = ''] of drawn.matchAll(/the order to (\w+)/g)) assert.ok(orders.has(order), order);
+  });
+
+  it('of a generation name files that exist', () => {
+    const paths = drawing(section('How a generation takes over')).match(/\b(?:supervisor|worker|groups)\/[\w/-]+/g);
+    assertFiles(paths ?? []);
+    const lines = /\nsupervisor\/ .*\n([^`]*)```/.exec(read('docs/ARCHITECTURE.md'))?.[1] ?? '';
+    assertFiles(Array.from(lines.matchAll(/^ +([\w/-]+)/gm), ([, name]) => `supervisor/${name}`));
+  });
+
+  it('have every result of a step', () => {
+    const results = wordsIn('src/supervisor/service.ts', 'export type StepResult =', '\n\n', /kind: '([\w-]+)'/g);
+    const text = section('How a generation takes over');
+    assert.deepEqual(
+      [...results].filter((result) => !text.includes(`\`${result}\``)),
+      [],
+    );
+  });
+});

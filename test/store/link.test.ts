@@ -123,6 +123,13 @@ describe('the store-host of a supervisor', () => {
       if (isTooOld) await logged('store-too-old');
     });
 
+  it('logs a table that is too old, although the first start of the store-host failed', async (test) => {
+    const steps = [{ exit: 1 }, { messages: [{ kind: 'state', state: STATE }] }] as const;
+    const { store, logged } = openStore(test, steps, [], 50_000);
+    await store.start();
+    await logged('store-too-old');
+  });
+
   it('returns its answers to the supervisor and to workers', async (test) => {
     const answer = { tokens: [3] };
     const { store } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }], answer }]);

@@ -11,7 +11,7 @@ export interface SharedRatesOptions extends Pick<RateLimiterOptions, 'now' | 'la
   /** Subtracts spent tokens at the store. @returns the tokens left; undefined when the store does not answer */
   readonly spend: (spendings: readonly Spending[]) => Promise<readonly number[] | undefined>;
   /** Returns how many machines share the rates, with this one. */
-  readonly machines: () => number;
+  readonly machineCount: () => number;
 }
 
 /** Milliseconds from one report to the next, unless the next one is urgent. */
@@ -24,9 +24,9 @@ const URGENT_PART = 0.25;
 const CALLERS_PER_REPORT = 1000;
 
 export function createSharedLedger(options: SharedRatesOptions): Pick<Ledger, 'spend'> {
-  const { spend: spendAtStore, machines, now = () => performance.now(), later = callLater } = options;
+  const { spend: spendAtStore, machineCount, now = () => performance.now(), later = callLater } = options;
   let isStoreUnreachable = false;
-  const ledger = createLedger({ now, machineCount: () => (isStoreUnreachable ? Math.max(1, machines()) : 1) });
+  const ledger = createLedger({ now, machineCount: () => (isStoreUnreachable ? Math.max(1, machineCount()) : 1) });
   /** The tokens that each caller has spent since the last report, by the key of the caller. */
   let unreported = new Map<string, { spent: number; rate: Rate }>();
   let isReporting = false;

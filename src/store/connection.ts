@@ -29,8 +29,6 @@ export type PostgresPackage = (options: Readonly<Record<string, unknown>>) => {
 const QUERY_TIMEOUT = 2000;
 
 /**
- * Loads the package `postgres` from the project.
- *
  * @param folders the folders from which the package is looked up, in this order, before the folder of Gatefold itself
  * @throws StoreAway when the package is not installed or cannot be loaded
  */
@@ -50,24 +48,23 @@ export async function loadPostgres(folders: readonly string[]): Promise<Postgres
 }
 
 export interface ConnectionOptions {
-  /** Loads the package `postgres`. */
   readonly load: () => Promise<PostgresPackage>;
   readonly address: StoreAddress;
-  /** The index of the host in `address.hosts`. */
-  readonly hostIndex: number;
+  /** One of `address.hosts`. */
+  readonly server: StoreAddress['hosts'][number];
   /** The name of the connection in `pg_stat_activity`. */
   readonly name: string;
-  /** Called with each notification of the database. */
-  readonly onNotify: (payload: string) => void;
-  /** The time limit for connecting, and again for the first query, in milliseconds. */
+  /** Called at each notification of the database. */
+  readonly onNotify: () => void;
+  /** The time limit for connecting and the first query together, in milliseconds. */
   readonly timeout: number;
 }
 
 /** @throws StoreAway when the host does not answer, refuses the connection, or is a standby */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
   const { address, name, onNotify, timeout } = options;
-  const { host, port } = address.hosts[options.hostIndex] as StoreAddress['hosts'][number];
-  const server = `${host}:${port}`;
+  const { host, port } = options.server;
+  const serverName = `${host}:${port}`;
   let socket: Socket | undefined;
   let isOpen = true;
   let timeoutError: StoreAway | undefined;
@@ -81,14 +78,13 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     // The package closes no connection by its own rules, asks for no types, and starts no TLS, which socket.ts does.
     idle_timeout: null,
     max_lifetime: null,
-    connect_timeout: timeout / 1000,
     fetch_types: false,
     ssl: false,
     connection: { application_name: name },
     onnotice() {},
-    onnotify: (_channel: string, payload: string) => onNotify(payload),
+    onnotify: onNotify,
     onclose: close,
-    // The package opens a closed connection again. Here, the error prevents a second connection.
+    // The package calls this function again to replace a closed connection. The error prevents a second connection.
     socket: async () => {
       if (socket !== undefined || !isOpen) throw new Error('the connection was closed');
       const onSocket = (next: Socket) => {
@@ -108,11 +104,11 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 
   const query: Connection['query'] = async (text, parameters = [], limit = QUERY_TIMEOUT) => {
-    if (!isOpen) throw new StoreAway(`${server}: the connection was closed`);
+    if (!isOpen) throw new StoreAway(`${serverName}: the connection was closed`);
     let timer: NodeJS.Timeout | undefined;
     const timedOut = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        timeoutError ??= new StoreAway(`${server} has not answered in time`);
+        timeoutError ??= new StoreAway(`${serverName} has not answered in time`);
         reject(timeoutError);
         close();
       }, limit);
@@ -120,10 +116,9 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     try {
       return await Promise.race([sql.unsafe(text, parameters, { prepare: true }), timedOut]);
     } catch (error) {
-      // When one query is not answered in time, all queries that wait on this connection fail with the same error.
-      const failure = timeoutError ?? toStoreAway(error, server);
-      // After most errors, such as that the server shuts down, further queries would also fail, so the connection is
-      // closed.
+      // When one query is not answered in time, all queries that wait on this connection fail with its error.
+      const failure = timeoutError ?? toStoreAway(error, serverName);
+      // After most errors, such as that the server shuts down, further queries would fail, too.
       if (!STATEMENT_ERROR.test(sqlState(error) ?? '')) close();
       throw failure;
     } finally {
@@ -133,7 +128,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   try {
     const [row] = await query('select pg_is_in_recovery() as standby', [], timeout);
-    if (row?.standby !== false) throw new StoreAway(`${server} is a standby`);
+    if (row?.standby !== false) throw new StoreAway(`${serverName} is a standby`);
   } catch (error) {
     close();
     throw error;
@@ -166,12 +161,13 @@ export function sqlState(error: unknown): string | undefined {
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-function toStoreAway(error: unknown, server: string): StoreAway {
+function toStoreAway(error: unknown, serverName: string): StoreAway {
   if (error instanceof StoreAway) return error;
   const code = errorCode(error) ?? '';
   const reason = REASONS[code];
-  if (reason !== undefined) return new StoreAway(`${server}: ${reason[0]}`, { needsOperator: reason[1], cause: error });
-  const [message = ''] = String((error as Error)?.message ?? error).split('\n', 1);
+  if (reason !== undefined)
+    return new StoreAway(`${serverName}: ${reason[0]}`, { needsOperator: reason[1], cause: error });
+  const [message = ''] = (error as Error).message.split('\n', 1);
   const codeSuffix = message.includes(code) ? '' : ` (${code})`;
-  return new StoreAway(`${server}: ${message.slice(0, 200)}${codeSuffix}`, { cause: error });
+  return new StoreAway(`${serverName}: ${message.slice(0, 200)}${codeSuffix}`, { cause: error });
 }

@@ -1,22 +1,24 @@
 // Keeps the replica, which is this machine's copy of the credentials table, equal to the store. About once a second,
 // the follower makes a look: it asks the store for changes, and fetches them. The bell, a notification from the store,
-// makes the next look begin at once. The store is away when it cannot be used.
+// makes the next look begin at once. A store that cannot be used is called away.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { crypto } from '../base/builtins.ts';
 import type { Log } from '../base/log.ts';
 import type { HostState } from './messages.ts';
-import { isRevoked, type Replica, revokeAs } from './replica.ts';
+import { isRevoked, type Replica, withRevocation } from './replica.ts';
 import { type Store, StoreAway } from './store.ts';
 
 type FollowerStatus = Pick<HostState, 'awayReason' | 'needsOperator' | 'fullReads' | 'missedBells'>;
 
 export interface Follower {
   /**
-   * Makes a look. The look begins when the running one has ended, and all calls until then share the look.
+   * Makes a look. The look begins when the running one has ended, and all calls until then share the new look.
    *
    * @throws StoreAway
    */
   look(): Promise<void>;
+  /** To be called when the bell rings. */
+  onBell(): void;
   status(): FollowerStatus;
   close(): void;
 }
@@ -33,14 +35,14 @@ export interface FollowerOptions {
 
 /** Milliseconds from the end of a look to the next one, on average, while the bell works. */
 const INTERVAL_MS = 1000;
-/** The same pause after a change that no bell announced. */
+/** The pause between looks after a change that no bell announced. */
 const INTERVAL_WITHOUT_BELL_MS = 250;
-/** The same pause while the store is away. */
+/** The pause between looks while the store is away. */
 const RETRY_MS = 250;
 /**
- * The pause between two writes of the file, as a multiple of the processor time of the first write. So writing takes at
- * most a fifth of a processor, however many changes come. Elapsed time is not used: on a busy machine, it includes the
- * time of other processes, and the pause would be longer than necessary.
+ * The pause after a write of the file, as a multiple of the processor time of the write. So writing takes at most a
+ * fifth of a processor, however many changes come. The elapsed time of the write is not used: on a busy machine, this
+ * time includes other processes, and the pause would be longer than necessary.
  */
 const PUBLISH_PAUSE_FACTOR = 4;
 /** At most this many lost revocations are written back to the store in one write. */
@@ -52,7 +54,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   let bellCount = 0;
   /** Whether the bell has rung since the last look began. */
   let hasRung = false;
-  /** Whether the bell has missed a change and has not rung since. Looks are then more frequent. */
+  /** Whether a change has come without the bell, and the bell has not rung since. Looks are then more frequent. */
   let isBellBroken = false;
   /** When the store was first found away; undefined while it can be used. Times are those of `performance.now()`. */
   let awaySince: number | undefined;
@@ -63,13 +65,6 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   let publishPauseMs = 0;
   let publishedAt = Number.NEGATIVE_INFINITY;
 
-  const removeBell = store.onBell(() => {
-    bellCount++;
-    hasRung = true;
-    isBellBroken = false;
-    // `lookNow` has logged an error, and has scheduled the next look.
-    look().catch(() => {});
-  });
   schedule(0);
 
   function look(): Promise<void> {
@@ -98,11 +93,11 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
       await restoreRevocations().catch(() => {});
     } catch (error) {
       const reason = (error as Error).message;
-      const ageSeconds = Math.round(replica.age() / 1000);
-      const facts = { reason, age_seconds: Number.isFinite(ageSeconds) ? ageSeconds : null };
-      if (status.awayReason !== reason) log.error('store-away', facts);
+      const age = replica.age();
+      const ageSeconds = age === null ? null : Math.round(age / 1000);
+      if (status.awayReason !== reason) log.error('store-away', { reason, age_seconds: ageSeconds });
       awaySince ??= performance.now();
-      // Any other error than StoreAway is one of the files on this machine.
+      // Any other error than StoreAway is about the files on this machine.
       status = { ...status, awayReason: reason, needsOperator: !(error instanceof StoreAway) || error.needsOperator };
       throw error instanceof StoreAway ? error : new StoreAway(reason, { cause: error });
     } finally {
@@ -115,7 +110,12 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   function schedule(pause: number): void {
     clearTimeout(timer);
     // Random pauses keep machines that lost the store at the same moment from returning at the same moment.
-    timer = setTimeout(() => void look().catch(() => {}), pause * (0.8 + 0.4 * Math.random()));
+    timer = setTimeout(lookWithoutError, pause * (0.8 + 0.4 * Math.random()));
+  }
+
+  /** Makes a look whose error nobody gets. `lookNow` logs the error, and schedules the next look. */
+  function lookWithoutError(): void {
+    look().catch(() => {});
   }
 
   /** Fetches all changes from the store into memory. @returns whether the rows have changed */
@@ -146,7 +146,7 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   }
 
   /**
-   * Counts a missed bell, unless the bell rings within a second after the look that found the change.
+   * Counts a missed bell, unless the bell rings within a second after a look has found the change.
    *
    * @param countBefore how often the bell had rung when the look found the change
    */
@@ -159,18 +159,18 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   }
 
   /**
-   * Writes the revocations that the store has lost back to the store, in one write. If another machine was faster,
-   * nothing is written, and the update at the end fetches the rows that the other machine has written.
+   * Writes lost revocations to the store again, in one write. If another machine was faster, nothing is written, and
+   * the update at the end fetches the rows of the other machine.
    */
   async function restoreRevocations(): Promise<void> {
     const lost = [...replica.lostRevocations()].slice(0, MAX_RESTORED);
     if (lost.length === 0) return;
     const names = lost.map(([name]) => name);
     const { entries } = await store.read('keys', names);
-    const changes = lost.flatMap(([name, revoked]) => {
+    const changes = lost.flatMap(([name, time]) => {
       const entry = entries.get(name);
       if (entry === undefined || isRevoked(entry.value)) return [];
-      return [{ name, expectedVersion: entry.version, value: revokeAs(revoked, entry.value) }];
+      return [{ name, expectedVersion: entry.version, value: withRevocation(entry.value, time) }];
     });
     if (changes.length > 0 && (await store.write('keys', changes, crypto().randomUUID())))
       for (const { name } of changes) log.warn('store-revocation-restored', { id: name });
@@ -178,22 +178,26 @@ export function createFollower({ store, replica, log, onPublished, onLook }: Fol
   }
 
   function publish(): void {
-    // The times are microseconds.
     const cpuBefore = process.cpuUsage();
     if (!replica.publish()) return;
-    const { user, system } = process.cpuUsage(cpuBefore);
+    const { user: userMicroseconds, system: systemMicroseconds } = process.cpuUsage(cpuBefore);
     publishedAt = performance.now();
-    publishPauseMs = (PUBLISH_PAUSE_FACTOR * (user + system)) / 1000;
+    publishPauseMs = (PUBLISH_PAUSE_FACTOR * (userMicroseconds + systemMicroseconds)) / 1000;
     onPublished();
   }
 
   return {
     look,
+    onBell() {
+      bellCount++;
+      hasRung = true;
+      isBellBroken = false;
+      lookWithoutError();
+    },
     status: () => status,
     close() {
       isClosed = true;
       clearTimeout(timer);
-      removeBell();
     },
   };
 }

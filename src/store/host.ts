@@ -34,7 +34,7 @@ const REPORT_INTERVAL_MS = 5000;
 const SESSION_KEY_INTERVAL_MS = 30_000;
 /** Milliseconds between two removals of rate limits that have all their tokens again. */
 const SWEEP_INTERVAL_MS = 60_000;
-/** Milliseconds for which a registration is retried. The limit is short because the client waits for the answer. */
+/** Milliseconds for which a registration is retried. The time is short because the client waits for the answer. */
 const REGISTRATION_PATIENCE_MS = 5000;
 
 export async function startHost({ settings, send }: HostOptions): Promise<Host> {
@@ -44,14 +44,13 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
   const load = () => loadPostgres([controllersDir, process.cwd()]);
   // Without the package `postgres`, the start fails here, even when the machine could serve from its replica.
   await load();
-  const store = createPostgresStore({ address, load, name: 'gatefold' });
+  const store = createPostgresStore({ address, load, name: 'gatefold', onBell: () => follower.onBell() });
   const replica = openReplica(dataDir, log);
   const seal = storeKeys.length === 0 ? undefined : createSeal(storeKeys);
   /** When each chore is due next, by `performance.now()`. */
   const dueAt = { report: 0, sessionKey: 0, sweep: performance.now() + SWEEP_INTERVAL_MS };
   let machines = 1;
-  let looks = 0;
-  /** The message of the last failure, which is not logged again; empty after a success. */
+  /** The message of the chores' last failure, which is not logged again; empty after a success. */
   let lastChoreFailure = '';
   const follower = createFollower({
     store,
@@ -59,7 +58,6 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     log,
     onPublished: () => send({ kind: 'files-changed' }),
     onLook() {
-      looks++;
       sendState();
       void doChores();
     },
@@ -69,21 +67,19 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
     log.warn('store-unencrypted', { effect: 'who reads the network reads hashes of keys, and may change rows' });
 
   function sendState(): void {
-    const status = follower.status();
-    const age = Number.isFinite(replica.age()) ? replica.age() : null;
-    const rows = replica.rows().size;
-    send({ kind: 'state', state: { ...status, hasTable: replica.hasTable(), age, rows, machines, looks } });
+    const state = { ...follower.status(), hasTable: replica.hasTable(), age: replica.age(), machines };
+    send({ kind: 'state', state });
   }
 
-  /** Does the chores (periodic work) that are due. Called after each look, which is a query for changes. */
+  /** Does the periodic work that is due. Called after each look, which is a query for changes. */
   async function doChores(): Promise<void> {
     if (follower.status().awayReason !== null) {
-      // The session key may change in the store meanwhile, so the key is read as soon as the store is back.
+      // While the store is away, other machines may change the key there. So the key is read when the store is back.
       dueAt.sessionKey = 0;
       return;
     }
     const now = performance.now();
-    /** Returns whether a chore is due. If so, the chore is due again after the interval. */
+    /** Returns whether the chore is due. A chore that is due is done now, and is due again after the interval. */
     const takeTurn = (name: keyof typeof dueAt, interval: number) => {
       if (now < dueAt[name]) return false;
       dueAt[name] = now + interval;
@@ -110,7 +106,6 @@ export async function startHost({ settings, send }: HostOptions): Promise<Host> 
       case 'register':
         return register(store, replica, follower.look, request);
       case 'spend':
-        if (follower.status().awayReason !== null) throw new StoreAway('the store is away');
         return { tokens: await store.spend(request.spendings) };
     }
   }
@@ -146,9 +141,9 @@ async function register(
   const change = { name: id, expectedVersion: '', value: JSON.stringify(row) };
   const attempt = async (): Promise<Answer | undefined> => {
     await look();
-    // An earlier attempt has written the row, but its answer was lost.
+    // The row is there when an earlier attempt has written it and the answer was lost.
     if (replica.rows().has(id)) return {};
-    // Only rows with the text of the subject can belong to the owner, so only these are parsed.
+    // Only rows with the text of the subject can belong to the owner, so other rows are not parsed.
     const rows = [...replica.rows().values()]
       .filter((text) => text.includes(subject))
       .map((text): unknown => JSON.parse(text));
@@ -159,10 +154,11 @@ async function register(
     await look().catch(() => {});
     return {};
   };
-  for (const deadline = performance.now() + REGISTRATION_PATIENCE_MS; ; ) {
+  const deadline = performance.now() + REGISTRATION_PATIENCE_MS;
+  while (performance.now() < deadline) {
     const result = await retryWhileAway(attempt, deadline - performance.now());
     if (result !== undefined) return result;
-    if (performance.now() > deadline) throw new StoreAway('other machines write all the time');
     await sleep(10 * Math.random());
   }
+  throw new StoreAway('other machines write all the time');
 }

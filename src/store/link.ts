@@ -1,12 +1,15 @@
 // The supervisor's side of the store, the PostgreSQL database whose rows several machines share:
 // - starts the store-host, the process that talks to the store, and starts it again when it ends
 // - passes calls of workers on to the store-host
-// - notifies the workers when the store-host has written a file that they read, and when the credentials table becomes
-//   too old or is no longer too old. In each case, the notice is the same: read the files again, and keep `isTooOld`
+// - notifies the workers when the store-host has written a file that they read, and when the credentials table has
+//   become too old or is no longer too old. Every notice says whether the table is too old, and makes the workers read
+//   the files again
 import { type ChildProcess, fork } from 'node:child_process';
 import cluster, { type Worker } from 'node:cluster';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
+import { createCalls } from './calls.ts';
 import type { Answer, FromHost, HostState, Request, ToWorkerStore, WorkerCall } from './messages.ts';
 import type { Spending } from './store.ts';
 
@@ -16,22 +19,20 @@ export interface StoreStatus {
   readonly ageSeconds: number | null;
   /** Whether the age is more than the setting STORE_MAX_AGE. */
   readonly isTooOld: boolean;
-  readonly hostRestarts: number;
 }
 
 export interface SharedStore {
   /**
    * Starts the store-host, and resolves when workers have a table to read.
    *
-   * @throws Error with a message of one line, when there is no table, or no store-host, until an operator changes
-   *   something
+   * @throws Error with a message of one line, when there will be no table until an operator changes something
    */
   start(): Promise<void>;
   status(): StoreStatus;
   /** Spends tokens of rate limits. @returns the tokens left, in the same order; undefined when the store is away */
   spend(spendings: readonly Spending[]): Promise<readonly number[] | undefined>;
-  /** Returns how many machines share the rate limits, including this one. */
-  machines(): number;
+  /** Returns the number of machines that share the rate limits, including this one. */
+  machineCount(): number;
   close(): void;
 }
 
@@ -47,8 +48,8 @@ export interface SharedStoreOptions {
 }
 
 /**
- * The time limit of a look (a query for changes), in milliseconds. The limit is short, because a request whose
- * credential is not in the table waits for a look: the credential may be new.
+ * The time limit of a look (a query for changes), in milliseconds. The limit is short, because clients wait for looks:
+ * the credential of a request can be so new that only a look finds it.
  */
 const LOOK_TIMEOUT_MS = 1000;
 /** Minimum milliseconds between the beginnings of two looks. */
@@ -64,27 +65,26 @@ const SPEND_TIMEOUT_MS = 1000;
 const MAX_SILENCE_MS = 5000;
 /** Milliseconds from the end of the store-host to its next start. */
 const RESTART_PAUSE_MS = 500;
-/** The same pause while an operator must change something first, such as a password. */
+/** The pause before the next start while an operator must change something first, such as a password. */
 const OPERATOR_RESTART_PAUSE_MS = 10_000;
 /** Maximum characters of the store-host's standard error that are logged, from the end. */
 const MAX_ERROR_LENGTH = 2000;
 
 const INITIAL_STATE: HostState = {
-  ...{ awayReason: 'the store-host starts', needsOperator: false, hasTable: false, age: null, rows: 0 },
-  ...{ machines: 1, looks: 0, fullReads: 0, missedBells: 0 },
+  ...{ awayReason: 'the store-host starts', needsOperator: false, hasTable: false, age: null },
+  ...{ machines: 1, fullReads: 0, missedBells: 0 },
 };
 
 export function createSharedStore(options: SharedStoreOptions): SharedStore {
   const { scriptPath, scriptArguments, maxAge, log, writeLine } = options;
   let host: ChildProcess | undefined;
   let state = INITIAL_STATE;
+  // `stateReceivedAt`, `completeAt` and `lookBeginsAt` are times of `performance.now()`.
   let stateReceivedAt = performance.now();
-  /** The last result of `isTooOld` that the workers have got. */
-  let wasTooOld = false;
-  let hostRestarts = 0;
-  let lastCallNumber = 0;
-  /** The number of a call → the function that ends it. */
-  const calls = new Map<number, (answer: Answer) => void>();
+  /** When the table was last complete; undefined when it never was. */
+  let completeAt: number | undefined;
+  /** Whether the table is too old, as the workers have heard. False until the first state of the store-host. */
+  let isTooOld = false;
   let pendingStart: { resolve: () => void; reject: (error: Error) => void } | undefined;
   /** The look that is to begin at `lookBeginsAt`; undefined when no look waits. */
   let waitingLook: Promise<Answer> | undefined;
@@ -92,6 +92,8 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   let lookBeginsAt = Number.NEGATIVE_INFINITY;
   let ageTimer: NodeJS.Timeout | undefined;
   let restartTimer: NodeJS.Timeout | undefined;
+  // A failed send is ignored: `restartHost` or the time limit ends the call.
+  const calls = createCalls((message) => host?.send(message, () => {}), 'the store has not answered in time');
 
   function startHost(): void {
     try {
@@ -121,9 +123,8 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   /** Starts the store-host again after a pause, because it has ended or could not be started. */
   function restartHost(code: number | null, signal: string | null, error: string): void {
     host = undefined;
-    hostRestarts++;
     setAway('the store-host has ended', state.needsOperator);
-    for (const finish of [...calls.values()]) finish({ error: 'the store-host has ended' });
+    calls.failAll('the store-host has ended');
     log.error('store-host-exited', { code, signal, error });
     restartTimer = setTimeout(startHost, state.needsOperator ? OPERATOR_RESTART_PAUSE_MS : RESTART_PAUSE_MS);
   }
@@ -131,13 +132,17 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   function receive(message: FromHost): void {
     switch (message.kind) {
       case 'answer':
-        return calls.get(message.call)?.(message.answer);
+        return calls.answer(message.call, message.answer);
       case 'log':
         return writeLine(message.line);
       case 'files-changed':
         return notifyWorkers();
-      case 'state':
+      case 'state': {
+        const { age } = message.state;
+        stateReceivedAt = performance.now();
+        completeAt = age === null ? undefined : stateReceivedAt - age;
         return setState(message.state);
+      }
       case 'failed':
         log.error('store-unusable', { reason: message.reason });
         pendingStart?.reject(new Error(message.reason));
@@ -145,57 +150,37 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     }
   }
 
-  /** Sets the state of a store that cannot be used. The table gets older meanwhile, so its age is computed anew. */
   function setAway(awayReason: string, needsOperator: boolean): void {
-    setState({ ...state, age: tableAge(), awayReason, needsOperator });
+    setState({ ...state, awayReason, needsOperator });
   }
 
   function setState(next: HostState): void {
     state = next;
-    stateReceivedAt = performance.now();
     updateTooOld();
     if (state.hasTable) pendingStart?.resolve();
     else if (state.needsOperator) pendingStart?.reject(new Error(`STORE: ${state.awayReason}`));
   }
 
-  /** @returns milliseconds; null when the table was never complete */
-  function tableAge(): number | null {
-    return state.age === null ? null : state.age + performance.now() - stateReceivedAt;
-  }
-
-  function isTooOld(): boolean {
-    return (tableAge() ?? Number.POSITIVE_INFINITY) > maxAge;
+  /** Returns the age of the table in milliseconds; infinite when the table was never complete. */
+  function tableAge(): number {
+    return completeAt === undefined ? Number.POSITIVE_INFINITY : performance.now() - completeAt;
   }
 
   /** Notifies the workers when the table has become too old, or is no longer too old. */
   function updateTooOld(): void {
-    if (isTooOld() === wasTooOld) return;
-    wasTooOld = !wasTooOld;
+    const wasTooOld = isTooOld;
+    isTooOld = tableAge() > maxAge;
+    if (isTooOld === wasTooOld) return;
     // Without a table, no worker has started, so no credential is refused, and nothing is logged.
-    if (wasTooOld && state.hasTable)
+    if (isTooOld && state.hasTable)
       log.error('store-too-old', { effect: 'credentials are refused with 503 STORE_AWAY' });
     notifyWorkers();
   }
 
-  function isAway(): boolean {
-    return host === undefined || state.awayReason !== null || performance.now() - stateReceivedAt > MAX_SILENCE_MS;
-  }
-
-  /** Calls the store-host. Never rejects: without an answer in `timeout` milliseconds, the answer is an error. */
-  function call(request: Request, timeout: number): Promise<Answer> {
-    if (host === undefined) return Promise.resolve({ error: 'the store-host has ended' });
-    const callNumber = ++lastCallNumber;
-    return new Promise((resolve) => {
-      const timer = setTimeout(finish, timeout, { error: 'the store has not answered in time' });
-      calls.set(callNumber, finish);
-      // A failed send needs no treatment of its own: `restartHost` or the timer ends the call.
-      host?.send({ call: callNumber, request }, () => {});
-      function finish(answer: Answer): void {
-        clearTimeout(timer);
-        calls.delete(callNumber);
-        resolve(answer);
-      }
-    });
+  /** @returns the reason why the store cannot be used; null when it can */
+  function findAwayReason(): string | null {
+    const isSilent = performance.now() - stateReceivedAt > MAX_SILENCE_MS;
+    return state.awayReason ?? (isSilent ? 'the store-host does not answer' : null);
   }
 
   /** Makes a look, at most ten times a second. While a look waits for its beginning, all calls share that look. */
@@ -205,22 +190,23 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
     lookBeginsAt = performance.now() + pause;
     const begin = () => {
       waitingLook = undefined;
-      return call({ kind: 'look' }, LOOK_TIMEOUT_MS);
+      return calls.call({ kind: 'look' }, LOOK_TIMEOUT_MS);
     };
     if (pause === 0) return begin();
-    waitingLook = new Promise<void>((resolve) => setTimeout(resolve, pause)).then(begin);
+    waitingLook = sleep(pause).then(begin);
     return waitingLook;
   }
 
   async function answerWorker(request: Request): Promise<Answer> {
-    if (isAway()) return { error: `The store is away: ${state.awayReason ?? 'it does not answer'}` };
-    return request.kind === 'look' ? lookForChanges() : call(request, CALL_TIMEOUT_MS);
+    const awayReason = findAwayReason();
+    if (awayReason !== null) return { error: `The store is away: ${awayReason}` };
+    return request.kind === 'look' ? lookForChanges() : calls.call(request, CALL_TIMEOUT_MS);
   }
 
   function onMessage(worker: Worker, message: unknown): void {
     const workerCall = (message as { gatefold?: WorkerCall } | null)?.gatefold;
     if (workerCall?.kind !== 'store') return;
-    // A new worker has got no notice yet, but it makes a call when it starts.
+    // A new worker has got no notice yet. Each worker makes a call when it starts, so each call gets a notice first.
     notifyWorkers([worker]);
     void answerWorker(workerCall.request).then((answer) =>
       send(worker, { kind: 'store', call: workerCall.call, answer }),
@@ -228,35 +214,31 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   }
 
   function notifyWorkers(workers = Object.values(cluster.workers ?? {})): void {
-    for (const worker of workers) if (worker !== undefined) send(worker, { kind: 'store', isTooOld: isTooOld() });
+    for (const worker of workers) if (worker !== undefined) send(worker, { kind: 'store', isTooOld });
   }
 
   return {
-    async start() {
+    start() {
       cluster.on('message', onMessage);
-      ageTimer = setInterval(updateTooOld, 1000);
-      ageTimer.unref();
-      await new Promise<void>((resolve, reject) => {
+      ageTimer = setInterval(updateTooOld, 1000).unref();
+      return new Promise((resolve, reject) => {
         pendingStart = { resolve, reject };
         startHost();
-      }).finally(() => {
-        pendingStart = undefined;
       });
     },
     status() {
-      const milliseconds = tableAge();
-      const awayReason = state.awayReason ?? (isAway() ? 'the store-host does not answer' : null);
+      const age = tableAge();
       return {
-        state: { ...state, awayReason },
-        ageSeconds: milliseconds === null ? null : Math.round(milliseconds / 100) / 10,
-        isTooOld: isTooOld(),
-        hostRestarts,
+        state: { ...state, awayReason: findAwayReason() },
+        ageSeconds: Number.isFinite(age) ? Math.round(age / 100) / 10 : null,
+        isTooOld,
       };
     },
     async spend(spendings) {
-      return isAway() ? undefined : (await call({ kind: 'spend', spendings }, SPEND_TIMEOUT_MS)).tokens;
+      if (findAwayReason() !== null) return undefined;
+      return (await calls.call({ kind: 'spend', spendings }, SPEND_TIMEOUT_MS)).tokens;
     },
-    machines: () => state.machines,
+    machineCount: () => state.machines,
     close() {
       clearInterval(ageTimer);
       clearTimeout(restartTimer);

@@ -4,13 +4,11 @@
 import type { Owner } from '../credentials/table/table.ts';
 import type { Spending } from './store.ts';
 
-/** A request to the store-host. */
 export type Request =
   /** Makes the replica, which is this machine's copy of the credentials table, equal to the store. */
   | { readonly kind: 'look' }
   /** Adds a row for an application of the owner. */
   | { readonly kind: 'register'; readonly row: object; readonly owner: Owner; readonly name: string }
-  /** Subtracts tokens from the rate limits of callers. */
   | { readonly kind: 'spend'; readonly spendings: readonly Spending[] };
 
 export interface Answer {
@@ -23,7 +21,7 @@ export interface Answer {
 }
 
 export interface ToHost {
-  /** The number of the call. The sender numbers its calls, and gets one answer with the same number for each. */
+  /** The number of the call. The answer has the same number. */
   readonly call: number;
   readonly request: Request;
 }
@@ -47,27 +45,19 @@ export interface HostState {
   readonly hasTable: boolean;
   /** Milliseconds since the replica was last proven to be complete; null when it never was. */
   readonly age: number | null;
-  /** The number of rows in the replica. */
-  readonly rows: number;
   /** The number of machines that have reported within 15 s, including this one. */
   readonly machines: number;
-  /** This and the next two numbers count from the start of the store-host. */
-  readonly looks: number;
-  /** How often all rows were read, and not only the changes. */
+  /** How often all rows were read, and not only the changes, since the start of the store-host. */
   readonly fullReads: number;
-  /** How often a look found changes that no bell (a notification of the store) had announced. */
+  /** How often changes came that no notification of the store had announced, since the start of the store-host. */
   readonly missedBells: number;
 }
 
-/** A call that a worker sends to the supervisor. */
 export interface WorkerCall extends ToHost {
   readonly kind: 'store';
 }
 
-/**
- * A message of the supervisor to a worker: either the answer to a call, or a notice to read the files again. The notice
- * also says whether the table is too old.
- */
+/** Either the answer to a call, or a notice to read the files again, which says whether the table is too old. */
 export type ToWorkerStore =
   | { readonly kind: 'store'; readonly call: number; readonly answer: Answer }
   | { readonly kind: 'store'; readonly call?: undefined; readonly isTooOld: boolean };

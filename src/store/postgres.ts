@@ -14,15 +14,17 @@ export interface PostgresStore extends Store {
   sweepRates(): Promise<void>;
   /** Creates the tables that do not exist yet. */
   init(): Promise<void>;
-  /** Runs any query. */
   query(text: string): Promise<readonly Row[]>;
 }
 
-type PostgresOptions = Pick<ConnectionOptions, 'address' | 'load' | 'name'>;
+export interface PostgresOptions extends Pick<ConnectionOptions, 'address' | 'load' | 'name'> {
+  /** Called when the bell rings, which is a notification after each change. A call can be repeated, late or lost. */
+  readonly onBell?: () => void;
+}
 
 /** The time limit for the first connection, in milliseconds. A later limit is four times what the last one took. */
 const FIRST_CONNECT_TIMEOUT = 5000;
-/** The minimum of the later limits, in milliseconds. */
+/** Minimum milliseconds of the later limits. */
 const MIN_CONNECT_TIMEOUT = 1500;
 /** The number of rounds of attempts within the time limit. Each round tries all hosts. */
 const ROUNDS = 3;
@@ -31,9 +33,8 @@ const LONG_QUERY_TIMEOUT = 60_000;
 /** The time limit of a write, in milliseconds. A write may have to wait for the lock of other writers. */
 const WRITE_TIMEOUT = 5000;
 
-export function createPostgresStore({ address, load, name }: PostgresOptions): PostgresStore {
+export function createPostgresStore({ address, load, name, onBell }: PostgresOptions): PostgresStore {
   const machineId = crypto().randomUUID();
-  const bellListeners = new Set<() => void>();
   let connection: Connection | undefined;
   let opening: Promise<Connection> | undefined;
   let connectTimeout = FIRST_CONNECT_TIMEOUT;
@@ -60,38 +61,30 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       return connectToPrimary(Math.max(1, deadline - performance.now()), finished.signal);
     });
     try {
-      const [primary, duration] = await Promise.race(rounds);
-      connectTimeout = Math.max(MIN_CONNECT_TIMEOUT, 4 * duration);
-      connection = primary;
-      return primary;
+      connection = await Promise.race(rounds);
+      return connection;
     } finally {
       finished.abort();
-      closeOthers(
-        rounds.map((round) => round.then(([primary]) => primary)),
-        connection,
-      );
+      closeOthers(rounds, connection);
     }
   }
 
-  async function connectToPrimary(timeout: number, finished: AbortSignal): Promise<[Connection, duration: number]> {
+  async function connectToPrimary(timeout: number, finished: AbortSignal): Promise<Connection> {
     const beganAt = performance.now();
-    const attempts = address.hosts.map((_, hostIndex) =>
-      openConnection({ load, address, hostIndex, name, timeout, onNotify: ringBell }),
+    const attempts = address.hosts.map((server) =>
+      openConnection({ load, address, server, name, timeout, onNotify: () => onBell?.() }),
     );
     const primary = await Promise.any(attempts).catch(({ errors }: { readonly errors: StoreAway[] }) => {
       const message = errors.map((error) => error.message).join('; ');
       const needsOperator = errors.every((error) => error.needsOperator);
-      throw new StoreAway(message, { needsOperator, cause: errors[0]?.cause });
+      throw new StoreAway(message, { needsOperator });
     });
     closeOthers(attempts, primary);
-    // When another round was faster, nobody uses this connection.
-    if (isClosed || finished.aborted) primary.close();
-    if (bellListeners.size > 0) await primary.query('listen gatefold');
-    return [primary, performance.now() - beganAt];
-  }
-
-  function ringBell(): void {
-    for (const listener of bellListeners) listener();
+    // When another round was faster, `closeOthers` closes this connection.
+    if (finished.aborted) return primary;
+    connectTimeout = Math.max(MIN_CONNECT_TIMEOUT, 4 * (performance.now() - beganAt));
+    if (onBell !== undefined) await primary.query('listen gatefold');
+    return primary;
   }
 
   async function run(text: string, parameters: readonly (string | number | null)[], timeout?: number) {
@@ -128,7 +121,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       const list = changes.map(({ name, expectedVersion, value }, index) => {
         return { name, k: index + 1, is: expectedVersion || '0', value };
       });
-      // No space has the number -1, so a version in another form is never the expected one.
+      // No space has the number -1, so the write fails when the version is not in the form of this file.
       const expected = spaceVersion === undefined ? null : (parseVersion(spaceVersion)?.number ?? '-1');
       const timeout = changes.length > 100 ? LONG_QUERY_TIMEOUT : WRITE_TIMEOUT;
       try {
@@ -140,11 +133,6 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       // Nothing was written now. But an earlier attempt, whose answer was lost, can have written the changes.
       const [row] = await run(sql.COUNT_WRITTEN, [space, JSON.stringify(changes.map(({ name }) => name)), id]);
       return row?.written === changes.length;
-    },
-    onBell(listener) {
-      bellListeners.add(listener);
-      if (connection?.isOpen()) connection.query('listen gatefold').catch(() => {});
-      return () => void bellListeners.delete(listener);
     },
     async spend(spendings) {
       const list = spendings.map(([caller, spent, count, seconds, burst]) => {
@@ -162,13 +150,11 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
       await run(sql.SWEEP_RATES, [], LONG_QUERY_TIMEOUT);
     },
     async init() {
-      // Each statement ends with a semicolon at the end of a line.
-      for (const statement of sql.SCHEMA.split(/;\s*$/m).filter((text) => text.trim() !== '')) await run(statement, []);
+      await run(sql.SCHEMA, []);
     },
     query: (text) => run(text, []),
     async close() {
       isClosed = true;
-      connection?.close();
       await opening?.catch(() => {});
       connection?.close();
     },
@@ -178,7 +164,7 @@ export function createPostgresStore({ address, load, name }: PostgresOptions): P
 /** The SQLSTATE with which `WRITE` fails when not all of its changes can be made. */
 const DIVISION_BY_ZERO = '22012';
 
-/** Closes the connections of these attempts, except for the used one. Also closes those that are opened later. */
+/** Closes the connections of these attempts except `used`, also a connection that is opened later. */
 function closeOthers(attempts: readonly Promise<Connection>[], used: Connection | undefined): void {
   for (const attempt of attempts)
     attempt.then(
@@ -189,8 +175,8 @@ function closeOthers(attempts: readonly Promise<Connection>[], used: Connection 
 
 interface Version {
   /**
-   * The history, which is the id of the tables, and the timeline, which a promoted standby changes: `…-…/00000002`. The
-   * same number can mean different changes in two origins.
+   * The history, which is the id of the tables, and the timeline, which a promoted standby changes: `…-…/00000002`. In
+   * two origins, the same number can mean different changes.
    */
   readonly origin: string;
   /** The number of the latest change of the space. */
@@ -209,7 +195,7 @@ function versionOf(rows: readonly Row[]): string {
   return `${row.history}/${row.timeline}/${row.head}`;
 }
 
-/** Returns the rows that have an entry. When there is none, a statement returns one row with only the version. */
+/** Returns the rows that have an entry. Without any entry, a statement returns one row, which has only the version. */
 function entriesOf(rows: readonly Row[]): readonly Row[] {
   return rows.filter(({ name }) => name !== null);
 }

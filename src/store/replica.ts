@@ -1,8 +1,9 @@
 // The replica: this machine's copy of the credentials table in the store. The copy is in memory and in the file
 // `production.json`, which workers read. With the replica, a machine starts and serves while the store cannot be used.
-// - When a standby of the database is promoted, the store can lose revocations. The replica keeps those that this
-//   machine has seen.
-// - The file also has the revocations by `revoke --here`, which are not in the store.
+// - When a standby of the database is promoted, the store can lose revocations. The replica keeps the revocations that
+//   this machine has seen.
+// - The command `gatefold credentials revoke --here` makes revocations for this machine alone. The file has them, but
+//   the store and the rows in memory do not.
 import { statSync, utimesSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,10 +29,10 @@ export interface Replica {
    */
   replaceAll(snapshot: Snapshot): void;
   apply(changes: Changes): void;
-  /** The rows that were revoked here and are not revoked in the store. Name → JSON of the row with the revocation. */
-  lostRevocations(): ReadonlyMap<string, string>;
+  /** The revocations that the store has lost: the time of each by the name of the row. */
+  lostRevocations(): ReadonlyMap<string, unknown>;
   /**
-   * Writes the file if its text has changed.
+   * Writes the file if the rows or the revocations by `revoke --here` have changed since the last call.
    *
    * @returns whether the file was written
    * @throws the error of a system call
@@ -39,8 +40,8 @@ export interface Replica {
   publish(): boolean;
   /** Records that the rows equal those of the store at this moment. */
   markComplete(): void;
-  /** Milliseconds since the last `markComplete`, in this process or an earlier one; infinite if there was none. */
-  age(): number;
+  /** Milliseconds since the last `markComplete`, in this process or an earlier one; null if there was none. */
+  age(): number | null;
 }
 
 /** Milliseconds between two touches of the file `.store-proof`, whose time says when the rows were last complete. */
@@ -55,26 +56,26 @@ export function openReplica(dataDir: string, log: Log): Replica {
   const path = tablePath(dataDir);
   const proofPath = join(dataDir, '.store-proof');
   const fileTable = readTableFile(dataDir);
-  let rows = new Map(fileTable?.rows ?? []);
-  // The revocations by `revoke --here` are removed from the rows in memory, so that the rows equal those in the store.
-  // `publish` adds these revocations to the file again.
-  for (const [name, time] of fileTable?.mark === undefined ? [] : readRevokedHere(dataDir)) {
+  const hasFile = fileTable !== undefined;
+  let version = fileTable?.copyMark?.version;
+  let rows = new Map(fileTable?.rows);
+  // Only a copy of the store can have revocations by `revoke --here`.
+  for (const [name, time] of version === undefined ? [] : readRevokedHere(dataDir)) {
     const row = rows.get(name);
-    if (row !== undefined && revocationOf(row) === time) rows.set(name, revoke(row, undefined));
+    if (row !== undefined && revocationTime(row) === time) rows.set(name, withRevocation(row, undefined));
   }
-  let version = fileTable?.mark?.version;
-  let publishedText = '';
   /** Whether the rows can differ from those in the file. */
   let isDirty = true;
-  /** The time of the list of `revoke --here` at the last `publish`. */
-  let publishedListTime: number | undefined = 0;
+  /** When the list of `revoke --here` was last changed, as the last `publish` has seen. */
+  let publishedListTime: number | undefined;
   let isSyncDue = false;
   // `completeAt` and `touchedAt` are times of `performance.now()`. A table from the time before this machine used the
   // store counts as complete at the start.
-  let completeAt =
-    fileTable === undefined ? undefined : performance.now() - (version === undefined ? 0 : timeSince(proofPath));
+  let completeAt: number | undefined;
+  if (version !== undefined) completeAt = proofTime(proofPath);
+  else if (hasFile) completeAt = performance.now();
   let touchedAt = Number.NEGATIVE_INFINITY;
-  const lostRevocations = new Map<string, string>();
+  const lostRevocations = new Map<string, unknown>();
 
   /** Logs the rows and revocations that a new snapshot lacks, and keeps these revocations. */
   function keepLostRevocations(next: Snapshot['entries']): void {
@@ -82,7 +83,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
     for (const [name, row] of rows) {
       const current = next.get(name)?.value;
       if (current === undefined) missingNames.push(name);
-      else if (isRevoked(row) && !isRevoked(current)) lostRevocations.set(name, revokeAs(row, current));
+      else if (isRevoked(row) && !isRevoked(current)) lostRevocations.set(name, revocationTime(row));
     }
     if (missingNames.length > 0)
       log.warn('store-rows-missing', { count: missingNames.length, names: missingNames.slice(0, MAX_NAMES) });
@@ -97,12 +98,12 @@ export function openReplica(dataDir: string, log: Log): Replica {
   function syncLater(): void {
     if (isSyncDue) return;
     isSyncDue = true;
-    setTimeout(async () => {
+    setTimeout(() => {
       isSyncDue = false;
       // An error is ignored, because the store has every change that this sync would save.
-      const file = await open(path, 'r+').catch(() => undefined);
-      await file?.sync().catch(() => {});
-      await file?.close();
+      open(path, 'r+')
+        .then((file) => file.sync().finally(() => file.close()))
+        .catch(() => {});
     }, SYNC_DELAY).unref();
   }
 
@@ -110,13 +111,12 @@ export function openReplica(dataDir: string, log: Log): Replica {
     if (row === undefined) rows.delete(name);
     else rows.set(name, row);
     // A revocation is no longer lost when the store has it again, or when the row is gone.
-    if (row === undefined || isRevoked(row)) lostRevocations.delete(name);
-    else if (lostRevocations.has(name)) lostRevocations.set(name, revokeAs(lostRevocations.get(name) as string, row));
+    if (lostRevocations.has(name) && (row === undefined || isRevoked(row))) lostRevocations.delete(name);
   }
 
   return {
     version: () => version,
-    hasTable: () => version !== undefined || fileTable !== undefined,
+    hasTable: () => version !== undefined || hasFile,
     rows: () => rows,
     replaceAll({ version: next, entries }) {
       // Without a version, the rows are from the time before this machine used the store.
@@ -139,31 +139,22 @@ export function openReplica(dataDir: string, log: Log): Replica {
     lostRevocations: () => lostRevocations,
     publish() {
       const listTime = statSync(revokedHerePath(dataDir), { throwIfNoEntry: false })?.mtimeMs;
-      const isListNew = listTime !== publishedListTime;
-      if (!isDirty && !isListNew) return false;
+      if (!isDirty && listTime === publishedListTime) return false;
       const revokedHere = readRevokedHere(dataDir);
-      // With the empty version, a process that starts later reads all rows of the store, and finds the lost revocations
-      // again.
-      const mark = { version: lostRevocations.size > 0 ? '' : (version as string) };
-      const text = tableText(
-        Array.from(rows, ([name, row]) => {
-          const time = revokedHere.get(name);
-          return lostRevocations.get(name) ?? (time === undefined || isRevoked(row) ? row : revoke(row, time));
-        }),
-        mark,
-      );
-      // The command `revoke --here` changes the list and the file. So the file can differ from the last published text.
-      const mustWrite = text !== publishedText || isListNew;
-      if (mustWrite) {
-        const draft = join(dataDir, '.replica.tmp');
-        writeFileSync(draft, text, { mode: 0o600 });
-        replaceFile(draft, path);
-        syncLater();
-      }
-      publishedText = text;
+      const fileRows = Array.from(rows, ([name, row]) => {
+        const time = lostRevocations.get(name) ?? revokedHere.get(name);
+        return time === undefined || isRevoked(row) ? row : withRevocation(row, time);
+      });
+      // The empty version makes the next process read all rows of the store. Only a comparison of all rows finds the
+      // lost revocations again.
+      const copyMark = { version: lostRevocations.size > 0 ? '' : (version as string) };
+      const draft = join(dataDir, '.replica.tmp');
+      writeFileSync(draft, tableText(fileRows, copyMark), { mode: 0o600 });
+      replaceFile(draft, path);
+      syncLater();
       publishedListTime = listTime;
       isDirty = false;
-      return mustWrite;
+      return true;
     },
     markComplete() {
       completeAt = performance.now();
@@ -171,7 +162,7 @@ export function openReplica(dataDir: string, log: Log): Replica {
       touchedAt = completeAt;
       touchFile(proofPath);
     },
-    age: () => (completeAt === undefined ? Number.POSITIVE_INFINITY : performance.now() - completeAt),
+    age: () => (completeAt === undefined ? null : performance.now() - completeAt),
   };
 }
 
@@ -185,29 +176,26 @@ function touchFile(path: string): void {
   }
 }
 
-/** Returns the milliseconds since the file was touched; 0 if its time is in the future, after a clock was set back. */
-function timeSince(path: string): number {
+/**
+ * Returns when the file was touched, as a time of `performance.now()`; undefined when there is no file. A time in the
+ * future counts as now: a clock was set back.
+ */
+function proofTime(path: string): number | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
-  return stats === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - stats.mtimeMs);
+  return stats && performance.now() - Math.max(0, Date.now() - stats.mtimeMs);
 }
 
 /** @param row the JSON of a row */
 export function isRevoked(row: string): boolean {
-  // Most rows have no such field and need not be parsed.
-  return row.includes('"revoked_at"') && revocationOf(row) !== undefined;
+  return revocationTime(row) !== undefined;
 }
 
-/** Returns the time at which a row was revoked; undefined for a row that is not revoked. */
-function revocationOf(row: string): unknown {
+/** @returns undefined for a row that is not revoked */
+function revocationTime(row: string): unknown {
   return (JSON.parse(row) as { revoked_at?: unknown }).revoked_at ?? undefined;
 }
 
-/** Revokes a row with the time of revocation of `revokedRow`, which is another state of the same row. */
-export function revokeAs(revokedRow: string, row: string): string {
-  return revoke(row, revocationOf(revokedRow));
-}
-
-/** @param time the time of the revocation; undefined to undo it */
-function revoke(row: string, time: unknown): string {
+/** Returns the row with this time of revocation; with undefined, the row is not revoked. */
+export function withRevocation(row: string, time: unknown): string {
   return JSON.stringify({ ...(JSON.parse(row) as object), revoked_at: time });
 }

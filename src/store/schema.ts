@@ -82,8 +82,8 @@ export const SINCE = `select ${VERSION_COLUMNS}, ${ENTRY_COLUMNS} from gatefold.
  * - $5 is the number that the space must have, or null when any number is accepted.
  *
  * The update of `head` waits until no other write holds the row. Then a change is made only if its entry has the
- * expected version. If not all of several changes can be made, the statement divides by zero, and this error undoes
- * the others. For a single change, the returned "written" is then 0.
+ * expected version. If only some of several changes can be made, the statement divides by zero, and this error undoes
+ * them. If a single change cannot be made, the returned "written" is 0.
  */
 export const WRITE = `with h as (
     update gatefold.head set v = v + $3::text::bigint
@@ -97,8 +97,8 @@ export const WRITE = `with h as (
       where e.v = excluded.was
     returning e.v
   )
-  select (select v from h)::text as v, count(*)::int as written,
-    case when count(*) = $3::text::bigint then pg_notify('gatefold', $1::text || ' ' || (select v from h))::text
+  select count(*)::int as written,
+    case when count(*) = $3::text::bigint then pg_notify('gatefold', '')::text
       when $3::text::bigint > 1 and exists (select from h) then (1 / (count(*) - count(*)))::text end as bell
   from c`;
 
@@ -110,8 +110,8 @@ export const COUNT_WRITTEN = `select count(*)::int as written from gatefold.entr
   where space = $1::text and name in (select json_array_elements_text($2::text::json)) and change = $3::text`;
 
 /**
- * Subtracts spent tokens from the rate limits of callers. "gain" is how many tokens a caller gets back in a second, up
- * to "burst". Parameter: $1 is the list of spendings as JSON.
+ * Subtracts spent tokens from the rate limits of callers. A caller gets back "gain" tokens in a second, up to "burst".
+ * Parameter: $1 is the list of spendings as JSON.
  * - The callers are sorted, so that two machines that report the same callers cannot deadlock.
  * - The tokens never fall below minus two bursts, so that a wrong report does not lock a caller out for long.
  * - The inserted row has "burst - spent" tokens. The update computes the spent tokens from it.

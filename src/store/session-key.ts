@@ -4,7 +4,7 @@
 import { crypto } from '../base/builtins.ts';
 import { readSessionKey, writeSessionKey } from '../credentials/session.ts';
 import type { Seal } from './seal.ts';
-import { type Store, StoreAway } from './store.ts';
+import type { Store } from './store.ts';
 
 /** The name of the session key in the space `secrets`. */
 export const SESSION_KEY = 'session-key';
@@ -13,7 +13,7 @@ export const SESSION_KEY = 'session-key';
  * Makes the key file of this machine equal to the key in the store.
  *
  * @returns whether the file has changed
- * @throws StoreAway, also when STORE_KEY does not open the value
+ * @throws StoreAway; Error with a message of one line, when STORE_KEY does not open the value
  */
 export async function syncSessionKey(store: Store, seal: Seal, dataDir: string): Promise<boolean> {
   const localKey = readSessionKey(dataDir);
@@ -26,7 +26,7 @@ export async function syncSessionKey(store: Store, seal: Seal, dataDir: string):
     if (localKey === undefined) writeSessionKey(dataDir, text);
     return localKey === undefined;
   }
-  const { text, isCurrent } = openKey(seal, entry.value);
+  const { text, isCurrent } = seal.open(SESSION_KEY, entry.value);
   if (!isCurrent) await writeKey(store, seal, text, entry.version);
   if (localKey === text) return false;
   writeSessionKey(dataDir, text);
@@ -36,12 +36,4 @@ export async function syncSessionKey(store: Store, seal: Seal, dataDir: string):
 function writeKey(store: Store, seal: Seal, text: string, expectedVersion: string): Promise<boolean> {
   const change = { name: SESSION_KEY, expectedVersion, value: seal.seal(SESSION_KEY, text) };
   return store.write('secrets', [change], crypto().randomUUID());
-}
-
-function openKey(seal: Seal, value: string): ReturnType<Seal['open']> {
-  try {
-    return seal.open(SESSION_KEY, value);
-  } catch (error) {
-    throw new StoreAway((error as Error).message, { needsOperator: true });
-  }
 }

@@ -12,7 +12,7 @@ export interface SocketOptions {
   readonly address: Pick<StoreAddress, 'tls' | 'rootCertificate'>;
   readonly host: string;
   readonly port: number;
-  /** Called with the TCP socket, and again with the TLS socket over it. To destroy the last one ends the attempt. */
+  /** Called with the TCP socket, and then with the TLS socket over it. Destroying the newer socket ends the attempt. */
   readonly onSocket: (socket: Socket) => void;
 }
 

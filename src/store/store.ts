@@ -1,8 +1,7 @@
 // The store: named entries that several machines share, in PostgreSQL (postgres.ts). A reader holds all entries in
-// memory and calls `since` for changes. The bell, a notification of the database after each change, makes the reader
-// call `since` sooner.
+// memory and calls `since` for changes.
 
-/** A part of the store: `keys` has the rows of the credentials table, `secrets` has encrypted values (seal.ts). */
+/** A part of the store. `keys` has the rows of the credentials table, and `secrets` has encrypted values (seal.ts). */
 export type Space = 'keys' | 'secrets';
 
 export interface Entry {
@@ -21,7 +20,7 @@ export interface Snapshot {
 export interface Changes {
   /** The version of the space after these changes. */
   readonly version: string;
-  /** By name, in the order of the commits: the new value of an entry, or undefined when the entry was removed. */
+  /** In the order of the commits: the name of an entry and its new value, which is undefined for a removed entry. */
   readonly changes: readonly (readonly [name: string, value: string | undefined])[];
   /** False when there are more changes than one answer holds. The reader then calls `since` again. */
   readonly isComplete: boolean;
@@ -34,14 +33,14 @@ export interface Change {
   readonly value: string;
 }
 
+/** Each method but `close` can throw StoreAway. */
 export interface Store {
-  /** Reads all entries, or those with these names, as they are at one moment. @throws StoreAway */
+  /** Reads all entries, or those with these names, as they are at one moment. */
   read(space: Space, names?: readonly string[]): Promise<Snapshot>;
   /**
    * Returns the changes since a version. The answer never comes from a standby, which can lack a confirmed write.
    *
    * @returns undefined when the version is unknown, so that the reader must read all entries
-   * @throws StoreAway
    */
   since(space: Space, version: string): Promise<Changes | undefined>;
   /**
@@ -49,20 +48,13 @@ export interface Store {
    *
    * @param spaceVersion the version that the space must have; undefined when any version is accepted
    * @returns false when an entry or the space has another version than expected, so that nothing was written
-   * @throws StoreAway; the changes may have been written or not
+   * @throws StoreAway when the changes may have been written or not
    */
   write(space: Space, changes: readonly Change[], id: string, spaceVersion?: string): Promise<boolean>;
-  /**
-   * Calls `listener` when the store announces a change. A call can be repeated, late or lost.
-   *
-   * @returns a function that removes the listener
-   */
-  onBell(listener: () => void): () => void;
   /**
    * Subtracts tokens from the rate limits of callers, by the clock of the store.
    *
    * @returns the tokens that each caller has left, which can be negative, in the order of the spendings
-   * @throws StoreAway
    */
   spend(spendings: readonly Spending[]): Promise<number[]>;
   close(): Promise<void>;

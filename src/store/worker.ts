@@ -1,8 +1,9 @@
 // A worker's side of the store, the database whose rows several machines share. The worker calls the supervisor, which
-// calls the store-host, the process that talks to the store. Every call has a time limit.
+// calls the store-host, the process that talks to the store.
 import { type ErrorCode, refusal } from '../base/errors.ts';
 import type { Registration, SharedTable } from '../credentials/credentials.ts';
-import type { Answer, Request, ToWorkerStore } from './messages.ts';
+import { createCalls } from './calls.ts';
+import type { ToWorkerStore } from './messages.ts';
 
 export interface SharedTableOptions {
   /** Whether the session key comes from the store. */
@@ -19,8 +20,10 @@ const REFRESH_TIMEOUT = 1500;
 const REGISTER_TIMEOUT = 15_000;
 
 export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedTableOptions): SharedTable {
-  const calls = new Map<number, (answer: Answer) => void>();
-  let lastCallNumber = 0;
+  const calls = createCalls(
+    (message) => send({ gatefold: { kind: 'store', ...message } }),
+    'The supervisor does not answer',
+  );
   /** Whether the table is older than the setting STORE_MAX_AGE. */
   let isTooOld = false;
   let refreshing: Promise<void> | undefined;
@@ -29,41 +32,26 @@ export function createSharedTable({ sharesSessionKey, send, onMessage }: SharedT
   onMessage((message) => {
     const storeMessage = (message as { gatefold?: ToWorkerStore } | null)?.gatefold;
     if (storeMessage?.kind !== 'store') return;
-    if (storeMessage.call !== undefined) return calls.get(storeMessage.call)?.(storeMessage.answer);
+    if (storeMessage.call !== undefined) return calls.answer(storeMessage.call, storeMessage.answer);
     isTooOld = storeMessage.isTooOld;
     onChange();
   });
 
-  function call(request: Request, timeout: number): Promise<Answer> {
-    const callNumber = ++lastCallNumber;
-    return new Promise((resolve) => {
-      const timer = setTimeout(finish, timeout, { error: 'The supervisor does not answer' });
-      timer.unref();
-      calls.set(callNumber, finish);
-      send({ gatefold: { kind: 'store', call: callNumber, request } });
-      function finish(answer: Answer): void {
-        clearTimeout(timer);
-        calls.delete(callNumber);
-        resolve(answer);
-      }
-    });
-  }
-
   // Before its answer to a call, the supervisor sends `isTooOld`. This first call asks for it at the start.
-  void call({ kind: 'look' }, REFRESH_TIMEOUT);
+  void calls.call({ kind: 'look' }, REFRESH_TIMEOUT);
   return {
     refresh() {
       // All requests in one turn of the event loop share one look, which is a query for changes. A later request may
       // need a change that this look does not find, so the request makes another look.
-      refreshing ??= Promise.resolve().then(() => {
+      refreshing ??= Promise.resolve().then(async () => {
         refreshing = undefined;
         // After a failed look, the table in memory decides: a credential that it does not have is refused.
-        return call({ kind: 'look' }, REFRESH_TIMEOUT).then(() => {});
+        await calls.call({ kind: 'look' }, REFRESH_TIMEOUT);
       });
       return refreshing;
     },
     async register(row, { owner, name }: Registration) {
-      const { error, code } = await call({ kind: 'register', row, owner, name }, REGISTER_TIMEOUT);
+      const { error, code } = await calls.call({ kind: 'register', row, owner, name }, REGISTER_TIMEOUT);
       if (code !== undefined) throw refusal(code as ErrorCode);
       if (error !== undefined) throw new Error(error);
     },

@@ -12,7 +12,7 @@ import type { Span, Tracer } from './span.ts';
 export interface ClientSpanOptions {
   readonly tracer: Tracer;
   readonly knownMethods: ReadonlySet<string>;
-  /** Whether the headers of the trace are allowed to be sent to a host. */
+  /** Whether a host may get the headers of the trace. */
   readonly allowsHost: (host: string) => boolean;
   /** Whether the attribute `url.full` has the query of the URL. */
   readonly capturesQuery: boolean;
@@ -128,13 +128,13 @@ export function traceClients({ tracer, knownMethods, allowsHost, capturesQuery }
   };
 }
 
-/** Catches the errors of a listener. Node would treat such an error as uncaught, and the worker would end. */
 function withoutThrow(listener: (message: never) => void): (message: unknown) => void {
   return (message) => {
     try {
       listener(message as never);
     } catch {
-      // The request gets no span. Only a program that publishes messages of another form on these channels causes this.
+      // A program can publish messages of another form on these channels. Such a request gets no span. Without this
+      // catch, the error would end the worker.
     }
   };
 }

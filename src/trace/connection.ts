@@ -29,6 +29,7 @@ export type SendPost = (body: Buffer, timeLimit: number) => Promise<Answer>;
  */
 const MAX_IDLE = 1000;
 
+/** The listeners of the request that waits for its answer. */
 interface PendingAnswer {
   readonly onBytes: (bytes: Buffer) => void;
   /** Called with the error that ended the connection; undefined when the collector has closed it. */
@@ -41,9 +42,7 @@ export function createConnection({ endpoint, headers, tlsOptions }: ConnectionTa
   const port = Number(endpoint.port) || (isSecure ? 443 : 80);
   const fields = Object.entries({ host: endpoint.host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
   const requestHead = `POST ${endpoint.pathname}${endpoint.search} HTTP/1.1\r\n${fields.join('')}`;
-  /** The open connection; undefined while there is none. */
   let connection: Socket | undefined;
-  /** The listeners of the request that waits for its answer; undefined while no request waits. */
   let pendingAnswer: PendingAnswer | undefined;
   let idleTimer: NodeJS.Timeout | undefined;
 

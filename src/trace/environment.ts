@@ -8,6 +8,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface TraceSettings {
   readonly endpoint: URL;
+  /** Headers of each request to the collector, with `authorization` when the endpoint has a user name or a password. */
   readonly headers: Readonly<Record<string, string>>;
   /** The time limit for the export of a batch in milliseconds, including retries. */
   readonly timeout: number;
@@ -23,7 +24,7 @@ export interface TraceSettings {
   readonly sampler: Sampler;
   /** The attributes of the resource, which is this service. `service.name` is one of them when a variable sets it. */
   readonly resource: ReadonlyMap<string, string>;
-  /** The longest time in milliseconds that a span waits for its batch to fill. */
+  /** Milliseconds that a span waits at most for its batch to fill. */
   readonly delay: number;
   /** At most this many spans wait for export. */
   readonly queueSize: number;
@@ -44,14 +45,10 @@ export type TraceReading =
   /** `isDeliberate` is true when a variable turns tracing off, and false for any other reason, such as a mistake. */
   | { readonly kind: 'off'; readonly reason: string; readonly isDeliberate: boolean };
 
-/** The default of `knownMethods`. */
-const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
+const DEFAULT_METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'];
 
 /** Headers that control how a request is sent. The service alone decides this, so a variable may not set them. */
 const CONNECTION_HEADERS = ['connection', 'content-length', 'expect', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
-
-/** Thrown for a value without which traces cannot be sent. */
-class UnusableValue extends Error {}
 
 export function readTraceSettings(env: Environment): TraceReading {
   const ignored: IgnoredValue[] = [];
@@ -61,6 +58,7 @@ export function readTraceSettings(env: Environment): TraceReading {
     readVariable(`OTEL_EXPORTER_OTLP_TRACES_${suffix}`) === ''
       ? `OTEL_EXPORTER_OTLP_${suffix}`
       : `OTEL_EXPORTER_OTLP_TRACES_${suffix}`;
+  const readExporterVariable = (suffix: string): string => readVariable(variableFor(suffix));
   const ignore = (variable: string, reason: string): void => void ignored.push({ variable, reason });
 
   /** Reads a whole number from `min` to `max`, both included. By default, `max` is the longest delay of a timer. */
@@ -103,37 +101,39 @@ export function readTraceSettings(env: Environment): TraceReading {
     const exporters = readVariable('OTEL_TRACES_EXPORTER');
     if (exporters === 'none') return off('OTEL_TRACES_EXPORTER is none', true);
     if (exporters !== '' && !listOf(exporters).includes('otlp')) return off('OTEL_TRACES_EXPORTER is not otlp');
-    const protocol = readVariable(variableFor('PROTOCOL'));
+    const protocol = readExporterVariable('PROTOCOL');
     if (protocol !== '' && protocol !== 'http/json')
       return off(`${variableFor('PROTOCOL')} is not http/json, the only protocol here`);
-    const endpoint = readEndpoint(variableFor('ENDPOINT'), readVariable(variableFor('ENDPOINT')));
+    const endpoint = readEndpoint(variableFor('ENDPOINT'), readExporterVariable('ENDPOINT'));
     if (endpoint.port === '4317' && protocol === '')
       return off(
         `${variableFor('ENDPOINT')} has the port 4317, which is for gRPC: use 4318, or set ${variableFor('PROTOCOL')} to http/json`,
       );
-    const compression = readVariable(variableFor('COMPRESSION')).toLowerCase();
+    const compression = readExporterVariable('COMPRESSION').toLowerCase();
     if (!['', 'none', 'gzip'].includes(compression)) ignore(variableFor('COMPRESSION'), 'it is neither gzip nor none');
     const queueSize = readNumber('OTEL_BSP_MAX_QUEUE_SIZE', 2048, 1, 100_000);
     const settings: TraceSettings = {
       endpoint,
-      headers: readHeaders(variableFor('HEADERS'), readVariable(variableFor('HEADERS'))),
+      headers: {
+        ...readCredentials(variableFor('ENDPOINT'), endpoint),
+        ...readHeaders(variableFor('HEADERS'), readExporterVariable('HEADERS')),
+      },
       timeout: readNumber(variableFor('TIMEOUT'), 10_000, 1),
-      caFile: readVariable(variableFor('CERTIFICATE')) || undefined,
-      clientCertificateFile: readVariable(variableFor('CLIENT_CERTIFICATE')) || undefined,
-      clientKeyFile: readVariable(variableFor('CLIENT_KEY')) || undefined,
+      caFile: readExporterVariable('CERTIFICATE') || undefined,
+      clientCertificateFile: readExporterVariable('CLIENT_CERTIFICATE') || undefined,
+      clientKeyFile: readExporterVariable('CLIENT_KEY') || undefined,
       compress: compression === 'gzip',
       ...readSampler(),
       resource: readResource(),
       delay: readNumber('OTEL_BSP_SCHEDULE_DELAY', 5000, 1),
       queueSize,
       batchSize: Math.min(queueSize, readNumber('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, 1, 10_000)),
-      knownMethods: new Set(listOf(readVariable('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS') || METHODS.join())),
+      knownMethods: new Set(listOf(readVariable('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS') || DEFAULT_METHODS.join())),
     };
     if (hasOtherTracer()) return off('another tracer of OpenTelemetry is registered in this process');
     return { kind: 'on', settings, ignored };
   } catch (error) {
-    if (error instanceof UnusableValue) return off(error.message);
-    throw error;
+    return off((error as Error).message);
   }
 }
 
@@ -148,44 +148,42 @@ function listOf(text: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** @throws UnusableValue */
+/** @throws Error when no traces can be sent to this address */
 function readEndpoint(name: string, text: string): URL {
   const endpoint = URL.canParse(text) ? new URL(text) : undefined;
   if (endpoint === undefined || !/^https?:$/.test(endpoint.protocol))
-    throw new UnusableValue(`${name} is not a URL that begins with http:// or https://`);
-  if (!canBeDecoded(endpoint.username) || !canBeDecoded(endpoint.password))
-    throw new UnusableValue(`${name} has a user name or a password with a % that begins no code such as %20`);
+    throw new Error(`${name} is not a URL that begins with http:// or https://`);
   // An address for all kinds of telemetry still needs the path for traces. An address for traces is used as it is.
   if (!name.includes('TRACES')) endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/v1/traces`;
   return endpoint;
 }
 
-/** Reads headers. The message of an error has no value of a header, which is often secret. @throws UnusableValue */
+/** @throws Error whose message has no value of a header, because the values are often secret */
 function readHeaders(name: string, text: string): Readonly<Record<string, string>> {
   const pairs = readPairs(text);
   const isHeader = ([key, value]: readonly [string, string]): boolean =>
     isToken(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
   if (pairs === undefined || ![...pairs].every(isHeader))
-    throw new UnusableValue(
-      `${name} is not a list of headers such as api-key=secret,x-tenant=7, with other characters as %20`,
-    );
+    throw new Error(`${name} is not a list of headers such as api-key=secret,x-tenant=7, with other characters as %20`);
   const headers = Object.fromEntries([...pairs].map(([key, value]) => [key.toLowerCase(), value]));
   const reservedHeader = CONNECTION_HEADERS.find((header) => header in headers);
   if (reservedHeader !== undefined)
-    throw new UnusableValue(`${name} has the header ${reservedHeader}, which the service sets itself for each request`);
+    throw new Error(`${name} has the header ${reservedHeader}, which the service sets itself for each request`);
   return headers;
 }
 
-function canBeDecoded(text: string): boolean {
+/** Returns the header for a URL such as `https://user:password@collector`. @throws Error when it cannot be decoded */
+function readCredentials(name: string, { username, password }: URL): { authorization?: string } {
+  if (username === '' && password === '') return {};
   try {
-    decodeURIComponent(text);
-    return true;
+    const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
   } catch {
-    return false;
+    throw new Error(`${name} has a user name or a password with a % that begins no code such as %20`);
   }
 }
 
-/** Reads `key=value,key=value` with percent-encoded keys and values. Returns undefined when the text is malformed. */
+/** Reads `key=value,key=value` with percent-encoded keys and values. @returns undefined for a malformed text */
 function readPairs(text: string): Map<string, string> | undefined {
   try {
     return new Map(
@@ -200,7 +198,7 @@ function readPairs(text: string): Map<string, string> | undefined {
   }
 }
 
-/** Returns whether a tracer of OpenTelemetry is registered. All copies of its API use this global variable. */
+/** All copies of OpenTelemetry's API register their tracer in this global variable. */
 function hasOtherTracer(): boolean {
   const api = (globalThis as Record<symbol, unknown>)[Symbol.for('opentelemetry.js.api.1')];
   return typeof api === 'object' && api !== null && 'trace' in api;

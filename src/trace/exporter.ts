@@ -1,23 +1,18 @@
 // Sends spans to a collector by OTLP over HTTP. One request carries a batch of spans, and only one request is sent at a
-// time. The number and the size of waiting spans are limited. Spans beyond a limit are dropped and counted, for example
-// while the collector does not answer. No client of this service ever waits for the collector.
+// time. The number and the size of waiting spans are limited, so some spans are dropped, for example while the
+// collector does not answer. Dropped spans are counted. No client of this service ever waits for the collector.
 import { AsyncResource } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../base/log.ts';
 import { createBatchWriter, type EndedSpan } from './batch.ts';
+import type { TraceSettings } from './environment.ts';
 import { updateClockOffset } from './otlp.ts';
 import type { SendBatch } from './post.ts';
 
-export interface ExporterOptions {
+export interface ExporterOptions extends Pick<TraceSettings, 'delay' | 'timeout' | 'queueSize' | 'batchSize'> {
   readonly send: SendBatch;
   /** The texts before and after the spans in the body of a request. */
   readonly envelope: readonly [head: string, tail: string];
-  /** The longest time in milliseconds that a span waits for its batch to fill. */
-  readonly delay: number;
-  /** The time limit of a batch in milliseconds, including retries. */
-  readonly timeout: number;
-  /** Maximum number of spans that wait, and in one batch. */
-  readonly queueSize: number;
-  readonly batchSize: number;
   readonly log: Log;
   readonly random?: () => number;
 }
@@ -25,19 +20,16 @@ export interface ExporterOptions {
 export interface Exporter {
   /** Adds a span to the queue. Drops the span when the queue has too many spans or too many characters. */
   add(span: EndedSpan): void;
-  /** Returns the number of spans that the collector has accepted. */
-  readonly exported: () => number;
-  /** Returns the number of spans that were lost. */
-  readonly dropped: () => number;
+  /** The number of spans that the collector has accepted, and the number of spans that were lost, since the start. */
+  status(): { readonly exported: number; readonly dropped: number };
   /** Sends the spans that still wait, for at most `timeLimit` milliseconds. Never rejects. */
   close(timeLimit: number): Promise<void>;
 }
 
-/** All waiting spans together have at most this many characters. */
 const MAX_QUEUED_CHARACTERS = 8 * 1024 * 1024;
 /**
- * Milliseconds of the pause before the first retry of a batch. Each further pause is twice as long, up to MAX_PAUSE.
- * The real pause is shorter by a random part, or longer when the collector asks for it.
+ * Maximum milliseconds of the pause before the first retry of a batch. The maximum of each further pause is twice as
+ * long, up to MAX_PAUSE. A pause is shorter by a random part, or longer when the collector asks for it.
  */
 const FIRST_PAUSE = 500;
 const MAX_PAUSE = 5000;
@@ -49,14 +41,14 @@ export function createExporter(options: ExporterOptions): Exporter {
   let queuedCharacters = 0;
   let exported = 0;
   let dropped = 0;
-  /** Starts the batch that is not full yet; undefined while nothing waits for the end of `delay`. */
+  /** Starts the batch that is not full yet; undefined while no span waits for the end of `delay`. */
   let delayTimer: NodeJS.Timeout | undefined;
   /** Resolves when no more batches are sent; undefined while none is sent. */
   let sending: Promise<void> | undefined;
-  /** The time of `performance.now()` at which `close` stops sending; undefined before `close` is called. */
+  /** When `close` stops sending, by `performance.now()`; undefined before `close` is called. */
   let closeDeadline: number | undefined;
-  /** Ends the pause before a retry; undefined while there is none. */
-  let endPause: (() => void) | undefined;
+  /** Ends the pause before a retry. */
+  let pause = new AbortController();
   let isFailing = false;
   /** The number of spans in the batch that is being sent. */
   let spansInFlight = 0;
@@ -88,7 +80,7 @@ export function createExporter(options: ExporterOptions): Exporter {
 
   /** Sends batches one after the other, while a batch is full. After the call of `close`, sends all spans. */
   async function sendAll(): Promise<void> {
-    // The request whose span has filled the batch continues before the batch is written.
+    // Code of the request whose span has filled the batch runs on before the batch is written.
     await Promise.resolve();
     do await sendBatch();
     while (queue.length >= batchSize || (closeDeadline !== undefined && queue.length > 0));
@@ -104,33 +96,35 @@ export function createExporter(options: ExporterOptions): Exporter {
     const body = writeBatch(batch);
     updateClockOffset();
     const batchDeadline = performance.now() + timeout;
-    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, MAX_PAUSE)) {
-      const timeLeft = Math.min(batchDeadline, closeDeadline ?? batchDeadline) - performance.now();
+    const deadline = () => Math.min(batchDeadline, closeDeadline ?? batchDeadline);
+    for (let maxPause = FIRST_PAUSE; ; maxPause = Math.min(2 * maxPause, MAX_PAUSE)) {
+      const timeLeft = deadline() - performance.now();
       const outcome = timeLeft <= 0 ? OUT_OF_TIME : await send(body, timeLeft);
       // `close` has run out of time while this batch was being sent, and has counted its spans as dropped.
       if (spansInFlight === 0) return;
-      if (outcome.kind === 'sent') return succeed(batch.length, outcome.rejected, outcome.reason);
+      if (outcome.kind === 'sent') return succeed(outcome.rejected, outcome.reason);
+      if (outcome.kind === 'lost') return drop(outcome.reason);
       // A random part of up to half of the pause is left out, so that not all instances retry at the same time.
-      const realPause = Math.max(outcome.retryAfter ?? 0, pause * (0.5 + random() / 2));
-      const isRetryTooLate = performance.now() + realPause > Math.min(batchDeadline, closeDeadline ?? batchDeadline);
-      if (outcome.kind === 'lost' || isRetryTooLate) return drop(batch.length, outcome.reason);
+      const milliseconds = Math.max(outcome.retryAfter, maxPause * (0.5 + random() / 2));
+      if (performance.now() + milliseconds > deadline()) return drop(outcome.reason);
       report(outcome.reason);
-      await sleep(realPause);
+      pause = new AbortController();
+      await sleep(milliseconds, undefined, { ref: false, signal: pause.signal }).catch(() => {});
     }
   }
 
-  function succeed(spans: number, rejected: number, reason: string | undefined): void {
+  function succeed(rejected: number, reason: string): void {
+    exported += spansInFlight - rejected;
     spansInFlight = 0;
-    exported += spans - rejected;
     dropped += rejected;
-    if (rejected > 0) return report(reason ?? 'the collector rejected spans');
+    if (rejected > 0) return report(reason);
     if (isFailing) log.info('trace-export-restored', { spans_dropped: dropped });
     isFailing = false;
   }
 
-  function drop(spans: number, reason: string): void {
+  function drop(reason: string): void {
+    dropped += spansInFlight;
     spansInFlight = 0;
-    dropped += spans;
     report(reason);
   }
 
@@ -140,43 +134,21 @@ export function createExporter(options: ExporterOptions): Exporter {
     isFailing = true;
   }
 
-  /** Resolves after the time, or when `close` is called. */
-  function sleep(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => {
-      endPause = () => {
-        clearTimeout(pauseTimer);
-        endPause = undefined;
-        resolve();
-      };
-      const pauseTimer = setTimeout(endPause, milliseconds).unref();
-    });
-  }
-
   async function close(timeLimit: number): Promise<void> {
     closeDeadline = performance.now() + timeLimit;
-    endPause?.();
+    pause.abort();
     const droppedBefore = dropped;
-    let limitTimer: NodeJS.Timeout | undefined;
-    const limit = new Promise<void>((resolve) => {
-      limitTimer = setTimeout(resolve, timeLimit);
-    });
     if (queue.length > 0) start();
-    await Promise.race([drainQueue(), limit]);
-    clearTimeout(limitTimer);
+    const limit = new AbortController();
+    await Promise.race([sending, sleep(timeLimit, undefined, { signal: limit.signal }).catch(() => {})]);
+    limit.abort();
     dropped += queue.length + spansInFlight;
     queue = [];
     spansInFlight = 0;
     if (dropped > droppedBefore) log.warn('trace-spans-lost', { spans_dropped: dropped - droppedBefore });
   }
 
-  async function drainQueue(): Promise<void> {
-    while (sending !== undefined) {
-      await sending;
-      if (queue.length > 0) start();
-    }
-  }
-
-  return { add, exported: () => exported, dropped: () => dropped, close };
+  return { add, status: () => ({ exported, dropped }), close };
 }
 
-const OUT_OF_TIME = { kind: 'lost', reason: 'no time was left', retryAfter: undefined } as const;
+const OUT_OF_TIME = { kind: 'lost', reason: 'no time was left' } as const;

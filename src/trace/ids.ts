@@ -1,6 +1,6 @@
-// Makes the ids of traces and spans. The digits are slices of a long text of random hexadecimal digits, except for the
-// last 13 digits of a trace id, which the caller determines. When the text is used up, a new one is made. A call of the
-// random generator for each id would cost more than all other work for a span.
+// Makes the ids of traces and spans. The ids are slices of a long text of random hexadecimal digits, except for the
+// last 13 digits of a trace id, which the caller determines. When the text is used up, a new text is made. A call of
+// the random generator for each id would cost more than all other work for a span.
 import { crypto } from '../base/builtins.ts';
 
 const TRACE_DIGITS = 32;

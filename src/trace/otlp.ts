@@ -1,8 +1,9 @@
-// Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, but with ids in hexadecimal). The text is joined
-// from parts, because an object for each span and `JSON.stringify` would alone exceed the goal for the cost of tracing.
+// Writes spans as JSON of OTLP 1 (protobuf's rules for JSON, but with ids in hexadecimal). The text is joined from
+// parts, because an object for each span and `JSON.stringify` would alone exceed the goal for the cost of tracing.
 import { quote, quoteName } from '../base/json-text.ts';
 import { textOf } from '../base/log.ts';
 import type { SpanAttribute } from '../controller/trace.ts';
+import type { Span } from './span.ts';
 
 /** The kinds of spans, and their numbers in OTLP. */
 const KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const;
@@ -69,7 +70,7 @@ const LONE_SURROGATE = /\p{Surrogate}/gu;
  * well-formed texts, so a collector can refuse the whole body because of a lone surrogate.
  */
 export function toValidText(text: string): string {
-  return (text.length > MAX_TEXT_LENGTH ? text.slice(0, MAX_TEXT_LENGTH) : text).replace(LONE_SURROGATE, '\ufffd');
+  return text.slice(0, MAX_TEXT_LENGTH).replace(LONE_SURROGATE, '\ufffd');
 }
 
 /** The Unix time in milliseconds at which `performance.now()` is 0. */
@@ -112,30 +113,8 @@ const HAS_IS_REMOTE = 0x100;
 /** The bit of `flags` that says that the parent is in another process. */
 const IS_REMOTE = 0x200;
 
-export interface SpanParts {
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentSpanId: string | undefined;
-  readonly isRemoteParent: boolean;
-  readonly flags: number;
-  readonly tracestate: string;
-  /** A time of `performance.now()`, like `endedAt`. */
-  readonly startedAt: number;
-  readonly endedAt: number;
-  readonly hasFailed: boolean;
-  /** JSON: the name, the kind, and the first attributes. For requests, many spans share this text. */
-  readonly beginning: string;
-  /**
-   * The path of the URL. `beginning` then stops just before the value of `url.path`, and `encodeSpan` puts the path
-   * there. Undefined for a span without this attribute.
-   */
-  readonly path: string | undefined;
-  /** JSON: the other attributes. If there is a path, the text begins with the end of its attribute: `}}`. */
-  readonly rest: string;
-}
-
 /** Writes a span. The text is joined from few pieces, because each piece costs time. */
-export function encodeSpan(span: SpanParts): string {
+export function encodeSpan(span: Span): string {
   const { traceId, spanId, parentSpanId, isRemoteParent, flags, tracestate, startedAt, endedAt, hasFailed } = span;
   const parent = parentSpanId === undefined ? '' : `,"parentSpanId":"${parentSpanId}"`;
   const state = tracestate === '' ? '' : `,"traceState":${quote(tracestate)}`;
@@ -145,10 +124,11 @@ export function encodeSpan(span: SpanParts): string {
 
 /**
  * Returns the name and the kind as JSON that ends where the first attribute begins. A controller without types can pass
- * any value as the kind. A value that is not in KINDS is sent as `internal`.
+ * any value as the kind.
  */
 export function encodeNameAndKind(name: string, kind: Kind): string {
-  return `,"name":${quote(toValidText(name))},"kind":${KINDS[kind in KINDS ? kind : 'internal']},"attributes":[`;
+  const kindNumber = Object.hasOwn(KINDS, kind) ? KINDS[kind] : KINDS.internal;
+  return `,"name":${quote(toValidText(name))},"kind":${kindNumber},"attributes":[`;
 }
 
 /** @returns the texts before and after the spans in the body of a request to the collector */

@@ -7,12 +7,12 @@ import { createConnection } from './connection.ts';
 import type { TraceSettings } from './environment.ts';
 
 export type Outcome =
-  /** The collector has the batch, but has rejected `rejected` of its spans. `reason` is the collector's message. */
-  | { readonly kind: 'sent'; readonly rejected: number; readonly reason: string | undefined }
-  /** The batch can be sent again. `retryAfter` is how many milliseconds the collector asks the sender to wait. */
-  | { readonly kind: 'retryable'; readonly reason: string; readonly retryAfter: number | undefined }
+  /** The collector has the batch, but has rejected `rejected` of its spans for this reason. */
+  | { readonly kind: 'sent'; readonly rejected: number; readonly reason: string }
+  /** The batch can be sent again. `retryAfter` is how many milliseconds the collector asks the sender to wait, or 0. */
+  | { readonly kind: 'retryable'; readonly reason: string; readonly retryAfter: number }
   /** The batch must not be sent again. The collector would refuse it again, or no time is left (exporter.ts). */
-  | { readonly kind: 'lost'; readonly reason: string; readonly retryAfter: undefined };
+  | { readonly kind: 'lost'; readonly reason: string };
 
 /**
  * Sends one batch and never rejects. After the result, nothing reads the body, so its memory can be used again.
@@ -29,17 +29,13 @@ type PostSettings = Pick<
 /** The statuses after which the protocol allows a retry. */
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/**
- * @param settings the user name and password in `endpoint` must be valid percent-encoding (environment.ts checks them)
- * @throws Error when a file of the settings cannot be read
- */
+/** @throws Error when a file of the settings cannot be read */
 export function createBatchSender(settings: PostSettings, userAgent: string): SendBatch {
   const { endpoint, headers, caFile, clientCertificateFile, clientKeyFile, compress } = settings;
   const tlsFiles = Object.entries({ ca: caFile, cert: clientCertificateFile, key: clientKeyFile });
   const sendPost = createConnection({
     endpoint,
     headers: {
-      ...credentialsOf(endpoint),
       ...headers,
       'content-type': 'application/json',
       'user-agent': userAgent,
@@ -53,22 +49,15 @@ export function createBatchSender(settings: PostSettings, userAgent: string): Se
       return interpret(await sendPost(bytes, timeLimit));
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
-      return { kind: 'retryable', reason: code ?? message, retryAfter: undefined };
+      return { kind: 'retryable', reason: code ?? message, retryAfter: 0 };
     }
   };
-}
-
-/** Returns the header for the user name and password of a URL such as `https://user:password@collector`. */
-function credentialsOf({ username, password }: URL): { authorization?: string } {
-  if (username === '' && password === '') return {};
-  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
 }
 
 function interpret({ status, headers, text }: Answer): Outcome {
   if (status < 300) return readSuccess(text);
   const reason = `the collector answered ${status}`;
-  if (!RETRYABLE.has(status)) return { kind: 'lost', reason, retryAfter: undefined };
+  if (!RETRYABLE.has(status)) return { kind: 'lost', reason };
   return { kind: 'retryable', reason, retryAfter: readRetryAfter(headers.get('retry-after')) };
 }
 
@@ -77,8 +66,8 @@ function readSuccess(text: string): Outcome {
   const { rejectedSpans, errorMessage } = parsePartialSuccess(text);
   const count = Number(rejectedSpans);
   const rejected = Number.isSafeInteger(count) && count > 0 ? count : 0;
-  const reason = typeof errorMessage === 'string' && errorMessage !== '' ? errorMessage.slice(0, 200) : undefined;
-  return { kind: 'sent', rejected, reason };
+  const collectorReason = typeof errorMessage === 'string' ? errorMessage.slice(0, 200) : '';
+  return { kind: 'sent', rejected, reason: collectorReason || 'the collector rejected spans' };
 }
 
 function parsePartialSuccess(text: string): { readonly rejectedSpans?: unknown; readonly errorMessage?: unknown } {
@@ -91,12 +80,12 @@ function parsePartialSuccess(text: string): { readonly rejectedSpans?: unknown; 
 }
 
 /**
- * Reads the header Retry-After: seconds or a date (RFC 9110, 10.2.3). Returns milliseconds from now, or undefined when
- * the header is absent or in another form.
+ * Reads the header Retry-After: seconds or a date (RFC 9110, 10.2.3).
+ *
+ * @returns milliseconds from now; 0 when the header is absent or in another form
  */
-function readRetryAfter(header: string | undefined): number | undefined {
-  if (header === undefined) return undefined;
+function readRetryAfter(header = ''): number {
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
   const date = Date.parse(header);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+  return Number.isNaN(date) ? 0 : Math.max(0, date - Date.now());
 }

@@ -31,14 +31,14 @@ interface ConnectionTexts {
   readonly address: string;
   readonly version: string;
   readonly status: number;
-  /** JSON: the attributes of `SpanParts.rest` that the fields above determine. */
+  /** JSON: the part of `Span.rest` that the fields above determine. */
   readonly rest: string;
 }
 
 /** @returns a function that ends the subscriptions */
 export function traceRequests({ tracer, sampler, knownMethods, capture }: RequestSpanOptions): () => void {
   const { storage } = tracer;
-  /** The beginnings of spans (see `SpanParts`), by method, and then by route and tool. */
+  /** The beginnings of spans (`Span.beginning`), by method, and then by route and tool. */
   const beginnings = new Map<string, Map<string, string>>();
   const connections = new WeakMap<object, ConnectionTexts>();
   const backgroundSpans = new WeakMap<object, Span>();
@@ -56,8 +56,7 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
       ...(route === undefined ? [] : [textAttribute('http.route', route)]),
       ...(tool === undefined ? [] : [textAttribute('gen_ai.tool.name', tool)]),
     ];
-    // A client calls a tool within another request. That request has a span of the kind `server`, so the call is
-    // internal.
+    // A client calls a tool within another request, which has a span of the kind `server`. So the call is internal.
     const kind = tool === undefined ? 'server' : 'internal';
     const name = route === undefined ? method : `${method} ${route}`;
     const text = `${encodeNameAndKind(name, kind)}${attributes.join(',')},{"key":"url.path","value":{"stringValue":`;
@@ -89,7 +88,7 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
 
   function endSpan(event: RequestEvent, span: Span): void {
     const { status, bytes, response } = event;
-    // 499 means that the client left before the last byte. It has received a status only if body bytes were sent.
+    // 499 means that the client left before the last byte. The client has a status only if body bytes were sent.
     const receivedStatus = status !== 499 ? status : bytes > 0 ? response.statusCode : 0;
     let rest = restOf(event, receivedStatus);
     if (status >= 499) {
@@ -148,7 +147,6 @@ export function traceRequests({ tracer, sampler, knownMethods, capture }: Reques
   };
 }
 
-/** Returns the scheme of the URL, and the address and port of the peer, as attributes. */
 function connectionAttributesOf(socket: Socket): string {
   const { remoteAddress, remotePort } = socket;
   return [
@@ -161,7 +159,7 @@ function connectionAttributesOf(socket: Socket): string {
 /** Returns the value of `error.type`, for a client that has left (499) or a service that has failed (5xx). */
 function errorTypeOf({ status, error }: RequestEvent): string {
   if (status === 499) return 'client_disconnected';
-  const type = error === undefined ? '_OTHER' : errorType(error);
+  const type = errorType(error);
   return type === '_OTHER' ? String(status) : type;
 }
 
@@ -179,15 +177,14 @@ function tracestateOf(rawHeaders: readonly string[]): string {
 function capturedAttributesOf({ request }: RequestEvent, capture: readonly string[]): string {
   const attributes = capture.flatMap((name) => {
     if (name === 'query') {
-      const [, query] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
+      const [, query] = /\?(.*)$/s.exec(request.url as string) ?? [];
       return query === undefined ? [] : [textAttribute('url.query', redactQuery(query))];
     }
-    const values = request.headersDistinct[name];
-    const [value] = values ?? [];
-    if (values === undefined || value === undefined) return [];
+    const values = request.headersDistinct[name] ?? [];
+    const [value] = values;
+    if (value === undefined) return [];
     if (name === 'user-agent') return [textAttribute('user_agent.original', value)];
     if (name !== 'host') return [listAttribute(`http.request.header.${name}`, values)];
-    // The value of the header Host is a host and perhaps a port.
     const [, host = value, port] = /^(.*?)(?::(\d+))?$/.exec(value) ?? [];
     return [textAttribute('server.address', host), ...(port ? [intAttribute('server.port', Number(port))] : [])];
   });

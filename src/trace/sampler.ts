@@ -27,7 +27,9 @@ function followParent(decideRoot: RootSampler): Sampler {
   return (randomness, parent) => (parent === undefined ? decideRoot(randomness) : (parent.flags & SAMPLED) !== 0);
 }
 
-const SAMPLERS: ReadonlyMap<string, (ratio: number) => Sampler> = new Map([
+type CreateSampler = (ratio: number) => Sampler;
+
+const SAMPLERS: ReadonlyMap<string, CreateSampler> = new Map([
   ['always_on', () => always],
   ['always_off', () => never],
   ['traceidratio', sampleRatio],
@@ -40,5 +42,5 @@ export const SAMPLER_NAMES: readonly string[] = [...SAMPLERS.keys()];
 
 /** @param name one of SAMPLER_NAMES @param ratio the part of traces to record, from 0 to 1 */
 export function createSampler(name: string, ratio: number): Sampler {
-  return (SAMPLERS.get(name) ?? (() => followParent(always)))(ratio);
+  return (SAMPLERS.get(name) as CreateSampler)(ratio);
 }

@@ -6,10 +6,9 @@ import { isThenable } from '../base/values.ts';
 import type { SpanOptions, Trace } from '../controller/trace.ts';
 import type { EndedSpan } from './batch.ts';
 import { newSpanId, newTraceId, randomnessOf } from './ids.ts';
-import { attributesOf, encodeNameAndKind, encodeSpan, type Kind, type SpanParts, textAttribute } from './otlp.ts';
+import { attributesOf, encodeNameAndKind, encodeSpan, type Kind, textAttribute } from './otlp.ts';
 import type { Sampler } from './sampler.ts';
 
-/** The parts of the tracer that spans use. */
 export interface Tracer {
   /** Stores the span in which the code of a controller runs. */
   readonly storage: AsyncLocalStorage<Span | undefined>;
@@ -20,20 +19,26 @@ export interface Tracer {
 /** Matches a code or a class name of an error. No other text of an error is sent, because it may contain data. */
 const ERROR_NAME = /^[\w.$-]{1,100}$/;
 
-/** About how many characters the JSON of a span has besides the texts `beginning`, `path` and `rest` of SpanParts. */
+/** About how many characters the JSON of a span has besides `beginning`, `path` and `rest`. */
 const FIXED_SIZE = 250;
 
-export class Span implements Trace, SpanParts, EndedSpan {
+export class Span implements Trace, EndedSpan {
   readonly parentSpanId: string | undefined;
   readonly isRemoteParent: boolean;
   readonly flags: number;
   readonly tracestate: string;
-  /** A time of `performance.now()`; 0 for a span that is not sampled. */
+  /** A time of `performance.now()`, like `endedAt`; 0 for a span that is not sampled. */
   readonly startedAt: number;
   endedAt = 0;
   hasFailed = false;
+  /** JSON: the name, the kind, and the first attributes. For requests, many spans share this text. */
   beginning = '';
+  /**
+   * The path of the URL. `beginning` then stops just before the value of `url.path`, and `encodeSpan` puts the path
+   * there. Undefined for a span without this attribute.
+   */
   path: string | undefined;
+  /** JSON: the other attributes. If there is a path, the text begins with the end of its attribute: `}}`. */
   rest = '';
   readonly tracer: Tracer;
   /**
@@ -136,7 +141,7 @@ export class Span implements Trace, SpanParts, EndedSpan {
     this.endWithJson(encodeNameAndKind(String(name), kind), undefined, attributes.join(','));
   }
 
-  /** Ends a sampled span. @param beginning, path, rest parts of its JSON; SpanParts has an example */
+  /** Ends a sampled span. The parameters are the fields with these names. */
   endWithJson(beginning: string, path: string | undefined, rest: string): void {
     this.beginning = beginning;
     this.path = path;
@@ -167,7 +172,7 @@ export function beginSpan(
   return new Span(tracer, parent?.traceId ?? randomness, parent?.spanId, parent !== undefined, flags, tracestate);
 }
 
-/** Returns the code or the name of an error, or `_OTHER` when neither has the form of ERROR_NAME. */
+/** Returns the code or else the name of an error; `_OTHER` when neither has the form of ERROR_NAME. */
 export function errorType(error: unknown): string {
   try {
     const { code, name } = error as { readonly code?: unknown; readonly name?: unknown };
@@ -179,8 +184,9 @@ export function errorType(error: unknown): string {
 }
 
 /**
- * Calls `end` or `fail` when a thenable has settled for the first time. Each call of `then` can run a query again, so
- * this function calls none: it watches the calls of the author. Calls `end` at once if it cannot watch them.
+ * Calls `end` or `fail` when a thenable is first fulfilled or rejected. Each call of `then` can run a query again, so
+ * this function does not call `then`. Instead, it replaces `then`, to see the results of the author's calls. If `then`
+ * cannot be replaced, `end` is called at once.
  */
 function observe(thenable: PromiseLike<unknown>, end: () => void, fail: (error: unknown) => void): void {
   const { then } = thenable;

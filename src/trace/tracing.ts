@@ -8,7 +8,7 @@ import type { Settings } from '../base/settings.ts';
 import { withoutBrackets } from '../base/values.ts';
 import { traceClients } from './client-spans.ts';
 import { type Environment, readTraceSettings, type TraceReading, type TraceSettings } from './environment.ts';
-import { createExporter } from './exporter.ts';
+import { createExporter, type Exporter } from './exporter.ts';
 import { createEnvelope } from './otlp.ts';
 import { createBatchSender, type SendBatch } from './post.ts';
 import { traceRequests } from './request-spans.ts';
@@ -23,9 +23,7 @@ export interface TracingOptions {
   readonly log: Log;
 }
 
-export interface Tracing {
-  /** The number of spans that the collector has accepted, and the number of spans that were lost, since the start. */
-  status(): { readonly exported: number; readonly dropped: number };
+export interface Tracing extends Pick<Exporter, 'status'> {
   /** Ends all subscriptions, and sends the spans that still wait, for at most CLOSE_TIMEOUT. Never rejects. */
   close(): Promise<void>;
 }
@@ -41,7 +39,6 @@ export type TracingState =
   | (Extract<TraceReading, { readonly kind: 'on' }> & { readonly send: SendBatch })
   | Extract<TraceReading, { readonly kind: 'off' }>;
 
-/** Reads the variables, and the files that the variables name. */
 export function readTracingState(env: Environment, gatefoldVersion: string): TracingState {
   const reading = readTraceSettings(env);
   if (reading.kind === 'off') return reading;
@@ -52,7 +49,7 @@ export function readTracingState(env: Environment, gatefoldVersion: string): Tra
   }
 }
 
-/** Logs whether requests are traced, and every variable that is ignored. The supervisor calls it once. */
+/** Logs whether requests are traced, and every variable that is ignored. Only the supervisor calls this function. */
 export function announceTracing(env: Environment, gatefoldVersion: string, log: Log): void {
   const state = readTracingState(env, gatefoldVersion);
   if (state.kind === 'off') {
@@ -91,7 +88,7 @@ export function startTracing(options: TracingOptions): Tracing | undefined {
     }),
   ];
   return {
-    status: () => ({ exported: exporter.exported(), dropped: exporter.dropped() }),
+    status: exporter.status,
     async close() {
       for (const unsubscribe of unsubscribers) unsubscribe();
       await exporter.close(CLOSE_TIMEOUT);
@@ -99,10 +96,7 @@ export function startTracing(options: TracingOptions): Tracing | undefined {
   };
 }
 
-/**
- * Collects the attributes of the service. Values from variables replace those that the service finds by itself, except
- * `telemetry.sdk.*`.
- */
+/** Values from variables replace the attributes that the service finds by itself, except `telemetry.sdk.*`. */
 function resourceOf(
   { resource }: TraceSettings,
   service: TracingOptions['service'],

@@ -11,7 +11,7 @@ import { settingRows } from '../../src/base/settings.ts';
 const parse = (env: Record<string, string | undefined>, argv: string[] = []) =>
   parseSettings(env, argv, { cores: 4, cwd: '/srv/app' });
 
-test('parseSettings gives the decided defaults', () => {
+test('parseSettings returns the default of every setting without variables and flags', () => {
   assert.deepEqual(parse({}), {
     port: 3000,
     host: undefined,
@@ -52,7 +52,7 @@ test('parseSettings gives the decided defaults', () => {
   });
 });
 
-test('parseSettings makes folders absolute, so that a later process.chdir moves none of them', () => {
+test('parseSettings resolves folders to absolute paths', () => {
   const { controllersDir, dataDir } = parse({ CONTROLLERS_DIR: '../other', DATA_DIR: '/var/lib/gatefold/' });
   assert.deepEqual([controllersDir, dataDir], ['/srv/other', '/var/lib/gatefold']);
   assert.equal(parseSettings({}, [], { cores: 1 }).dataDir, join(process.cwd(), 'data'));
@@ -64,65 +64,71 @@ test('secretFlags finds secrets on a command line, in both spellings', () => {
   for (const argv of [[], ['--port', '1'], ['session-key']]) assert.deepEqual(secretFlags(argv), []);
 });
 
-describe('accepted', () => {
+describe('parseSettings accepts', () => {
   const rows: [name: string, env: Record<string, string>, argv: string[], key: string, value: unknown][] = [
     ['a variable', { PORT: '8080' }, [], 'port', 8080],
     ['a flag', {}, ['--port', '8080'], 'port', 8080],
     ['a flag with an equals sign', {}, ['--body-limit=64KiB'], 'bodyLimit', 65_536],
-    ['a flag wins', { PORT: '1' }, ['--port', '2'], 'port', 2],
-    ['an empty variable is unset', { PORT: '' }, [], 'port', 3000],
-    ['any free port', { PORT: '0' }, [], 'port', 0],
+    ['a flag, which overrides the variable', { PORT: '1' }, ['--port', '2'], 'port', 2],
+    ['an empty variable as an unset setting', { PORT: '' }, [], 'port', 3000],
+    ['port 0, for any free port', { PORT: '0' }, [], 'port', 0],
     ['milliseconds', { DRAIN_TIMEOUT: '500ms' }, [], 'drainTimeout', 500],
     ['seconds', { DRAIN_TIMEOUT: '2s' }, [], 'drainTimeout', 2000],
-    ['a bare number is seconds', { DRAIN_TIMEOUT: '2' }, [], 'drainTimeout', 2000],
-    ['a fraction', { DRAIN_TIMEOUT: '0.25s' }, [], 'drainTimeout', 250],
+    ['a bare number as seconds', { DRAIN_TIMEOUT: '2' }, [], 'drainTimeout', 2000],
+    ['a fraction of a second', { DRAIN_TIMEOUT: '0.25s' }, [], 'drainTimeout', 250],
     ['minutes', { DRAIN_TIMEOUT: '2m' }, [], 'drainTimeout', 120_000],
     ['hours', { DRAIN_TIMEOUT: '1h' }, [], 'drainTimeout', 3_600_000],
     ['bytes', { BODY_LIMIT: '1000' }, [], 'bodyLimit', 1000],
     ['megabytes', { BODY_LIMIT: '2mb' }, [], 'bodyLimit', 2_097_152],
     ['IPv6 in brackets', { HOST: '[::1]' }, [], 'host', '::1'],
-    ['an operations port', { OPS_PORT: '9100' }, [], 'opsPort', 9100],
-    ['no operations port', { OPS_PORT: 'off' }, [], 'opsPort', undefined],
-    ['development', { NODE_ENV: 'development' }, [], 'development', true],
-    ['any other NODE_ENV', { NODE_ENV: 'test' }, [], 'development', false],
+    ['an operations port in OPS_PORT', { OPS_PORT: '9100' }, [], 'opsPort', 9100],
+    ['OPS_PORT=off', { OPS_PORT: 'off' }, [], 'opsPort', undefined],
+    ['NODE_ENV=development', { NODE_ENV: 'development' }, [], 'development', true],
+    ['another NODE_ENV, which is not development', { NODE_ENV: 'test' }, [], 'development', false],
     ['a session key', { SESSION_KEY: 'k'.repeat(32) }, [], 'sessionKey', 'k'.repeat(32)],
   ];
   const names: typeof rows = [
     [
-      'names',
+      'a list of domains, in lower case and without duplicates',
       { DOMAINS: 'API.example.com, www.example.com,www.example.com' },
       [],
       'domains',
       ['api.example.com', 'www.example.com'],
     ],
-    ['a name that is not ASCII', { DOMAINS: 'bücher.example' }, [], 'domains', ['xn--bcher-kva.example']],
-    ['names make 443 the port', { DOMAINS: 'a.example.com' }, [], 'port', 443],
-    ['names make 80 the other one', { DOMAINS: 'a.example.com' }, [], 'httpPort', 80],
-    ['which may be off', { DOMAINS: 'a.example.com', HTTP_PORT: 'off' }, [], 'httpPort', undefined],
+    ['a domain that is not ASCII', { DOMAINS: 'bücher.example' }, [], 'domains', ['xn--bcher-kva.example']],
+    ['domains, which make 443 the default of PORT', { DOMAINS: 'a.example.com' }, [], 'port', 443],
+    ['domains, which make 80 the default of HTTP_PORT', { DOMAINS: 'a.example.com' }, [], 'httpPort', 80],
+    ['domains with HTTP_PORT=off', { DOMAINS: 'a.example.com', HTTP_PORT: 'off' }, [], 'httpPort', undefined],
     [
-      'contacts',
+      'a list of contacts',
       { ACME_CONTACT: 'a@example.com,mailto:b@example.com' },
       [],
       'acmeContact',
       ['a@example.com', 'b@example.com'],
     ],
-    ['no host gets the trace', { TRACE_PROPAGATE: 'off' }, [], 'tracePropagate', []],
+    ['TRACE_PROPAGATE=off', { TRACE_PROPAGATE: 'off' }, [], 'tracePropagate', []],
     [
-      'hosts that get the trace',
+      'a list of hosts in TRACE_PROPAGATE',
       { TRACE_PROPAGATE: 'API.example.com, *.internal,[::1],127.0.0.1' },
       [],
       'tracePropagate',
       ['api.example.com', '*.internal', '::1', '127.0.0.1'],
     ],
-    ['captured values', { TRACE_CAPTURE: 'query, User-Agent' }, [], 'traceCapture', ['query', 'user-agent']],
-    ['files', { TLS_CERT: 'c.pem', TLS_KEY: '/k.pem' }, [], 'tlsKey', '/k.pem'],
+    [
+      'a list of values in TRACE_CAPTURE',
+      { TRACE_CAPTURE: 'query, User-Agent' },
+      [],
+      'traceCapture',
+      ['query', 'user-agent'],
+    ],
+    ['the paths of TLS_CERT and TLS_KEY', { TLS_CERT: 'c.pem', TLS_KEY: '/k.pem' }, [], 'tlsKey', '/k.pem'],
   ];
   for (const [name, env, argv, key, value] of [...rows, ...names]) {
     test(name, () => assert.deepEqual(parse(env, argv)[key as 'port'], value));
   }
 });
 
-describe('refused in one line that names the setting', () => {
+describe('parseSettings refuses a wrong setting, in one line that names it', () => {
   const rows: [env: Record<string, string>, argv: string[], line: RegExp][] = [
     [{ PORT: 'abc' }, [], /^PORT: "abc" is not a whole number from 0 to 65535$/],
     [{ PORT: '65536' }, [], /^PORT/],
@@ -290,7 +296,7 @@ describe('refused in one line that names the setting', () => {
   }
 });
 
-test('variables that Kubernetes makes of a service named gatefold are no settings', () => {
+test('parseSettings ignores the variables that Kubernetes sets for a service named gatefold', () => {
   const env = {
     GATEFOLD_PORT: 'tcp://10.0.0.1:80',
     GATEFOLD_OPS_PORT: 'tcp://10.0.0.1:3001',
@@ -298,7 +304,11 @@ test('variables that Kubernetes makes of a service named gatefold are no setting
   };
   assert.equal(parse(env).port, 3000);
   assert.deepEqual(ignoredVariables(env), []);
-  assert.deepEqual(ignoredVariables({ GATEFOLD_DOCS: 'off' }), [], 'that one stops the start');
+  assert.deepEqual(
+    ignoredVariables({ GATEFOLD_DOCS: 'off' }),
+    [],
+    'parseSettings refuses GATEFOLD_DOCS, so it is not an ignored variable',
+  );
 });
 
 describe('ignoredVariables', () => {
@@ -322,23 +332,27 @@ describe('ignoredVariables', () => {
     ['SESSION_KEY', ['SESSIONKEY', 'SESSION_KEYS', 'SESSION_SECRET']],
   ];
   for (const [setting, variables] of rows) {
-    test(variables.join(', '), () => {
+    test(`reports ${setting} as the setting meant by ${variables.join(', ')}`, () => {
       for (const variable of variables) {
         assert.deepEqual(ignoredVariables({ [variable]: 'x', PATH: '/bin' }), [{ variable, setting }], variable);
-        assert.deepEqual(ignoredVariables({ [variable]: 'x', [setting]: 'y' }), [], 'the setting is there');
+        assert.deepEqual(
+          ignoredVariables({ [variable]: 'x', [setting]: 'y' }),
+          [],
+          'a variable is not reported when the setting itself is given',
+        );
         assert.deepEqual(ignoredVariables({ [variable]: '' }), []);
       }
     });
   }
 
-  test('looks for settings that there are', () => {
+  test('reports only settings that exist, and accepts every setting', () => {
     const names = settingRows({ cores: 1 }).map(({ name }) => name);
     for (const [setting] of rows) assert.ok(names.includes(setting), setting);
     const none = names.flatMap((name) => ignoredVariables({ [name]: 'x' }));
-    assert.deepEqual(none, [], 'a setting is not taken for another one');
+    assert.deepEqual(none, [], 'no setting is taken for a misspelling of another one');
   });
 
-  test('leaves those of other programs alone', () => {
+  test('skips the variables of other programs', () => {
     const names = [
       'HOSTNAME',
       'HOSTTYPE',

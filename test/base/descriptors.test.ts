@@ -5,27 +5,28 @@ import { maxConnections, maxSupervisorConnections } from '../../src/base/descrip
 
 for (const [name, wanted, limit, most] of [
   ['plenty of descriptors', 10_000, 1_048_576, 10_000],
-  ['the usual limit of a shell', 10_000, 1024, 896],
-  ['few', 10_000, 64, 32],
-  ['hardly any', 10_000, 20, 1],
-  ['fewer connections wanted', 5, 1024, 5],
+  ['the usual descriptor limit of a shell', 10_000, 1024, 896],
+  ['64 descriptors', 10_000, 64, 32],
+  ['20 descriptors', 10_000, 20, 1],
+  ['more descriptors than connections', 5, 1024, 5],
 ] as const) {
-  test(`${name}: ${most} of ${wanted} connections`, () => assert.equal(maxConnections(wanted, limit), most));
+  test(`maxConnections allows ${most} of ${wanted} connections with ${name}`, () =>
+    assert.equal(maxConnections(wanted, limit), most));
 }
 
 for (const [name, wanted, limit, most] of [
   ['plenty of descriptors', 1000, 1_048_576, 1000],
-  ['the usual limit of a shell', 1000, 1024, 224],
-  ['few', 1000, 64, 8],
-  ['hardly any', 1000, 20, 1],
-  ['fewer connections wanted', 100, 1024, 100],
+  ['the usual descriptor limit of a shell', 1000, 1024, 224],
+  ['64 descriptors', 1000, 64, 8],
+  ['20 descriptors', 1000, 20, 1],
+  ['more descriptors than connections', 100, 1024, 100],
 ] as const) {
-  test(`a port of the supervisor, ${name}: ${most} of ${wanted} connections`, () => {
+  test(`maxSupervisorConnections allows ${most} of ${wanted} connections with ${name}`, () => {
     assert.equal(maxSupervisorConnections(wanted, limit), most);
   });
 }
 
-test('the limit is that of this process', () => {
+test('maxConnections uses the descriptor limit of this process by default', () => {
   assert.equal(maxConnections(1), 1);
   const most = maxConnections(Number.MAX_SAFE_INTEGER);
   assert.ok(most > 0 && (process.platform !== 'linux' || most < Number.MAX_SAFE_INTEGER), String(most));

@@ -20,18 +20,18 @@ describe('HttpError', () => {
   const rows: [name: string, args: unknown[]][] = [
     ['a status below 400', [399, 'X', 'x']],
     ['a status above 599', [600, 'X', 'x']],
-    ['a status that is no whole number', [400.5, 'X', 'x']],
-    ['a status as text', ['400', 'X', 'x']],
+    ['a status that is a fraction', [400.5, 'X', 'x']],
+    ['a status that is a text', ['400', 'X', 'x']],
     ['a code in lower case', [400, 'x', 'x']],
     ['an empty code', [400, '', 'x']],
-    ['a code that is no text', [400, 1, 'x']],
-    ['a message that is no text', [400, 'X', {}]],
+    ['a code that is a number', [400, 1, 'x']],
+    ['a message that is an object', [400, 'X', {}]],
   ];
   for (const [name, args] of rows) {
     test(`refuses ${name}`, () => assert.throws(() => new HttpError(...(args as [number, string, string])), TypeError));
   }
 
-  test('is recognised across copies of the package by its brand, and a look-alike is not', () => {
+  test('is recognised by its brand across copies of the package, and a look-alike is not', () => {
     class Foreign extends Error {
       status = 404;
     }

@@ -8,7 +8,7 @@ import { fingerprint } from '../../src/base/fingerprint.ts';
 import { createFolder } from '../support/folder.ts';
 
 for (const names of [1, 2])
-  test(`a write of equal size and mtime is a change, in a file with ${names} names`, async (t) => {
+  test(`fingerprint changes after a write that keeps size and mtime (hard links: ${names})`, async (t) => {
     const path = join(createFolder(t, { 'a.js': 'a' }), 'a.js');
     if (names === 2) linkSync(path, `${path}.second`);
     const { atime, mtime } = statSync(path);

@@ -58,7 +58,7 @@ function put(path: string, text: string | undefined | null): void {
   else if (text !== undefined) writeFileSync(path, text);
 }
 
-test('readContent: the key is that of the content, however short, and of nothing else', (t) => {
+test('readContent returns the same fingerprint for the same content, and another one for any other content', (t) => {
   const path = createPath(t);
   const contents = [
     '',
@@ -83,26 +83,26 @@ test('readContent: the key is that of the content, however short, and of nothing
   assert.equal(new Set(fingerprints).size, contents.length + 2);
 });
 
-test('good content is live at once; anything else must be found twice in a row, and is reported once', {
+test('good content is live at once; a bad or missing file counts after two looks and is reported once', {
   concurrency: 16,
 }, async (t) => {
   const torn = 'bad';
   const other = 'bad too';
   const rows: [name: string, texts: (string | undefined | null)[], live: (string | undefined)[], failures: string[]][] =
     [
-      ['the same', ['old', 'old'], [], []],
-      ['another one', ['new'], ['new'], []],
-      ['a moment without a file', [undefined, 'old'], [], []],
-      ['a moment without a file, then a new one', [undefined, 'new'], ['new'], []],
-      ['no file', [undefined, undefined, undefined], [undefined], []],
-      ['no file, and back', [undefined, undefined, 'old'], [undefined, 'old'], []],
+      ['unchanged content', ['old', 'old'], [], []],
+      ['new content', ['new'], ['new'], []],
+      ['a file that is missing for one look', [undefined, 'old'], [], []],
+      ['a file that is missing for one look, then has new content', [undefined, 'new'], ['new'], []],
+      ['a file that stays missing', [undefined, undefined, undefined], [undefined], []],
+      ['a file that goes missing and comes back', [undefined, undefined, 'old'], [undefined, 'old'], []],
       ['a file that is being written', [torn, other, torn, 'new'], ['new'], []],
       ['a torn file', [torn, torn, torn, torn], [], [torn]],
-      ['two torn files', [torn, torn, other, other], [], [torn, other]],
-      ['torn, good and torn again', [torn, torn, 'old', torn, torn], [], [torn, torn]],
-      ['torn, and the old one again', [torn, torn, 'old'], [], [torn]],
-      ['a moment of a folder', [null, 'old'], [], []],
-      ['a folder', [null, null, null], [], ['it is not a regular file']],
+      ['two different torn texts', [torn, torn, other, other], [], [torn, other]],
+      ['a file that is torn, good and torn again', [torn, torn, 'old', torn, torn], [], [torn, torn]],
+      ['a torn file that gets its old content back', [torn, torn, 'old'], [], [torn]],
+      ['a folder in place of the file for one look', [null, 'old'], [], []],
+      ['a folder in place of the file', [null, null, null], [], ['it is not a regular file']],
     ];
   await Promise.all(
     rows.map(([name, texts, live, failures]) =>
@@ -126,7 +126,7 @@ test('good content is live at once; anything else must be found twice in a row, 
   );
 });
 
-test('files that were never there are no failure, and their first content is no reload', async (t) => {
+test('files that never existed are not a failure, and their first content is not a reload', async (t) => {
   const path = createPath(t);
   const { file, live, failures } = start(t, path, { paths: [path, `${path}.key`], liveFingerprint: undefined });
   const lookThrice = async () => {
@@ -148,7 +148,7 @@ test('files that were never there are no failure, and their first content is no 
   assert.deepEqual(await lookThrice(), [2, 2, 1]);
 });
 
-test('a file is left alone once its stat is old, a small one is read again now and then, and any when the stat differs', async (t) => {
+test('a file with an old stat is read when the stat changes, and from time to time when the file is small', async (t) => {
   const path = createPath(t);
   const { readFile } = fs.promises;
   let reads = 0;
@@ -188,7 +188,7 @@ test('a file is left alone once its stat is old, a small one is read again now a
   }
 });
 
-test('a large file that was out of reach is live again, although its stat is the one that it had', async (t) => {
+test('a large file that was missing is live again, even with an unchanged stat', async (t) => {
   const folder = createPath(t);
   mkdirSync(folder);
   const text = 'x'.repeat(70_000);
@@ -206,7 +206,7 @@ test('a large file that was out of reach is live again, although its stat is the
   assert.deepEqual(live, [undefined, text]);
 });
 
-test('a look waits for the one before, however long its content takes', async (t) => {
+test('a look waits until the look before it has parsed its content', async (t) => {
   const path = createPath(t);
   put(path, 'old');
   let markBegun = () => {};
@@ -239,7 +239,7 @@ test('a look waits for the one before, however long its content takes', async (t
   assert.deepEqual(live, ['slow', 'new']);
 });
 
-test('a read that began before a look does not count after it, and none counts after close', async (t) => {
+test('a poll never replaces the content of a later look, and close ends all reloads', async (t) => {
   const path = createPath(t);
   put(path, 'old');
   const { file, live } = start(t, path, { pollMs: 1 });
@@ -259,7 +259,7 @@ test('a read that began before a look does not count after it, and none counts a
   assert.equal(live.at(-1), 'polled');
 });
 
-test('look: one for all calls of a turn, and each call gets one that began after it', async (t) => {
+test('all calls of look in one turn share one read, which begins after them', async (t) => {
   const path = createPath(t);
   put(path, '0');
   const { file, live } = start(t, path);

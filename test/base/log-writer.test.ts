@@ -79,16 +79,16 @@ describe('a log line', () => {
       keeps: { generation: 7 },
     },
     { name: 'very many fields', fields: Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`field${i}`, i])) },
-    { name: 'a name that is long', fields: { ['k'.repeat(9000)]: 1 } },
-    { name: 'deep lists of lists', fields: { deep: JSON.parse(`${'['.repeat(2500)}${']'.repeat(2500)}`) } },
+    { name: 'a long name of a field', fields: { ['k'.repeat(9000)]: 1 } },
+    { name: 'deeply nested lists', fields: { deep: JSON.parse(`${'['.repeat(2500)}${']'.repeat(2500)}`) } },
     {
-      name: 'very many fields of very many fields',
+      name: 'very many nested fields',
       fields: { deep: manyFields(() => manyFields(() => manyFields(() => 'x'.repeat(100)))) },
       keeps: { request_id: 'r-1' },
     },
   ];
   for (const { name, fields, keeps = {} } of rows) {
-    it(`is cut to what is written in one piece, and is still JSON: ${name}`, (test) => {
+    it(`is cut to the size of an atomic write and stays JSON: ${name}`, (test) => {
       const { fd, read } = openPipe(test);
       const writer = createLogWriter(fd);
       createLog({ level: 'info', sink: writer }).info('operation-info', { ...REQUEST, ...fields });
@@ -103,7 +103,7 @@ describe('a log line', () => {
     });
   }
 
-  it('that fits is left as it is', (test) => {
+  it('is not cut when it fits into an atomic write', (test) => {
     const { fd, read } = openPipe(test);
     const writer = createLogWriter(fd);
     createLog({ level: 'info', sink: writer }).info('operation-info', { ...REQUEST, path: 'x'.repeat(3800) });
@@ -113,7 +113,7 @@ describe('a log line', () => {
     assert.equal(line.cut, undefined);
   });
 
-  it('that no field can be cut of is cut as a text', (test) => {
+  it('is cut as text when it is not JSON', (test) => {
     const { fd, read } = openPipe(test);
     const writer = createLogWriter(fd);
     writer.write(`${'ü'.repeat(5000)}\n`);
@@ -125,7 +125,7 @@ describe('a log line', () => {
 });
 
 describe('the log writer', () => {
-  it('never leaves part of a line in a pipe, whatever the characters and however full it is', (test) => {
+  it('writes only whole lines to a pipe that is almost full', (test) => {
     const { fd, read } = openPipe(test);
     const writer = createLogWriter(fd);
     // The pipe has room for one write of PIPE_BUF bytes. It would split a longer write.
@@ -138,7 +138,7 @@ describe('the log writer', () => {
     assert.equal(lines.length + parse(read()).length, 60);
   });
 
-  it('drops lines beyond what it holds while nobody reads, counts them and says so once somebody reads', {
+  it('drops and counts lines while nobody reads, and logs the count once somebody reads', {
     timeout: 60_000,
   }, async (test) => {
     const { fd, read } = openPipe(test);
@@ -164,7 +164,7 @@ describe('the log writer', () => {
     assert.equal(writer.droppedLines(), dropped);
   });
 
-  it('goes on with the lines that come when a reader is back', (test) => {
+  it('writes held and new lines in order once the pipe is read', (test) => {
     const { fd, read } = openPipe(test);
     const writer = createLogWriter(fd);
     for (let i = 0; i < 2000; i++) writer.write(`{"i":${i},"text":"${'x'.repeat(100)}"}\n`);
@@ -203,20 +203,20 @@ describe('the log writer', () => {
     return started;
   };
 
-  it('lets a process end whose log is a pipe that nobody reads', { timeout: 60_000 }, async (test) => {
+  it('lets a process exit when nobody reads the pipe of its log', { timeout: 60_000 }, async (test) => {
     const { fd } = openPipe(test);
     const [code, signal] = await once(child(test, ['ignore', 'ignore', fd]), 'exit');
     assert.deepEqual([code, signal], [7, null]);
   });
 
-  it('lets a process end whose log is a socket that nobody reads', { timeout: 60_000 }, async (test) => {
+  it('lets a process exit when nobody reads the socket of its log', { timeout: 60_000 }, async (test) => {
     // Node's pipes between processes are sockets, and systemd's journal is a socket, too.
     const started = child(test, ['ignore', 'ignore', 'pipe']);
     const [code, signal] = await once(started, 'exit');
     assert.deepEqual([code, signal], [7, null]);
   });
 
-  it('does not wait on a socket that another process has set to wait', { timeout: 60_000 }, async (test) => {
+  it('does not block on a socket that another process has set to blocking mode', { timeout: 60_000 }, async (test) => {
     // The start of a process that inherits the descriptor sets the socket to wait.
     const script = `import { spawnSync } from 'node:child_process';
       import { createLogWriter } from ${WRITER};
@@ -233,7 +233,7 @@ describe('the log writer', () => {
     assert.deepEqual([code, signal], [7, null]);
   });
 
-  it('leaves a shared socket as it was: whoever else writes to it waits again', { timeout: 60_000 }, async (test) => {
+  it('restores the blocking mode of a shared socket for later writers', { timeout: 60_000 }, async (test) => {
     // The shell outlives the process that logs, and writes more than the socket holds.
     const script = `"$@"; head -c 3000000 /dev/zero | tr '\\0' x >&2; echo end >&2`;
     const log = `import { createLogWriter } from ${WRITER}; const log = createLogWriter(2); log.write('line\\n'); log.close();`;
@@ -255,7 +255,7 @@ describe('the log writer', () => {
     assert.equal(text.length, 'line\n'.length + 3_000_000 + 'end\n'.length);
   });
 
-  it('writes all it has to a socket that is read before the process ends, each line whole and in order', async (test) => {
+  it('writes all lines whole and in order to a socket before the process exits', async (test) => {
     const script = `import { createLogWriter } from ${WRITER};
       const writer = createLogWriter(2);
       for (let i = 0; i < 3000; i++) writer.write(JSON.stringify({ i, text: 'ü'.repeat(i % 700) }) + '\\n');
@@ -278,7 +278,7 @@ describe('the log writer', () => {
     writer.close();
   });
 
-  it('writes all it has to a file before it closes', (test) => {
+  it('writes all lines to a file before it closes', (test) => {
     const path = join(tempFolder(test), 'log');
     const fd = openSync(path, 'a');
     const writer = createLogWriter(fd);
@@ -288,7 +288,7 @@ describe('the log writer', () => {
     assert.equal(parse(readFileSync(path, 'utf8')).length, 5000);
   });
 
-  it('keeps the batch whose write has not begun when it closes: the threads have other work', async (test) => {
+  it('keeps a batch whose write waits for a free thread when it closes', async (test) => {
     const path = join(tempFolder(test), 'log');
     const fd = openSync(path, 'a');
     test.after(() => closeSync(fd));

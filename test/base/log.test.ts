@@ -16,7 +16,7 @@ const cycle: Record<string, unknown> = {};
 cycle.self = cycle;
 
 describe('a log', () => {
-  it('takes the events of a level alone, each with its own facts: the compiler refuses any other', () => {
+  it('accepts only the events of a level with their facts, and the compiler refuses all others', () => {
     const log = createLog({ level: 'silent', sink: { write() {} } });
     const load = { group: 'User', file: 'UserController.ts', error: 'e', at: undefined, column: undefined };
     log.error('group-not-loadable', load);
@@ -46,32 +46,32 @@ describe('describeError', () => {
   const rows: [name: string, thrown: unknown, error: string][] = [
     ['an error', new Error('plain'), 'plain'],
     ['a text', 'text', 'text'],
-    ['nothing', undefined, 'undefined'],
+    ['undefined', undefined, 'undefined'],
     ['a symbol', Symbol('s'), 'Symbol(s)'],
     ['an object with a message', { message: 'no such user', code: 7 }, 'no such user'],
     [
-      'an object with fields, whose values may be secrets',
+      'an object by its field names, without the values',
       { code: 7, password: 'hidden' },
       'an object with code, password',
     ],
     ['an object without fields', {}, 'an object with no fields'],
-    ['an object with a text of its own', { toString: () => 'its own' }, 'its own'],
+    ['an object with its own toString', { toString: () => 'its own' }, 'its own'],
     ['a list', [1, 2], '1,2'],
     [
-      'an error of the network that has a code alone',
+      'a network error that has only a code',
       Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }),
       'ECONNREFUSED',
     ],
-    ['an error that says nothing', new Error(), ''],
+    ['an error without a message', new Error(), ''],
     ['an object without prototype', Object.create(null), 'a value that cannot be converted to text'],
-    ['a message that throws', throwing('message'), 'a value that cannot be converted to text'],
-    ['a stack that throws', throwing('stack'), 'hidden'],
-    ['a cause that throws', throwing('cause'), 'hidden'],
-    ['a name that is a BigInt', Object.assign(new Error('odd'), { name: 1n }), 'odd'],
-    ['a name that is a cycle', Object.assign(new Error('odd'), { name: cycle }), 'odd'],
-    ['a message that is a BigInt', Object.assign(new Error(), { message: 2n }), '2'],
+    ['an error whose message throws', throwing('message'), 'a value that cannot be converted to text'],
+    ['an error whose stack throws', throwing('stack'), 'hidden'],
+    ['an error whose cause throws', throwing('cause'), 'hidden'],
+    ['an error whose name is a BigInt', Object.assign(new Error('odd'), { name: 1n }), 'odd'],
+    ['an error whose name is a cycle', Object.assign(new Error('odd'), { name: cycle }), 'odd'],
+    ['an error whose message is a BigInt', Object.assign(new Error(), { message: 2n }), '2'],
     [
-      'a proxy that throws at everything',
+      'a proxy whose traps throw',
       new Proxy(new Error('never seen'), {
         get: () => {
           throw new Error('a trap');
@@ -91,7 +91,7 @@ describe('describeError', () => {
     });
   }
 
-  it('names the cause, the code and the place', () => {
+  it('returns the cause, its code, the name and the stack', () => {
     const error = Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'E_CODE' });
     const { cause, error_cause_code, error_name, stack } = describeError(error);
     assert.deepEqual([cause, error_cause_code, error_name], ['inner', 'E_CODE', 'Error']);
@@ -115,7 +115,7 @@ describe('createLog', () => {
     ],
   ];
   for (const [name, fields] of rows) {
-    it(`writes a line for fields that have no JSON: ${name}`, () => {
+    it(`logs an event whose fields cannot be written as JSON: ${name}`, () => {
       const lines: string[] = [];
       createLog({ level: 'info', sink: { write: (line) => void lines.push(line) } }).error('operation-error', {
         ...REQUEST,

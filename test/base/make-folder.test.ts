@@ -10,7 +10,7 @@ import { makeFolder } from '../../src/base/make-folder.ts';
 const root = mkdtempSync(join(tmpdir(), 'gatefold-'));
 test.after(() => rmSync(root, { recursive: true, force: true }));
 
-test('makes a folder and those above it, each with the mode, and leaves one that is there as it is', () => {
+test('makeFolder creates a folder and its parents with the mode, and keeps the mode of an existing folder', () => {
   makeFolder(join(root, 'a/b/c'), 0o700);
   for (const name of ['a', 'a/b', 'a/b/c']) assert.equal(statSync(join(root, name)).mode & 0o777, 0o700);
   chmodSync(join(root, 'a/b'), 0o750);
@@ -18,7 +18,7 @@ test('makes a folder and those above it, each with the mode, and leaves one that
   assert.equal(statSync(join(root, 'a/b')).mode & 0o777, 0o750);
 });
 
-test('takes a link to a folder for one', () => {
+test('makeFolder accepts a link to a folder as a folder', () => {
   mkdirSync(join(root, 'real'));
   symlinkSync('real', join(root, 'link'));
   makeFolder(join(root, 'link'));
@@ -29,11 +29,11 @@ test('takes a link to a folder for one', () => {
 writeFileSync(join(root, 'file'), '');
 symlinkSync('nowhere', join(root, 'dangling'));
 for (const [what, path, reason] of [
-  ['a file is', 'file', /^something else has this name$/],
-  ['a file is above', 'file/inside', /^a part of the path is not a folder$/],
-  ['a link leads nowhere', 'dangling/inside', /^something else has this name$/],
+  ['a file has the name', 'file', /^something else has this name$/],
+  ['a parent is a file', 'file/inside', /^a part of the path is not a folder$/],
+  ['a parent is a link without a target', 'dangling/inside', /^something else has this name$/],
 ] as const) {
-  test(`throws where ${what}`, () =>
+  test(`makeFolder throws where ${what}`, () =>
     assert.throws(
       () => makeFolder(join(root, path)),
       (error) => reason.test(describeFailure(error)),
@@ -41,7 +41,7 @@ for (const [what, path, reason] of [
 }
 
 // In this case Node's recursive mkdir never returns.
-test('throws where the system has no room for a folder', { skip: process.platform !== 'linux' }, () => {
+test('makeFolder throws where the file system refuses a new folder', { skip: process.platform !== 'linux' }, () => {
   for (const path of ['/proc/gatefold', '/proc/gatefold/data']) {
     assert.throws(
       () => makeFolder(path),

@@ -23,12 +23,12 @@ test('editDistance counts letters that are added, left out, changed or swapped',
   }
 });
 
-test('lettersOf drops what separates words, and their case', () => {
+test('lettersOf returns the letters in lower case without separators', () => {
   for (const name of ['expires_at', 'expiresAt', 'EXPIRES-AT', ' expires at '])
     assert.equal(lettersOf(name), 'expiresat');
 });
 
-test('repeatedKeys finds a key that one object has twice, and where', () => {
+test('repeatedKeys returns the key and the path of each key that an object repeats', () => {
   const rows: [text: string, ...repeated: [key: string, ...path: (string | number)[]][]][] = [
     ['{"a":1,"b":{"a":2}}'],
     ['[{"a":1},{"a":1}]'],
@@ -51,7 +51,7 @@ test('repeatedKeys finds a key that one object has twice, and where', () => {
   }
 });
 
-test('repeatedKeys finds none in what JSON.stringify writes', () => {
+test('repeatedKeys returns an empty list for the output of JSON.stringify', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.constantFrom(0, 2), (value, space) => {
       const text = JSON.stringify(value, null, space);

@@ -71,7 +71,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     ['TCP', () => createServer({}), (port: number) => connect(port, '127.0.0.1')],
     ['TLS', () => createTlsServer(TLS), dialTls],
   ] as const) {
-    it(`tcpCounters counts what the kernel took within one write (${kind})`, async (test) => {
+    it(`tcpCounters counts the bytes that the kernel took of one write (${kind})`, async (test) => {
       const { client, socket } = await pair(test, start(), dial);
       client.pause();
       socket.write(Buffer.alloc(64 << 20));
@@ -82,7 +82,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
         await wait(50);
       }
       const { writeQueueSize = 0 } = internals.tcpCounters(socket);
-      assert.ok(writeQueueSize > 0, 'the kernel cannot have taken all of it');
+      assert.ok(writeQueueSize > 0, 'the kernel cannot have taken the whole write');
       const tcp = internals.tcpCounters(internals.tcpSocketOf(socket));
       assert.deepEqual([takenBytes(socket), writeQueueSize], [before, tcp.writeQueueSize]);
       assert.equal(internals.tcpCounters(socket).bytesWritten, tcp.bytesWritten);
@@ -104,7 +104,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.equal(internals.tcpSocketOf(tcp), tcp);
   });
 
-  it('resetOnClose ends a connection with a reset, where nothing is left to write', async (test) => {
+  it('resetOnClose resets a connection that has nothing left to write', async (test) => {
     const { client, socket } = await pair(test, createServer(), (port) => connect(port, '127.0.0.1'));
     const failure = once(client, 'error');
     internals.resetOnClose(socket);
@@ -113,7 +113,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.equal(error.code, 'ECONNRESET');
   });
 
-  it('onTurn calls when the answer before a pipelined request is sent', async (test) => {
+  it('onTurn calls back when the answer to the pipelined request before is sent', async (test) => {
     const responses: ServerResponse[] = [];
     const { server, port } = await listen(
       test,
@@ -140,7 +140,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     client.destroy();
   });
 
-  it('stopParsingAfter drops what follows in the same read', async (test) => {
+  it('stopParsingAfter drops the requests that follow in the same read', async (test) => {
     class Request extends IncomingMessage {
       constructor(socket: Socket) {
         super(socket);
@@ -157,7 +157,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.ok(requests <= 1, `${requests} requests`);
   });
 
-  it("overrideHeaders answers Node's own reads, and no others", async (test) => {
+  it('overrideHeaders replaces headers only where Node itself reads them', async (test) => {
     class Request extends IncomingMessage {
       isReceived = false;
     }
@@ -225,12 +225,12 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.equal(await agree(), 'third');
   });
 
-  it('unescapeBytes never throws', () => {
+  it('unescapeBytes decodes valid escapes and keeps malformed ones', () => {
     assert.equal(internals.unescapeBytes('a%20b+c%zz%E2%82%AC%', true).toString(), 'a b c%zz€%');
     assert.equal(internals.unescapeBytes('a+b', false).toString(), 'a+b');
   });
 
-  it('reopenWithoutWaiting opens a pipe whose writes do not wait', { skip: process.platform !== 'linux' }, (test) => {
+  it('reopenWithoutWaiting opens a pipe again in non-blocking mode', { skip: process.platform !== 'linux' }, (test) => {
     const file = join(dirname(createFolder(test, {})), 'pipe');
     execFileSync('mkfifo', [file]);
     // A pipe that is opened for reading and writing opens without a second process.
@@ -241,7 +241,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.equal(internals.reopenWithoutWaiting(9999), undefined);
   });
 
-  it('stderrUnblocker lets writes to a socket fail where they would wait', async () => {
+  it('stderrUnblocker makes a write to a full socket fail instead of block', async () => {
     // For each pipe of a child process, Node makes a pair of sockets.
     const child = runScript('stderrUnblocker()(); for (;;) writeSync(2, Buffer.alloc(4096));');
     assert.match(String(await once(child.stdout, 'data')), /EAGAIN/);
@@ -250,7 +250,7 @@ describe(`node-internals on Node ${process.version}`, { timeout: 60_000 }, () =>
     assert.equal(code, 0);
   });
 
-  it('onMissingRequire answers a require that finds no file', () => {
+  it('onMissingRequire resolves a require that finds no file', () => {
     const require = createRequire(import.meta.url);
     internals.onMissingRequire((request) => (request === 'gatefold-missing' ? import.meta.filename : undefined));
     assert.equal(require.resolve('gatefold-missing'), import.meta.filename);

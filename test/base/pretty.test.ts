@@ -47,7 +47,7 @@ describe('prettyLine', () => {
     assert.match(show(failed), /request r {2}trace_id 4bf9 {2}span_id 00f0\n/);
   });
 
-  it('lets no field of a controller steer the terminal, or break the line', () => {
+  it('replaces control characters in the fields that a controller logs, and shows any object', () => {
     const said = { event: 'operation-info', message: 'paid', group: 'Order', operation: 'pay', request_id: 'r-1' };
     assert.match(
       show({ ...said, 'a\u001b[2J': 'b\u001b[2J' }),
@@ -57,7 +57,7 @@ describe('prettyLine', () => {
       assert.match(show({ ...said, error: 'e', [name]: value }), /"toString":1/, name);
   });
 
-  it('paints the status by its kind', () => {
+  it('colours the status by its class', () => {
     const ink = createInk({ isTTY: true, env: {} });
     const painted = (status: number) =>
       show({ event: 'request', method: 'GET', path: '/', status, duration_ms: 1 }, { ...options, ink });
@@ -70,7 +70,7 @@ describe('prettyLine', () => {
       assert.ok(painted(status).includes(`\u001b[${code}m${status}`), String(status));
   });
 
-  it('shows a stack with the places of the controller first, and hides those of Node and of this program', () => {
+  it('shows the frames of the controller first in a stack, and hides the frames of Node and Gatefold', () => {
     const own = modulePath('src/http/app');
     const stack = [
       'TypeError: no such user',
@@ -99,7 +99,7 @@ describe('prettyLine', () => {
     ]);
   });
 
-  it('says of a group that does not load once why, and then only that it was asked for', () => {
+  it('omits the error and the stack of a request for a group that does not load', () => {
     const line = {
       event: 'request-failed',
       page: '',
@@ -112,7 +112,7 @@ describe('prettyLine', () => {
     assert.equal(show(line), `${clock}  error   GROUP_NOT_LOADABLE  request r-1\n`);
   });
 
-  it('shows why a file does not load as a piece of its source with a caret', (test) => {
+  it('shows the source of a file that does not load, with a caret at the error', (test) => {
     const dir = sourceFile(test, 'export default class UserController {\n  index() {\n\treturn { a: 1 ;\n  }\n}\n');
     const failure = {
       group: 'User',
@@ -149,7 +149,7 @@ describe('prettyLine', () => {
     assert.doesNotMatch(show({ event: 'group-not-loadable', ...failure, at: '/gone:3' }), /│/);
   });
 
-  it('cuts the source to the terminal, and leaves a caret out that would be beyond it', (test) => {
+  it('cuts the source to the width of the terminal, and omits a caret beyond the width', (test) => {
     const wide = `\tx = 'a'; a(.b); /* ${'y'.repeat(300)} */ c(.d);`;
     const dir = sourceFile(test, `class A {\n${wide}\n}\n`);
     const failure = {
@@ -177,7 +177,7 @@ describe('prettyLine', () => {
     assert.equal(source, '          > 2 │ ');
   });
 
-  it('shows what caused an error, and the stack that a controller logs as an error', () => {
+  it('shows the cause of an error, and a stack that a controller logs as an error', () => {
     const line = { level: 'error', page: 'user', operation: 'index', error_code: 'INTERNAL_ERROR', request_id: 'r-1' };
     const stack =
       'Error: query failed\n    at load (/srv/app/controllers/UserController.ts:6:9)\n    at run (node:internal/x:1:2)';
@@ -206,7 +206,7 @@ describe('prettyLine', () => {
     assert.match(show({ event: 'x', cause: 'a change' }), /cause a change\n$/);
   });
 
-  it('says of a generation what it was made for and how long that took', () => {
+  it('shows the cause and the duration of a new generation', () => {
     const line = { event: 'generation-serving', generation: 2, groups: 1, took_ms: 85 };
     assert.equal(show({ ...line, cause: 'start' }), `${clock}  live    1 group, in 85 ms\n`);
     assert.equal(
@@ -235,12 +235,12 @@ describe('prettyLine', () => {
     );
   });
 
-  it('keeps quiet of a table that was read at the start, and tells of one that has changed', () => {
+  it('hides the first load of the credentials, and shows a reload', () => {
     assert.equal(show({ event: 'credentials-loaded', rows: 1, reloads: 0 }), '');
     assert.match(show({ event: 'credentials-loaded', rows: 1, reloads: 1 }), /credentials-loaded {2}rows 1/);
   });
 
-  it('lets nothing that is logged steer the terminal', () => {
+  it('shows no control characters, whichever field of an event has them', () => {
     const evil = '\u001b[2J\u009b\u202e';
     const lines = [
       { event: evil, reason: evil, error: evil, stack: `x\n    at ${evil}` },
@@ -252,11 +252,11 @@ describe('prettyLine', () => {
     for (const line of lines) assert.doesNotMatch(show(line).replaceAll('\n', ''), /\p{C}/u);
   });
 
-  it('leaves what is no JSON as it is', () => assert.equal(prettyLine('a list\n', options), 'a list\n'));
+  it('leaves a line that is not JSON unchanged', () => assert.equal(prettyLine('a list\n', options), 'a list\n'));
 });
 
 describe('createPrettyWriter', () => {
-  it('shows lines that are put together later, too, and is a writer otherwise', () => {
+  it('formats a line, and returns the dropped lines of its sink', () => {
     const written: string[] = [];
     const add = (line: string) => void written.push(line);
     const sink = {

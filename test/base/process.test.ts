@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { startService } from '../support/cluster-server.ts';
 
-test('a secret on the command line is reported, and no process shows it in the list of processes', {
+test('a secret on the command line is logged, and the process list does not show it', {
   skip: process.platform !== 'linux',
 }, async (t) => {
   const key = 'k'.repeat(40);

@@ -19,7 +19,7 @@ for (const [name, size] of [
   ['cities.json', LIMIT + 1],
   ['node_modules/x/bundle.js', LIMIT + 1],
 ] as const) {
-  test(`reads ${name} of ${size} bytes`, () => {
+  test(`readSource reads ${name} of ${size} bytes`, () => {
     const path = join(root, name);
     writeFileSync(path, '');
     truncateSync(path, size);
@@ -45,7 +45,7 @@ const rows: Record<string, readonly [make: (path: string) => void, reason: RegEx
   'folder.ts': [(path) => mkdirSync(path), /folder\.ts is a folder/],
 };
 for (const [name, [make, reason]] of Object.entries(rows)) {
-  test(`refuses ${name}`, () => {
+  test(`checkSource and readSource refuse ${name}`, () => {
     const path = join(root, name);
     make(path);
     assert.throws(() => checkSource(path), reason);
@@ -53,7 +53,7 @@ for (const [name, [make, reason]] of Object.entries(rows)) {
   });
 }
 
-test('refuses a socket', async () => {
+test('readSource refuses a socket', async () => {
   const path = join(root, 'socket.ts');
   const server = createServer();
   await new Promise<void>((listening) => server.listen(path, listening));
@@ -61,7 +61,7 @@ test('refuses a socket', async () => {
   server.close();
 });
 
-test('leaves a file that is not there to the import, which has a message for it', () => {
+test('checkSource accepts a missing file, for which readSource throws ENOENT', () => {
   checkSource(join(root, 'absent.ts'));
   assert.throws(() => readSource(join(root, 'absent.ts')), { code: 'ENOENT' });
 });

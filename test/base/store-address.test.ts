@@ -7,8 +7,8 @@ import { parseAgeOrOff, parseStoreKeys, storeAddressParser } from '../../src/bas
 const parse = storeAddressParser('/srv');
 
 describe('STORE', () => {
-  it('is the files by default', () => assert.equal(parse('file'), undefined));
-  it('is an address with a host, or several', () => {
+  it('selects the store of files with the value file', () => assert.equal(parse('file'), undefined));
+  it('accepts a postgres address with one host or several', () => {
     assert.deepEqual(parse('postgres://gatefold:a%20b@db1,db2:5433/api?sslrootcert=ca.pem'), {
       hosts: [
         { host: 'db1', port: 5432 },
@@ -26,7 +26,8 @@ describe('STORE', () => {
     ['postgres://u@localhost/d?sslmode=verify-full', 'verify'],
     ['postgres://u@db/d?sslmode=disable', 'off'],
   ];
-  for (const [address, tls] of modes) it(`${address} has TLS: ${tls}`, () => assert.equal(parse(address)?.tls, tls));
+  for (const [address, tls] of modes)
+    it(`sets TLS to ${tls} for ${address}`, () => assert.equal(parse(address)?.tls, tls));
 
   const wrong = [
     ...['', 'files', 'postgres', 'redis://u@h/d', 'postgres://h/d', 'postgres://u@h', 'postgres://u@/d'],
@@ -39,7 +40,7 @@ describe('STORE', () => {
 });
 
 describe('STORE_KEY and STORE_MAX_AGE', () => {
-  it('take keys of 32 characters, and an age or off', () => {
+  it('accept keys of 32 characters, and an age or off', () => {
     assert.deepEqual(parseStoreKeys(''), []);
     assert.deepEqual(parseStoreKeys(`${'a'.repeat(32)},${'b'.repeat(40)}`), ['a'.repeat(32), 'b'.repeat(40)]);
     assert.deepEqual(['off', '10s', '24h', '7d'].map(parseAgeOrOff), [Number.POSITIVE_INFINITY, 1e4, 864e5, 6048e5]);

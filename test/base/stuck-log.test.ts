@@ -46,7 +46,7 @@ async function fill<T extends { readonly port: number }>(service: T): Promise<T>
 
 for (const [kind, startUnread] of KINDS) {
   describe(`a service whose log is a ${kind} that nobody reads`, { timeout: 110_000 }, () => {
-    it('answers, takes up an edit, and ends on SIGTERM with 0', async (test) => {
+    it('answers, loads an edit, and exits with 0 on SIGTERM', async (test) => {
       const { port, dir, process: server, exited } = await startUnread(test);
       write(dir, 'TestController.js', controller('edited'));
       while (json(await ask(port, '/api/test')).value !== 'edited');
@@ -54,7 +54,7 @@ for (const [kind, startUnread] of KINDS) {
       assert.deepEqual(await exited, { code: 0, signal: null });
     });
 
-    it('ends on the second SIGTERM while a request is under way', async (test) => {
+    it('exits with 1 on the second SIGTERM during a request', async (test) => {
       const { port, process: server, exited } = await startUnread(test);
       const waiting = new Promise<void>((resolve) =>
         server.stdout?.on('data', (text) => String(text).includes('waiting') && resolve()),

@@ -53,7 +53,7 @@ async function becomes(credentials: Credentials, token: string, kind: string): P
 
 const KEY = 'a key of thirty-two characters, at least';
 
-test('createCredentials: no file is an empty table, and the file is live when it comes', async (t) => {
+test('createCredentials treats a missing file as an empty table, and loads the file once it exists', async (t) => {
   const { folder, credentials } = await start(t);
   const one = makeRow();
   assert.equal(await kindOf(credentials, one.token), 'refused');
@@ -64,7 +64,7 @@ test('createCredentials: no file is an empty table, and the file is live when it
   assert.deepEqual(credentials.status(), { rows: 1, quarantined: [], reloads: 1, reloadFailures: 0 });
 });
 
-test('createCredentials refuses to start, with one line, on what cannot be used', async (t) => {
+test('createCredentials throws an error of one line for an unusable table or session key', async (t) => {
   const rows: [string, (folder: string) => void, RegExp][] = [
     [
       'a torn table',
@@ -81,9 +81,13 @@ test('createCredentials refuses to start, with one line, on what cannot be used'
       (folder) => writeFileSync(join(folder, 'production.json'), Buffer.from([0xff])),
       /it is not UTF-8$/,
     ],
-    ['a folder for a table', (folder) => mkdirSync(join(folder, 'production.json')), /it is not a regular file$/],
     [
-      'links in a circle',
+      'a folder in place of the table',
+      (folder) => mkdirSync(join(folder, 'production.json')),
+      /it is not a regular file$/,
+    ],
+    [
+      'a link to itself',
       (folder) => symlinkSync('production.json', join(folder, 'production.json')),
       /go round in a circle$/,
     ],
@@ -104,7 +108,7 @@ test('createCredentials refuses to start, with one line, on what cannot be used'
   }
 });
 
-test('createCredentials refuses to start on a table that it may not read', {
+test('createCredentials throws for a table without read permission', {
   skip: process.getuid?.() === 0 && 'root may read everything',
 }, async (t) => {
   const folder = createFolder(t);
@@ -127,7 +131,7 @@ const WAYS: readonly [string, (file: string, text: string) => void][] = [
     },
   ],
   [
-    'in place, size and time as before',
+    'in place, with the same size and time',
     (file, text) => {
       const { atime, mtime } = statSync(file);
       writeFileSync(file, text);
@@ -135,7 +139,7 @@ const WAYS: readonly [string, (file: string, text: string) => void][] = [
     },
   ],
   [
-    'by rename, size and time as before',
+    'by rename, with the same size and time',
     (file, text) => {
       const { atime, mtime } = statSync(file);
       writeFileSync(`${file}.new`, text);
@@ -161,7 +165,7 @@ const WAYS: readonly [string, (file: string, text: string) => void][] = [
 ];
 
 for (const [name, write] of WAYS) {
-  test(`a change is live: ${name}`, async (t) => {
+  test(`a change of the table is live: ${name}`, async (t) => {
     const folder = createFolder(t);
     const [one, two] = [makeRow(), makeRow()];
     writeTable(folder, one.row);
@@ -173,7 +177,7 @@ for (const [name, write] of WAYS) {
   });
 }
 
-test('a change is live: the swap of a mounted secret', async (t) => {
+test('a change of the table is live: the swap of a mounted secret', async (t) => {
   const folder = createFolder(t);
   const [one, two] = [makeRow(), makeRow()];
   for (const [version, row] of [
@@ -193,7 +197,7 @@ test('a change is live: the swap of a mounted secret', async (t) => {
   await becomes(credentials, two.token, 'row');
 });
 
-test('a large table is live after each change too, and a change right after a change is not missed', async (t) => {
+test('each change of a large table is live, also right after another change', async (t) => {
   const folder = createFolder(t);
   const padding = makeRow({ description: 'x'.repeat(900), padding: 'x'.repeat(100_000) });
   const rows = Array.from({ length: 4 }, () => makeRow());
@@ -207,7 +211,7 @@ test('a large table is live after each change too, and a change right after a ch
   }
 });
 
-test('a bad text leaves the last good table, is logged once, and is over when the text is good again', async (t) => {
+test('a bad file keeps the last good table live, and is logged once until the file is good again', async (t) => {
   const folder = createFolder(t);
   const [one, two] = [makeRow(), makeRow()];
   writeTable(folder, one.row);
@@ -229,7 +233,7 @@ test('a bad text leaves the last good table, is logged once, and is over when th
   assert.ok(failures().every((line) => line.level === 'error'));
 });
 
-test('what cannot be read leaves the last good table', async (t) => {
+test('an unreadable file keeps the last good table live', async (t) => {
   const folder = createFolder(t);
   const one = makeRow();
   writeTable(folder, one.row);
@@ -241,7 +245,7 @@ test('what cannot be read leaves the last good table', async (t) => {
   assert.match(credentials.status().lastFailure ?? '', /it is not a regular file$/);
 });
 
-test('a file that vanishes is an empty table, whose tokens are refused and not anonymous', async (t) => {
+test('a deleted file counts as an empty table, whose tokens are refused', async (t) => {
   const folder = createFolder(t);
   const one = makeRow();
   writeTable(folder, one.row);
@@ -251,7 +255,7 @@ test('a file that vanishes is an empty table, whose tokens are refused and not a
   assert.equal(log.lines.at(-1)?.fields.missing, true);
 });
 
-test('createLiveTable warns of quarantined and literal rows by name, once, and never of their values', async (t) => {
+test('createLiveTable logs quarantined and literal rows once by name, and never their values', async (t) => {
   const folder = createFolder(t);
   const path = join(folder, 'production.json');
   const bad = { ...makeRow().row, name: 'bad one', methods: 5 };
@@ -276,7 +280,7 @@ test('createLiveTable warns of quarantined and literal rows by name, once, and n
   assert.doesNotMatch(JSON.stringify(log.lines), /c2VjcmV0|sha256/);
 });
 
-test('issueSession: a token good on every worker of the folder, until its row ends', async (t) => {
+test('issueSession returns a token that every worker of the folder accepts until its row is revoked', async (t) => {
   const folder = createFolder(t);
   const one = makeRow();
   writeTable(folder, one.row);
@@ -292,7 +296,7 @@ test('issueSession: a token good on every worker of the folder, until its row en
   await becomes(there.credentials, token, 'refused');
 });
 
-test('issueSession: machines that share the setting, or the file as a setting, take each other’s tokens', async (t) => {
+test('machines with the same session key accept each other’s session tokens', async (t) => {
   const one = makeRow();
   const folders = [createFolder(t), createFolder(t), createFolder(t)];
   for (const folder of folders) writeTable(folder, one.row);
@@ -310,7 +314,7 @@ test('issueSession: machines that share the setting, or the file as a setting, t
   assert.equal(await kindOf((await start(t, folders[0], text)).credentials, token), 'row');
 });
 
-test('a session key that is torn while the server runs: session tokens are refused, and the log says so once', async (t) => {
+test('a session key that is unusable at run time is logged once, and session tokens are refused', async (t) => {
   const folder = createFolder(t);
   const one = makeRow();
   writeTable(folder, one.row);
@@ -329,7 +333,7 @@ test('a session key that is torn while the server runs: session tokens are refus
 
 const OWNER = { issuer: 'https://issuer.example', subject: 's-1' };
 
-test('register writes a row of the owner, and its own worker sees it at once', async (t) => {
+test('register writes a row of the owner, which its own worker accepts at once', async (t) => {
   const { credentials: here, folder } = await start(t);
   const { row, token } = await here.register({ owner: OWNER, name: 'app', description: 'd' });
   assert.equal(await kindOf(here, token), 'row');
@@ -351,7 +355,7 @@ test('register writes a row of the owner, and its own worker sees it at once', a
   await here.register({ owner: OWNER, name: 'app' });
 });
 
-test('register: the same name asked for ten times at once is one row and nine refusals', async (t) => {
+test('register creates one row for ten concurrent requests with the same name', async (t) => {
   const { credentials } = await start(t);
   const outcomes = await Promise.allSettled(
     Array.from({ length: 10 }, () => credentials.register({ owner: OWNER, name: 'app' })),
@@ -361,7 +365,7 @@ test('register: the same name asked for ten times at once is one row and nine re
     if (outcome.status === 'rejected') assert.equal(outcome.reason.code, 'ALREADY_REGISTERED');
 });
 
-test('register: what cannot be stored is 503 with the cause for the log, what no row can hold is 400', async (t) => {
+test('register throws a 503 when the table cannot be written, and a 400 for an invalid name', async (t) => {
   const { credentials, file } = await start(t);
   await assert.rejects(credentials.register({ owner: OWNER, name: '' }), { code: 'INVALID_REQUEST_DATA', status: 400 });
   writeFileSync(file, '{"production":');
@@ -373,7 +377,7 @@ test('register: what cannot be stored is 503 with the cause for the log, what no
   assert.equal(readFileSync(file, 'utf8'), '{"production":');
 });
 
-test('register: a row that somebody removes before the client has its token is 503', async (t) => {
+test('register returns a token or throws a 503 when the table loses the row at the same time', async (t) => {
   const { credentials, folder } = await start(t);
   const registering = credentials.register({ owner: OWNER, name: 'app' });
   // The removal is the next change after the registration, and waits for the same lock. In either order, no client may
@@ -384,7 +388,7 @@ test('register: a row that somebody removes before the client has its token is 5
   assert.match(outcome, /^gfk_|^REGISTRATION_UNAVAILABLE$/);
 });
 
-test('with a store that sent no session key and lost a row, no key is made and no token is given', async (t) => {
+test('a store without a session key and without the new row makes issueSession and register throw', async (t) => {
   const folder = createFolder(t);
   const shared = {
     ...{ refresh: async () => {}, register: async () => {}, onChange: () => {} },
@@ -399,7 +403,7 @@ test('with a store that sent no session key and lost a row, no key is made and n
   await assert.rejects(credentials.register({ owner: OWNER, name: 'app' }), { code: 'REGISTRATION_UNAVAILABLE' });
 });
 
-test('createCredentials asks the clock that it is given', async (t) => {
+test('createCredentials uses the clock of its options', async (t) => {
   const folder = createFolder(t);
   let now = Date.parse('2026-11-21T00:00:00Z');
   const credentials = await createCredentials({
@@ -420,7 +424,7 @@ test('createCredentials asks the clock that it is given', async (t) => {
   assert.deepEqual([await kindOf(credentials, session.token), await kindOf(credentials, token)], ['refused', 'row']);
 });
 
-test('close stops the polling', async (t) => {
+test('close stops the polling of the table', async (t) => {
   const { folder, credentials } = await start(t);
   credentials.close();
   const one = makeRow();

@@ -138,12 +138,12 @@ describe('an open stream of a credential ends when the row', { concurrency: true
     then: number,
   ][] = [
     ['is revoked', (row) => ({ ...row, revoked_at: '2026-01-01T00:00:00Z' }), 401],
-    ['is taken out', () => undefined, 401],
+    ['is removed', () => undefined, 401],
     ['is quarantined', (row) => ({ ...row, groups: 7 }), 401],
-    ['has another secret', (row) => ({ ...row, hash: hashSecret(generateToken().secret) }), 401],
-    ['has expired', (row) => ({ ...row, expires_at: new Date(Date.now() - 1000).toISOString() }), 401],
+    ['gets another secret', (row) => ({ ...row, hash: hashSecret(generateToken().secret) }), 401],
+    ['expires', (row) => ({ ...row, expires_at: new Date(Date.now() - 1000).toISOString() }), 401],
     ['loses the group', (row) => ({ ...row, groups: ['sdk'] }), 403],
-    ['goes over to a handler', ({ groups: _, ...row }) => ({ ...row, handler: 'Sdk' }), 200],
+    ['gets a handler instead of groups', ({ groups: _, ...row }) => ({ ...row, handler: 'Sdk' }), 200],
     ['loses the method', (row) => ({ ...row, methods: ['POST'] }), 405],
     ['loses a scope', (row) => ({ ...row, scopes: ['other'] }), 200],
   ];
@@ -161,32 +161,36 @@ describe('an open stream of a credential ends when the row', { concurrency: true
       if (changed === undefined) rows.delete(id);
       set(harmless(), ...(changed === undefined ? [] : [changed]));
       const ends = await Promise.all(Object.values(streams).map(({ end }) => end));
-      assert.deepEqual(ends, ['whole', 'cut', 'cut', 'cut'], 'an event stream ends between two events, another is cut');
+      assert.deepEqual(
+        ends,
+        ['whole', 'cut', 'cut', 'cut'],
+        'an event stream ends between two events, and the other streams are cut',
+      );
       assert.match(
         streams.index.text(),
         /^retry: 500\n\n(?:data: \d+\n\n)+$/,
-        'and does not say that it has come to its end',
+        'the event stream has whole events and no end event',
       );
       assert.equal(await call(token, 'feed'), then);
       for (const stream of others) await stream.piece();
     });
   }
 
-  test('loses a scope that the operation asks for', async () => {
+  test('loses a scope that the operation requires', async () => {
     const { row, token } = await add();
     const stream = await open(token, 'feed/scoped');
     set({ ...row, scopes: [] });
     assert.deepEqual([await stream.end, await call(token, 'feed/scoped')], ['whole', 403]);
   });
 
-  test('may no more use the method that the operation is for', async () => {
+  test('loses the method of the operation', async () => {
     const { row, token } = await add({ methods: ['GET', 'POST'] });
     const stream = await open(token, 'feed/created');
     set({ ...row, methods: ['GET'] });
     assert.equal(await stream.end, 'whole');
   });
 
-  test('has no more the handler that serves', async () => {
+  test('gets another handler', async () => {
     const { row, token } = await add({ groups: undefined, handler: 'Feed' });
     const stream = await open(token, 'anything');
     set({ ...row, handler: 'Sdk' });
@@ -205,7 +209,7 @@ describe('an open stream ends by the clock', { concurrency: true }, () => {
     assert.deepEqual([await Promise.all(streams.map(({ end }) => end)), await call(token)], [['whole', 'cut'], 401]);
   });
 
-  test('when the overlap of a rotation is over, and not that of the new secret', async () => {
+  test('when the overlap of its rotated secret ends, and a stream of the new secret stays open', async () => {
     const { row, id, token: old } = await add();
     const { secret, token } = generateToken(undefined, id);
     set({ ...row, hash: hashSecret(secret), previous: [{ hash: row.hash, expires_at: soon() }] });
@@ -215,7 +219,7 @@ describe('an open stream ends by the clock', { concurrency: true }, () => {
     streams[1]?.leave();
   });
 
-  test('when its session is over, and when the row of its session is revoked', async () => {
+  test('when its session expires, and when the row of its session is revoked', async () => {
     const { row, id, token } = await add();
     const log = createMemoryLog();
     const past = await createCredentials({
@@ -236,7 +240,7 @@ describe('an open stream ends by the clock', { concurrency: true }, () => {
   });
 });
 
-test('a stream that has not begun is refused', async () => {
+test('a stream that has sent nothing gets 401 when its row is revoked', async () => {
   const { row, token } = await add();
   const answer = fetch(`${api.url}/api/feed/silent`, { headers: { authorization: `Bearer ${token}` } });
   await new Promise((later) => setTimeout(later, 50));
@@ -245,7 +249,7 @@ test('a stream that has not begun is refused', async () => {
   assert.deepEqual([refused.status, refused.headers.get('www-authenticate')], [401, 'Bearer error="invalid_token"']);
 });
 
-test('a stream that an operation returns after its caller was revoked ends', async () => {
+test('a stream ends when the operation returns it after the row was revoked', async () => {
   const { row, token } = await add();
   let letGo = () => {};
   const shared = globalThis as unknown as { openStreamsGate: Promise<void>; openStreamsEntered(): void };
@@ -263,7 +267,7 @@ test('a stream that an operation returns after its caller was revoked ends', asy
   assert.equal(await (await late).end, 'whole');
 });
 
-test('in HTTP/1.0, which has no chunks, a stream that is cut does not look whole', async () => {
+test('a stream that is cut in HTTP/1.0 ends with a reset', async () => {
   const { row, token } = await add();
   const socket = connect(api.port, '127.0.0.1');
   socket.write(`GET /api/feed/single HTTP/1.0\r\nAuthorization: ${token}\r\n\r\n`);
@@ -277,7 +281,7 @@ test('in HTTP/1.0, which has no chunks, a stream that is cut does not look whole
   assert.deepEqual(codes, ['ECONNRESET']);
 });
 
-test('the operation hears of it, and so does the log', async () => {
+test('the early end of a stream aborts its operation and is logged', async () => {
   const { row, token } = await add();
   const streams = [await open(token, 'feed/only'), await open(token, 'feed/only?bytes=1')];
   set({ ...row, revoked_at: 'now' });

@@ -103,7 +103,7 @@ describe('groups and methods', () => {
   }
 });
 
-test('scopes are in params.application of the row that has them, and in no other', async () => {
+test('params.application has the scopes of its row, and no scopes for a row without them', async () => {
   const scopesOf = async (token: string) => {
     const { body } = await ask('GET', '/api/order', token);
     return (JSON.parse(body) as { application: { scopes?: string[] } }).application.scopes;
@@ -112,7 +112,7 @@ test('scopes are in params.application of the row that has them, and in no other
   assert.equal(await scopesOf(rows.all.token), undefined);
 });
 
-test('a key works on the very next request, also one that a rotation has just replaced', async () => {
+test('a new key and a rotated key work on the next request, and the old key is refused', async () => {
   const write = (...added: object[]) => {
     writeFileSync(join(data, 'new'), tableText(...Object.values(rows).map(({ row }) => row), ...added));
     renameSync(join(data, 'new'), join(data, 'production.json'));
@@ -126,7 +126,7 @@ test('a key works on the very next request, also one that a rotation has just re
   assertEnvelope(await ask('GET', '/api/order', fresh.token), 401, 'INVALID_CREDENTIAL');
 });
 
-test('tokens that nobody has: so many wait for a look at the file, and the others are refused at once', async () => {
+test('a limited number of unknown tokens waits for a look at the file, and the others are refused at once', async () => {
   const answers = Array.from({ length: 200 }, () => credentials.identify(generateToken().token));
   assert.equal(answers.filter((answer) => answer instanceof Promise).length, MAX_WAITING);
   for (const answer of await Promise.all(answers)) assert.equal(answer.kind, 'refused');

@@ -69,28 +69,28 @@ after(async () => {
 const ask = (path: string, authorization: string, init: RequestInit = {}) =>
   fetch(service.url + path, { ...init, headers: { ...(init.headers as Record<string, string>), authorization } });
 
-describe('a live credential', () => {
+describe('a request with a live credential', () => {
   const all = tokens.all.token;
   const rows: [name: string, verb: string, path: string, authorization: string, op: string][] = [
     ['with Bearer', 'GET', '/api/test', `Bearer ${all}`, 'index'],
-    ['with bearer', 'GET', '/api/test', `bearer  ${all}`, 'index'],
-    ['bare', 'GET', '/api/test', all, 'index'],
+    ['with bearer in lower case', 'GET', '/api/test', `bearer  ${all}`, 'index'],
+    ['without a scheme', 'GET', '/api/test', all, 'index'],
     ['on a group that does not exist', 'GET', '/api/absent', all, 'index'],
     ['on /api itself', 'GET', '/api', all, 'index'],
-    ['operation by the second segment', 'GET', '/api/test/hello', all, 'hello'],
-    ['operation by the first segment', 'GET', '/api/hello', all, 'hello'],
-    ['the second before the first', 'GET', '/api/created/hello', all, 'hello'],
-    ['in one segment', 'GET', '/api/test%2Fhello', all, 'hello'],
-    ['never an operation of the URL’s group', 'GET', '/api/test/secret', all, 'index'],
-    ['operation by the verb', 'POST', '/api/test', all, 'created'],
-    ['OPTIONS is no preflight', 'OPTIONS', '/api/test', all, 'options'],
-    ['the row’s own handler', 'GET', '/api/test', tokens.custom.token, 'custom'],
-    ['a verb that the row allows', 'GET', '/api/test', tokens.reader.token, 'index'],
-    ['a literal row', 'GET', '/api/test', 'Basic bGVnYWN5', 'index'],
-    ['a session of the row', 'GET', '/api/test', 'session', 'index'],
+    ['by the operation of the second segment', 'GET', '/api/test/hello', all, 'hello'],
+    ['by the operation of the first segment', 'GET', '/api/hello', all, 'hello'],
+    ['by the second segment before the first', 'GET', '/api/created/hello', all, 'hello'],
+    ['with an encoded slash in the path', 'GET', '/api/test%2Fhello', all, 'hello'],
+    ['without the operations of the group in the URL', 'GET', '/api/test/secret', all, 'index'],
+    ['by the operation of the verb', 'POST', '/api/test', all, 'created'],
+    ['with OPTIONS, which is not a preflight', 'OPTIONS', '/api/test', all, 'options'],
+    ['by the handler of the row', 'GET', '/api/test', tokens.custom.token, 'custom'],
+    ['with a verb that the row allows', 'GET', '/api/test', tokens.reader.token, 'index'],
+    ['for a literal row', 'GET', '/api/test', 'Basic bGVnYWN5', 'index'],
+    ['for a session', 'GET', '/api/test', 'session', 'index'],
   ];
   for (const [name, verb, path, authorization, op] of rows) {
-    test(name, async () => {
+    test(`is served ${name}`, async () => {
       const value =
         authorization === 'session' ? `Bearer ${credentials.issueSession(tokens.all.id).token}` : authorization;
       const answer = await ask(path, value, { method: verb });
@@ -101,7 +101,7 @@ describe('a live credential', () => {
     });
   }
 
-  test('params say which application calls, and hold no secret', async () => {
+  test('has the application in its params, without a secret', async () => {
     const text = await (await ask('/api/test/hello/x?q=1', `Bearer ${all}`)).text();
     const { params } = JSON.parse(text) as { params: Record<string, unknown> };
     assert.deepEqual(params.application, {
@@ -114,19 +114,19 @@ describe('a live credential', () => {
     assert.ok(!text.includes(tokens.all.secret) && !text.includes('sha256'));
   });
 
-  test('a verb outside of its methods: 405 with Allow; HEAD goes with GET', async () => {
+  test('gets 405 and Allow for a verb that the row does not allow, and HEAD is allowed with GET', async () => {
     const answer = await ask('/api/test', tokens.reader.token, { method: 'POST' });
     assert.equal(answer.headers.get('allow'), 'GET, OPTIONS');
     assertEnvelope(await asRaw(answer), 405, 'METHOD_NOT_ALLOWED');
     assert.equal((await ask('/api/test', tokens.reader.token, { method: 'HEAD' })).status, 200);
   });
 
-  test('a handler that does not exist: 500', async () => {
+  test('gets 500 when the handler does not exist', async () => {
     assertEnvelope(await asRaw(await ask('/api/test', tokens.lost.token)), 500, 'DELEGATED_GROUP_NOT_FOUND');
   });
 });
 
-describe('our shape without a live row is 401, whatever is wrong with it', () => {
+describe('a token of Gatefold without a live row gets 401', () => {
   const good = tokens.all.token;
   const rows: [name: string, value: string][] = [
     ['unknown', generateToken().token],
@@ -136,7 +136,7 @@ describe('our shape without a live row is 401, whatever is wrong with it', () =>
     ['a wrong checksum', `${good.slice(0, -1)}${good.endsWith('0') ? '1' : '0'}`],
     ['cut short', good.slice(0, 40)],
     ['the prefix alone', 'gfk_'],
-    ['a longer one', `${good}x`],
+    ['one more character', `${good}x`],
     ['upper case', good.toUpperCase()],
     ['upper case and cut short', good.toUpperCase().slice(0, 40)],
     ['upper case inside something longer', `x${good.toUpperCase()}`],
@@ -148,7 +148,7 @@ describe('our shape without a live row is 401, whatever is wrong with it', () =>
     ['Bearer twice', `Bearer Bearer ${good}`],
     ['quoted', `Bearer "${good}"`],
     ['id __proto__', 'gfk___proto_____aaaa'],
-    ['a session that is none', 'gfs_eyJhIjoxfQ.aaaa'],
+    ['a malformed session', 'gfs_eyJhIjoxfQ.aaaa'],
   ];
   for (const [name, value] of rows) {
     test(name, async () => {
@@ -163,19 +163,19 @@ describe('our shape without a live row is 401, whatever is wrong with it', () =>
     });
   }
 
-  test('revoking a row ends its sessions', async () => {
+  test('a session of a revoked row is refused', async () => {
     const { token } = credentials.issueSession(tokens.revoked.id);
     assert.equal((await credentials.identify(token)).kind, 'refused');
   });
 
-  test('the reason is in the log, the token is not', () => {
+  test('the log has the reason of a refusal, and no secret', () => {
     const reasons = service.lines.filter(({ event }) => event === 'request-refused').map(({ reason }) => reason);
     assert.ok(reasons.includes('its row is revoked') && reasons.includes('its row has expired'));
     for (const { secret } of Object.values(tokens)) assert.ok(!JSON.stringify(service.lines).includes(secret));
   });
 });
 
-describe('what matches no row is delegated', () => {
+describe('the group in the URL serves a header value that matches no row', () => {
   for (const value of [
     'Basic eDp5',
     'Bearer abc',
@@ -192,7 +192,7 @@ describe('what matches no row is delegated', () => {
   }
 });
 
-test('any header value is 200, 400 or 401, never a crash', () =>
+test('any Authorization value gets 200, 400 or 401', () =>
   fc.assert(
     fc.asyncProperty(
       fc.oneof(
@@ -211,7 +211,7 @@ test('any header value is 200, 400 or 401, never a crash', () =>
     { numRuns: 200 },
   ));
 
-test('the shipped SdkController says who calls, and serves nobody without a credential', async (t) => {
+test('the shipped SdkController returns the application of the caller, and requires a credential', async (t) => {
   const shipped = await startService({ parts: { credentials } });
   t.after(shipped.close);
   const authorization = `Bearer ${tokens.all.token}`;

@@ -22,7 +22,7 @@ function largeTable(rows: number, ...first: object[]): string {
   return `{"production":[${[...first.map((item) => JSON.stringify(item)), ...others].join(',\n')}]}`;
 }
 
-test('compileTable pauses every few rows, and says the same in slices as at once', async () => {
+test('compileTable pauses every few rows, and returns the same table in slices as at once', async () => {
   const bytes = Buffer.from(largeTable(1000, makeRow({ methods: 5 }).row));
   let steps = 0;
   const work = compileTable(bytes);
@@ -31,7 +31,7 @@ test('compileTable pauses every few rows, and says the same in slices as at once
   assert.deepEqual(await runInSlices(compileTable(bytes), 0), runAtOnce(compileTable(bytes)));
 });
 
-test('runInSlices lets others have their turn between two slices', async () => {
+test('runInSlices lets the event loop run between two slices', async () => {
   const order: string[] = [];
   function* work() {
     for (let i = 0; i < 3; i++) {
@@ -45,7 +45,7 @@ test('runInSlices lets others have their turn between two slices', async () => {
   assert.deepEqual(order, ['slice 0', 'turn 0', 'slice 1', 'turn 1', 'slice 2', 'turn 2']);
 });
 
-test('what is larger than the limit is neither read nor written, and the last good table stays', async (t) => {
+test('a table above the size limit is neither read nor written, and the last good table stays live', async (t) => {
   const folder = createFolder(t);
   const file = join(folder, 'production.json');
   const one = makeRow();
@@ -71,7 +71,7 @@ test('what is larger than the limit is neither read nor written, and the last go
   );
 });
 
-test('register: an identity has so many live applications and no more', async (t) => {
+test('register refuses an identity that has the maximum of live applications', async (t) => {
   const folder = createFolder(t);
   const owner = { issuer: 'https://id.example', subject: 's' };
   const rows = Array.from({ length: MAX_APPLICATIONS }, (_, i) => makeRow({ name: `app ${i}`, owner }).row);

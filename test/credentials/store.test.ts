@@ -51,7 +51,7 @@ test('a damaged list of `revoke --here` is an error, because an empty list would
   assert.throws(() => readRevokedHere(folder), { code: 'EISDIR' });
 });
 
-test('updateTable makes the table when there is none, mode 0600, and leaves nothing beside it', async (t) => {
+test('updateTable creates a missing table with mode 0600, and leaves no other file', async (t) => {
   const folder = createFolder(t);
   const id = await issue(folder);
   assert.ok(readTable(folder).rows.has(id));
@@ -59,7 +59,7 @@ test('updateTable makes the table when there is none, mode 0600, and leaves noth
   assert.deepEqual(readdirSync(folder), ['production.json']);
 });
 
-test('updateTable writes mode 0600 over whatever the mode was', async (t) => {
+test('updateTable sets mode 0600 on a table with another mode', async (t) => {
   const folder = createFolder(t);
   writeTable(folder);
   chmodSync(join(folder, 'production.json'), 0o666);
@@ -67,7 +67,7 @@ test('updateTable writes mode 0600 over whatever the mode was', async (t) => {
   assert.equal(statSync(join(folder, 'production.json')).mode & 0o777, 0o600);
 });
 
-test('updateTable writes nothing when the change refuses or changes nothing', async (t) => {
+test('updateTable writes nothing when the change throws or changes nothing', async (t) => {
   const folder = createFolder(t);
   writeTable(folder, makeRow().row);
   const { ino } = statSync(join(folder, 'production.json'));
@@ -81,7 +81,7 @@ test('updateTable writes nothing when the change refuses or changes nothing', as
   assert.deepEqual(readdirSync(folder), ['production.json']);
 });
 
-test('updateTable refuses to write over what it cannot parse or read, and leaves it as it is', async (t) => {
+test('updateTable refuses to overwrite a table that it cannot parse or read', async (t) => {
   const rows: [string, string | Buffer, RegExp][] = [
     ['torn', '{"production":[{"id":', /^Cannot write .*production\.json: it is not JSON \(21 bytes\)$/],
     ['empty', '', /: it is not JSON \(it is empty\)$/],
@@ -122,7 +122,7 @@ test('updateTable writes through a symbolic link to its target', async (t) => {
   assert.deepEqual([readdirSync(folder), readdirSync(target)], [['production.json'], ['table.json']]);
 });
 
-test('updateTable follows a link to a table that is not there yet, and refuses one that leads nowhere', async (t) => {
+test('updateTable follows a link to a missing table, and refuses a link into a missing folder', async (t) => {
   const [folder, target] = [createFolder(t), createFolder(t)];
   symlinkSync(join(target, 'table.json'), join(folder, 'middle'));
   symlinkSync('middle', join(folder, 'production.json'));
@@ -135,7 +135,7 @@ test('updateTable follows a link to a table that is not there yet, and refuses o
   await assert.rejects(issue(other), /the folder does not exist$/);
 });
 
-test('updateTable keeps the owner of the table when root writes', {
+test('updateTable keeps the owner of the table or its folder when root writes', {
   skip: process.getuid?.() !== 0 && 'only root can',
 }, async (t) => {
   const folder = createFolder(t);
@@ -148,14 +148,14 @@ test('updateTable keeps the owner of the table when root writes', {
   assert.deepEqual(owner(join(folder, 'production.json')), [5321, 5322]);
 });
 
-test('updateTable in one process: 50 at once, all there', async (t) => {
+test('updateTable keeps the rows of 50 concurrent changes in one process', async (t) => {
   const folder = createFolder(t);
   const ids = await Promise.all(Array.from({ length: 50 }, () => issue(folder)));
   assert.deepEqual(new Set(readTable(folder).rows.keys()), new Set(ids));
   assert.deepEqual(readdirSync(folder), ['production.json']);
 });
 
-test('eight processes at once, killed at random: nothing announced is lost, nothing is torn', async (t) => {
+test('eight concurrent writers that are killed at random lose no announced row and tear no table', async (t) => {
   const folder = createFolder(t);
   writeTable(folder);
   const announced: string[] = [];
@@ -201,7 +201,7 @@ test('eight processes at once, killed at random: nothing announced is lost, noth
   assert.deepEqual(readdirSync(folder), ['production.json']);
 });
 
-test('a full disk: refused, the table whole, nothing left behind', async (t) => {
+test('a writer on a full disk fails, keeps the table whole, and leaves no other file', async (t) => {
   // The test mounts a small file system. It is skipped on a system that does not allow this.
   const folder = createFolder(t);
   const script = `mount -t tmpfs -o size=64k,mode=700 none "$1" && printf '{"production":[]}' > "$1/production.json" && shift && exec "$@"`;
@@ -243,7 +243,7 @@ test('a full disk: refused, the table whole, nothing left behind', async (t) => 
   assert.deepEqual([...parseTable(text).rows.keys()], announced);
 });
 
-test('acquireLock waits for a holder that lives, has a bound, and says who holds it', async (t) => {
+test('acquireLock waits for a living holder up to a limit, then names the holder', async (t) => {
   const path = join(createFolder(t), 'x.lock');
   const lock = await acquireLock(path);
   assert.equal(await lock.isHeld(), true);
@@ -271,7 +271,7 @@ async function ownName(folder: string): Promise<string[]> {
   return lock.holder.split('-');
 }
 
-test('acquireLock fails at once when a file stands at the path, and leaves no draft', async (t) => {
+test('acquireLock fails at once when its path is a file, and leaves no draft', async (t) => {
   const folder = createFolder(t);
   const path = join(folder, 'lock');
   writeFileSync(path, '');
@@ -279,16 +279,16 @@ test('acquireLock fails at once when a file stands at the path, and leaves no dr
   assert.deepEqual(readdirSync(folder), ['lock']);
 });
 
-test('acquireLock breaks the lock of a process that is gone, of another start and of another machine when it is overdue', async (t) => {
+test('acquireLock breaks the lock of a dead process, and an overdue lock of another machine', async (t) => {
   const folder = createFolder(t);
   const [pid = '', started = '', machine = ''] = await ownName(folder);
   const gone = spawnSync(process.execPath, ['-e', '']).pid;
   const rows: [string, string, boolean][] = [
-    ['gone', `${gone}-${started}-${machine}-ab`, true],
-    ['the id of another start', `${pid}-1-${machine}-ab`, true],
-    ['alive', `${pid}-${started}-${machine}-ab`, false],
+    ['a dead process', `${gone}-${started}-${machine}-ab`, true],
+    ['a process id that was reused', `${pid}-1-${machine}-ab`, true],
+    ['a living process', `${pid}-${started}-${machine}-ab`, false],
     ['another machine', `${pid}-${started}-0123456789abcdef-ab`, false],
-    ['a name that is none of ours', 'x', false],
+    ['a name of another format', 'x', false],
   ];
   for (const [name, holder, dead] of rows) {
     const path = join(folder, `${holder}.lock`);
@@ -303,7 +303,7 @@ test('acquireLock breaks the lock of a process that is gone, of another start an
   assert.equal(existsSync(path), false);
 });
 
-test('acquireLock: many thieves of one dead lock, and never two holders', async (t) => {
+test('acquireLock never returns two holders when many callers break one dead lock', async (t) => {
   const path = join(createFolder(t), 'x.lock');
   for (let round = 0; round < 20; round++) {
     leaveLock(path, `${2 ** 22 + 1}-1-${(await ownName(dirname(path)))[2]}-ab`);
@@ -321,13 +321,13 @@ test('acquireLock: many thieves of one dead lock, and never two holders', async 
   }
 });
 
-test('acquireLock takes over a folder whose holder died between freeing and removing it', async (t) => {
+test('acquireLock takes over an empty lock folder that a dead holder left', async (t) => {
   const path = join(createFolder(t), 'x.lock');
   mkdirSync(path);
   await (await acquireLock(path, { waitMs: 100 })).release();
 });
 
-test('updateTable: a writer that stood still and lost its lock writes nothing', async (t) => {
+test('updateTable writes nothing when its lock was lost during the change', async (t) => {
   const folder = createFolder(t);
   writeTable(folder);
   const stolen = await createRow({ name: 'stolen' }, Date.now());
@@ -342,7 +342,7 @@ test('updateTable: a writer that stood still and lost its lock writes nothing', 
   assert.deepEqual(readdirSync(folder), ['production.json', 'production.json.lock']);
 });
 
-test('updateTable clears the drafts of the dead and leaves everything else', async (t) => {
+test('updateTable removes the drafts of dead writers, and keeps all other files', async (t) => {
   const folder = createFolder(t);
   const [pid, started, machine] = await ownName(folder);
   const kept = [

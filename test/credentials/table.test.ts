@@ -24,14 +24,14 @@ function outcome(table: CredentialTable, authorization: string): string {
   return caller.kind === 'refused' ? caller.reason : caller.kind;
 }
 
-test('parseTable refuses a text that is no table, with one line and without a word of the text', () => {
+test('parseTable refuses a text that is not a table, with one line that quotes nothing of the text', () => {
   const rows: [string, string, RegExp][] = [
-    ['nothing', '', /^it is not JSON \(it is empty\)$/],
-    ['torn', '{"production":[{"id":"SECRET', /^it is not JSON \(28 bytes\)$/],
+    ['an empty text', '', /^it is not JSON \(it is empty\)$/],
+    ['a torn text', '{"production":[{"id":"SECRET', /^it is not JSON \(28 bytes\)$/],
     ['an array', '[]', /^it has no list "production"$/],
     ['null', 'null', /^it has no list/],
     ['another object', '{"prod":[]}', /^it has no list/],
-    ['no list', '{"production":{}}', /^it has no list/],
+    ['an object instead of the list', '{"production":{}}', /^it has no list/],
     ['two lists', '{"production":[1],"production":[2]}', /^it has the list "production" twice$/],
     ['a list and then none', '{"production":[1],"production":null}', /^it has the list "production" twice$/],
     ['a list behind __proto__', '{"__proto__":{"production":[]}}', /^it has no list/],
@@ -40,7 +40,7 @@ test('parseTable refuses a text that is no table, with one line and without a wo
   for (const [name, text, message] of rows) assert.throws(() => parseTable(text), { message }, name);
 });
 
-test('parseTable takes a byte order mark and an empty table', () => {
+test('parseTable accepts a byte order mark and an empty table', () => {
   assert.equal(parseTable('\uFEFF{"production":[]}').rows.size, 0);
   assert.equal(parseTable('{ "comment": 1, "production": [] }').rows.size, 0);
 });
@@ -51,14 +51,14 @@ const EARLIER = generateToken();
 /** Fields added to a good row, the expected outcome for its token, and the reason for a quarantine. */
 const STATES: readonly [name: string, fields: Record<string, unknown>, expected: string, quarantined?: RegExp][] = [
   ['a good row', {}, 'row'],
-  ['fields that nobody knows', { colour: 'red', last_used: 5 }, 'row'],
+  ['unknown fields', { colour: 'red', last_used: 5 }, 'row'],
   [
     'every field',
     { handler: 'orders', methods: ['GET'], expires_at: FUTURE, owner: { issuer: 'i', subject: 's' }, description: 'd' },
     'row',
   ],
   [
-    'null for none',
+    'null for every optional field',
     {
       handler: null,
       methods: null,
@@ -70,13 +70,13 @@ const STATES: readonly [name: string, fields: Record<string, unknown>, expected:
     },
     'row',
   ],
-  ['a created_at that is none', { created_at: 7 }, 'row'],
-  ['no methods at all', { methods: [] }, 'row'],
-  ['expired this very moment', { expires_at: PAST }, 'its row has expired'],
+  ['a created_at that is a number', { created_at: 7 }, 'row'],
+  ['an empty list of methods', { methods: [] }, 'row'],
+  ['expired at this moment', { expires_at: PAST }, 'its row has expired'],
   ['expired, as a day', { expires_at: '2026-11-21' }, 'its row has expired'],
   ['revoked', { revoked_at: PAST }, 'its row is revoked'],
   ['revoked by a clock that is ahead', { revoked_at: FUTURE }, 'its row is revoked'],
-  ['revoked with something that is no time', { revoked_at: true }, 'its row is revoked'],
+  ['revoked with a value that is not a time', { revoked_at: true }, 'its row is revoked'],
   ['revoked and expired', { revoked_at: PAST, expires_at: PAST }, 'its row is revoked'],
   ['another hash', { hash: OTHER_HASH }, 'its secret is not that of the row'],
   ['no hash', { hash: undefined }, 'no row has its id', /^"hash" is not/],
@@ -85,16 +85,16 @@ const STATES: readonly [name: string, fields: Record<string, unknown>, expected:
   ['a hash with loose bits', { hash: `sha256:${'A'.repeat(42)}B` }, 'no row has its id', /^"hash" is not/],
   ['a hash that is an object', { hash: { toString: 'x' } }, 'no row has its id', /^"hash" is not/],
   ['groups', { groups: ['orders', 'User'], scopes: ['a:b'] }, 'row'],
-  ['groups of all kinds', { groups: '*', handler: null }, 'row'],
+  ['a star for all groups', { groups: '*', handler: null }, 'row'],
   [
     'groups and a handler',
     { groups: ['a'], handler: 'Sdk' },
     'no row has its id',
     /^it has both "handler" and "groups"/,
   ],
-  ['groups that are no list', { groups: 'orders' }, 'no row has its id', /^"groups" is neither/],
-  ['a group that is none', { groups: ['../x'] }, 'no row has its id', /^"groups" is neither/],
-  ['scopes that are no list', { scopes: 'a' }, 'no row has its id', /^"scopes" is not a list of scopes/],
+  ['groups that are a text', { groups: 'orders' }, 'no row has its id', /^"groups" is neither/],
+  ['a group that is a path', { groups: ['../x'] }, 'no row has its id', /^"groups" is neither/],
+  ['scopes that are a text', { scopes: 'a' }, 'no row has its id', /^"scopes" is not a list of scopes/],
   ['a scope with a space', { scopes: ['a b'] }, 'no row has its id', /^"scopes" is not a list of scopes/],
   ['no name', { name: undefined }, 'no row has its id', /^"name" is not a text/],
   ['an empty name', { name: '' }, 'no row has its id', /^"name" is not a text/],
@@ -113,9 +113,14 @@ const STATES: readonly [name: string, fields: Record<string, unknown>, expected:
   ['30 February', { expires_at: '2030-02-30' }, 'no row has its id', /^"expires_at"/],
   ['a limit in words', { limit: 'fast' }, 'no row has its id', /^"limit" is not a rate/],
   ['a limit that is a number', { limit: 5 }, 'no row has its id', /^"limit" is not a rate/],
-  ['a previous that is no list', { previous: {} }, 'no row has its id', /^"previous"/],
-  ['a previous secret for ever', { previous: [{ hash: OTHER_HASH }] }, 'no row has its id', /^"previous.expires_at"/],
-  ['a previous hash that is none', { previous: [{ hash: 1, expires_at: FUTURE }] }, 'no row has its id', /^"hash"/],
+  ['a previous that is an object', { previous: {} }, 'no row has its id', /^"previous"/],
+  [
+    'a previous secret without an expiry',
+    { previous: [{ hash: OTHER_HASH }] },
+    'no row has its id',
+    /^"previous.expires_at"/,
+  ],
+  ['a previous hash that is a number', { previous: [{ hash: 1, expires_at: FUTURE }] }, 'no row has its id', /^"hash"/],
   ['a hash and a literal', { authorization: 'Basic eA==' }, 'no row has its id', /both "hash" and "authorization"/],
 ];
 
@@ -260,7 +265,7 @@ const FIELDS: readonly [name: string, value: unknown, field?: string][] = [
     .map((name): [string, unknown] => [name, 'x']),
 ];
 
-test('parseTable quarantines a row with a field that was meant to protect and is not read', () => {
+test('parseTable quarantines a row with an unread field that was meant to restrict the row', () => {
   for (const [name, value, field] of FIELDS) {
     const [tested, good] = [makeRow({ [name]: value }), makeRow()];
     const table = parseTable(tableText(tested.row, good.row));
@@ -272,7 +277,7 @@ test('parseTable quarantines a row with a field that was meant to protect and is
   }
 });
 
-test('parseTable quarantines a row whose earlier secret has such a field, and none that is revoked', () => {
+test('parseTable quarantines a row whose earlier secret has an unread restriction, unless the row is revoked', () => {
   const previous = (fields: object) => makeRow({ previous: [{ hash: OTHER_HASH, expires_at: FUTURE, ...fields }] });
   for (const [tested, expected] of [
     [previous({}), 'row'],
@@ -284,7 +289,7 @@ test('parseTable quarantines a row whose earlier secret has such a field, and no
     assert.equal(outcome(parseTable(tableText(tested.row)), `Bearer ${tested.token}`), expected);
 });
 
-test('parseTable quarantines a row that has a field twice: the first may be the one that was meant', () => {
+test('parseTable quarantines a row that has a field twice', () => {
   for (const [first, last] of [
     ['"revoked_at":"2026-01-01"', '"revoked_at":null'],
     ['"methods":["GET"]', '"methods":["GET","POST"]'],
@@ -300,7 +305,7 @@ test('parseTable quarantines a row that has a field twice: the first may be the 
   }
 });
 
-test('parseTable: each state of a row, with a good row beside it that stays live', () => {
+test('parseTable gives each row its state, and keeps a good row beside it live', () => {
   for (const [name, fields, expected, quarantined] of STATES) {
     const [tested, good] = [makeRow(fields), makeRow()];
     const table = parseTable(tableText(tested.row, good.row));
@@ -311,7 +316,7 @@ test('parseTable: each state of a row, with a good row beside it that stays live
   }
 });
 
-test('parseTable quarantines what has no id of ours, __proto__ and its like too, and names it', () => {
+test('parseTable quarantines a row without a valid id, and reports its name or number', () => {
   const good = makeRow();
   const bad: [unknown, string][] = [
     ['a text', 'row 2'],
@@ -335,7 +340,7 @@ test('parseTable quarantines what has no id of ours, __proto__ and its like too,
   assert.deepEqual([...table.rows.keys()], [good.id]);
 });
 
-test('parseTable lets nobody in by an id that comes twice, whatever the two rows are', () => {
+test('parseTable quarantines all rows whose id is repeated', () => {
   const variants: [string, Record<string, unknown>][] = [
     ['a copy', {}],
     ['a revoked copy', { revoked_at: PAST }],
@@ -357,7 +362,7 @@ test('parseTable lets nobody in by an id that comes twice, whatever the two rows
   assert.equal(parseTable(tableText(thrice.row, thrice.row, thrice.row)).quarantined.length, 3);
 });
 
-test('parseTable compiles what the gateway reads', () => {
+test('parseTable compiles the application, the handler and the methods of a row', () => {
   const { row, id } = makeRow({
     name: 'n',
     handler: 'orders',
@@ -375,7 +380,7 @@ test('parseTable compiles what the gateway reads', () => {
   assert.deepEqual([bare?.handler, bare?.methods, bare?.application], ['Sdk', undefined, { id: plain.id, name: 'n' }]);
 });
 
-test('findByOwner finds rows by issuer and subject together, in the order of the file', () => {
+test('findByOwner returns rows by issuer and subject together, in the order of the file', () => {
   const owned = (issuer: string, subject: string) => makeRow({ owner: { issuer, subject } });
   const [a, b, c, d] = [owned('i', 's'), owned('i', 't'), owned('j', 's'), owned('i', 's')] as const;
   const table = parseTable(tableText(a.row, b.row, c.row, makeRow().row, d.row));
@@ -386,10 +391,10 @@ test('findByOwner finds rows by issuer and subject together, in the order of the
   assert.deepEqual(findByOwner(table, { issuer: 'i', subject: 'none' }), []);
 });
 
-test('identifyCaller takes the secrets of a rotation until their overlap ends', () => {
+test('identifyCaller accepts a rotated secret until its overlap ends', () => {
   const rows: [string, string, string][] = [
-    ['within', FUTURE, 'row'],
-    ['after', PAST, 'its secret was rotated and the overlap is over'],
+    ['within the overlap', FUTURE, 'row'],
+    ['after the overlap', PAST, 'its secret was rotated and the overlap is over'],
   ];
   for (const [name, expires_at, expected] of rows) {
     const current = makeRow();
@@ -409,7 +414,7 @@ test('identifyCaller takes the secrets of a rotation until their overlap ends', 
   }
 });
 
-test('identifyCaller: each header value around a live row, and what it is held to be', () => {
+test('identifyCaller classifies each header value as a row, as foreign or as refused', () => {
   const { row, token, id } = makeRow();
   const table = parseTable(tableText(row));
   const unknown = generateToken().token;
@@ -448,7 +453,7 @@ test('identifyCaller: each header value around a live row, and what it is held t
     ['a session token', `Bearer ${session}`, 'row'],
     ['a session token, bare', session, 'row'],
     [
-      'a session token of a row that is none',
+      'a session token of a missing row',
       createSessionToken(KEY, 'abcdefghijkl', NOW).token,
       'its row is gone or quarantined',
     ],
@@ -467,12 +472,12 @@ test('identifyCaller: each header value around a live row, and what it is held t
     ['Bearer alone', 'Bearer', 'foreign'],
     ['Bearer and a space', 'Bearer ', 'foreign'],
     ['a word', '__proto__', 'foreign'],
-    ['gfk without its line', 'gfk', 'foreign'],
+    ['gfk without its underscore', 'gfk', 'foreign'],
   ];
   for (const [name, value, expected] of rows) assert.equal(outcome(table, value), expected, name);
 });
 
-test('identifyCaller ends a session with its row', () => {
+test('identifyCaller refuses a session whose row is revoked or expired', () => {
   const { row, id } = makeRow();
   const { token } = createSessionToken(KEY, id, NOW);
   assert.equal(outcome(parseTable(tableText({ ...row, revoked_at: PAST })), token), 'its row is revoked');
@@ -481,7 +486,7 @@ test('identifyCaller ends a session with its row', () => {
   assert.deepEqual(noKey, { kind: 'refused', reason: 'there is no session key' });
 });
 
-test('identifyCaller: rows with a literal authorization', () => {
+test('identifyCaller accepts a literal authorization only by its exact value', () => {
   const rows: [string, Record<string, unknown>, string, string][] = [
     ['exactly that value', { authorization: 'Basic dXNlcjpwYXNz' }, 'Basic dXNlcjpwYXNz', 'row'],
     ['another value', { authorization: 'Basic dXNlcjpwYXNz' }, 'Basic dXNlcjpwYXNa', 'foreign'],
@@ -492,8 +497,8 @@ test('identifyCaller: rows with a literal authorization', () => {
       Buffer.from('Key grün').toString('latin1'),
       'row',
     ],
-    ['a value that looks like ours', { authorization: 'Bearer gfk_old' }, 'Bearer gfk_old', 'row'],
-    ['an id of its own kind', { authorization: 'k', id: 'billing' }, 'k', 'row'],
+    ['a value that looks like a token of Gatefold', { authorization: 'Bearer gfk_old' }, 'Bearer gfk_old', 'row'],
+    ['an id of another format', { authorization: 'k', id: 'billing' }, 'k', 'row'],
     ['revoked', { authorization: 'k', revoked_at: PAST }, 'k', 'its row is revoked'],
     ['expired', { authorization: 'k', expires_at: PAST }, 'k', 'its row has expired'],
     ['quarantined', { authorization: 'k', methods: 5 }, 'k', 'its row is quarantined'],
@@ -501,7 +506,7 @@ test('identifyCaller: rows with a literal authorization', () => {
     ['an id that is a number', { authorization: 'k', id: 5 }, 'k', 'its row is quarantined'],
     ['a value that no request can carry', { authorization: ' k' }, ' k', 'its row is quarantined'],
     ['a value with a line feed', { authorization: 'k\nx' }, 'k', 'foreign'],
-    ['a value that is no text', { authorization: 5 }, '5', 'foreign'],
+    ['a value that is a number', { authorization: 5 }, '5', 'foreign'],
     ['an empty value', { authorization: '' }, 'k', 'foreign'],
   ];
   for (const [name, fields, value, expected] of rows) {
@@ -509,7 +514,7 @@ test('identifyCaller: rows with a literal authorization', () => {
   }
 });
 
-test('parseTable names a literal row that has neither id nor name, and lets nobody in by a value or an id that comes twice', () => {
+test('parseTable names a literal row by its number, and quarantines literal rows with a repeated value or name', () => {
   const single = identify(parseTable(tableText({ authorization: 'k' })), 'k');
   assert.equal(single.kind === 'row' ? single.row.application.name : undefined, 'row 1');
   const named = identify(parseTable(tableText({ authorization: 'k', id: 'one' })), 'k');
@@ -526,12 +531,12 @@ test('parseTable names a literal row that has neither id nor name, and lets nobo
   assert.deepEqual([outcome(sameName, 'k'), outcome(sameName, 'l')], Array(2).fill('its row is quarantined'));
 });
 
-test('a token never opens a row that carries a literal value', () => {
+test('identifyCaller refuses a token with the id of a literal row', () => {
   const { token, id } = makeRow();
   assert.equal(outcome(parseTable(tableText({ id, authorization: 'k' })), token), 'no row has its id');
 });
 
-test('parseTable takes 100,000 rows, and looks each up by its id', () => {
+test('parseTable accepts 100,000 rows, and returns them by id', () => {
   const hash = hashSecret('s');
   const rows = Array.from({ length: 100_000 }, (_, i) => ({
     id: String(i).padStart(12, '0'),
@@ -544,7 +549,7 @@ test('parseTable takes 100,000 rows, and looks each up by its id', () => {
   assert.equal(table.rows.get('000000099999')?.name, 'n99999');
 });
 
-test('parseTable never throws but for a text that is no table, whatever the rows are', () => {
+test('parseTable and identifyCaller never throw, whatever the rows contain', () => {
   const field = fc.oneof(fc.jsonValue(), fc.constantFrom('GET', PAST, hashSecret('s'), 'aaaaaaaaaaaa', '__proto__'));
   const names = [
     'id',
@@ -571,7 +576,7 @@ test('parseTable never throws but for a text that is no table, whatever the rows
   );
 });
 
-test('over a socket any header value is 200, 401, 404 or 500 as decided, and never a crash', async (t) => {
+test('any Authorization value over a socket gets the status of its caller: 200, 401, 404 or 500', async (t) => {
   const live = makeRow({ handler: 'test' });
   const revoked = makeRow({ revoked_at: PAST });
   const table = parseTable(

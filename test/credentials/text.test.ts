@@ -22,19 +22,23 @@ function edit(text: string, mutate: (table: EditableTable) => void): string | un
   return editTableText(Buffer.from(text), mutate).text;
 }
 
-test('editTableText writes a row a line, and keeps every row and every member', () => {
+test('editTableText writes one row per line, and keeps every row and member', () => {
   const row = { id: 'b', n: 1 };
   const rows: [string, string, string][] = [
     ['as shipped', '{ "production": [] }\n', '{"production":[\n{"id":"b","n":1}\n]}\n'],
     ['one line', '{"production":[{"id":"a"}]}', '{"production":[\n{"id":"a"},\n{"id":"b","n":1}\n]}\n'],
-    ['as this writes it', '{"production":[\n{"id":"a"}\n]}\n', '{"production":[\n{"id":"a"},\n{"id":"b","n":1}\n]}\n'],
+    [
+      'as written by editTableText',
+      '{"production":[\n{"id":"a"}\n]}\n',
+      '{"production":[\n{"id":"a"},\n{"id":"b","n":1}\n]}\n',
+    ],
     [
       'spread, with members before and after',
       '{\n  "v": 1,\n  "production": [\n    {\n      "id": "a"\n    }\n  ],\n  "w": [1, 2]\n}\n',
       '{"v":1,\n"production":[\n{"id":"a"},\n{"id":"b","n":1}\n],\n"w":[1,2]}\n',
     ],
     [
-      'rows that are none',
+      'rows that are not objects',
       '{"production":[null, "]}" ,[{}]]}',
       '{"production":[\nnull,\n"]}",\n[{}],\n{"id":"b","n":1}\n]}\n',
     ],
@@ -54,7 +58,7 @@ test('editTableText writes a row a line, and keeps every row and every member', 
     );
 });
 
-test('editTableText writes a row that is changed with the fields that it had', () => {
+test('editTableText keeps the other fields of a changed row', () => {
   const change = (fields: Record<string, unknown>) => (table: EditableTable) => table.change(0, fields);
   const rows: [string, string, Record<string, unknown>, string][] = [
     ['a field that is there', '{"production":[{"a": 1.0,"b":"x\\"}"} , 7]}', { b: 'y' }, '{"a":1,"b":"y"},\n7'],
@@ -66,7 +70,7 @@ test('editTableText writes a row that is changed with the fields that it had', (
     assert.equal(edit(before, change(fields)), `{"production":[\n${after}\n]}\n`, name);
 });
 
-test('editTableText writes nothing when nothing was changed, and refuses a text that is no table', () => {
+test('editTableText writes nothing without a change, and refuses a text that is not a table', () => {
   assert.deepEqual(
     editTableText(Buffer.from('{"production":[7]}'), (table) => table.rows),
     { result: [7] },
@@ -74,7 +78,7 @@ test('editTableText writes nothing when nothing was changed, and refuses a text 
   assert.throws(() => edit('{"production":[', () => {}), /it is not JSON/);
 });
 
-test('editTableText refuses to write where a field comes twice: one of the two would be lost, and a bad row would be a good one', () => {
+test('editTableText refuses to write a table in which a field is repeated', () => {
   const { row } = makeRow({ revoked_at: '2026-01-01', note: 'a' });
   const text = tableText({}, row).replace('"note":"a"', '"revoked_at":null');
   assert.equal(parseTable(text).rows.size, 0);
@@ -93,7 +97,7 @@ test('editTableText refuses to write where a field comes twice: one of the two w
   );
 });
 
-test('editTableText: what was there is there afterwards, for any JSON in any layout', () => {
+test('editTableText keeps the data of any JSON in any layout', () => {
   fc.assert(
     fc.property(
       fc.array(fc.jsonValue(), { maxLength: 5 }),
@@ -124,7 +128,7 @@ test('editTableText: what was there is there afterwards, for any JSON in any lay
   );
 });
 
-test('createRow makes a row that the table takes, and its token', () => {
+test('createRow returns a token and a row that the table accepts', () => {
   const { token, row } = createRow(
     { name: 'n', expiresAt: NOW + DAY, methods: ['GET'], handler: 'orders', description: 'd' },
     NOW,
@@ -151,7 +155,7 @@ function rotate(text: string, id: string, overlap: number, now = NOW) {
   return { row: row as Record<string, unknown>, text: after, token: result.token.token };
 }
 
-test('rotateRow keeps earlier secrets while their overlap lasts, and without an overlap none', () => {
+test('rotateRow keeps earlier secrets until their overlap ends, and no secret without an overlap', () => {
   const { row, id } = makeRow({ colour: 'red' });
   const first = rotate(tableText(row), id, DAY);
   assert.deepEqual(first.row.previous, [{ hash: row.hash, expires_at: '2026-11-22T12:00:00.000Z' }]);
@@ -168,12 +172,12 @@ test('rotateRow keeps earlier secrets while their overlap lasts, and without an 
   assert.equal('previous' in rotate(tableText(row), id, 0).row, false);
 });
 
-test('rotateRow and revokeRow refuse, with one line', () => {
+test('rotateRow and revokeRow refuse a missing or unusable row with one line', () => {
   const base = makeRow();
   const { id } = base;
   const rows: [string, unknown[], string][] = [
     ['no such row', [5, null], `Cannot rotate ${id}: there is no such row`],
-    ['twice', [base.row, base.row], `Cannot rotate ${id}: the table has several rows of this id`],
+    ['a repeated id', [base.row, base.row], `Cannot rotate ${id}: the table has several rows of this id`],
     [
       'quarantined',
       [{ ...base.row, methods: 5 }],
@@ -203,7 +207,7 @@ test('rotateRow and revokeRow refuse, with one line', () => {
   );
 });
 
-test('revokeRow ends every row of the id, quarantined ones too, and keeps the first date', () => {
+test('revokeRow revokes every row of the id, also quarantined rows, and keeps earlier dates', () => {
   const { row, id } = makeRow({ name: 5, revoked_at: null });
   const after = edit(tableText(row, { ...row, revoked_at: '2026-01-01' }, { ...row, revoked_at: true }), (table) => {
     assert.deepEqual(revokeRow(table, id, NOW), { name: id, revokedAt: '2026-01-01' });
@@ -215,7 +219,7 @@ test('revokeRow ends every row of the id, quarantined ones too, and keeps the fi
   );
 });
 
-test('refuseRegistration sees live rows of that owner and that name alone', () => {
+test('refuseRegistration counts only live rows with the same owner and name', () => {
   const owner = { issuer: 'i', subject: 's' };
   const rows: [string, unknown, boolean][] = [
     ['live', { name: 'n', owner }, true],
@@ -223,11 +227,11 @@ test('refuseRegistration sees live rows of that owner and that name alone', () =
     ['another subject', { name: 'n', owner: { issuer: 'i', subject: 't' } }, false],
     ['another issuer', { name: 'n', owner: { issuer: 'j', subject: 's' } }, false],
     ['no owner', { name: 'n' }, false],
-    ['no row', 7, false],
+    ['a number instead of a row', 7, false],
     ['revoked', { name: 'n', owner, revoked_at: '2026-01-01' }, false],
     ['expired', { name: 'n', owner, expires_at: '2026-01-01' }, false],
-    ['to expire', { name: 'n', owner, expires_at: '2030-01-01', revoked_at: null }, true],
-    ['an expiry that is none', { name: 'n', owner, expires_at: 'soon' }, true],
+    ['live until an expiry', { name: 'n', owner, expires_at: '2030-01-01', revoked_at: null }, true],
+    ['an expiry that is not a time', { name: 'n', owner, expires_at: 'soon' }, true],
   ];
   for (const [name, row, expected] of rows) {
     const code = refuseRegistration([row], owner, 'n', NOW);

@@ -23,7 +23,7 @@ import { LOADER, modulePath } from '../support/own-modules.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-test('generateToken makes gfk_, 12 and 43 base62 characters and a checksum, and parseToken takes it apart', () => {
+test('generateToken returns gfk_ with id, secret and checksum in base62, which parseToken reads back', () => {
   for (let i = 0; i < 200; i++) {
     const { id, secret, token } = generateToken();
     assert.match(token, /^gfk_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/);
@@ -31,11 +31,11 @@ test('generateToken makes gfk_, 12 and 43 base62 characters and a checksum, and 
   }
 });
 
-test('generateToken keeps an id that it is given, for a rotation', () => {
+test('generateToken keeps the id of a rotated token', () => {
   assert.match(generateToken(undefined, 'abcdefghijkl').token, /^gfk_abcdefghijkl_/);
 });
 
-test('generateToken throws bytes away that would favour some characters', () => {
+test('generateToken drops random bytes that would favour some characters', () => {
   const bytes = [255, 248, 0, 61, 62, 247];
   let at = 0;
   const { id } = generateToken((size) => Uint8Array.from({ length: size }, () => bytes[at++ % bytes.length] as number));
@@ -43,7 +43,7 @@ test('generateToken throws bytes away that would favour some characters', () => 
   assert.equal(id, '0z0z0z0z0z0z');
 });
 
-test('the checksum is the CRC-32 of zlib over all characters before it, in base62', () => {
+test('the checksum of a token is the CRC-32 of the characters before it, in base62', () => {
   const { token } = generateToken();
   let rest = crc32(token.slice(0, -6));
   let expected = '';
@@ -69,7 +69,7 @@ test('parseToken refuses every token with one character changed, dropped, double
   }
 });
 
-test('hasTokenShape tells a typo from something else', () => {
+test('hasTokenShape accepts a token with a typo, and refuses other texts', () => {
   const { token } = generateToken();
   const typo = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0');
   assert.deepEqual([hasTokenShape(token), hasTokenShape(typo)], [true, true]);
@@ -87,14 +87,14 @@ test('hasTokenShape tells a typo from something else', () => {
     assert.deepEqual([hasTokenShape(text), parseToken(text)], [false, undefined], JSON.stringify(text));
 });
 
-test('hashSecret is sha256: and the base64url of the digest', () => {
+test('hashSecret returns sha256: and the digest in base64url', () => {
   assert.equal(hashSecret('secret'), `sha256:${createHash('sha256').update('secret').digest('base64url')}`);
 });
 
 const KEY = deriveSessionKey('a key of thirty-two characters, at least');
 const NOW = Date.parse('2026-11-21T12:00:00.700Z');
 
-test('createSessionToken is good for an hour, to the second, and names its row', () => {
+test('createSessionToken returns a token that names its row and is valid for exactly an hour', () => {
   const { token, expiresAt } = createSessionToken(KEY, 'abcdefghijkl', NOW);
   assert.equal(expiresAt, Math.floor(NOW / 1000) + 3600);
   assert.equal(hasSessionShape(token), true);
@@ -104,7 +104,7 @@ test('createSessionToken is good for an hour, to the second, and names its row',
   assert.deepEqual(checkSessionToken(KEY, token, expiresAt * 1000), { reason: 'the session is over' });
 });
 
-test('checkSessionToken refuses what was not made with the key, spelled otherwise or damaged', () => {
+test('checkSessionToken refuses a forged, respelled or damaged token, and a token of another key', () => {
   const { token } = createSessionToken(KEY, 'abcdefghijkl', NOW);
   const [head = '', mac = ''] = token.split('.');
   const forged = Buffer.from(JSON.stringify({ row: 'zzzzzzzzzzzz', iat: 0, exp: 9_999_999_999 })).toString('base64url');
@@ -129,7 +129,7 @@ test('checkSessionToken refuses what was not made with the key, spelled otherwis
   assert.ok('reason' in checkSessionToken(deriveSessionKey('another key of thirty-two characters'), token, NOW));
 });
 
-test('makeSessionKey makes one file of mode 0600 for all processes that come at once', async (t) => {
+test('makeSessionKey creates one file of mode 0600 for concurrent processes', async (t) => {
   const folder = createFolder(t);
   const module = modulePath('src/credentials/session');
   const script = `const { makeSessionKey } = await import(${JSON.stringify(module)}); process.stdout.write(makeSessionKey(${JSON.stringify(folder)}));`;
@@ -151,7 +151,7 @@ test('makeSessionKey makes one file of mode 0600 for all processes that come at 
   assert.deepEqual(readdirSync(folder), ['session.key']);
 });
 
-test('readSessionKey takes a key of any text and refuses a torn or an unreadable one with one line', (t) => {
+test('readSessionKey accepts a key of 32 characters, and refuses a short or unreadable key with one line', (t) => {
   const folder = createFolder(t);
   const path = join(folder, 'session.key');
   assert.equal(readSessionKey(folder), undefined);
@@ -174,7 +174,7 @@ test('readSessionKey takes a key of any text and refuses a torn or an unreadable
   });
 });
 
-test('readSessionKey says when it may not read', {
+test('readSessionKey reports a file without read permission', {
   skip: process.getuid?.() === 0 && 'root may read everything',
 }, (t) => {
   const folder = createFolder(t);
@@ -183,7 +183,7 @@ test('readSessionKey says when it may not read', {
   assert.throws(() => readSessionKey(folder), /: permission denied$/);
 });
 
-test('parseTime takes ISO 8601 in UTC and nothing else', () => {
+test('parseTime accepts only ISO 8601 in UTC', () => {
   const good: [string, string][] = [
     ['2030-01-31', '2030-01-31T00:00:00.000Z'],
     ['2030-01-31T12:00Z', '2030-01-31T12:00:00.000Z'],
@@ -215,7 +215,7 @@ test('parseTime takes ISO 8601 in UTC and nothing else', () => {
   }
 });
 
-test('parseSpan takes seconds, minutes, hours, days and weeks up to a century', () => {
+test('parseSpan accepts seconds, minutes, hours, days and weeks up to a century', () => {
   const rows: [string, number | undefined][] = [
     ['45s', 45_000],
     ['30m', 1_800_000],
@@ -235,7 +235,7 @@ test('parseSpan takes seconds, minutes, hours, days and weeks up to a century', 
   for (const [text, span] of rows) assert.equal(parseSpan(text), span, text);
 });
 
-test('describeFailure has one line for whatever is thrown', () => {
+test('describeFailure returns one line for any thrown value', () => {
   const rows: [unknown, string][] = [
     [Object.assign(new Error('x'), { code: 'ENOSPC' }), 'no space is left on the disk'],
     [Object.assign(new Error('x'), { code: 'EXOTIC' }), 'EXOTIC'],

@@ -56,9 +56,9 @@ async function withIdentity(
   }
 }
 
-describe('signin and register: what makes no sense is 400, also where nothing is configured', () => {
+describe('signin and register answer malformed data with 400, also without providers', () => {
   for (const [name, data, message] of [
-    ['nothing', undefined, /must be an object or a form/],
+    ['undefined', undefined, /must be an object or a form/],
     ['null', null, /must be an object or a form/],
     ['a text', 'credential', /must be an object or a form/],
     ['a list', [{ credential: 'x' }], /must be an object or a form/],
@@ -84,7 +84,7 @@ describe('signin and register: what makes no sense is 400, also where nothing is
 
   for (const [name, application, message] of [
     ['no application', undefined, /must be an object with a name/],
-    ['an application null', null, /must be an object with a name/],
+    ['an application that is null', null, /must be an object with a name/],
     ['an application that is a list', ['A'], /application.name must be a text/],
     ['an application without a name', {}, /must be an object with a name/],
     ['a name that is a number', { name: 1 }, /application.name must be a text/],
@@ -92,7 +92,7 @@ describe('signin and register: what makes no sense is 400, also where nothing is
     ['a name of 101 characters', { name: 'n'.repeat(101) }, /application.name must have 1 to 100/],
     ['a name with a line feed', { name: 'a\nb' }, /cannot be printed/],
     ['a name with an escape', { name: '\u001b[2Ja' }, /cannot be printed/],
-    ['a name that turns around', { name: 'a\u202Eb' }, /cannot be printed/],
+    ['a name with a right-to-left override', { name: 'a\u202Eb' }, /cannot be printed/],
     ['a name with an Arabic letter mark', { name: 'a\u061Cb' }, /cannot be printed/],
     ['a name with half a surrogate pair', { name: 'a\uD800' }, /cannot be printed/],
     ['a description that is a list', { name: 'A', description: [] }, /application.description must be a text/],
@@ -111,7 +111,7 @@ describe('signin and register: what makes no sense is 400, also where nothing is
       }));
   }
 
-  test('signin refuses an application that is no text', () =>
+  test('signin refuses an application that is an object', () =>
     withIdentity([], async ({ identity }) => {
       const data = { credential: 'x', application: {} };
       await assert.rejects(identity.signin(data, json), {
@@ -123,9 +123,9 @@ describe('signin and register: what makes no sense is 400, also where nothing is
   for (const [name, rows] of [
     ['no file', undefined],
     ['no rows', []],
-    ['a nonsense row alone', [{ ...google, issuer: 'x' }]],
+    ['only a malformed row', [{ ...google, issuer: 'x' }]],
   ] as const) {
-    test(`a request that makes sense is IDENTITY_NOT_CONFIGURED with ${name}`, () =>
+    test(`a valid request gets IDENTITY_NOT_CONFIGURED with ${name}`, () =>
       withIdentity(rows, async ({ identity }) => {
         const wanted = { status: 503, code: 'IDENTITY_NOT_CONFIGURED' };
         await assert.rejects(identity.signin({ credential: 'x' }, json), wanted);
@@ -137,14 +137,14 @@ describe('signin and register: what makes no sense is 400, also where nothing is
 describe('the form post of Google Identity Services', () => {
   for (const [name, token, cookie] of [
     ['no cookie', 'c-1', undefined],
-    ['another cookie', 'c-1', 'g_csrf_token=c-2'],
+    ['another value in the cookie', 'c-1', 'g_csrf_token=c-2'],
     ['a cookie of another name', 'c-1', 'x_g_csrf_token=c-1'],
     ['no token in the form', undefined, 'g_csrf_token=c-1'],
-    ['both empty', '', 'g_csrf_token='],
+    ['an empty token and an empty cookie', '', 'g_csrf_token='],
     ['a token given twice', ['c-1', 'c-1'], 'g_csrf_token=c-1'],
-    ['two cookies, the first one right', 'c-1', 'g_csrf_token=c-1; g_csrf_token=c-2'],
+    ['two cookies of which only the first matches', 'c-1', 'g_csrf_token=c-1; g_csrf_token=c-2'],
   ] as const) {
-    test(`is CSRF_TOKEN_MISMATCH with ${name}`, () =>
+    test(`gets CSRF_TOKEN_MISMATCH with ${name}`, () =>
       withIdentity([google], async ({ identity }) => {
         const data = { credential: await tokenWith(), ...(token === undefined ? {} : { g_csrf_token: token }) };
         const wanted = { status: 400, code: 'CSRF_TOKEN_MISMATCH' };
@@ -158,7 +158,7 @@ describe('the form post of Google Identity Services', () => {
       }));
   }
 
-  test('works as the browser sends it, for signing in and for registering', () =>
+  test('is accepted by signin and register as the browser sends it', () =>
     withIdentity([google], async ({ identity }) => {
       const fields = { credential: await tokenWith(), g_csrf_token: 'c-1', select_by: 'btn' };
       const data = Object.assign(Object.create(null), fields) as Json;
@@ -177,7 +177,7 @@ describe('the form post of Google Identity Services', () => {
 });
 
 describe('signin', () => {
-  test('is for the oldest application unless one is named, by id before name', () =>
+  test('uses the oldest application by default, or the application with the given id, then name', () =>
     withIdentity([google], async ({ identity, accounts }) => {
       const credential = await tokenWith();
       // The name of the second row is the id of the first.
@@ -201,7 +201,7 @@ describe('signin', () => {
       });
     }));
 
-  test('takes the two spellings of Google for one person', () =>
+  test('accepts both issuer spellings of Google as one person', () =>
     withIdentity([google], async ({ identity }) => {
       await identity.register(
         { credential: await tokenWith({ iss: 'accounts.google.com' }), application: { name: 'A' } },
@@ -213,17 +213,25 @@ describe('signin', () => {
 
   for (const [name, claims, user] of [
     [
-      'what the token says',
+      'the claims of the token',
       { email: 'a@b.example', email_verified: false, name: 'A' },
       { email: 'a@b.example', email_verified: false, name: 'A' },
     ],
-    ['no field for null', { email: null, email_verified: null, name: null, picture: null, hd: null }, {}],
-    ['no email_verified that is a text', { email: 'a@b.example', email_verified: 'true' }, { email: 'a@b.example' }],
-    ['a picture over https', { picture: 'https://p.example/a.png' }, { picture: 'https://p.example/a.png' }],
-    ['no picture that is a script', { picture: 'javascript:alert(1)' }, {}],
-    ['no picture that is data', { picture: 'data:image/svg+xml,<svg/>' }, {}],
+    [
+      'no field for a claim that is null',
+      { email: null, email_verified: null, name: null, picture: null, hd: null },
+      {},
+    ],
+    [
+      'no email_verified when the claim is a text',
+      { email: 'a@b.example', email_verified: 'true' },
+      { email: 'a@b.example' },
+    ],
+    ['a picture with an https address', { picture: 'https://p.example/a.png' }, { picture: 'https://p.example/a.png' }],
+    ['no picture when the address is a script', { picture: 'javascript:alert(1)' }, {}],
+    ['no picture when the address is a data URL', { picture: 'data:image/svg+xml,<svg/>' }, {}],
   ] as const) {
-    test(`answers with ${name}`, () =>
+    test(`register returns ${name}`, () =>
       withIdentity([google], async ({ identity }) => {
         const { body } = await identity.register(
           { credential: await tokenWith(claims), application: { name: 'A' } },
@@ -235,12 +243,12 @@ describe('signin', () => {
 
   for (const [name, given, claim, passes] of [
     ['the same nonce', 'n-1', 'n-1', true],
-    ['a nonce that the client did not ask for', undefined, 'n-1', true],
+    ['a nonce that the client did not send', undefined, 'n-1', true],
     ['another nonce', 'n-1', 'n-2', false],
-    ['a nonce that is longer', 'n-1', 'n-11', false],
-    ['no nonce where the client gave one', 'n-1', undefined, false],
+    ['a longer nonce', 'n-1', 'n-11', false],
+    ['a token without the nonce that the client sent', 'n-1', undefined, false],
   ] as const) {
-    test(`${passes ? 'takes' : 'refuses'} ${name}`, () =>
+    test(`${passes ? 'accepts' : 'refuses'} ${name}`, () =>
       withIdentity([google], async ({ identity }) => {
         const data = {
           credential: await tokenWith({ nonce: claim }),
@@ -256,7 +264,7 @@ describe('signin', () => {
 });
 
 describe('register', () => {
-  test('gives the credentials room owner, name and description, tidied', () => {
+  test('passes owner, normalized name and description to the credentials room', () => {
     const seen: unknown[] = [];
     const register: Accounts['register'] = async (request) => {
       seen.push(request);
@@ -278,7 +286,7 @@ describe('register', () => {
     );
   });
 
-  test('passes on what the credentials room throws', () => {
+  test('throws the error of the credentials room unchanged', () => {
     const register: Accounts['register'] = async () => {
       throw new Error('disk full');
     };
@@ -292,7 +300,7 @@ describe('register', () => {
     );
   });
 
-  test('is closed unless the row says otherwise', () =>
+  test('is closed when the provider row has no registration', () =>
     withIdentity([{ ...google, registration: undefined }], async ({ identity }) => {
       const attempt = identity.register({ credential: await tokenWith(), application: { name: 'A' } }, json);
       await assert.rejects(attempt, { status: 403, code: 'REGISTRATION_CLOSED' });

@@ -53,14 +53,14 @@ describe('identity, end to end with oidc-provider', () => {
     return token;
   }
 
-  test('signin of a verified person without an application is NOT_REGISTERED', async () => {
+  test('signin of a verified person without an application gets NOT_REGISTERED', async () => {
     await assert.rejects(identity.signin({ credential: await tokenOf(ada) }, params), {
       status: 403,
       code: 'NOT_REGISTERED',
     });
   });
 
-  test('register makes a row and returns its token once; the same name again is ALREADY_REGISTERED', async () => {
+  test('register creates a row and returns its token, and refuses the same name with ALREADY_REGISTERED', async () => {
     const credential = await tokenOf(ada);
     const { status, body } = await identity.register(
       { credential, application: { name: 'Engine', description: 'It counts' } },
@@ -74,7 +74,7 @@ describe('identity, end to end with oidc-provider', () => {
   });
 
   for (const alg of ['RS256', 'ES256'] as const) {
-    test(`signin takes an ${alg} token and answers with user, applications and a session`, async () => {
+    test(`signin accepts an ${alg} token and returns user, applications and a session`, async () => {
       const { status, body } = await identity.signin(
         { credential: await tokenOf(ada, { alg, nonce: 'n-1' }), nonce: 'n-1' },
         params,
@@ -105,12 +105,12 @@ describe('identity, end to end with oidc-provider', () => {
     });
   });
 
-  test('register refuses a person that the rules of the row leave out', async () => {
+  test('register refuses a person whom the rules of the provider row do not allow', async () => {
     const request = { credential: await tokenOf(eve), application: { name: 'Mine' } };
     await assert.rejects(identity.register(request, params), { status: 403, code: 'REGISTRATION_CLOSED' });
   });
 
-  test('signin succeeds at once after the provider has rotated its keys, and the old keys are gone', async () => {
+  test('signin accepts new keys at once after a rotation, and refuses the old keys', async () => {
     const old = await tokenOf(ada);
     const asked = provider.keyRequests();
     provider.rotateKeys();
@@ -120,7 +120,7 @@ describe('identity, end to end with oidc-provider', () => {
     await assert.rejects(identity.signin({ credential: old }, params), { status: 401 });
   });
 
-  test('signin goes on with the kept keys while the provider is away, and picks it up again', async () => {
+  test('signin uses the cached keys while the provider is unreachable, and fetches new keys afterwards', async () => {
     const credential = await tokenOf(ada);
     await provider.goAway();
     skipped += KEY_TIMES.fresh + 1;
@@ -132,7 +132,7 @@ describe('identity, end to end with oidc-provider', () => {
     assert.equal((await identity.signin({ credential: await tokenOf(ada) }, params)).status, 200);
   });
 
-  test('signin of a cold start with the provider away is IDENTITY_UNAVAILABLE, not a verdict on the token', async () => {
+  test('signin gets IDENTITY_UNAVAILABLE when the provider is unreachable and no key is cached', async () => {
     const cold = createIdentity({ dataDir: folder.dir, log: rememberLog(), accounts });
     const credential = await tokenOf(ada);
     await provider.goAway();
@@ -141,7 +141,7 @@ describe('identity, end to end with oidc-provider', () => {
     cold.close();
   });
 
-  test('no log line of all this has a token, an e-mail, a name or a subject', () => {
+  test('the log has no token, e-mail, name or subject', () => {
     assert.ok(log.lines.length > 5);
     const secrets = [
       ...tokens.flatMap((token) => [token, ...token.split('.')]),

@@ -48,8 +48,8 @@ function makeBench() {
 }
 
 describe('createKeySets', () => {
-  test('keeps time without the wall clock, which may be set back by hours', async (t) => {
-    t.mock.method(Date, 'now', () => assert.fail('the wall clock was asked'));
+  test('measures time without the wall clock', async (t) => {
+    t.mock.method(Date, 'now', () => assert.fail('the wall clock was read'));
     const fetch = async () => Response.json({ keys: [first.jwk] });
     const sets = createKeySets({ log: rememberLog(), fetch });
     assert.equal((await sets.find(makeProvider(), wish('first')))?.kid, 'first');
@@ -57,7 +57,7 @@ describe('createKeySets', () => {
     assert.deepEqual(sets.counters, { fetches: 2, failures: 0 });
   });
 
-  test('find fetches once for many at a time, and keeps the keys ten minutes', async () => {
+  test('find fetches once for many concurrent calls, and keeps the keys for ten minutes', async () => {
     const { bench, sets, provider } = makeBench();
     const found = await Promise.all(Array.from({ length: 50 }, () => sets.find(provider, wish('first'))));
     assert.ok(found.every((key) => key?.kid === 'first'));
@@ -74,7 +74,7 @@ describe('createKeySets', () => {
     ['on a cold start', false],
     ['with keys in memory', true],
   ] as const) {
-    test(`find: 60 bogus kids cost one fetch a cool-down, ${name}`, async () => {
+    test(`find fetches once per cool-down for 60 unknown kids, ${name}`, async () => {
       const { bench, sets, provider } = makeBench();
       if (start) await sets.find(provider, wish('first'));
       const before = bench.asked.length;
@@ -89,7 +89,7 @@ describe('createKeySets', () => {
     });
   }
 
-  test('find takes up a rotation at once, also for those who wait while it is being fetched', async () => {
+  test('find returns a new key at once after a rotation, also to calls that wait for the same fetch', async () => {
     const { bench, sets, provider } = makeBench();
     await sets.find(provider, wish('first'));
     bench.keys = [first.jwk, second.jwk];
@@ -101,7 +101,7 @@ describe('createKeySets', () => {
     assert.equal(bench.asked.length, 2);
   });
 
-  test('find serves stale keys a day while the provider is away, a question a cool-down, then KeysUnavailable', async () => {
+  test('find returns stale keys for a day while the provider is unreachable, then throws KeysUnavailable', async () => {
     const { bench, log, sets, provider } = makeBench();
     await sets.find(provider, wish('first'));
     bench.fault = 'connection refused';
@@ -120,7 +120,7 @@ describe('createKeySets', () => {
     assert.ok(await sets.find(provider, wish('first')));
   });
 
-  test('find: a failure on a cold start cools down too, for one and all', async () => {
+  test('find fetches once per cool-down when the first fetch fails', async () => {
     const { bench, sets, provider } = makeBench();
     bench.fault = 'no such host';
     for (let i = 0; i < 5; i++) await assert.rejects(sets.find(provider, wish('first')), KeysUnavailable);
@@ -152,7 +152,7 @@ describe('createKeySets', () => {
     });
   }
 
-  test('find keeps the good keys when the provider publishes none that can be used', async () => {
+  test('find keeps the good keys when the provider publishes only unusable keys', async () => {
     const { bench, sets, provider } = makeBench();
     await sets.find(provider, wish('first'));
     bench.keys = [{ kty: 'oct', k: 'AAAA' }];
@@ -161,7 +161,7 @@ describe('createKeySets', () => {
     assert.equal(sets.counters.failures, 1);
   });
 
-  test('retain drops the keys of a provider that is gone, and of a row that was edited', async () => {
+  test('retain drops the keys of a provider row that was edited, and keeps the keys of an unchanged row', async () => {
     const { bench, sets, provider } = makeBench();
     await sets.find(provider, wish('first'));
     sets.retain([provider]);
@@ -188,7 +188,7 @@ describe('createKeySets, discovery', () => {
     return { state, log, sets, provider: makeProvider({ issuer, jwksUri: undefined }) };
   }
 
-  test('find discovers the key address once and believes it for a day, or until a fetch fails', async () => {
+  test('find discovers the key address once, and again after a failed fetch', async () => {
     const { state, sets, provider } = makeDiscovery({
       issuer: 'https://id.acme.example/',
       jwks_uri: 'https://keys.acme.example/',
@@ -214,23 +214,27 @@ describe('createKeySets, discovery', () => {
       /names another issuer/,
     ],
     [
-      'differs by a slash',
+      'names the issuer without its slash',
       { issuer: 'https://id.acme.example', jwks_uri: 'https://id.acme.example/k' },
       /names another issuer/,
     ],
-    ['is no object', null, /names another issuer/],
+    ['is null', null, /names another issuer/],
     [
-      'leads to http',
+      'has an http address for keys',
       { issuer: 'https://id.acme.example/', jwks_uri: 'http://id.acme.example/k' },
       /not an https address/,
     ],
     [
-      'leads to http on loopback',
+      'has an http address on loopback for keys',
       { issuer: 'https://id.acme.example/', jwks_uri: 'http://127.0.0.1/k' },
       /not an https address/,
     ],
-    ['leads to a file', { issuer: 'https://id.acme.example/', jwks_uri: 'file:///etc/keys' }, /not an https address/],
-    ['leads nowhere', { issuer: 'https://id.acme.example/' }, /not an https address/],
+    [
+      'has a file address for keys',
+      { issuer: 'https://id.acme.example/', jwks_uri: 'file:///etc/keys' },
+      /not an https address/,
+    ],
+    ['has no address for keys', { issuer: 'https://id.acme.example/' }, /not an https address/],
   ] as const) {
     test(`find refuses a discovery document that ${name}`, async () => {
       const { state, log, sets, provider } = makeDiscovery(document);
@@ -307,7 +311,7 @@ describe('fetchJson', () => {
     });
   }
 
-  test('asks with a time limit and without redirects', async () => {
+  test('fetches with a time limit and without redirects', async () => {
     let seen: RequestInit = {};
     await fetchJson(async (_, init) => {
       seen = init;
@@ -341,7 +345,7 @@ describe('addresses', () => {
     test(`isIssuer is ${expected} for ${JSON.stringify(text)}`, () => assert.equal(isIssuer(text), expected));
   }
 
-  test('isKeyAddress lets http only beside an http issuer, and is false for what is no text', () => {
+  test('isKeyAddress accepts http only with an http issuer, and refuses long texts and other types', () => {
     assert.equal(isKeyAddress('http://127.0.0.1/k', 'http://127.0.0.1'), true);
     assert.equal(isKeyAddress('http://127.0.0.1/k', 'https://id.acme.example'), false);
     for (const value of [undefined, null, 1, {}, ['https://x.example'], `https://x.example/${'a'.repeat(2048)}`]) {

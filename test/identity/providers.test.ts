@@ -46,7 +46,7 @@ describe('parseProviderRows', () => {
     ['an algorithm in lower case', { algorithms: ['rs256'] }, /^its algorithms/],
     ['no algorithm at all', { algorithms: [] }, /^its algorithms/],
     ['a registration that is a typo', { registration: 'opne' }, /^its registration/],
-    ['a registration true', { registration: true }, /^its registration/],
+    ['a registration that is true', { registration: true }, /^its registration/],
     ['a registration without rules', { registration: {} }, /^its registration/],
     [
       'a registration with an unknown rule',
@@ -55,8 +55,8 @@ describe('parseProviderRows', () => {
     ],
     ['a registration that is a list', { registration: ['a@b.example'] }, /^its registration/],
     ['an e-mail with a wild card', { registration: { emails: ['*@acme.example'] } }, /^emails/],
-    ['a domain for an e-mail', { registration: { emails: ['acme.example'] } }, /^emails/],
-    ['an e-mail for a domain', { registration: { hosted_domains: ['@acme.example'] } }, /^hosted_domains/],
+    ['a domain in the list of e-mails', { registration: { emails: ['acme.example'] } }, /^emails/],
+    ['an e-mail in the list of domains', { registration: { hosted_domains: ['@acme.example'] } }, /^hosted_domains/],
     ['an empty list of domains', { registration: { hosted_domains: [] } }, /^hosted_domains/],
     ['a field that is misspelled', { registraton: 'closed' }, /^it has an unknown field: "registraton"$/],
     ['the name of a row above', { name: 'google' }, /^a row above has the same name$/],
@@ -76,7 +76,7 @@ describe('parseProviderRows', () => {
     });
   }
 
-  test('refuses by place a row without a usable name', () => {
+  test('refuses a row without a usable name, by the number of the row', () => {
     const rows = [
       google,
       1,
@@ -96,7 +96,7 @@ describe('parseProviderRows', () => {
 
   const twice = JSON.stringify([acme]).replace('"registration":', '"registration":"closed","registration":');
   for (const text of [twice, '', '{', '{}', 'null', '"x"', JSON.stringify(Array(101).fill(acme))]) {
-    test(`throws at a text that is no list of rows: ${text.slice(0, 10)}`, () =>
+    test(`throws for a text that is not a valid list of rows: ${text.slice(0, 10)}`, () =>
       assert.throws(
         () => parseProviderRows(text),
         /^Error: (?:it |one of its rows has the field "registration" twice)/,
@@ -116,23 +116,38 @@ describe('mayRegister', () => {
   const who = { issuer: acme.issuer, subject: '1' };
 
   for (const [name, provider, identity, expected] of [
-    ['open, anybody', open, who, true],
+    ['any identity with open registration', open, who, true],
     [
-      'closed, anybody',
+      'any identity with closed registration',
       closed,
       { ...who, email: 'ada@else.example', emailVerified: true, hostedDomain: 'acme.example' },
       false,
     ],
-    ['the hosted domain', ruled, { ...who, hostedDomain: 'acme.EXAMPLE' }, true],
-    ['a hosted domain below it', ruled, { ...who, hostedDomain: 'sub.acme.example' }, false],
-    ['an e-mail of the domain, without hd', ruled, { ...who, email: 'x@acme.example', emailVerified: true }, false],
-    ['the e-mail, verified', ruled, { ...who, email: 'ada@else.example', emailVerified: true }, true],
-    ['the e-mail, not verified', ruled, { ...who, email: 'ada@else.example', emailVerified: false }, false],
-    ['the e-mail, nothing said of verifying', ruled, { ...who, email: 'ada@else.example' }, false],
-    ['the e-mail with a Kelvin sign', ruled, { ...who, email: '\u212Aim@k.example', emailVerified: true }, false],
-    ['nothing known', ruled, who, false],
+    ['the allowed hosted domain', ruled, { ...who, hostedDomain: 'acme.EXAMPLE' }, true],
+    ['a subdomain of the allowed hosted domain', ruled, { ...who, hostedDomain: 'sub.acme.example' }, false],
+    [
+      'an e-mail of the allowed domain without the claim hd',
+      ruled,
+      { ...who, email: 'x@acme.example', emailVerified: true },
+      false,
+    ],
+    ['an allowed e-mail that is verified', ruled, { ...who, email: 'ada@else.example', emailVerified: true }, true],
+    [
+      'an allowed e-mail that is not verified',
+      ruled,
+      { ...who, email: 'ada@else.example', emailVerified: false },
+      false,
+    ],
+    ['an allowed e-mail without the claim email_verified', ruled, { ...who, email: 'ada@else.example' }, false],
+    [
+      'an allowed e-mail that is spelled with a Kelvin sign',
+      ruled,
+      { ...who, email: '\u212Aim@k.example', emailVerified: true },
+      false,
+    ],
+    ['an identity without e-mail and domain', ruled, who, false],
   ] as const) {
-    test(`is ${expected}: ${name}`, () => assert.equal(mayRegister(provider, identity), expected));
+    test(`returns ${expected} for ${name}`, () => assert.equal(mayRegister(provider, identity), expected));
   }
 });
 
@@ -158,7 +173,7 @@ describe('createProviders', () => {
     while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
   }
 
-  test('find goes by the exact issuer, and by both spellings of the one of Google', () =>
+  test('find matches the exact issuer, and both spellings of the issuer of Google', () =>
     withProviders([google, acme], async ({ providers }) => {
       assert.equal(providers.find('https://accounts.google.com')?.name, 'google');
       assert.equal(providers.find('accounts.google.com')?.name, 'google');
@@ -167,7 +182,7 @@ describe('createProviders', () => {
         assert.equal(providers.find(other), undefined);
     }));
 
-  test('no file is no providers; one that appears, changes by rename, and goes is live', () =>
+  test('a file that appears, changes by rename or disappears is live', () =>
     withProviders(undefined, async ({ providers, folder }) => {
       assert.deepEqual(names(providers), []);
       folder.write([google]);
@@ -180,7 +195,7 @@ describe('createProviders', () => {
       assert.equal(providers.find(google.issuer), undefined);
     }));
 
-  test('a symlink that is swapped, as mounted volumes do it, is live', () =>
+  test('a file behind a swapped symlink is live, as in a mounted volume', () =>
     withProviders(undefined, async ({ providers, folder }) => {
       for (const [version, rows] of [
         ['v1', [google]],
@@ -194,7 +209,7 @@ describe('createProviders', () => {
       }
     }));
 
-  test('a torn text leaves the last good rows live and is told once; the mended one is live', () =>
+  test('a torn file keeps the last good rows live and is logged once, until the file is repaired', () =>
     withProviders([google], async ({ providers, folder, log }) => {
       folder.write('[{"name":');
       await until(() => log.events().includes('identity-providers-unreadable'));
@@ -205,7 +220,7 @@ describe('createProviders', () => {
       await until(() => names(providers)[0] === 'acme');
     }));
 
-  test('a nonsense row is refused by name in the log while the good rows go live', () =>
+  test('a malformed row is refused and logged by name, while the good rows go live', () =>
     withProviders([google], async ({ providers, folder, log }) => {
       folder.write([
         { ...acme, issuer: 'nowhere' },
@@ -220,7 +235,7 @@ describe('createProviders', () => {
       assert.match(line, /"provider":"acme","reason":"its issuer is not an https address/);
     }));
 
-  test('close ends the looking', () =>
+  test('close stops the polling of the file', () =>
     withProviders([google], async ({ providers, folder }) => {
       providers.close();
       folder.write([acme]);
@@ -231,11 +246,11 @@ describe('createProviders', () => {
   for (const [name, spoil] of [
     ['a torn text', (folder: DataFolder) => folder.write('[')],
     ['an empty file', (folder: DataFolder) => folder.write('')],
-    ['an object', (folder: DataFolder) => folder.write({})],
-    ['a folder', (folder: DataFolder) => mkdirSync(folder.file)],
-    ['two megabytes', (folder: DataFolder) => folder.write(`[${' '.repeat(2 ** 21)}]`)],
+    ['an object instead of a list', (folder: DataFolder) => folder.write({})],
+    ['a folder instead of a file', (folder: DataFolder) => mkdirSync(folder.file)],
+    ['a file of two megabytes', (folder: DataFolder) => folder.write(`[${' '.repeat(2 ** 21)}]`)],
   ] as const) {
-    test(`throws one clear line at the start: ${name}`, () => {
+    test(`throws an error of one line at the start: ${name}`, () => {
       const folder = makeDataFolder();
       spoil(folder);
       assert.throws(
@@ -247,7 +262,9 @@ describe('createProviders', () => {
     });
   }
 
-  test('throws one clear line at the start: a file that may not be read', { skip: process.getuid?.() === 0 }, () => {
+  test('throws an error of one line at the start: a file without read permission', {
+    skip: process.getuid?.() === 0,
+  }, () => {
     const folder = makeDataFolder([google]);
     chmodSync(folder.file, 0);
     assert.throws(

@@ -48,29 +48,26 @@ test('idp-signin and register over the running service', async (suite) => {
   const post = (path: string, body: object) =>
     ask(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
-  await suite.test(
-    'are IDENTITY_NOT_CONFIGURED until a provider row appears, and then live on every worker',
-    async () => {
-      const before = await post('/api/idp-signin', { credential });
-      assert.deepEqual([before.status, before.body.error_code], [503, 'IDENTITY_NOT_CONFIGURED']);
-      const row = {
-        name: 'local',
-        issuer: provider.issuer,
-        client_ids: Object.values(provider.clientIds),
-        registration: 'open',
-      };
-      writeFileSync(join(data, 'providers.new'), JSON.stringify([row]));
-      renameSync(join(data, 'providers.new'), join(data, 'identity-providers.json'));
-      const told = new Set<unknown>();
-      while (told.size < WORKERS)
-        told.add((await service.logged('identity-providers-changed', ({ pid }) => !told.has(pid))).pid);
-      for (let i = 0; i < 8; i++)
-        assert.equal((await post('/api/idp-signin', { credential })).body.error_code, 'NOT_REGISTERED');
-    },
-  );
+  await suite.test('idp-signin gets IDENTITY_NOT_CONFIGURED until a provider row is live on every worker', async () => {
+    const before = await post('/api/idp-signin', { credential });
+    assert.deepEqual([before.status, before.body.error_code], [503, 'IDENTITY_NOT_CONFIGURED']);
+    const row = {
+      name: 'local',
+      issuer: provider.issuer,
+      client_ids: Object.values(provider.clientIds),
+      registration: 'open',
+    };
+    writeFileSync(join(data, 'providers.new'), JSON.stringify([row]));
+    renameSync(join(data, 'providers.new'), join(data, 'identity-providers.json'));
+    const told = new Set<unknown>();
+    while (told.size < WORKERS)
+      told.add((await service.logged('identity-providers-changed', ({ pid }) => !told.has(pid))).pid);
+    for (let i = 0; i < 8; i++)
+      assert.equal((await post('/api/idp-signin', { credential })).body.error_code, 'NOT_REGISTERED');
+  });
 
   await suite.test(
-    'register gives a token, idp-signin a session: both are good on every worker, and never cached',
+    'register returns a token and idp-signin a session, both valid on every worker and never cached',
     async () => {
       const registered = await post('/api/register', { credential, application: { name: 'Engine' } });
       assert.equal(registered.status, 201);
@@ -97,7 +94,7 @@ test('idp-signin and register over the running service', async (suite) => {
     },
   );
 
-  await suite.test('idp-signin takes the form post of Google Identity Services as a browser sends it', async () => {
+  await suite.test('idp-signin accepts the form post of Google Identity Services as a browser sends it', async () => {
     const form = (token: string) => new URLSearchParams({ credential, g_csrf_token: token, select_by: 'btn' });
     const send = (token: string) =>
       ask('/api/idp-signin', { method: 'POST', headers: { cookie: 'g_csrf_token=c-1; a=b' }, body: form(token) });
@@ -109,7 +106,7 @@ test('idp-signin and register over the running service', async (suite) => {
     assert.deepEqual([forged.status, forged.body.error_code], [400, 'CSRF_TOKEN_MISMATCH']);
   });
 
-  await suite.test('no body that a foreign page can send with cookies signs in without the double submit', async () => {
+  await suite.test('a foreign page cannot sign in without the double submit of the CSRF token', async () => {
     for (const [path, application] of [
       ['/api/idp-signin', undefined],
       ['/api/register', 'Forged'],
@@ -131,7 +128,7 @@ test('idp-signin and register over the running service', async (suite) => {
     );
   });
 
-  await suite.test('idp-signin refuses a forged token with one 401, and the log has the reason', async () => {
+  await suite.test('idp-signin refuses a forged token with 401, and logs the reason', async () => {
     const [header, payload] = credential.split('.');
     const { status, headers, body } = await post('/api/idp-signin', {
       credential: `${header}.${payload}.${encode('x'.repeat(256))}`,
@@ -144,7 +141,7 @@ test('idp-signin and register over the running service', async (suite) => {
   });
 
   await suite.test(
-    '60 bogus kids cost the provider at most one request a worker, and a good token still passes',
+    '60 unknown kids cost the provider at most one request per worker, and a good token is accepted',
     async () => {
       const asked = provider.keyRequests();
       const [, payload, signature] = credential.split('.');
@@ -161,7 +158,7 @@ test('idp-signin and register over the running service', async (suite) => {
     },
   );
 
-  await suite.test('register: 90 at once through all workers, none lost, none twice', async () => {
+  await suite.test('register stores each of 90 concurrent applications exactly once', async () => {
     const names = Array.from({ length: 90 }, (_, i) => `App ${i}`);
     const queue = names.flatMap((name) => [name, ...(name.endsWith('7') ? [name] : [])]);
     const statuses = new Map<number, number>();
@@ -178,7 +175,7 @@ test('idp-signin and register over the running service', async (suite) => {
     assert.deepEqual(stored.sort(), [...names].sort());
   });
 
-  await suite.test('no line of the log has a token, an e-mail, a name or a subject', async () => {
+  await suite.test('the log has no token, e-mail, name or subject', async () => {
     service.process.kill('SIGTERM');
     await once(service.process, 'close');
     assert.ok(said.includes('identity-registered'));
@@ -192,6 +189,6 @@ async function until<T>(attempt: () => Promise<T>, holds: (value: T) => boolean)
   for (;;) {
     const value = await attempt();
     if (holds(value)) return value;
-    assert.ok(Date.now() < deadline, 'it did not come true within five seconds');
+    assert.ok(Date.now() < deadline, 'the expected answer did not come within five seconds');
   }
 }

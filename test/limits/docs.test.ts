@@ -62,7 +62,7 @@ describe('docs/LIMITS.md', () => {
     } else if (source !== '') test(subject, () => assert.fail(`${source} is neither a setting nor a constant`));
   }
 
-  test('names each limit of the rooms that a request passes', () => {
+  test('lists each limit of the rooms that a request passes through', () => {
     const named = new Set(ROWS.map(({ source }) => source));
     const missing: string[] = [];
     for (const room of ['http', 'http/answer', 'http/body', 'http/connections', 'limits']) {

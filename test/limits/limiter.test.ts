@@ -24,11 +24,13 @@ describe('parseRate', () => {
     [' 1/s', undefined],
     ['', undefined],
   ];
-  for (const [text, rate] of rows) test(JSON.stringify(text), () => assert.deepEqual(parseRate(text), rate));
+  for (const [text, rate] of rows)
+    test(`${rate === undefined ? 'refuses' : 'parses'} ${JSON.stringify(text)}`, () =>
+      assert.deepEqual(parseRate(text), rate));
 });
 
 describe('createBoundedMap', () => {
-  test('keeps what was asked for last, and never more than it may', () => {
+  test('keeps the entry that was read last, and stays within its size', () => {
     const map = createBoundedMap<number>(100);
     map.set('kept', 1);
     for (let i = 0; i < 10_000; i++) {
@@ -41,7 +43,7 @@ describe('createBoundedMap', () => {
   });
 });
 
-test('a map that forgets counts a key once, however it has aged', () => {
+test('a bounded map counts a key once, also when an old key is read or set again', () => {
   const map = createBoundedMap<number>(100);
   for (let i = 0; i < 60; i++) map.set(`key ${i}`, i);
   for (let i = 0; i < 5; i++) map.set(`key ${i}`, -i);
@@ -51,7 +53,7 @@ test('a map that forgets counts a key once, however it has aged', () => {
   assert.equal(new Map(map.entries()).size, Array.from(map.entries()).length);
 });
 
-test('a bucket fills up to its burst, and loses nothing where the clock goes back', () => {
+test('a bucket refills up to its burst, and keeps its tokens when the clock goes back', () => {
   const rate = parseRate('60/m burst 3') as Rate;
   const bucket = fullBucket(rate, 1000);
   refill(bucket, rate, 3_600_000);
@@ -93,7 +95,7 @@ function simulate(workers: number, latency: number) {
   };
 }
 
-test('callers whose long names begin alike, or end alike, have a bucket each', () => {
+test('callers with long and similar names have a bucket each', () => {
   const limiter = createRateLimiter();
   const rate = parseRate('1/h') as Rate;
   const long = 'x'.repeat(5000);
@@ -143,18 +145,18 @@ describe('a worker', () => {
   };
 
   for (const [name, tokens, unreported, workers, allowed] of [
-    ['has what is left', 10, 0, 1, 10],
-    ['has spent what it has not told', 10, 3, 1, 7],
-    ['takes no more than its share of the last eighth', 12, 0, 4, 2],
-    ['has spent of its share what it has not told', 10, 2, 4, 0],
-    ['takes no more than its share of many', 90, 0, 4, 15],
-    ['takes what is there where a share would be a few', 20, 0, 4, 20],
-    ['takes nothing on credit', -5, 0, 1, 0],
+    ['spends the whole balance when it is the only worker', 10, 0, 1, 10],
+    ['subtracts its unreported tokens from the balance', 10, 3, 1, 7],
+    ['spends only its share of the last eighth of a burst', 12, 0, 4, 2],
+    ['subtracts its unreported tokens from its share', 10, 2, 4, 0],
+    ['spends only its share of a large balance', 90, 0, 4, 15],
+    ['spends the whole balance when its share is small and the balance is not', 20, 0, 4, 20],
+    ['spends nothing of a negative balance', -5, 0, 1, 0],
   ] as const) {
     test(name, () => assert.equal(allowedBy(workerWith(tokens, unreported, workers)), allowed));
   }
 
-  test('tells at once, then in intervals, each token once, with the rate as it is now', () => {
+  test('reports at once, then in intervals, each token once with the current rate', () => {
     const worker = workerWith(100, 0, 1);
     const other = parseRate('7/m burst 50') as Rate;
     isAllowed(worker.limiter, worker.rate);
@@ -162,14 +164,14 @@ describe('a worker', () => {
     worker.tell();
     isAllowed(worker.limiter, other);
     worker.tell();
-    assert.equal(worker.reports.length, 2, 'one at a time');
+    assert.equal(worker.reports.length, 2, 'a worker sends one report at a time');
     worker.limiter.applyBalances([]);
     worker.tell();
     assert.deepEqual(worker.waits, [0, 4, 4]);
     assert.deepEqual(worker.reports, [[], [['address caller', 2, 7, 60, 50]], [['address caller', 1, 7, 60, 50]]]);
   });
 
-  test('tells sooner when a good part of its share is gone', () => {
+  test('reports sooner when a large part of its share is spent', () => {
     const worker = workerWith(100, 0, 2);
     isAllowed(worker.limiter, worker.rate);
     worker.tell();
@@ -181,7 +183,7 @@ describe('a worker', () => {
   });
 });
 
-test('the ledger lets nobody owe more than two bursts, and tells a new worker of those alone who have spent most of theirs', () => {
+test('the ledger limits a debt to two bursts, and sends only low balances to a new worker', () => {
   const ledger = createLedger({ now: () => 0 });
   assert.deepEqual(ledger.spend([['a', 1000, 1, 3600, 10]]), [['a', -20, 1, 3600, 10]]);
   ledger.spend([
@@ -204,15 +206,15 @@ test('the ledger lets nobody owe more than two bursts, and tells a new worker of
 
 describe('several workers', () => {
   const rows: [name: string, text: string, workers: number, perMillisecond: number, seconds: number][] = [
-    ['a flood over two', '100/s', 2, 4, 10],
-    ['a flood over eight', '100/s', 8, 8, 10],
+    ['a flood over two workers', '100/s', 2, 4, 10],
+    ['a flood over eight workers', '100/s', 8, 8, 10],
     ['a high rate', '2000/s', 4, 10, 5],
     ['a small burst', '100/s burst 5', 4, 4, 10],
     ['a low rate with a burst', '60/m burst 200', 4, 2, 200],
-    ['a burst that is gone at once', '200/h', 2, 2, 1],
+    ['a burst that is spent at once', '200/h', 2, 2, 1],
   ];
   for (const [name, text, workers, perMillisecond, seconds] of rows) {
-    test(`${name}: ${text} is exact to 5 percent`, () => {
+    test(`allow ${text} within 5 percent: ${name}`, () => {
       const rate = parseRate(text) as Rate;
       const { limiters, advance } = simulate(workers, 2);
       let allowed = 0;
@@ -226,7 +228,7 @@ describe('several workers', () => {
     });
   }
 
-  test('leave all of it to the one that is asked', () => {
+  test('leave the whole rate to the only worker that gets requests', () => {
     const rate = parseRate('200/h') as Rate;
     const { limiters, advance } = simulate(2, 1);
     let allowed = 0;
@@ -239,7 +241,7 @@ describe('several workers', () => {
     assert.ok(allowed <= 210, `${allowed} instead of 200`);
   });
 
-  test('refuse nobody who keeps below the rate', () => {
+  test('refuse no request of a caller below the rate', () => {
     const rate = parseRate('100/s burst 10') as Rate;
     const { limiters, advance } = simulate(4, 2);
     for (let i = 0; i < 2000; i++) {
@@ -248,7 +250,7 @@ describe('several workers', () => {
     }
   });
 
-  test('a worker of the next generation learns what is left', () => {
+  test('share the remaining balance with a worker of the next generation', () => {
     const rate = parseRate('10/h') as Rate;
     const { limiters, ledger, advance } = simulate(2, 2);
     for (let i = 0; i < 10; i++) assert.ok(isAllowed(limiters[0], rate));
@@ -268,8 +270,8 @@ describe('several workers', () => {
   });
 });
 
-describe('a limiter alone', () => {
-  test('says when to come back', () => {
+describe('a limiter without a supervisor', () => {
+  test('refuses with the headers that say when to retry', () => {
     let time = 0;
     const limiter = createRateLimiter({ now: () => time });
     const rate = parseRate('2/m burst 1') as Rate;
@@ -285,7 +287,7 @@ describe('a limiter alone', () => {
     assert.deepEqual(limiter.status(), { refused: { credential: 0, address: 1, operation: 0 }, callers: 1 });
   });
 
-  test('counts callers and kinds apart, and takes up another rate at once', () => {
+  test('counts callers and kinds separately, and applies a changed rate at once', () => {
     const limiter = createRateLimiter({ now: () => 0 });
     const one = parseRate('1/h') as Rate;
     assert.deepEqual(
@@ -294,10 +296,14 @@ describe('a limiter alone', () => {
     );
     limiter.check('credential', 'a', one);
     limiter.check('operation', 'a', one);
-    assert.equal(isAllowed(limiter, parseRate('1000/h') as Rate, 'b'), false, 'a raised rate fills with time');
+    assert.equal(
+      isAllowed(limiter, parseRate('1000/h') as Rate, 'b'),
+      false,
+      'a raised rate adds tokens only with time',
+    );
   });
 
-  test('keeps no more callers than it may, whatever their names', () => {
+  test('keeps at most 100,000 callers', () => {
     const limiter = createRateLimiter({ now: () => 0 });
     const rate = parseRate('10/s') as Rate;
     for (let i = 0; i < 150_000; i++) limiter.check('address', `${i}${'x'.repeat(i % 50 === 0 ? 1000 : 0)}`, rate);

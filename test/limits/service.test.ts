@@ -54,7 +54,7 @@ async function serve(t: { after(fn: () => unknown): void }, settings: Record<str
 }
 
 describe('RATE_LIMIT', () => {
-  test('refuses what is too much, and nothing of it runs', async (t) => {
+  test('refuses a request above the rate before its operation runs', async (t) => {
     const { call, status } = await serve(t, { RATE_LIMIT: '3/h' });
     for (let i = 0; i < 5; i++)
       assert.equal(await status('/api/test', {}, { method: 'OPTIONS' }), 200, 'a preflight is not counted');
@@ -71,12 +71,16 @@ describe('RATE_LIMIT', () => {
     ] as const)
       assert.equal(await status(path, {}, init), 429, path);
     assert.equal(await status('/api/test', { authorization: 'foreign' }), 429);
-    assert.equal(await status('/api/test', { authorization: 'bad' }), 429, 'nobody tries out credentials faster');
+    assert.equal(
+      await status('/api/test', { authorization: 'bad' }),
+      429,
+      'a request with a wrong credential counts, too',
+    );
     const { ran } = (await (await call('/api/test', { authorization: 'many' })).json()) as { ran: number };
     assert.equal(ran, 4);
   });
 
-  test('is by the address that trusted proxies tell, and of IPv6 by the /64', async (t) => {
+  test('counts by the address that a trusted proxy sends, and IPv6 by the /64', async (t) => {
     const { status } = await serve(t, { RATE_LIMIT: '1/h', TRUSTED_PROXIES: '127.0.0.1' });
     const from = (address: string) => status('/api/test', { 'x-forwarded-for': address });
     assert.equal(await from('192.0.2.1'), 200);
@@ -91,7 +95,7 @@ describe('RATE_LIMIT', () => {
   });
 });
 
-test('the limit of a credential is its own', async (t) => {
+test('each credential has its own limit', async (t) => {
   const { call, status } = await serve(t, {});
   const as = (authorization: string) => status('/api/test', { authorization });
   assert.deepEqual([await as('few'), await as('few'), await as('few'), await as('other')], [200, 200, 429, 200]);
@@ -103,7 +107,7 @@ test('the limit of a credential is its own', async (t) => {
   for (let i = 0; i < 10; i++) assert.equal(await status(), 200);
 });
 
-test('the limit of an operation is for each of its callers', async (t) => {
+test('the limit of an operation counts each caller separately', async (t) => {
   const { call, status } = await serve(t, {});
   const seldom = (authorization?: string) =>
     status('/api/test/seldom', authorization === undefined ? {} : { authorization });
@@ -113,7 +117,7 @@ test('the limit of an operation is for each of its callers', async (t) => {
   assert.equal(await status(), 200);
 });
 
-test('several workers share what is left, and so does the next generation', async (t) => {
+test('several workers share one rate, and the next generation continues with the same balance', async (t) => {
   const service = await startProcesses(t, { files: controllers, env: { WORKERS: '2', RATE_LIMIT: '200/h' } });
   // Each request has a new connection, so that both workers answer.
   const agents = Array.from({ length: 8 }, () => new Agent({ keepAlive: true, maxSockets: 1 }));

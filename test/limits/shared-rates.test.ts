@@ -31,7 +31,7 @@ async function simulate({ offered, seconds, rate = RATE, isUp = () => true }: Ru
     return store.spend(spendings).map(([, tokens]) => tokens);
   };
   const machines = offered.map(() => {
-    const ledger = createSharedLedger({ spend, machines: () => offered.length, now, later });
+    const ledger = createSharedLedger({ spend, machineCount: () => offered.length, now, later });
     const limiter = createRateLimiter({
       now,
       later,
@@ -65,14 +65,14 @@ async function simulate({ offered, seconds, rate = RATE, isUp = () => true }: Ru
 
 describe('machines that share a rate', () => {
   const cases: readonly (readonly [name: string, run: Run, least: number, most: number])[] = [
-    ['even, twice the rate', { offered: [67, 67, 67], seconds: 60 }, 0.98, 1.02],
-    ['80 : 10 : 10', { offered: [160, 20, 20], seconds: 60 }, 0.98, 1.02],
-    ['one of them', { offered: [200, 0, 0], seconds: 60 }, 0.98, 1.02],
+    ['an even load of twice the rate', { offered: [67, 67, 67], seconds: 60 }, 0.98, 1.02],
+    ['a load of 80 : 10 : 10', { offered: [160, 20, 20], seconds: 60 }, 0.98, 1.02],
+    ['a load on one machine', { offered: [200, 0, 0], seconds: 60 }, 0.98, 1.02],
     ['a small burst', { offered: [20, 20, 20], seconds: 60, rate: { count: 10, seconds: 1, burst: 5 } }, 0.98, 1.02],
-    ['below the rate', { offered: [30, 30, 30], seconds: 20 }, 0.99, 1.01],
+    ['a load below the rate', { offered: [30, 30, 30], seconds: 20 }, 0.99, 1.01],
   ];
   for (const [name, run, least, most] of cases) {
-    it(`let pass what one machine would: ${name}`, async () => {
+    it(`allow together what one machine would allow: ${name}`, async () => {
       const { count, burst } = run.rate ?? RATE;
       const { passed, statements } = await simulate(run);
       const offered = run.offered.reduce((sum, rate) => sum + rate, 0) * run.seconds;
@@ -82,7 +82,7 @@ describe('machines that share a rate', () => {
     });
   }
 
-  it('keep to their parts while the store is away, and share again', async () => {
+  it('allow at most the rate and three bursts when the store is unreachable for a time', async () => {
     const isUp = (time: number) => time < 10_000 || time > 50_000;
     const { passed } = await simulate({ offered: [67, 67, 67], seconds: 60, isUp });
     const right = 60 * 100;

@@ -34,7 +34,7 @@ export default class DeskController {
 const names = (tools: readonly { name: string }[]) => tools.map(({ name }) => name.replace(/^desk_/, ''));
 const codeOf = (text: string) => /^\w+/.exec(text)?.[0];
 
-test('a caller sees the tools that its key and the words of access allow, and no function is asked', async (t) => {
+test('tools/list returns the tools that the key and access allow, and calls no access function', async (t) => {
   const api = await startShop(t, {
     'DeskController.ts': GUARDED,
     'OtherController.ts': 'export default { index() {} };',
@@ -62,7 +62,7 @@ test('a caller sees the tools that its key and the words of access allow, and no
     assert.deepEqual(names(await listTools(api.as(credential))), expected, JSON.stringify(credential));
 });
 
-test('a call is refused by the step that refuses the request', async (t) => {
+test('a tool call gets the same refusal as a request', async (t) => {
   const api = await startShop(t, {
     'DeskController.ts': GUARDED,
     'OtherController.ts': 'export default { index() {} };',
@@ -97,7 +97,7 @@ test('a call is refused by the step that refuses the request', async (t) => {
   assert.deepEqual(structuredContent, { id: 'a' });
 });
 
-test('no tool calls an operation of the service itself, which has the path of the tool', async (t) => {
+test('a tool call never runs an operation of the service that has the same path', async (t) => {
   const files = {
     'DocsController.ts': 'export default { operations: { index: { tool: true } }, index() { return {}; } };',
   };
@@ -105,7 +105,7 @@ test('no tool calls an operation of the service itself, which has the path of th
   assert.equal(codeOf(textOf(await callTool(api, 'docs_index'))), 'ROUTE_NOT_FOUND');
 });
 
-test('a message counts once, by the key or else by the address; a refused key and a refused rate are no results', async (t) => {
+test('a message without a key counts once for its address, and gets a JSON-RPC error above the rate', async (t) => {
   const api = await startShop(t, { 'DeskController.ts': GUARDED }, { env: { RATE_LIMIT: '2/h' } });
   assert.equal((await callTool(api, 'desk_GET_open')).isError, undefined);
   assert.equal((await callTool(api, 'desk_GET_open')).isError, undefined);
@@ -137,7 +137,7 @@ export default class DeskController {
   'GET either'() { return {}; }
 }`;
 
-test('the service file holds: authenticate, its default access, cors and cookies; formatError forms no message', async (t) => {
+test('messages use authenticate, access, cors and cookies of the service file, but not formatError', async (t) => {
   const api = await startShop(t, { 'service.ts': SERVICE, 'DeskController.mjs': USERS });
   const as = (authorization: string) => ({
     ...api,
@@ -168,7 +168,7 @@ test('the service file holds: authenticate, its default access, cors and cookies
   assert.equal((await call({ ...cookie, 'sec-fetch-site': 'cross-site' })).status, 403);
 });
 
-test('without cors no page calls a tool, and a key may come by keyHeader', async (t) => {
+test('a message of a page is refused without cors, and a key in keyHeader is checked', async (t) => {
   const bare = await startShop(t);
   assert.equal((await send(bare, 'tools/list', {}, { origin: bare.url })).status, 403);
   const open = SERVICE.replace(/cors: .*/, "cors: { origins: '*' },");
@@ -178,7 +178,7 @@ test('without cors no page calls a tool, and a key may come by keyHeader', async
   assert.deepEqual([refused.status, refused.body.error?.code], [401, -32_600]);
 });
 
-test('an operation sees a request of its own, with the headers of the message that concern it', async (t) => {
+test('an operation gets its own request, with only the headers of the message that concern it', async (t) => {
   const api = await startShop(t);
   const { structuredContent: seen = {} } = await callTool(
     api.as({ application: { name: 'agent' } }),
@@ -206,7 +206,7 @@ test('an operation sees a request of its own, with the headers of the message th
   }
 });
 
-test('the message and its call have a line each in the log, with one id; the line of the call names the tool', async (t) => {
+test('the log has one line for a message and one for its tool call, with the same request id', async (t) => {
   const api = await startShop(t);
   await callTool(api.as({ application: {} }), 'find_order', { path: { id: 5 } });
   const [call, message] = api.lines.filter(({ event }) => event === 'request');
@@ -239,7 +239,7 @@ export default class DeskController {
   }
 }`;
 
-test('a call ends when its client leaves, and a stream of it is destroyed', async (t) => {
+test('a call is aborted, and its stream is destroyed, when the client disconnects', async (t) => {
   const api = await startShop(t, { 'DeskController.mjs': LEAVING });
   const { seenByLeaving: seen } = globalThis as unknown as { seenByLeaving: string[] };
   const isTrue = async (what: () => boolean) => {
@@ -276,14 +276,14 @@ export default class DeskController {
   }
 }`;
 
-test('a stream whose last piece exceeds the limit of a tool is refused at once', async (t) => {
+test('a stream whose last chunk exceeds the limit of a tool is refused', async (t) => {
   const api = await startShop(t, { 'DeskController.mjs': LARGE }, { expectedErrors: ['request-failed'] });
   const result = await callTool(api, 'desk_GET_large');
   assert.equal(result.isError, true);
   assert.match(textOf(result), /longer than 1048576 bytes/);
 });
 
-test('no call outlives its limits: requests in flight are counted back', async (t) => {
+test('a tool call gives its place in MAX_IN_FLIGHT back, also after an error', async (t) => {
   const api = await startShop(t, undefined, { env: { MAX_IN_FLIGHT: '1' } });
   for (let i = 0; i < 5; i++) assert.equal((await callTool(api, 'find_order', { path: { id: i } })).isError, undefined);
   for (let i = 0; i < 5; i++)

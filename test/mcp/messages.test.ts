@@ -15,8 +15,8 @@ const BEFORE = '2025-11-25';
 const request = (method: string, params?: object, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
 const brief = ({ status, body: { error, id } }: Sent) => [status, error?.code, id];
 
-describe('2026-07-28', () => {
-  it('answers server/discover, tools/list and tools/call, each with its server', async () => {
+describe('MCP revision 2026-07-28', () => {
+  it('answers server/discover, tools/list and tools/call with the server info', async () => {
     const server = { 'io.modelcontextprotocol/serverInfo': { name: api.dir.split('/').at(-2), version: '0.0.0' } };
     const discovered = await send(api, 'server/discover');
     assert.equal(discovered.status, 200);
@@ -40,7 +40,7 @@ describe('2026-07-28', () => {
     });
   });
 
-  it('refuses what its headers and its body say differently, and what they leave out', async () => {
+  it('refuses a message whose headers and body differ or are incomplete', async () => {
     const headers = { 'mcp-protocol-version': NEWEST, 'mcp-method': 'tools/call', 'mcp-name': 'find_order' };
     const call = request('tools/call', { name: 'find_order', arguments: { path: { id: 5 } }, _meta: META });
     assert.deepEqual(brief(await post(api, call, headers)), [200, undefined, 1]);
@@ -70,7 +70,7 @@ describe('2026-07-28', () => {
     assert.deepEqual(brief(await post(api, poor, headers)), [400, -32_602, 1]);
   });
 
-  it('names its revisions to a client of another', async () => {
+  it('returns the supported revisions to a client with another revision', async () => {
     for (const version of ['2099-01-01', '2025-06-18', 'constructor']) {
       const params = { _meta: { ...META, 'io.modelcontextprotocol/protocolVersion': version } };
       const headers = { 'mcp-protocol-version': version, 'mcp-method': 'tools/list' };
@@ -80,7 +80,7 @@ describe('2026-07-28', () => {
     }
   });
 
-  it('has tools alone', async () => {
+  it('refuses unknown methods, unknown tools and cursors', async () => {
     for (const method of ['ping', 'initialize', 'resources/list', 'subscriptions/listen', '__proto__', 'toString', ''])
       assert.deepEqual(brief(await send(api, method)), [404, -32_601, 1], method);
     assert.deepEqual(brief(await send(api, 'tools/list', { cursor: 'x' })), [200, -32_602, 1]);
@@ -92,10 +92,10 @@ describe('2026-07-28', () => {
   });
 });
 
-describe('2025-11-25', () => {
+describe('MCP revision 2025-11-25', () => {
   const headers = { 'mcp-protocol-version': BEFORE };
 
-  it('begins with a handshake, which no session follows', async () => {
+  it('answers initialize without opening a session', async () => {
     for (const protocolVersion of [BEFORE, '2025-06-18', NEWEST]) {
       const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } };
       const answer = await post(api, request('initialize', params));
@@ -110,7 +110,7 @@ describe('2025-11-25', () => {
     assert.deepEqual((await post(api, request('ping'), headers)).body, { jsonrpc: '2.0', id: 1, result: {} });
   });
 
-  it('lists and calls tools, and answers mistakes of a call with 200', async () => {
+  it('lists and calls tools, and answers JSON-RPC errors with 200', async () => {
     const list = (await post(api, request('tools/list'), headers)).body.result;
     assert.deepEqual(Object.keys(list ?? {}), ['tools']);
     const call = request('tools/call', { name: 'order_index', arguments: { query: { size: 1 } } }, 'a');
@@ -131,8 +131,8 @@ describe('hostile messages', () => {
   const rows: readonly [name: string, body: unknown, status: number, code: number | undefined, id: unknown][] = [
     ['a batch', [request('tools/list')], 400, -32_600, null],
     ['an empty batch', [], 400, -32_600, null],
-    ['a batch of ten thousand', Array.from({ length: 10_000 }, () => request('ping')), 400, -32_600, null],
-    ['a text', '"tools/list"', 400, -32_600, null],
+    ['a batch of ten thousand messages', Array.from({ length: 10_000 }, () => request('ping')), 400, -32_600, null],
+    ['a JSON text', '"tools/list"', 400, -32_600, null],
     ['null', 'null', 400, -32_600, null],
     ['no body', '', 400, -32_600, null],
     ['half of a message', '{"jsonrpc":"2.0",', 400, -32_700, null],
@@ -150,7 +150,7 @@ describe('hostile messages', () => {
     ['params that are a list', request('ping', []), 400, -32_602, 1],
     ['a key that sets a prototype', '{"jsonrpc":"2.0","id":1,"method":"ping","__proto__":{}}', 400, -32_600, null],
     ['a prototype in the arguments', call('{"body":{"constructor":{"prototype":{}}}}'), 400, -32_600, null],
-    ['a method of objects', request('hasOwnProperty'), 200, -32_601, 1],
+    ['a method named like a property of Object', request('hasOwnProperty'), 200, -32_601, 1],
     ['a long message', request('ping', { long: 'x'.repeat(1024 * 1024) }), 413, -32_600, null],
     ['a deep message', `{"jsonrpc":"2.0","id":1,"method":"ping","params":${deep(100_000)}}`, 200, undefined, 1],
     ['deep arguments', call(`{"body":${deep(100_000)}}`), 200, undefined, 1],
@@ -162,13 +162,13 @@ describe('hostile messages', () => {
     });
   }
 
-  it('says in a result that arguments are too deep, and serves on', async () => {
+  it('arguments that are too deep get an error result, and the server still answers', async () => {
     const { body } = await post(api, call(`{"body":${deep(100_000)}}`), headers);
     assert.equal(body.result?.isError, true);
     assert.equal((await send(api, 'tools/list')).status, 200);
   });
 
-  it('takes JSON by POST alone', async () => {
+  it('a method other than POST and a type other than JSON are refused', async () => {
     for (const method of ['GET', 'DELETE', 'PUT', 'HEAD']) {
       const answer = await api.fetch('/mcp', { method });
       assert.deepEqual([answer.status, answer.headers.get('allow')], [405, 'POST'], method);

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { GATEFOLD } from '../support/service.ts';
 import { callTool, listTools, ORDERS, send, startShop, textOf } from './shop.ts';
 
-test('operations say whether they are tools; names, texts, schemas and hints come from their source', async (t) => {
+test('tools/list returns each operation that is a tool, with name, text, schemas and hints from its source', async (t) => {
   const api = await startShop(t);
   const tools = await listTools(api);
   assert.deepEqual(
@@ -52,7 +52,7 @@ test('operations say whether they are tools; names, texts, schemas and hints com
   assert.deepEqual((find?.inputSchema as { required?: string[] } | undefined)?.required, ['path']);
 });
 
-test('the hints of PUT, DELETE and operations with a name of their own', async (t) => {
+test('tools/list returns the hints of PUT, DELETE and operations with a custom name', async (t) => {
   const source = `export default class AController {
     static operations = { '*': { tool: true } };
     red() {} deleted() {} patch() {} find() {} updated(data: { a: number }) {} options() {}
@@ -70,7 +70,7 @@ test('the hints of PUT, DELETE and operations with a name of their own', async (
   assert.equal((await callTool(api, 'a_updated', { body: { a: 1 } })).isError, undefined);
 });
 
-test('a result that may be empty has no schema, so no client refuses the plain success', async (t) => {
+test('a tool whose result may be empty or a list has no output schema', async (t) => {
   const source = `interface Row { id: number }
   export default class AController {
     static operations = { '*': { tool: true } };
@@ -90,22 +90,32 @@ test('a result that may be empty has no schema, so no client refuses the plain s
 
 const REFUSED: readonly [what: string, settings: string, methods: string, expected: RegExp][] = [
   [
-    'two tools of one name',
+    'two tools of the same name',
     "'*': { tool: 'same' }",
     'index() {} created() {}',
     /the tool same is already that of index/,
   ],
   [
-    'two names that become one',
+    'two operations whose tool names are equal',
     "'*': { tool: true }",
     "'GET {id}'() {} 'GET by-id'() {}",
     /the tool a_GET_by_id is already that of .*tool: 'find_order'/,
   ],
-  ['a name with a space', "index: { tool: 'a b' }", 'index() {}', /tool must be true, false, or the name/],
-  ['a long name', `index: { tool: '${'x'.repeat(65)}' }`, 'index() {}', /tool must be true, false, or the name/],
-  ['a number', 'index: { tool: 1 }', 'index() {}', /tool must be true, false, or the name/],
-  ['a long name of an operation', "'*': { tool: true }", `${'x'.repeat(64)}() {}`, /longer than 64 characters/],
-  ['a streamed body', "created: { tool: true, body: 'stream' }", 'created() {}', /write tool: false/],
+  ['a tool name with a space', "index: { tool: 'a b' }", 'index() {}', /tool must be true, false, or the name/],
+  [
+    'a tool name of 65 characters',
+    `index: { tool: '${'x'.repeat(65)}' }`,
+    'index() {}',
+    /tool must be true, false, or the name/,
+  ],
+  ['a tool name that is a number', 'index: { tool: 1 }', 'index() {}', /tool must be true, false, or the name/],
+  [
+    'an operation whose tool name is too long',
+    "'*': { tool: true }",
+    `${'x'.repeat(64)}() {}`,
+    /longer than 64 characters/,
+  ],
+  ['a tool that streams its body', "created: { tool: true, body: 'stream' }", 'created() {}', /write tool: false/],
 ];
 for (const [what, settings, methods, expected] of REFUSED) {
   test(`a file does not load with ${what}`, async (t) => {
@@ -114,7 +124,7 @@ for (const [what, settings, methods, expected] of REFUSED) {
   });
 }
 
-test('a tool of events and a tool with the name of another group do not load, whether MCP is on or not', async (t) => {
+test('a group does not load when its tool returns events or has the name of another tool', async (t) => {
   const events = `import type { EventStream } from 'gatefold';
     export default class AController { static operations = { 'GET a': { tool: true } }; 'GET a'(): EventStream { return null as never; } }`;
   await assert.rejects(
@@ -127,7 +137,7 @@ test('a tool of events and a tool with the name of another group do not load, wh
   await assert.rejects(startShop(t, files), /BController.ts.*the tool same is already that of group A/s);
 });
 
-test('the path of a tool is split nowhere, and reaches no other operation', async (t) => {
+test('a path argument stays one segment, and reaches no other operation', async (t) => {
   const source = `import type { ControllerParams } from 'gatefold';
   export default class AController {
     static operations = { '*': { tool: true } };
@@ -157,7 +167,7 @@ test('the path of a tool is split nowhere, and reaches no other operation', asyn
   }
 });
 
-test('the arguments are in the place that the schema says, and a mistake names its place', async (t) => {
+test('a tool refuses wrong arguments, and names the place of each mistake', async (t) => {
   const api = await startShop(t, { 'OrderController.ts': ORDERS }, { expectedErrors: ['request-failed'] });
   const ask = async (name: string, args?: unknown) => textOf(await callTool(api, name, args));
   assert.match(
@@ -196,7 +206,7 @@ test('the arguments are in the place that the schema says, and a mistake names i
   assert.match(await ask('order_POST_fail', { body: { how: 'throw' } }), /^INTERNAL_ERROR \(500\): (?!.*database)/s);
 });
 
-test('a list comes as items, texts and images as such, and what a model cannot read is refused', async (t) => {
+test('a tool returns a list as items, texts and images as content, and refuses other results', async (t) => {
   const api = await startShop(t, undefined, { expectedErrors: ['request-failed'] });
   const list = await callTool(api, 'order_index', { query: { size: 1, tags: ['a', 'b'] } });
   assert.deepEqual(list.structuredContent, { items: [{ id: 1, title: 'Tea+a+b' }] });
@@ -217,7 +227,7 @@ test('a list comes as items, texts and images as such, and what a model cannot r
   }
 });
 
-test('an answer without a body is said to be done, and null in the query is left out', async (t) => {
+test('a tool returns Done for an answer without a body, and omits null from the query', async (t) => {
   const source = `import { Reply } from '${GATEFOLD}';
   export default class {
     static operations = { '*': { tool: true } };
@@ -235,7 +245,7 @@ test('an answer without a body is said to be done, and null in the query is left
   assert.deepEqual([broken.isError, textOf(broken)], [true, 'The result says that it is JSON, and is not.']);
 });
 
-test('a result of several types has a schema for each, and a deprecated operation says so', async (t) => {
+test('a result of several types has a schema for each, and a deprecated operation has a note', async (t) => {
   const source = `import type { Reply } from 'gatefold';
   interface A { kind: 'a' }
   interface B { kind: 'b' }
@@ -262,7 +272,7 @@ test('a result of several types has a schema for each, and a deprecated operatio
   assert.equal(old?.description, 'Sorts\n\nDeprecated.');
 });
 
-test('data that no type describes is open, and an enum of texts has a type', async (t) => {
+test('an input schema accepts any data without a type, and an enum of texts has a type', async (t) => {
   const typed = `import type { ControllerParams } from 'gatefold';
   import { ifMatch } from '${GATEFOLD}';
   type Sort = 'title' | 'price';
@@ -298,7 +308,7 @@ test('data that no type describes is open, and an enum of texts has a type', asy
   assert.match(textOf(patched), /^PRECONDITION_REQUIRED \(428\): .*\nA tool sends no such header/);
 });
 
-test('where MCP is off there is no such path, and where it is for applications it takes a key', async (t) => {
+test('MCP=off answers 404, and MCP=application requires a key', async (t) => {
   const off = await startShop(t, undefined, { env: { MCP: 'off' } });
   const answer = await send(off, 'tools/list');
   assert.deepEqual([answer.status, answer.body.error_code], [404, 'GROUP_NOT_FOUND']);

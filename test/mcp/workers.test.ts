@@ -18,7 +18,7 @@ const DESK = `export default class DeskController {
   'POST seldom'() { return {}; }
 }`;
 
-test('two workers answer messages without a session, share rates, and lose a revoked key', async (t) => {
+test('two workers answer messages without a session, share rates, and refuse a revoked key', async (t) => {
   const dir = createFolder(t, { 'DeskController.mjs': DESK });
   const data = join(dirname(dir), 'data');
   mkdirSync(data);
@@ -60,12 +60,12 @@ test('two workers answer messages without a session, share rates, and lose a rev
   const all = <Result>(ask: (agent: Agent) => Promise<Result>) => Promise.all(agents.map(ask));
   const until = async (what: string, isTrue: () => Promise<boolean>) => {
     for (const end = Date.now() + service.patience(); Date.now() < end; await sleep(20)) if (await isTrue()) return;
-    assert.fail(`${what}: it has not happened`);
+    assert.fail(`${what}: this did not happen in time`);
   };
 
   const isSeenByAll = async (status: number) =>
     (await all((agent) => send(agent, 'tools/list'))).every((answer) => answer.status === status);
-  await until('all workers know the key', () => isSeenByAll(200));
+  await until('all workers accept the key', () => isSeenByAll(200));
 
   // No worker has seen an initialize of this client.
   const pids = new Set<unknown>();

@@ -29,7 +29,7 @@ async function open(t: TestContext, port: number): Promise<Socket> {
   return socket;
 }
 
-test('100 silent connections keep no probe out', async (t) => {
+test('the operations port answers probes beside 150 silent connections', async (t) => {
   const port = await openPort();
   const first = await open(t, port);
   const gone = once(first, 'close');
@@ -38,7 +38,7 @@ test('100 silent connections keep no probe out', async (t) => {
   for (let i = 0; i < 5; i++) assert.equal((await ask(port, '/livez')).status, 200);
 });
 
-test('a client that pipelines is cut, whatever it asked for has been made once', async (t) => {
+test('the operations port closes a connection that pipelines, after at most two answers', async (t) => {
   let made = 0;
   const port = await openPort(() => void made++);
   const socket = await open(t, port);
@@ -50,7 +50,7 @@ test('a client that pipelines is cut, whatever it asked for has been made once',
   assert.equal((await ask(port, '/livez')).status, 200);
 });
 
-test('one request after the other on one connection is served', async (t) => {
+test('the operations port answers one request after the other on one connection', async (t) => {
   const port = await openPort();
   const socket = await open(t, port);
   for (let i = 0; i < 10; i++) {
@@ -60,7 +60,7 @@ test('one request after the other on one connection is served', async (t) => {
   }
 });
 
-test('limitConnections ends a connection that does not read its answer, and leaves one that does', async (t) => {
+test('limitConnections closes a connection that does not read its answer, and keeps a connection that does', async (t) => {
   const server = createServer(({ url }, response) =>
     response.end(url === '/' ? Buffer.alloc(32 * 1024 * 1024) : 'small'),
   );
@@ -84,7 +84,7 @@ test('limitConnections ends a connection that does not read its answer, and leav
   assert.equal(reader.destroyed, false);
 });
 
-test('limitConnections ends the connection that was quiet for longest, and not the one that came first', async (t) => {
+test('limitConnections closes the connection that was idle for longest, not the oldest connection', async (t) => {
   const server = createServer((_request, response) => response.end('{}'));
   t.after(() => server.close());
   limitConnections(server, { maxConnections: 2, answerTimeout: 10_000 });

@@ -32,7 +32,7 @@ function flat(counts: ReturnType<typeof createRequestCounts>): Record<string, nu
 }
 
 describe('createRequestCounts', () => {
-  test('what is taken out in deltas adds up to what was counted', () => {
+  test('returns deltas that add up to all counted requests', () => {
     const worker = createRequestCounts();
     const sum = createRequestCounts();
     for (let round = 1; round <= 3; round++) {
@@ -47,7 +47,7 @@ describe('createRequestCounts', () => {
     assert.ok(Math.abs(Number(index?.durations.sum) - 0.006) < 1e-9);
   });
 
-  test('an operation beyond the cap shares the counts of all others, here and where deltas are added', () => {
+  test('counts all operations beyond the cap as one, also when deltas are added', () => {
     const counts = createRequestCounts();
     for (let i = 0; i < MAX_OPERATIONS + 50; i++) counts.count(counts.countsFor(`page${i}`, 'index'), 'GET', 200, 0, 1);
     const deltas = counts.takeOperations();
@@ -59,7 +59,7 @@ describe('createRequestCounts', () => {
     assert.equal(Array.from(other.operations()).length, MAX_OPERATIONS + 1);
   });
 
-  test('verb and status beyond the cap are one, and no request is missing', () => {
+  test('counts verbs and statuses beyond the cap as one, and loses no request', () => {
     const counts = createRequestCounts();
     const asked = MAX_CELLS + 500;
     for (let i = 0; i < asked; i++)
@@ -93,13 +93,17 @@ function parts(change: { reloads?: number; quarantined?: number } = {}): Reporte
 describe('createWorkerMetrics', () => {
   const rows: [name: string, asked: [group: string, page: string, operation: string, verb: string], label: string][] = [
     ['an operation that was found', ['Test', 'test', 'index', 'GET'], 'test index GET 200'],
-    ['a page in its other spelling', ['Test', 'Test', 'index', 'GET'], 'test index GET 200'],
+    ['a page with a capital letter', ['Test', 'Test', 'index', 'GET'], 'test index GET 200'],
     ['a page that no group serves', ['', 'made-up', '', 'GET'], '  GET 200'],
-    ['no page at all', ['', '', '', 'OPTIONS'], '  OPTIONS 200'],
+    ['a request without a page', ['', '', '', 'OPTIONS'], '  OPTIONS 200'],
     ['a real page without an operation for the verb', ['Test', 'test', '', 'PATCH'], 'test  PATCH 200'],
-    ['the same in its other spelling', ['Test', 'Test', '', 'PATCH'], 'test  PATCH 200'],
-    ['a verb outside of the table', ['Test', 'test', 'hello', 'PROPFIND'], 'test hello (other) 200'],
-    ['an explicit row', ['', 'signin', 'signin', 'POST'], 'signin signin POST 200'],
+    [
+      'a page with a capital letter, without an operation for the verb',
+      ['Test', 'Test', '', 'PATCH'],
+      'test  PATCH 200',
+    ],
+    ['a verb that is not in the table', ['Test', 'test', 'hello', 'PROPFIND'], 'test hello (other) 200'],
+    ['a page of the service itself, without a group', ['', 'signin', 'signin', 'POST'], 'signin signin POST 200'],
     ['a credential by its group, whatever page is in the URL', ['Sdk', 'made-up', 'index', 'GET'], 'sdk index GET 200'],
     ['a credential whose operation was not found', ['Sdk', 'made-up', '', 'PUT'], 'sdk  PUT 200'],
   ];
@@ -116,7 +120,7 @@ describe('createWorkerMetrics', () => {
     });
   }
 
-  test('a report is sound, sends differences, and of quarantined rows the first names and nothing else', (t) => {
+  test('reports differences, and only the name and reason of the first 20 quarantined rows', (t) => {
     const metrics = createWorkerMetrics();
     t.after(metrics.close);
     metrics.takeReport(parts({ reloads: 1 }));
@@ -131,7 +135,7 @@ describe('createWorkerMetrics', () => {
   });
 });
 
-test('credentials are counted by the id of their row, a refused one never, and beyond a thousand as one', (t) => {
+test('createWorkerMetrics counts requests by credential, beyond a thousand as one, and skips refused credentials', (t) => {
   const metrics = createWorkerMetrics();
   t.after(metrics.close);
   const caller = { application: { id: 'a', name: 'a' }, handler: 'Sdk', methods: undefined };
@@ -152,7 +156,7 @@ test('credentials are counted by the id of their row, a refused one never, and b
   assert.deepEqual(metrics.takeReport(parts()).requestsByCredential, []);
 });
 
-test('createMemoryReader tells the last value again while it cannot be read', () => {
+test('createMemoryReader returns the last value while the memory cannot be read', () => {
   const values = [1, undefined, 3];
   const memory = createMemoryReader(() => {
     const value = values.shift();
@@ -162,7 +166,7 @@ test('createMemoryReader tells the last value again while it cannot be read', ()
   assert.deepEqual([memory(), memory(), memory(), memory()], [1, 1, 3, 3]);
 });
 
-test('createLoopDelay: tells how late its timer was, and the longest, once each', (t) => {
+test('createLoopDelay returns how late its timer was, and returns the longest delay once', (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   let now = 0;
   const delay = createLoopDelay(() => now);
@@ -220,7 +224,7 @@ function supervisor(pids: readonly number[], change: Partial<SupervisorStatus> =
 }
 
 describe('createServiceWatch', () => {
-  test('counters go on when a worker is gone, and a last report that comes late still counts', () => {
+  test('keeps the counters of a worker that has exited, and counts its late last report', () => {
     let alive = [10, 11];
     const watch = createServiceWatch(() => supervisor(alive));
     const asked = () => flat(watch.status().totals.requests)['test index GET 200'];
@@ -248,7 +252,7 @@ describe('createServiceWatch', () => {
     );
   });
 
-  test('a worker takes the lowest free number, and a thousand generations need no more than live at once', () => {
+  test('gives a worker the lowest free slot, so a thousand generations need two slots', () => {
     let alive: number[] = [];
     const watch = createServiceWatch(() => supervisor(alive));
     for (let generation = 0; generation < 1000; generation++) {
@@ -258,7 +262,7 @@ describe('createServiceWatch', () => {
     assert.ok(watch.status().workers.every(({ slot }) => slot <= 1));
   });
 
-  test('remembers the longest delay for a minute, and how old the last report is', () => {
+  test('keeps the longest delay for a minute, and returns the age of the last report', () => {
     let now = 0;
     const watch = createServiceWatch(
       () => supervisor([10]),
@@ -275,7 +279,7 @@ describe('createServiceWatch', () => {
     assert.equal(watch.status().workers[0]?.longestDelay, 0);
   });
 
-  test('a report before there is one counts for nothing', () => {
+  test('ignores a report that is undefined', () => {
     const watch = createServiceWatch(() => supervisor([10]));
     watch.addReport(10, undefined);
     assert.equal(watch.status().latestReport, undefined);
@@ -288,14 +292,14 @@ describe('readinessOf', () => {
   const rows: [name: string, status: SupervisorStatus | undefined, isStopping: boolean, expected: string][] = [
     ['no supervisor yet', undefined, false, 'starting'],
     ['no generation yet', { ...state('loading'), generation: 0 }, false, 'starting'],
-    ['one that serves', state('draining', 'serving'), false, 'ready'],
-    ['only a faulty one, which serves on', state('faulty'), false, 'ready'],
-    ['none that serves', state('draining', 'loading', 'gone'), false, 'no-worker'],
-    ['none at all', state(), false, 'no-worker'],
-    ['workers that serve, but the service drains', state('serving'), true, 'stopping'],
+    ['a worker that serves', state('draining', 'serving'), false, 'ready'],
+    ['only a faulty worker, which still serves', state('faulty'), false, 'ready'],
+    ['workers that drain, load or have exited', state('draining', 'loading', 'gone'), false, 'no-worker'],
+    ['no worker', state(), false, 'no-worker'],
+    ['workers that serve while the service stops', state('serving'), true, 'stopping'],
   ];
   for (const [name, status, isStopping, expected] of rows) {
-    test(`${name}: ${expected}`, () => {
+    test(`returns ${expected} with ${name}`, () => {
       const watch = createServiceWatch(() => status);
       if (isStopping) watch.setStopping();
       assert.equal(readinessOf(watch.status()), expected);
@@ -303,7 +307,7 @@ describe('readinessOf', () => {
     });
   }
 
-  test('describeReadiness: tells which group of which file kept a generation out, and why', () => {
+  test('describeReadiness returns the group, the file and the error that rejected a generation', () => {
     const failure = { group: 'Test', file: 'TestController.js', error: 'Unexpected token', at: 'TestController.js:3' };
     const rejected = { generation: 4, at: new Date(0), failures: [{ ...failure, ok: false }] };
     const watch = createServiceWatch(() =>

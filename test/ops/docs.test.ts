@@ -78,7 +78,7 @@ describe('docs/OPERATING.md', () => {
     assert.deepEqual(byName(documented), byName(eventsInCode()));
   });
 
-  test('the table of events has each event that is logged, and no other', () => {
+  test('the table in src/base/events.ts has each event that the code logs, and no other', () => {
     const logged = new Set<string>();
     for (const name of readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
       name.endsWith('.ts'),
@@ -98,7 +98,7 @@ describe('docs/OPERATING.md', () => {
     );
   });
 
-  test('the line of a request, which is put together by hand, has the facts of its row', () => {
+  test('the access log writes exactly the facts of the event request', () => {
     let line = '';
     const accessLog = createAccessLog({ write: (text) => (line = text) });
     const exchange = { verb: 'GET', operation: 'index', group: 'Test', credentialId: 'id', userId: 'u' };
@@ -135,7 +135,7 @@ describe('docs/OPERATING.md', () => {
     assert.deepEqual(documented, known);
   });
 
-  test('names metrics and events elsewhere in its text only where they exist', () => {
+  test('mentions only metrics that exist, and links only to documents that exist', () => {
     const names = new Set<string>(METRICS.map(({ name }) => name));
     for (const [name] of TEXT.matchAll(/gatefold_[a-z_]+/g)) assert.ok(names.has(name), name);
     for (const [, file = ''] of TEXT.matchAll(/\]\(([A-Z]+\.md)(?:#[a-z-]+)?\)/g))

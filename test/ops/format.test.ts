@@ -52,7 +52,7 @@ describe('renderFamilies', () => {
     ...change,
   });
 
-  test('escapes help and label values, and a reader gets back what went in', () => {
+  test('escapes help and label values, which a parser reads back unchanged', () => {
     const odd = 'back\\slash "quote"\nnew line, comma {brace} \u00e9 \u{1f600}';
     const text = renderFamilies([family({ help: odd, samples: [{ labels: { a: odd, b: '' }, value: 2 }] })]);
     const [sample] = parseMetrics(text).get('a_total')?.samples ?? [];
@@ -60,7 +60,7 @@ describe('renderFamilies', () => {
     assert.equal(text.split('\n').length, 4);
   });
 
-  test('writes numbers as Go reads them', () => {
+  test('writes numbers of every kind, also infinities and NaN', () => {
     const values = [0, 1e-7, 1.5, 2 ** 53, 1e22, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN];
     const text = renderFamilies([
       family({ name: 'a', type: 'gauge', samples: values.map((value, i) => ({ labels: { i }, value })) }),
@@ -73,7 +73,7 @@ describe('renderFamilies', () => {
     );
   });
 
-  test('a histogram is cumulative, ends with +Inf, and counts what lies on a bound below it', () => {
+  test('writes a cumulative histogram that ends with +Inf and counts a value on a bound below it', () => {
     const value = createHistogram([0.1, 1]);
     for (const seconds of [0.1, 0.1, 0.5, 1, 7]) observe(value, seconds);
     const text = renderFamilies([
@@ -95,7 +95,7 @@ a_seconds_count{page="x"} 5
 });
 
 describe('METRICS', () => {
-  test('reads well before there is anything to tell', () => {
+  test('is valid Prometheus text before the first request', () => {
     const service = {
       supervisor: undefined,
       isStopping: false,
@@ -113,7 +113,7 @@ describe('METRICS', () => {
     for (const name of metrics.keys()) assert.ok(name.startsWith('gatefold_'), name);
   });
 
-  test('reads well with requests, and says what they were', () => {
+  test('is valid Prometheus text with requests, and counts them by their labels', () => {
     const service = {
       supervisor: undefined,
       isStopping: false,
@@ -137,23 +137,27 @@ describe('METRICS', () => {
   });
 });
 
-describe('parseMetrics, the reader of these tests, refuses', () => {
+describe('parseMetrics, the parser of these tests, refuses', () => {
   const head = '# HELP a A\n# TYPE a gauge\n';
   const histogram = (rows: string) => `# HELP h A\n# TYPE h histogram\n${rows}`;
   const rows: [name: string, text: string, complaint: RegExp][] = [
     ['a text that is cut', `${head}a 1`, /does not end/],
     ['an empty line', `${head}\na 1\n`, /no sample/],
-    ['a family twice', `${head}a 1\n${head}`, /a second time/],
+    ['a repeated family', `${head}a 1\n${head}`, /a second time/],
     ['TYPE without HELP', '# TYPE a gauge\na 1\n', /HELP does not stand/],
     ['a sample before its family', `a 1\n${head}`, /without a family/],
     ['a sample of another family', `${head}b 1\n`, /not of the family/],
-    ['a series twice, its labels in another order', `${head}a{x="1",y="2"} 1\na{y="2",x="1"} 1\n`, /there already/],
+    [
+      'a repeated series with its labels in another order',
+      `${head}a{x="1",y="2"} 1\na{y="2",x="1"} 1\n`,
+      /there already/,
+    ],
     ['a quote that is not escaped', `${head}a{x="1"2"} 1\n`, /cannot be read/],
-    ['an escape that there is not', `${head}a{x="\\t"} 1\n`, /cannot be read/],
+    ['an unknown escape', `${head}a{x="\\t"} 1\n`, /cannot be read/],
     ['a comma at the end', `${head}a{x="1",} 1\n`, /comma/],
-    ['a label twice', `${head}a{x="1",x="2"} 1\n`, /label twice/],
+    ['a repeated label', `${head}a{x="1",x="2"} 1\n`, /label twice/],
     ['a reserved label', `${head}a{__x="1"} 1\n`, /reserved/],
-    ['a value that is no number', `${head}a one\n`, /no number/],
+    ['a value that is not a number', `${head}a one\n`, /no number/],
     ['a comment of another kind', `${head}# EOF\n`, /neither/],
     ['a counter without _total', '# HELP a A\n# TYPE a counter\na 1\n', /_total/],
     ['a counter below 0', '# HELP a_total A\n# TYPE a_total counter\na_total -1\n', /below 0/],
@@ -170,7 +174,7 @@ describe('parseMetrics, the reader of these tests, refuses', () => {
     ['a histogram without +Inf', histogram('h_bucket{le="1"} 1\nh_bucket{le="2"} 1\nh_sum 1\nh_count 1\n'), /\+Inf/],
     ['a histogram without _sum', histogram('h_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_count 1\n'), /one _sum/],
     [
-      'a _count of its own',
+      'a _count that differs from the +Inf bucket',
       histogram('h_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 2\n'),
       /_count is not/,
     ],

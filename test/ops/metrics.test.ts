@@ -14,7 +14,7 @@ const answered = (metrics: ParsedMetrics) =>
   total(metrics, 'gatefold_requests_total', { page: 'test', operation: 'index', status: '200' });
 
 describe('the metrics', () => {
-  it('counters go on over rolls and a kill -9, and a roll loses nothing of them', async (test) => {
+  it('keep their counters over rolls and a kill -9, and lose no request in a roll', async (test) => {
     const { ops, port, dir, logged } = await startWatched(test);
     const load = startLoad(test, { port, connections: 4, mode: 'kept-alive', pause: 1 });
     let last = 0;
@@ -59,7 +59,7 @@ describe('the metrics', () => {
     );
   });
 
-  it('tells of a generation that was refused and why, until the folder is mended', async (test) => {
+  it('report a rejected generation and its error until the folder is repaired', async (test) => {
     const { ops, dir, logged } = await startWatched(test);
     write(dir, 'NewController.js', 'export const nothing = 1;');
     write(dir, 'TestController.js', 'export default class { index( }');
@@ -88,7 +88,7 @@ describe('the metrics', () => {
     );
   });
 
-  it('tells of quarantined rows, of a table that cannot be read, and of providers that make no sense', async (test) => {
+  it('report quarantined rows, an unreadable table and refused providers', async (test) => {
     const dir = createFolder(test, { 'TestController.js': TEST });
     const data = join(dirname(dir), 'data');
     mkdirSync(data);
@@ -128,7 +128,7 @@ describe('the metrics', () => {
     assert.ok(total(mended, 'gatefold_credentials_reloads_total') >= 1);
   });
 
-  it('whatever clients make up, the series stay few', async (test) => {
+  it('keep few series when clients send invented names', async (test) => {
     const dir = createFolder(test, { 'TestController.js': TEST, 'SdkController.js': controller('sdk') });
     const data = join(dirname(dir), 'data');
     mkdirSync(data);

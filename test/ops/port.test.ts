@@ -52,7 +52,7 @@ async function serverAt(port: number): Promise<Server> {
 }
 
 describe('createOperationsServer', () => {
-  test('tells what the supervisor and the workers have told', async (t) => {
+  test('serves the status of the supervisor and the reports of the workers', async (t) => {
     const { operations, port } = await open(() => STATUS);
     const worker = createWorkerMetrics();
     t.after(worker.close);
@@ -130,7 +130,7 @@ describe('createOperationsServer', () => {
     assert.ok(startedAt <= Date.now() / 1000 && startedAt > Date.now() / 1000 - 600);
   });
 
-  test('/readyz is 503 from the moment in which the service is told to stop', async () => {
+  test('answers /readyz with 503 as soon as the service stops', async () => {
     const { operations, port } = await open(() => STATUS);
     assert.equal((await ask(port, '/readyz')).status, 200);
     operations.setStopping();
@@ -139,7 +139,7 @@ describe('createOperationsServer', () => {
     assert.equal((await ask(port, '/livez')).status, 200);
   });
 
-  test('what fails while it is made is a 500 in the envelope, and in the log', async () => {
+  test('answers a failure with 500 in the envelope, and logs the error', async () => {
     const { port, lines } = await open(() => {
       throw new Error('a mistake of ours');
     });
@@ -149,10 +149,10 @@ describe('createOperationsServer', () => {
     const failed = lines.find(({ event }) => event === 'operations-answer-failed');
     assert.equal(failed?.error, 'a mistake of ours');
     assert.equal((await ask(port, '/nothing')).status, 404);
-    assert.equal((await ask(port, '/livez')).status, 200, 'the supervisor is alive all the same');
+    assert.equal((await ask(port, '/livez')).status, 200, '/livez still answers 200');
   });
 
-  test('whatever it answers, no browser may guess what it is', async () => {
+  test('sends X-Content-Type-Options: nosniff with every answer', async () => {
     const { port } = await open(() => STATUS);
     const asked = ['GET /livez', 'HEAD /readyz', 'GET /metrics', 'GET /nothing', 'POST /livez'].map(
       (line) => `${line} HTTP/1.1\r\nHost: a\r\n\r\n`,
@@ -167,9 +167,9 @@ describe('createOperationsServer', () => {
     }
   });
 
-  describe('what Node refuses has the status that the other port gives it', () => {
+  describe('answers a request that Node refuses with the status of the service port', () => {
     const rows: [name: string, bytes: string, status: number, code: string][] = [
-      ['no request', 'NONSENSE\r\n\r\n', 400, 'MALFORMED_REQUEST'],
+      ['a text that is not HTTP', 'NONSENSE\r\n\r\n', 400, 'MALFORMED_REQUEST'],
       ['a head over 16 KiB', `GET /livez HTTP/1.1\r\nA: ${'a'.repeat(17_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
       ['a head that comes too slowly', 'GET /livez HTTP/1.1\r\nHost:', 408, 'REQUEST_TIMEOUT'],
     ];
@@ -182,7 +182,7 @@ describe('createOperationsServer', () => {
       });
   });
 
-  test('a port that cannot be had is the error of the system', async () => {
+  test('rejects with the system error when its port is in use', async () => {
     const { port } = await open(() => STATUS);
     const log = createLog({ level: 'silent', sink: { write: () => {} } });
     const second = createOperationsServer({ port, host: '127.0.0.1', workers: 2, log, droppedLines: () => 14 });

@@ -9,7 +9,7 @@ import { total } from '../support/prometheus-text.ts';
 import { sendRaw } from '../support/service.ts';
 
 describe('the operations port', () => {
-  it('answers GET and HEAD of its three paths, and refuses the rest in the one envelope', async (test) => {
+  it('answers GET and HEAD of its three paths, and refuses all other requests in the envelope', async (test) => {
     const { ops, port } = await startWatched(test);
     await until(
       () => readyz(ops),
@@ -53,16 +53,16 @@ describe('the operations port', () => {
       await sendRaw(ops, 'POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGET /'),
       /^HTTP\/1\.1 405 .*\r\nConnection: close\r\n/s,
     );
-    assert.equal((await ask(port, '/metrics')).status, 404, 'the port of the service has none of it');
+    assert.equal((await ask(port, '/metrics')).status, 404, 'the service port does not serve /metrics');
   });
 
-  it('is not there when OPS_PORT is off', async (test) => {
+  it('is closed when OPS_PORT is not set', async (test) => {
     const service = spawnService(test, { files: { 'TestController.js': TEST } });
     await service.listening;
     assert.ok(!service.lines.some(({ event }) => event === 'operations-port-opened'));
   });
 
-  it('a port that is busy ends the start with one line', async (test) => {
+  it('stops the start with one line when its port is in use', async (test) => {
     const busy = createServer();
     test.after(() => busy.close());
     const port = await new Promise<number>((resolve) =>
@@ -76,7 +76,7 @@ describe('the operations port', () => {
     );
   });
 
-  it('answers before the first worker serves, and /readyz says that the service is starting', async (test) => {
+  it('answers before the first worker serves, and /readyz returns starting', async (test) => {
     const service = spawnService(test, {
       files: { 'TestController.js': `await new Promise((resolve) => setTimeout(resolve, 700));${TEST}` },
       env: { OPS_PORT: '0' },
@@ -91,7 +91,7 @@ describe('the operations port', () => {
     assert.equal(total(await scrape(ops), 'gatefold_ready'), 1);
   });
 
-  it('answers while the only worker is stuck, and counts its death', async (test) => {
+  it('answers while the only worker hangs, and counts the death of the worker', async (test) => {
     const { ops, port, logged } = await startWatched(test, { env: { WORKERS: '1' } });
     const stuck = openConnection(port).ask('GET /api/test/loop HTTP/1.1\r\nHost: localhost\r\n\r\n');
     const aged = await until(
@@ -111,7 +111,7 @@ describe('the operations port', () => {
     assert.equal((await readyz(ops)).status, 200);
   });
 
-  it('/readyz is 503 while no worker serves', async (test) => {
+  it('answers /readyz with 503 while no worker serves', async (test) => {
     const { ops, port } = await startWatched(test, { env: { WORKERS: '1' } });
     for (let death = 1; ; death++) {
       await assert.rejects(ask(port, '/api/test/exit'));
@@ -129,7 +129,7 @@ describe('the operations port', () => {
     );
   });
 
-  it('on SIGTERM /readyz turns 503 at once, all three are served until the end, and no scraper holds it up', async (test) => {
+  it('answers all three paths until the exit after SIGTERM, with 503 on /readyz', async (test) => {
     const { ops, port, process: child, logged, exited } = await startWatched(test);
     const scraper = openConnection(ops);
     const livez = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n';

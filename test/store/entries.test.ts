@@ -22,7 +22,7 @@ it('refuses a table with a repeated field, which would make an invalid row valid
 
 it('reads a copy with a repeated field as one that must be read anew from the store', (test) => {
   const folder = makeFolder(test, `{"store":{"version":"a/b/1"},"production":[${ROW}]}`);
-  assert.equal(readTableFile(folder)?.mark?.version, '');
+  assert.equal(readTableFile(folder)?.copyMark?.version, '');
   const whole = makeFolder(test, '{"store":{"version":"a/b/1"},"production":[]}');
-  assert.equal(readTableFile(whole)?.mark?.version, 'a/b/1');
+  assert.equal(readTableFile(whole)?.copyMark?.version, 'a/b/1');
 });

@@ -84,6 +84,12 @@ describe('a store-host', { skip: noPostgres }, () => {
     assert.ok(hosts[0]?.rows().has(row.id));
   });
 
+  it('spends tokens at the store', async (test) => {
+    const { url } = await startStore(test);
+    const host = await openHost(test, url);
+    assert.deepEqual(await host.call({ kind: 'spend', spendings: [['a', 3, 10, 3600, 10]] }), { tokens: [7] });
+  });
+
   it('never undoes a revocation that it has seen, and writes it again', async (test) => {
     const { url, store } = await startStore(test);
     const host = await openHost(test, url);

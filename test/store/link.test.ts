@@ -1,11 +1,13 @@
 // The supervisor's connection to the store, with a script in place of the store-host. Needs no database.
 import assert from 'node:assert/strict';
+import cluster, { type Worker } from 'node:cluster';
+import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { createSharedStore, type SharedStore } from '../../src/store/link.ts';
-import type { FromHost, HostState } from '../../src/store/messages.ts';
+import type { Answer, FromHost, HostState, Request, ToWorkerStore } from '../../src/store/messages.ts';
 import { createMemoryLog, type MemoryLine } from '../support/memory-log.ts';
 
 /** Run number N of the script does step N. Further runs repeat the last step. */
@@ -14,6 +16,8 @@ interface Step {
   readonly stderr?: string;
   /** The exit code; without one, the script runs until its channel is closed. */
   readonly exit?: number;
+  /** The answer to each call; without one, the first call ends the script. */
+  readonly answer?: Answer;
 }
 
 const SCRIPT = `
@@ -21,15 +25,19 @@ import { appendFileSync, readFileSync, writeSync } from 'node:fs';
 const [path] = process.argv.slice(2);
 appendFileSync(path + '.runs', 'x');
 const steps = JSON.parse(readFileSync(path, 'utf8'));
-const { messages = [], stderr = '', exit } = steps[Math.min(steps.length, readFileSync(path + '.runs').length) - 1];
+const { messages = [], stderr = '', exit, answer } = steps[Math.min(steps.length, readFileSync(path + '.runs').length) - 1];
 process.on('disconnect', () => process.exit());
+process.on('message', ({ call }) => {
+  if (answer === undefined) process.exit(1);
+  process.send({ kind: 'answer', call, answer });
+});
 for (const message of messages) await new Promise((resolve) => process.send(message, resolve));
 writeSync(2, stderr);
 if (exit !== undefined) process.exit(exit);
 `;
 const STATE: HostState = {
-  ...{ awayReason: null, needsOperator: false, hasTable: true, age: 100_000, rows: 1 },
-  ...{ machines: 1, looks: 1, fullReads: 0, missedBells: 0 },
+  ...{ awayReason: null, needsOperator: false, hasTable: true, age: 100_000 },
+  ...{ machines: 1, fullReads: 0, missedBells: 0 },
 };
 
 interface Bench {
@@ -40,7 +48,12 @@ interface Bench {
   runs(): number;
 }
 
-function openStore(test: TestContext, steps: readonly Step[], extraArguments: readonly string[] = []): Bench {
+function openStore(
+  test: TestContext,
+  steps: readonly Step[],
+  extraArguments: readonly string[] = [],
+  maxAge = Number.POSITIVE_INFINITY,
+): Bench {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-link-'));
   test.after(() => rmSync(folder, { recursive: true, force: true }));
   const scriptPath = join(folder, 'store-host.mjs');
@@ -50,7 +63,7 @@ function openStore(test: TestContext, steps: readonly Step[], extraArguments: re
   let check = () => {};
   const { log, lines } = createMemoryLog(() => check());
   const store = createSharedStore({
-    ...{ scriptPath, scriptArguments: [path, ...extraArguments], maxAge: Number.POSITIVE_INFINITY, log },
+    ...{ scriptPath, scriptArguments: [path, ...extraArguments], maxAge, log },
     writeLine() {},
   });
   test.after(() => store.close());
@@ -68,7 +81,65 @@ function openStore(test: TestContext, steps: readonly Step[], extraArguments: re
   };
 }
 
+/** A worker of this process's cluster that keeps the messages that it gets. */
+function addWorker(test: TestContext) {
+  const notices: boolean[] = [];
+  const answers = new EventEmitter();
+  const worker = {
+    isConnected: () => true,
+    send({ gatefold: message }: { gatefold: ToWorkerStore }) {
+      if (message.call === undefined) notices.push(message.isTooOld);
+      else answers.emit('answer', message.answer);
+    },
+  } as unknown as Worker;
+  const workers = cluster.workers as NodeJS.Dict<Worker>;
+  workers[1] = worker;
+  test.after(() => {
+    delete workers[1];
+    cluster.removeAllListeners('message');
+  });
+  /** Makes the call of a worker. @returns its answer */
+  async function call(request: Request): Promise<Answer> {
+    const answered = once(answers, 'answer');
+    cluster.emit('message', worker, { gatefold: { kind: 'store', call: 1, request } });
+    return (await answered)[0];
+  }
+  return { call, notices };
+}
+
 describe('the store-host of a supervisor', () => {
+  for (const [maxAge, isTooOld] of [
+    [1_000_000, false],
+    [50_000, true],
+  ] as const)
+    it(`corrects what an early worker has heard of the age of the table, to ${isTooOld}`, async (test) => {
+      const { store, logged } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }] }], [], maxAge);
+      const { call, notices } = addWorker(test);
+      const started = store.start();
+      // The worker calls before the store-host can have said how old the table is.
+      assert.deepEqual(await call({ kind: 'look' }), { error: 'The store is away: the store-host starts' });
+      await started;
+      assert.deepEqual([store.status().isTooOld, notices.at(-1)], [isTooOld, isTooOld]);
+      if (isTooOld) await logged('store-too-old');
+    });
+
+  it('gives its answers to the callers', async (test) => {
+    const answer = { tokens: [3] };
+    const { store } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }], answer }]);
+    const { call } = addWorker(test);
+    await store.start();
+    assert.deepEqual(await store.spend([]), [3]);
+    // The second look waits for its time, and the third one shares it.
+    assert.deepEqual(await Promise.all([1, 2, 3].map(() => call({ kind: 'look' }))), [answer, answer, answer]);
+  });
+
+  it('fails the calls that wait when it ends', async (test) => {
+    const { store } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }] }]);
+    const { call } = addWorker(test);
+    await store.start();
+    assert.deepEqual(await call({ kind: 'look' }), { error: 'the store-host has ended' });
+  });
+
   it('lets the table get older while it cannot start again', async (test) => {
     const { store, logged } = openStore(test, [
       { messages: [{ kind: 'state', state: STATE }], exit: 1 },
@@ -99,7 +170,7 @@ describe('the store-host of a supervisor', () => {
     const { code, error } = await logged('store-host-exited');
     assert.equal(code, 3);
     assert.match(String(error), /^x{1900,} the end$/);
-    assert.deepEqual([runs(), store.status().hostRestarts], [2, 1]);
+    assert.equal(runs(), 2);
   });
 
   it('is started again when the system could not start it', async (test) => {

@@ -5,8 +5,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { readSessionKey } from '../../src/credentials/session.ts';
 import { readTableFile } from '../../src/store/entries.ts';
+import { createSeal } from '../../src/store/seal.ts';
+import { syncSessionKey } from '../../src/store/session-key.ts';
 import { type Change, type Store, StoreAway } from '../../src/store/store.ts';
+import { updateRows } from '../../src/store/update.ts';
 import { noPostgres, openStore, startOwnStore, startStore } from '../support/store-bench.ts';
 
 const open = async (test: TestContext): Promise<Store> => (await startStore(test)).store;
@@ -122,14 +126,13 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
   });
 
   it('rings after a write of somebody else, on one connection', async (test) => {
-    const { store, url } = await startStore(test);
+    const { store: writer, url } = await startStore(test);
     const rung = new EventTarget();
-    const stop = store.onBell(() => rung.dispatchEvent(new Event('ring')));
+    const store = openStore(test, url, { onBell: () => rung.dispatchEvent(new Event('ring')) });
     await store.read('keys');
     const ring = once(rung, 'ring');
-    await openStore(test, url).write('keys', [add('a')], '1');
+    await writer.write('keys', [add('a')], '1');
     await ring;
-    stop();
     const [row] = await store.query(
       "select count(*)::int as connections from pg_stat_activity where application_name = 'test' and datname = current_database()",
     );
@@ -206,6 +209,33 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
       );
   });
 
+  it('refuses queries after its end', async (test) => {
+    const { store } = await startStore(test);
+    await store.close();
+    await assert.rejects(store.read('keys'), /the store was closed/);
+  });
+
+  it('changes only the rows that an edit has changed', async (test) => {
+    const { store } = await startStore(test);
+    await store.write('keys', [add('a'), add('b')], '1');
+    const version = await versionOf(store, 'a');
+    await updateRows(store, ['a', 'b'], ({ change }) => change(1, { limit: '1/s' }));
+    assert.deepEqual(await valuesOf(store), [row('a'), row('b', { limit: '1/s' })]);
+    assert.equal(await versionOf(store, 'a'), version);
+  });
+
+  it('has one session key, when two machines write theirs at the same time', async (test) => {
+    const { store } = await startStore(test);
+    const folders = [1, 2].map(() => mkdtempSync(join(tmpdir(), 'gatefold-store-')));
+    test.after(() => {
+      for (const folder of folders) rmSync(folder, { recursive: true });
+    });
+    const seal = createSeal(['k'.repeat(32)]);
+    assert.deepEqual(await Promise.all(folders.map((folder) => syncSessionKey(store, seal, folder))), [true, true]);
+    const [first, second] = folders.map(readSessionKey);
+    assert.equal(first, second);
+  });
+
   it('refuses a server without TLS when TLS was asked for, and sends it nothing', async (test) => {
     const { url } = await startStore(test);
     await assert.rejects(openStore(test, `${url}?sslmode=verify-full`).read('keys'), StoreAway);
@@ -215,7 +245,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
 it('the file of a table keeps hand-written rows', (test) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-store-'));
   test.after(() => rmSync(folder, { recursive: true, force: true }));
-  const rows = [{ id: 'a', own: [1] }, { id: 'a' }, { name: 'no id' }, 7, { id: 'ü' }];
+  const rows = [{ id: 'a', own: [1] }, { id: 'a' }, { name: 'no id' }, { name: 'no id' }, 7, { id: 'ü' }];
   writeFileSync(join(folder, 'production.json'), JSON.stringify({ production: rows }));
   const file = readTableFile(folder) ?? assert.fail();
   assert.deepEqual(

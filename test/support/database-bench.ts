@@ -139,7 +139,7 @@ export function watchConnections(sql: Sql): () => Promise<Peak> {
 
 export async function until(service: Service, isSo: () => Promise<boolean>): Promise<void> {
   for (const end = performance.now() + service.patience(); !(await isSo()); await sleep(50))
-    assert.ok(performance.now() < end, 'this has not come');
+    assert.ok(performance.now() < end, 'the awaited state of the service did not come in time');
 }
 
 /** Whether a refusal has the format of the example. */

@@ -91,7 +91,7 @@ export const ATTACKS: readonly Attack[] = [
     reason: 'alg-not-allowed',
   },
   {
-    name: 'alg that the table has and the row has not',
+    name: 'alg that the provider row does not allow',
     token: () => signByJose(ps, claims()),
     reason: 'alg-not-allowed',
   },
@@ -121,12 +121,12 @@ export const ATTACKS: readonly Attack[] = [
     reason: 'alg-not-allowed',
   },
   {
-    name: 'RS256 over the name of the EC key',
+    name: 'RS256 signature with the kid of the EC key',
     token: () => signByHand(forger, rs256({ kid: 'ec-1' }), claims()),
     reason: 'key-unfit',
   },
   {
-    name: 'ES256 over the name of the RSA key',
+    name: 'ES256 signature with the kid of the RSA key',
     token: () => signByHand(forgerEc, es256({ kid: 'rsa-1' }), claims()),
     reason: 'key-unfit',
   },
@@ -231,7 +231,7 @@ export const ATTACKS: readonly Attack[] = [
     token: () => signByHand(rsa, { alg: 'RS256' }, claims()),
     reason: 'key-ambiguous',
   },
-  { name: 'kid of two keys', token: () => signByJose(twin, claims()), reason: 'key-ambiguous' },
+  { name: 'kid that two keys have', token: () => signByJose(twin, claims()), reason: 'key-ambiguous' },
   {
     name: 'kid of another key of the provider',
     token: () => signByHand(twin, rs256(), claims()),
@@ -277,26 +277,30 @@ export const ATTACKS: readonly Attack[] = [
     reason: 'signature-wrong',
   },
   {
-    name: 'PS256 signature sold as RS256',
+    name: 'PS256 signature under alg RS256',
     token: () => signByJose(ps, claims()).then((t) => `${encode(rs256())}.${t.split('.').slice(1).join('.')}`),
     reason: 'signature-wrong',
   },
   {
-    name: 'payload exchanged',
+    name: 'payload of another subject',
     token: () => rawSegments(([h, , s]) => `${h}.${encode(claims({ sub: 'admin' }))}.${s}`),
     reason: 'signature-wrong',
   },
   {
-    name: 'header exchanged',
+    name: 'header without the signed typ',
     token: () => rawSegments(([, p, s]) => `${encode({ alg: 'RS256', kid: 'rsa-1' })}.${p}.${s}`),
     reason: 'signature-wrong',
   },
   {
-    name: 'payload spelled anew, same claims',
+    name: 'payload with the same claims and another spelling',
     token: () => rawSegments(([h, p, s]) => `${h}.${encode(` ${Buffer.from(p, 'base64url')}`)}.${s}`),
     reason: 'signature-wrong',
   },
-  { name: 'signed by somebody else', token: () => signByJose(forger, claims()), reason: 'signature-wrong' },
+  {
+    name: 'signature of the forger with the kid of the provider',
+    token: () => signByJose(forger, claims()),
+    reason: 'signature-wrong',
+  },
   {
     name: 'RSA key of 1,024 bits',
     token: () => signByHand(weak, rs256({ kid: 'weak-1024' }), claims()),
@@ -312,7 +316,7 @@ export const ATTACKS: readonly Attack[] = [
     reason: 'issuer-unknown',
   },
   {
-    name: 'issuer with a slash more',
+    name: 'issuer with an additional slash',
     token: () => signByJose(rsa, claims({ iss: `${places.issuer}/` })),
     reason: 'issuer-unknown',
   },
@@ -333,24 +337,24 @@ export const ATTACKS: readonly Attack[] = [
     reason: 'aud-mismatch',
   },
   {
-    name: 'audience ours and another',
+    name: 'audience with an additional client',
     token: () => signByJose(rsa, claims({ aud: ['client-1', 'somebody'], azp: 'client-1' })),
     reason: 'aud-mismatch',
   },
   {
-    name: 'audience that begins with ours',
+    name: 'audience that begins with the client id',
     token: () => signByJose(rsa, claims({ aud: 'client-1.evil' })),
     reason: 'aud-mismatch',
   },
-  { name: 'audience an empty list', token: () => signByJose(rsa, claims({ aud: [] })), reason: 'aud-mismatch' },
+  { name: 'audience that is an empty list', token: () => signByJose(rsa, claims({ aud: [] })), reason: 'aud-mismatch' },
   { name: 'audience missing', token: () => signByJose(rsa, claims({ aud: undefined })), reason: 'aud-malformed' },
   {
-    name: 'audience an object',
+    name: 'audience that is an object',
     token: () => signByJose(rsa, claims({ aud: { 0: 'client-1', length: 1 } })),
     reason: 'aud-malformed',
   },
   {
-    name: 'audience a list in a list',
+    name: 'audience that is a list in a list',
     token: () => signByJose(rsa, claims({ aud: [['client-1']] })),
     reason: 'aud-malformed',
   },
@@ -358,12 +362,12 @@ export const ATTACKS: readonly Attack[] = [
   { name: 'azp as a list', token: () => signByJose(rsa, claims({ azp: ['client-1'] })), reason: 'azp-mismatch' },
   { name: 'azp null', token: () => signByJose(rsa, claims({ azp: null })), reason: 'azp-mismatch' },
   {
-    name: 'azp missing beside two audiences of ours',
+    name: 'azp missing with two allowed audiences',
     token: () => signByJose(rsa, claims({ aud: ['client-1', 'client-2'] })),
     reason: 'azp-mismatch',
   },
   {
-    name: 'expired by the skew',
+    name: 'expired for as long as the clock skew',
     token: () => signByJose(rsa, claims({ exp: NOW - 60, iat: NOW - 600 })),
     reason: 'expired',
   },
@@ -452,7 +456,7 @@ export const ATTACKS: readonly Attack[] = [
     reason: 'not-base64url',
   },
   {
-    name: 'a letter that only looks like one',
+    name: 'a Cyrillic letter in the signature',
     token: () => rawSegments(([h, p, s]) => `${h}.${p}.${s.slice(0, -1)}\u0410`),
     reason: 'not-base64url',
   },
@@ -477,10 +481,14 @@ export const ATTACKS: readonly Attack[] = [
     token: () => rawSegments((s) => s.join('.').padEnd(16_385, 'A')),
     reason: 'too-long',
   },
-  { name: 'header a list', token: () => signByHand(rsa, '["RS256"]', claims()), reason: 'header-not-an-object' },
+  {
+    name: 'header that is a list',
+    token: () => signByHand(rsa, '["RS256"]', claims()),
+    reason: 'header-not-an-object',
+  },
   { name: 'header null', token: () => signByHand(rsa, 'null', claims()), reason: 'header-not-an-object' },
   {
-    name: 'header not UTF-8',
+    name: 'header that is not UTF-8',
     token: () => `${Buffer.from([0x7b, 0xff, 0x7d]).toString('base64url')}.e30.AA`,
     reason: 'header-not-an-object',
   },
@@ -489,9 +497,17 @@ export const ATTACKS: readonly Attack[] = [
     token: () => signByHand(rsa, `\uFEFF${JSON.stringify(rs256())}`, claims()),
     reason: 'header-not-an-object',
   },
-  { name: 'payload a text', token: () => signByHand(rsa, rs256(), '"claims"'), reason: 'payload-not-an-object' },
-  { name: 'payload a list', token: () => signByHand(rsa, rs256(), '[]'), reason: 'payload-not-an-object' },
-  { name: 'payload not JSON', token: () => signByHand(rsa, rs256(), "{'iss':1}"), reason: 'payload-not-an-object' },
+  {
+    name: 'payload that is a text',
+    token: () => signByHand(rsa, rs256(), '"claims"'),
+    reason: 'payload-not-an-object',
+  },
+  { name: 'payload that is a list', token: () => signByHand(rsa, rs256(), '[]'), reason: 'payload-not-an-object' },
+  {
+    name: 'payload that is not JSON',
+    token: () => signByHand(rsa, rs256(), "{'iss':1}"),
+    reason: 'payload-not-an-object',
+  },
 ];
 
 function signDer(input: string): string {

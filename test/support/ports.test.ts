@@ -9,7 +9,7 @@ import { freePorts } from './ports.ts';
 
 const COUNT = 300;
 
-test('a port is one process’s alone, and nobody listens on it', async () => {
+test('freePorts returns a port to one process only, and nobody listens on the port', async () => {
   const script = `import { freePorts } from ${JSON.stringify(moduleUrl('test/support/ports'))};
     console.log(JSON.stringify(await freePorts(${COUNT})));`;
   const flags = process.execArgv.filter((flag) => !flag.startsWith('--test'));

@@ -9,10 +9,10 @@ import { test } from 'node:test';
 const GOOD = `import { before, test } from 'node:test'; before(() => console.log('hook')); test('good', () => {});`;
 
 const rows: [what: string, sources: string[], code: number, passed: number][] = [
-  ['files that pass, each with hooks of its own', [GOOD, GOOD, GOOD], 0, 3],
+  ['files that pass, each with its own hooks', [GOOD, GOOD, GOOD], 0, 3],
   ['a test that fails', [GOOD, `import { test } from 'node:test'; test('bad', () => { throw 1; });`, GOOD], 1, 2],
   ['a file that does not load', [GOOD, `throw new Error('not loaded');`, GOOD], 1, 2],
-  ['one file alone that does not load', [`import './none.mjs';`], 1, 0],
+  ['a single file that does not load', [`import './none.mjs';`], 1, 0],
   ['a file that does not load after its first test', [`${GOOD} throw new Error('late');`, GOOD], 1, 2],
   [
     'a test that ends the process',
@@ -31,7 +31,7 @@ const rows: [what: string, sources: string[], code: number, passed: number][] = 
 ];
 
 for (const [what, sources, code, passed] of rows) {
-  test(what, (t) => {
+  test(`run.mjs reports ${what}`, (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'gatefold-run-test-'));
     t.after(() => rmSync(folder, { recursive: true }));
     const files = sources.map((source, index) => {

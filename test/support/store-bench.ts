@@ -4,7 +4,7 @@ import postgresPackage from 'postgres';
 import { startPostgres } from '../../examples/conduit/test/postgres.ts';
 import { type StoreAddress, storeAddressParser } from '../../src/base/store-address.ts';
 import type { PostgresPackage } from '../../src/store/connection.ts';
-import { createPostgresStore, type PostgresStore } from '../../src/store/postgres.ts';
+import { createPostgresStore, type PostgresOptions, type PostgresStore } from '../../src/store/postgres.ts';
 
 export { noPostgres } from '../../examples/conduit/test/postgres.ts';
 
@@ -14,8 +14,12 @@ export function addressOf(url: string): StoreAddress {
   return storeAddressParser('/')(url.replace('postgres@', 'postgres:@')) as StoreAddress;
 }
 
-export function openStore(test: TestContext, url: string): PostgresStore {
-  const store = createPostgresStore({ address: addressOf(url), load, name: 'test' });
+export function openStore(
+  test: TestContext,
+  url: string,
+  options: Pick<PostgresOptions, 'onBell'> = {},
+): PostgresStore {
+  const store = createPostgresStore({ address: addressOf(url), load, name: 'test', ...options });
   test.after(() => store.close());
   return store;
 }

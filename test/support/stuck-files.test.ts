@@ -6,9 +6,9 @@ import stuckFiles from './stuck-files.mjs';
 type Event = [type: 'test:pass' | 'test:fail' | 'test:start', name: string, file: string, failureType?: string];
 
 const rows: [what: string, events: Event[], report: { stuck: string[]; failed: number }][] = [
-  ['all is well', [['test:pass', 'one', '/a']], { stuck: [], failed: 0 }],
+  ['a test that passes is not a stuck file', [['test:pass', 'one', '/a']], { stuck: [], failed: 0 }],
   [
-    'nothing began',
+    'a file that timed out before its first result is stuck',
     [
       ['test:start', '/a', '/a'],
       ['test:fail', '/a', '/a', 'testTimeoutFailure'],
@@ -16,17 +16,17 @@ const rows: [what: string, events: Event[], report: { stuck: string[]; failed: n
     { stuck: ['/a'], failed: 0 },
   ],
   [
-    'one passed, then it hung',
+    'a file that hangs after its first result has failed',
     [
       ['test:pass', 'one', '/a'],
       ['test:fail', '/a', '/a', 'testTimeoutFailure'],
     ],
     { stuck: [], failed: 1 },
   ],
-  ['a test was out of time', [['test:fail', 'one', '/a', 'testTimeoutFailure']], { stuck: [], failed: 1 }],
-  ['it does not load', [['test:fail', '/a', '/a', 'testCodeFailure']], { stuck: [], failed: 1 }],
+  ['a test that timed out has failed', [['test:fail', 'one', '/a', 'testTimeoutFailure']], { stuck: [], failed: 1 }],
+  ['a file that does not load has failed', [['test:fail', '/a', '/a', 'testCodeFailure']], { stuck: [], failed: 1 }],
   [
-    'another file fails beside it',
+    'a stuck file is reported beside the failure of another file',
     [
       ['test:fail', 'one', '/b', 'testCodeFailure'],
       ['test:fail', '/a', '/a', 'testTimeoutFailure'],

@@ -1,6 +1,7 @@
 // The spans of requests that a controller sends, of work after the answer, and of `params.trace.span`; and the headers
 // that other services get.
 import assert from 'node:assert/strict';
+import { channel } from 'node:diagnostics_channel';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
@@ -49,6 +50,7 @@ export default class AskController {
   async 'GET own/{port}'(_, { path }) { await (await fetch(base + path.port, { headers: { Traceparent: 'own' } })).text(); return {}; }
   async 'GET http/{port}/{path}'(_, { path }) { await send({ host: '127.0.0.1', port: path.port, path: '/' + path.path + '?secret=1' }).catch(() => {}); return {}; }
   async 'GET late/{port}'(_, { path }) { await send({ host: '127.0.0.1', port: path.port, headers: ['Host', '127.0.0.1:' + path.port] }); return {}; }
+  async 'GET host/{host}/{port}'(_, { path }) { await send({ host: path.host, port: path.port }).catch(() => {}); return {}; }
   async 'GET refused/{port}'(_, { path }) { await fetch(base + path.port).catch(() => {}); return {}; }
   async 'GET odd/{port}'(_, { path }) { await send({ host: '127.0.0.1', port: path.port, method: 'PURGE' }); return {}; }
   'GET after/{port}'(_, { path, waitUntil }) { waitUntil(later(path.port)); return {}; }
@@ -165,6 +167,23 @@ describe('a request that a controller sends', () => {
     const { only } = await ask(service, `refused/${(await freePorts(1))[0]}`, 2);
     assert.deepEqual(only.status, { code: 2 });
     assert.match(String(only.attributes['error.type']), /^(?:ECONNREFUSED|UND_ERR_\w+)$/);
+  });
+
+  for (const [host, port, origin] of [
+    ['::1', '8', 'http://[::1]:8'],
+    ['127.0.0.1', '80', 'http://127.0.0.1'],
+  ] as const)
+    it(`to ${host} and port ${port} has the whole address`, async (test) => {
+      const service = await startTraced(test, { controllers });
+      const { only } = await ask(service, `host/${encodeURIComponent(host)}/${port}`, 2);
+      assert.deepEqual([only.attributes['url.full'], only.attributes['server.port']], [`${origin}/`, port]);
+    });
+
+  it('is not traced when a program publishes it in another form', async (test) => {
+    const service = await startTraced(test, { controllers });
+    for (const name of ['undici:request:create', 'http.client.request.start']) channel(name).publish({});
+    await fetch(`${service.url}/api/ask/spans`);
+    await service.collector.until(({ length }) => length === 3);
   });
 
   it('whose author has set the header keeps it', async (test) => {

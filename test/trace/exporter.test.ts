@@ -53,8 +53,8 @@ describe('createExporter', () => {
       Array.from({ length: 25 }, (_, i) => i),
     );
     assert.equal(collector.requests.length, 3);
-    await until(() => exporter.exported() === 25);
-    assert.equal(exporter.dropped(), 0);
+    await until(() => exporter.status().exported === 25);
+    assert.equal(exporter.status().dropped, 0);
   });
 
   it('sends each batch whole, whatever the batch before it had', async (test) => {
@@ -80,13 +80,31 @@ describe('createExporter', () => {
       const contexts: unknown[] = [];
       const send: SendBatch = async () => {
         contexts.push(storage.getStore());
-        return { kind: 'sent', rejected: 0, reason: undefined };
+        return { kind: 'sent', rejected: 0, reason: '' };
       };
       const { exporter } = createBench(undefined, { url: 'http://127.0.0.1:1', ...given, send });
       storage.run('a request', () => exporter.add(span(1)));
-      await until(() => exporter.exported() === 1);
+      await until(() => exporter.status().exported === 1);
       assert.deepEqual(contexts, [undefined]);
     });
+
+  it('sends no empty batch when full batches were faster than the delay', async () => {
+    const releases: (() => void)[] = [];
+    const send: SendBatch = () =>
+      new Promise((resolve) => releases.push(() => resolve({ kind: 'sent', rejected: 0, reason: '' })));
+    const { exporter } = createBench(undefined, { url: 'http://127.0.0.1:1', batchSize: 2, delay: 20, send });
+    for (const batch of [1, 2]) {
+      for (let i = 0; i < 2; i++) exporter.add(span(i));
+      if (batch === 1) await until(() => releases.length === 1);
+    }
+    for (const batch of [0, 1]) {
+      await until(() => releases.length > batch);
+      releases[batch]?.();
+    }
+    await until(() => exporter.status().exported === 4);
+    await new Promise((turn) => setTimeout(turn, 40));
+    assert.equal(releases.length, 2);
+  });
 
   it('sends headers, and bodies in gzip', async (test) => {
     const collector = await startCollector();
@@ -115,8 +133,8 @@ describe('createExporter', () => {
       await until(() => collector.requests.length >= 2);
       collector.answer({});
       await collector.until(({ length }) => length === 1);
-      await until(() => exporter.exported() === 1);
-      assert.equal(exporter.dropped(), 0);
+      await until(() => exporter.status().exported === 1);
+      assert.equal(exporter.status().dropped, 0);
       assert.deepEqual(
         lines.map(({ event }) => event),
         ['trace-export-failed', 'trace-export-restored'],
@@ -131,7 +149,7 @@ describe('createExporter', () => {
       const { exporter, lines } = createBench(collector);
       exporter.add(span(1));
       exporter.add(span(2));
-      await until(() => exporter.dropped() === 2);
+      await until(() => exporter.status().dropped === 2);
       assert.equal(collector.requests.length, 1);
       assert.equal(lines[0]?.event, 'trace-export-failed');
       assert.equal(lines[0]?.reason, `the collector answered ${status}`);
@@ -143,21 +161,26 @@ describe('createExporter', () => {
     collector.answer({ status: 503, headers: { 'retry-after': '3600' } });
     const { exporter } = createBench(collector);
     exporter.add(span(1));
-    await until(() => exporter.dropped() === 1);
+    await until(() => exporter.status().dropped === 1);
     assert.equal(collector.requests.length, 1);
   });
 
-  it('counts the spans that a partial success rejects, and does not send them again', async (test) => {
-    const collector = await startCollector();
-    test.after(() => collector.close());
-    collector.answer({ body: '{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}' });
-    const { exporter, lines } = createBench(collector);
-    for (let i = 0; i < 3; i++) exporter.add(span(i));
-    await until(() => exporter.exported() === 1);
-    assert.equal(exporter.dropped(), 2);
-    assert.equal(lines[0]?.reason, 'too old');
-    assert.equal(collector.requests.length, 1);
-  });
+  for (const [message, reason] of [
+    ['"too old"', 'too old'],
+    ['""', 'the collector rejected spans'],
+    ['null', 'the collector rejected spans'],
+  ] as const)
+    it(`counts spans that a partial success rejects with ${message}, and does not send them again`, async (test) => {
+      const collector = await startCollector();
+      test.after(() => collector.close());
+      collector.answer({ body: `{"partialSuccess":{"rejectedSpans":"2","errorMessage":${message}}}` });
+      const { exporter, lines } = createBench(collector);
+      for (let i = 0; i < 3; i++) exporter.add(span(i));
+      await until(() => exporter.status().exported === 1);
+      assert.equal(exporter.status().dropped, 2);
+      assert.equal(lines[0]?.reason, reason);
+      assert.equal(collector.requests.length, 1);
+    });
 
   for (const body of ['', 'ok', '[]', 'null', '{"partialSuccess":null}', '{"partialSuccess":{"rejectedSpans":"-1"}}'])
     it(`takes any other body of a 200 for success: ${body}`, async (test) => {
@@ -166,8 +189,8 @@ describe('createExporter', () => {
       collector.answer({ body });
       const { exporter } = createBench(collector);
       exporter.add(span(1));
-      await until(() => exporter.exported() === 1);
-      assert.equal(exporter.dropped(), 0);
+      await until(() => exporter.status().exported === 1);
+      assert.equal(exporter.status().dropped, 0);
     });
 
   it('holds queueSize spans while the collector is away, drops and counts the rest, and sends when it is back', async (test) => {
@@ -178,21 +201,21 @@ describe('createExporter', () => {
     await until(() => lines.length > 0);
     assert.equal(lines[0]?.reason, 'ECONNREFUSED');
     for (let i = 500; i < 520; i++) exporter.add(span(i));
-    const dropped = exporter.dropped();
+    const dropped = exporter.status().dropped;
     assert.ok(dropped >= 400 && dropped <= 420, String(dropped));
     const collector = await startCollector(port);
     test.after(() => collector.close());
     const spans = await collector.until(({ length }) => length === 520 - dropped);
     assert.equal(spans[0]?.name, '0');
-    await until(() => exporter.exported() === 520 - dropped);
-    assert.equal(exporter.dropped(), dropped);
+    await until(() => exporter.status().exported === 520 - dropped);
+    assert.equal(exporter.status().dropped, dropped);
   });
 
   it('bounds the characters that wait, too', async () => {
     const [port = 0] = await freePorts(1);
     const { exporter } = createBench(undefined, { url: `http://127.0.0.1:${port}/`, queueSize: 1000, batchSize: 1000 });
     for (let i = 0; i < 100; i++) exporter.add(ended('x'.repeat(1024 * 1024)));
-    assert.ok(exporter.dropped() >= 90, String(exporter.dropped()));
+    assert.ok(exporter.status().dropped >= 90, String(exporter.status().dropped));
     await exporter.close(1);
   });
 
@@ -202,7 +225,7 @@ describe('createExporter', () => {
     collector.answer('hang');
     const { exporter } = createBench(collector, { timeout: 50 });
     exporter.add(span(1));
-    await until(() => exporter.dropped() === 1);
+    await until(() => exporter.status().dropped === 1);
   });
 
   it('sends all that waits when it closes', async (test) => {
@@ -212,7 +235,7 @@ describe('createExporter', () => {
     for (let i = 0; i < 35; i++) exporter.add(span(i));
     await exporter.close(60_000);
     assert.equal(collector.spans.length, 35);
-    assert.deepEqual([exporter.exported(), exporter.dropped(), lines], [35, 0, []]);
+    assert.deepEqual([exporter.status(), lines], [{ exported: 35, dropped: 0 }, []]);
   });
 
   it('closes during a pause by one last try', async (test) => {
@@ -234,7 +257,7 @@ describe('createExporter', () => {
     const { exporter, lines } = createBench(collector);
     for (let i = 0; i < 35; i++) exporter.add(span(i));
     await exporter.close(50);
-    await until(() => exporter.dropped() === 35);
+    await until(() => exporter.status().dropped === 35);
     assert.ok(lines.some(({ event }) => event === 'trace-spans-lost'));
   });
 });

@@ -300,4 +300,32 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
       assert.deepEqual(Object.fromEntries(told), expected);
     });
   }
+
+  test('only a recursive intersection gets a name', async () => {
+    const folder = join(dir, String(count++));
+    mkdirSync(folder);
+    writeFileSync(
+      join(folder, 'XController.ts'),
+      `interface X { x: string }
+      interface Y { y: number }
+      interface A { a: X; next: A | null }
+      interface B { a: Y; next: B | null }
+      export default class XController {
+        created(data: { a: X; b: X } & { a: Y; b: Y }) { return data; }
+        red(data: { one: A; two: A; x: X } & { one: B; two: B; x: Y }) { return data; }
+      }`,
+    );
+    const groups = createGroups({ dir: folder, log: silent });
+    await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+    const contract = await (await groups.find('x'))?.contract;
+    const both = {
+      type: 'object',
+      properties: { x: { type: 'string' }, y: { type: 'number' } },
+      required: ['x', 'y'],
+    };
+    const fieldsOf = (name: string) => contract?.operations.get(name)?.data?.properties;
+    assert.deepEqual(fieldsOf('created'), { a: both, b: both });
+    assert.deepEqual(fieldsOf('red')?.x, both);
+    assert.deepEqual(Object.keys(contract?.defs ?? {}), ['A_B']);
+  });
 });

@@ -440,3 +440,12 @@ test('the compiler throws on a keyword or type that it cannot check', () => {
     /No check implements the JSON Schema type text/,
   );
 });
+
+test('the message of a union with many named parts does not list them', () => {
+  const names = [...'ABCDEFGHIJK'];
+  const aliases = names.map((name) => `type ${name} = '${name}1' | '${name}2' | '${name}3';`);
+  const messageOf = (parts: readonly string[]) =>
+    checkOf(`${aliases.join('\n')}\ntype T = ${parts.join(' | ')};`, false)(true).mistakes;
+  assert.deepEqual(messageOf(names), ['must be one of 11 kinds of value']);
+  assert.deepEqual(messageOf(names.slice(0, 2)), ['must be one of "A1", "A2", "A3" or one of "B1", "B2", "B3"']);
+});

@@ -628,7 +628,7 @@ describe('an import of a .js file beside a .ts file of the same name', () => {
       const { load: outcome } = await load({ [file]: source, ...files });
       assert.match(
         outcome.error ?? 'it loaded',
-        /Node runs base\.js for '\.\/base\.js', but the types are read from base\.ts; import base\.ts by its name, or delete base\.js$/,
+        /'\.\/base\.js' is base\.js for Node, but base\.ts for tsx and for the types; import base\.ts by its name, or delete base\.js$/,
       );
       assert.match(outcome.at ?? '', new RegExp(`/${at}(?:Controller)?\\.[jt]s:1$`));
     });

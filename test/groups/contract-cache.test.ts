@@ -193,7 +193,7 @@ export default class { created(data: { m: number }) {} }`,
     read();
     assert.equal(store.kept, 1);
     write(dir, 'base.js', 'export class Base { created(data) {} }');
-    assert.throws(read, /Node runs base\.js for '\.\/base\.js'/);
+    assert.throws(read, /'\.\/base\.js' is base\.js for Node/);
   });
 
   test('is not used after a file appears that an import resolves to first', async (t) => {

@@ -30,6 +30,8 @@ before(async () => {
           log.info({ toJSON() { throw new Error('no') } });
           log.info('odd', { get a() { throw new Error('b\\nc') } });
           log.info('odd', { error: new TypeError('not paid'), further: 1 });
+          // An error of an old package: its class was made without Error(), so it has no stack.
+          log.info('odd', { error: Object.assign(Object.create(Error.prototype), { name: 'OldError', message: 'no file' }) });
           return {};
         }
         later(data, { waitUntil }) { waitUntil(globalThis.work); return { answered: true } }
@@ -141,11 +143,12 @@ test('params.log never fails the request, whatever its arguments are', async () 
   const lines = service.lines.filter((line) => line.request_id === 'odd' && line.event === 'operation-info');
   assert.deepEqual(
     lines.map(({ message }) => message),
-    ['odd', '{"form":"1"}', 'a message that has no text', 'odd', 'odd'],
+    ['odd', '{"form":"1"}', 'a message that has no text', 'odd', 'odd', 'odd'],
   );
   assert.equal(lines[3]?.fields_dropped, 'b');
   assert.match(String(lines[4]?.error), /^TypeError: not paid\n {4}at /);
   assert.equal(lines[4]?.further, 1);
+  assert.equal(lines[5]?.error, 'OldError: no file');
 });
 
 describe('params.waitUntil', () => {

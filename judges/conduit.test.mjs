@@ -16,7 +16,7 @@ const collection = process.env.CONDUIT_COLLECTION ?? resolve(root, '../shared/re
 const skip = existsSync(collection) ? noPostgres : `there is no collection at ${collection}`;
 const run = promisify(execFile);
 
-test('newman finds examples/conduit as the official collection says', { skip }, async (t) => {
+test('examples/conduit passes the official collection, run by newman', { skip }, async (t) => {
   const work = mkdtempSync(join(import.meta.dirname, 'work-'));
   cpSync(join(root, 'examples/conduit'), work, { recursive: true, filter: (path) => !path.includes('node_modules') });
   mkdirSync(join(work, 'node_modules'));

@@ -51,7 +51,7 @@ after(() => {
   if (work !== undefined) rmSync(work, { recursive: true, force: true });
 });
 
-test('gatefold openapi prints what the service answers', async () => {
+test('gatefold openapi prints the document that the service sends', async () => {
   const { stdout } = await run(process.execPath, [
     join(root, 'dist/cli.js'),
     'openapi',
@@ -121,7 +121,7 @@ export async function calls(baseUrl: string) {
     writeFileSync(join(work, 'good.ts'), GOOD);
   });
 
-  test('compile right calls, and make them', async () => {
+  test('compile and make correct calls', async () => {
     await compile(['good.ts']).catch(({ stdout }) => assert.fail(stdout));
     const { calls } = await load(join(work, 'good.ts'));
     assert.deepEqual(await calls(url), { status: 201, title: 'Tea', total: 1, pointer: '/stock' });
@@ -131,7 +131,7 @@ export async function calls(baseUrl: string) {
     const head = `import createClient from 'openapi-fetch';\nimport type { paths } from './api.ts';\nconst api = createClient<paths>({ baseUrl: '' });\n`;
     writeFileSync(join(work, 'wrong.ts'), `${head}${WRONG.join('\n')}\nexport { price };\n`);
     const { stdout } = await compile(['wrong.ts']).then(
-      () => assert.fail('it compiles'),
+      () => assert.fail('the wrong calls compile'),
       (error) => error,
     );
     const lines = new Set([...stdout.matchAll(/wrong\.ts\((\d+),/g)].map(([, line]) => Number(line) - 4));
@@ -158,7 +158,7 @@ test('oazapfts makes a client that calls three operations', async () => {
 });
 
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
-test('swagger-ui shows every operation, and complains of nothing', {
+test('swagger-ui shows every operation without an error', {
   skip: CHROMIUM === undefined && 'no Chromium is installed',
 }, async () => {
   const assets = dirname(here.resolve('swagger-ui-dist/package.json'));

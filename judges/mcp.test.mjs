@@ -106,7 +106,7 @@ const clients = {
     await client.connect(new NewTransport(url));
     return { client, faults, revision: () => client.getNegotiatedProtocolVersion() };
   },
-  '@modelcontextprotocol/client, which chooses': async () => {
+  '@modelcontextprotocol/client with the negotiated revision': async () => {
     const client = new NewClient({ name: 'judge', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
     const faults = [];
     client.onerror = (error) => faults.push(error);
@@ -160,7 +160,7 @@ for (const [name, connect] of Object.entries(clients)) {
 const [major, minor] = process.versions.node.split('.').map(Number);
 const skip = major > 22 || (major === 22 && minor >= 19) ? false : 'the inspector needs Node 22.19';
 
-test('the command line of the inspector lists the tools and calls one', { skip }, async () => {
+test('the command line of the inspector lists the tools and calls a tool', { skip }, async () => {
   const here = createRequire(import.meta.url);
   const inspector = join(
     dirname(here.resolve('@modelcontextprotocol/inspector/package.json')),

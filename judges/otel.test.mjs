@@ -108,7 +108,7 @@ async function serve(env, paths) {
 
 const spansOf = (body) => body.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans));
 
-test('the bodies are OTLP by the protobuf and by the types of @opentelemetry/otlp-transformer', async () => {
+test('the exported bodies match the protobuf of OTLP and the types of @opentelemetry/otlp-transformer', async () => {
   bodies.length = 0;
   await serve({}, ['/api/book/7?q=1', '/api/book', '/api/absent']);
   assert.ok(bodies.length > 0);
@@ -151,7 +151,7 @@ test('the bodies are OTLP by the protobuf and by the types of @opentelemetry/otl
   ]);
 });
 
-test('@opentelemetry/sdk-node traces the service by the file of docs/OBSERVABILITY.md, with routes', async () => {
+test('@opentelemetry/sdk-node traces routes of the service with the file of docs/OBSERVABILITY.md', async () => {
   bodies.length = 0;
   const [, file] = /```js\n(\/\/ otel\.mjs\n.*?)```/s.exec(readFileSync(join(root, 'docs/OBSERVABILITY.md'), 'utf8'));
   writeFileSync(join(work, 'otel.mjs'), file);

@@ -52,16 +52,16 @@ const files: readonly SourceFile[] = readdirSync(SRC, { recursive: true, encodin
 
 describe('the tree of src', () => {
   for (const file of files) {
-    it(`${file.path} imports nothing from above or beside it`, () => {
+    it(`${file.path} imports only from its own room and lower floors`, () => {
       for (const target of file.imports) {
         const room = roomOf(target);
         if (room === file.room) continue;
-        assert.ok(floorOf(room) < floorOf(file.room), `${file.path} imports ${target}, which does not stand below it`);
+        assert.ok(floorOf(room) < floorOf(file.room), `${file.path} imports ${target}, which is not on a lower floor`);
       }
     });
   }
 
-  it('has a room contract whose floors import from below alone', () => {
+  it('has no file in the room contract that imports from a higher floor', () => {
     const floorIn = (path: string): number => CONTRACT_FLOORS.indexOf(path.split('/').at(-2) ?? '');
     const upward = files
       .filter(({ room }) => room === 'contract')
@@ -73,7 +73,7 @@ describe('the tree of src', () => {
     assert.deepEqual(upward, []);
   });
 
-  it('has no file too long to be read in one sitting', () => {
+  it('has at most 250 lines of code in each file', () => {
     assert.deepEqual(
       files.filter(({ code }) => code > MAX_CODE_LINES).map(({ path, code }) => `${path}: ${code} lines of code`),
       [],
@@ -87,7 +87,7 @@ describe('the tree of src', () => {
     );
   });
 
-  it('has no file so short that it belongs into the one that uses it', () => {
+  it('has no file under 20 lines that only one other file imports', () => {
     const short = files.filter(({ path, lines }) => lines < FEWEST_LINES && path.includes('/'));
     // An entry file only connects the rooms, so it has no logic.
     const users = (path: string): SourceFile[] => files.filter(({ imports }) => imports.includes(path));
@@ -99,7 +99,7 @@ describe('the tree of src', () => {
     );
   });
 
-  it('names every room in ARCHITECTURE.md', () => {
+  it('has only rooms that ARCHITECTURE.md names', () => {
     const text = readFileSync(join(SRC, '../docs/ARCHITECTURE.md'), 'utf8');
     const rooms = new Set(files.filter(({ path }) => path.includes('/')).map(({ room }) => room));
     assert.deepEqual(
@@ -108,7 +108,7 @@ describe('the tree of src', () => {
     );
   });
 
-  it('says in ARCHITECTURE.md how much a security reviewer reads', () => {
+  it('has fewer lines for a security reviewer than ARCHITECTURE.md states', () => {
     const text = readFileSync(join(SRC, '../docs/ARCHITECTURE.md'), 'utf8');
     const stated = Number(/under ([\d,]+) lines/.exec(text)?.[1]?.replace(',', ''));
     const lines = files.filter(({ path }) => REVIEWED.test(path)).reduce((sum, file) => sum + file.lines, 0);
@@ -160,6 +160,6 @@ function roomOf(path: string): string {
 
 function floorOf(room: string): number {
   const floor = FLOORS.findIndex((rooms) => rooms.includes(room));
-  assert.notEqual(floor, -1, `${room} stands on no floor: name it in FLOORS and in docs/ARCHITECTURE.md`);
+  assert.notEqual(floor, -1, `${room} has no floor: add it to FLOORS and to docs/ARCHITECTURE.md`);
   return floor;
 }

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-test('build.mjs without its tools: a dist that is current is left as it is, any other is refused in one line', (t) => {
+test('build.mjs without its tools keeps a current dist and refuses to build a missing or older one', (t) => {
   const copy = mkdtempSync(join(tmpdir(), 'gatefold-build-'));
   t.after(() => rmSync(copy, { recursive: true, force: true }));
   for (const name of [
@@ -42,7 +42,7 @@ test('build.mjs without its tools: a dist that is current is left as it is, any 
   assert.deepEqual(build('--if-stale'), { status: 1, output: refusal.replace('. Run', '; dist is missing. Run') });
 });
 
-test('package.json: what runs before the service builds nothing that is there', () => {
+test('package.json runs build.mjs with --if-stale before start and dev', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   for (const name of ['prestart', 'predev']) assert.equal(scripts[name], 'node build.mjs --if-stale');
 });

@@ -37,7 +37,7 @@ describe('citations', () => {
     ['decisions', 'docs/DECISIONS.md'],
     ['reference', 'docs/REFERENCE.md'],
   ] as const) {
-    it(`of "${word}" lead to a line of ${document}`, () => {
+    it(`of "${word}" name a section or list item that ${document} has`, () => {
       const known = numbersOf(read(document));
       const astray = sources.flatMap((path) =>
         Array.from(read(path).matchAll(new RegExp(`\\b${word} (\\d+(?:\\.\\d+)?)`, 'g')), ([text, number = '']) => ({
@@ -57,7 +57,7 @@ describe('citations', () => {
 
 describe('links', () => {
   for (const path of documents) {
-    it(`of ${path} lead to a file`, () => {
+    it(`in ${path} lead to existing files`, () => {
       const targets = Array.from(
         read(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g),
         ([, target = '']) => target,
@@ -70,7 +70,7 @@ describe('links', () => {
   }
 });
 
-it('a document of the package links to nothing outside of it', () => {
+it('a document in the package links only to files of the package', () => {
   const { files } = JSON.parse(read('package.json')) as { files: string[] };
   // npm always adds the last three files.
   const shipped = [...files.filter((path) => !path.startsWith('!')), 'README.md', 'LICENSE', 'package.json'];
@@ -84,7 +84,7 @@ it('a document of the package links to nothing outside of it', () => {
   assert.deepEqual(dead, []);
 });
 
-it('CONTRIBUTING.md names files and names that there are', () => {
+it('CONTRIBUTING.md names existing files and identifiers', () => {
   const text = read('CONTRIBUTING.md');
   for (const [, path = ''] of text.matchAll(/`((?:src|test|\.ci)\/[\w./-]+)`/g))
     assert.ok(existsSync(join(ROOT, path)), path);

@@ -41,13 +41,13 @@ function runCurls(block: string, port: number): number {
   return curls.length;
 }
 
-test('README: by line 25 it says what this is, how to run it, one curl with its output, and how to test it', () => {
+test('the README shows in its first 25 lines how to start, call and test the service', () => {
   const head = README.split('\n').slice(0, 25).join('\n');
   for (const needed of ['npm ci && npm start', '$ curl http://localhost:3000/api/test\n{', 'npm ci && npm test'])
     assert.ok(head.includes(needed), needed);
 });
 
-test('README: its npm scripts exist', () => {
+test('the README names npm scripts that exist', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>;
   };
@@ -55,17 +55,17 @@ test('README: its npm scripts exist', () => {
     assert.ok(scripts[name as string] !== undefined, String(name));
 });
 
-test('package.json: no run-time dependency, and a lock file without download addresses', () => {
+test('the package has no run-time dependency, and its lock file has no download URL', () => {
   const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Record<string, unknown>;
   assert.equal(manifest.dependencies, undefined);
   assert.doesNotMatch(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'), /"resolved"/);
 });
 
-describe('README: every block', {
+describe('the code blocks of the README', {
   skip: hasCurl ? false : 'curl is not installed, or has no --json',
   timeout: 110_000,
 }, () => {
-  test('of the checkout and of a project does what it says', async (t) => {
+  test('run in their order and give the output that the README shows', async (t) => {
     const reader = createReader(t);
     const service = await startService(t, { dir: join(ROOT, 'controllers'), env: { WORKERS: '1' } });
     let project = 0;

@@ -42,7 +42,7 @@ declare class BookController {
   created(book: Book): Book & { made: boolean };
 }
 
-it('throws the ApiError of gatefold/client, as installed', async (test) => {
+it('the client of the installed startTest throws the ApiError of gatefold/client', async (test) => {
   const load = (name: string) => import(pathToFileURL(resolve(import.meta.dirname, '../dist', name)).href);
   const { ApiError } = (await load('client.js')) as typeof import('../src/client.ts');
   const installed = (await load('testing.js')) as typeof import('../src/testing.ts');
@@ -52,7 +52,7 @@ it('throws the ApiError of gatefold/client, as installed', async (test) => {
   await api.close();
 });
 
-it('sends json with the Content-Type that the test names', async (test) => {
+it('fetch of startTest sends json with the Content-Type of the test, or else application/json', async (test) => {
   const source = "export default { created: (_, { request }) => ({ type: request.headers['content-type'] }) };";
   const api = await startTest({ controllers: folder(test, { 'TypeController.mjs': source }) });
   const typeOf = async (headers: Record<string, string>) => {
@@ -69,7 +69,7 @@ describe('startTest', async () => {
   const api = await startTest({ controllers });
   after(() => api.close());
 
-  it('answers over a port of its own, with /api or without', async () => {
+  it('serves each path on its own port, with or without /api', async () => {
     for (const path of ['/book?a=1', '/api/book?a=1', 'book?a=1', 'api/book?a=1']) {
       const response = await api.fetch(path, { headers: { 'X-Request-Id': 'mine' } });
       assert.deepEqual(await response.json(), { query: { a: '1' }, requestId: 'mine', application: null });
@@ -78,7 +78,7 @@ describe('startTest', async () => {
     assert.equal((await api.fetch('/apiary')).status, 404);
   });
 
-  it('has the ids of a header traceparent in its lines, and sends no span', async () => {
+  it('logs the trace id of a traceparent header while the trace export is off', async () => {
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
     await api.fetch('/book', { headers: { traceparent: `00-${traceId}-00f067aa0ba902b7-01` } });
     assert.ok(api.lines.some((line) => line.trace_id === traceId));
@@ -92,7 +92,7 @@ describe('startTest', async () => {
     assert.deepEqual(await posted.json(), made);
   });
 
-  it('calls as an application that stands in no table, and may use the verbs it was given', async (test) => {
+  it('calls as an application outside the credentials table, with the rights of the test', async (test) => {
     const dir = folder(test, { 'SdkController.mjs': SOURCE, 'BookController.mjs': SOURCE });
     const sdk = await startTest({ controllers: dir });
     test.after(() => sdk.close());
@@ -109,27 +109,27 @@ describe('startTest', async () => {
     assert.equal((await sdk.fetch('/book', { headers: { Authorization: 'Bearer gfk_unknown' } })).status, 401);
   });
 
-  it('has the lines of the log as objects', async () => {
+  it('collects the log lines as objects', async () => {
     await api.fetch('/book/created', { method: 'PUT', headers: { 'X-Request-Id': 'this-one' } });
     const line = api.lines.find(({ event, request_id }) => event === 'request' && request_id === 'this-one');
     assert.deepEqual([line?.method, line?.operation, line?.status], ['PUT', 'created', 200]);
   });
 
-  it('serves the very module that the test imports, so that a breakpoint in it holds', async () => {
+  it('serves the same module instance that the test imports', async () => {
     const book = await import(pathToFileURL(join(controllers, 'BookController.mjs')).href);
     const before = book.calls;
     await api.fetch('/book');
     assert.equal(book.calls, before + 1);
   });
 
-  it('takes settings, and not those of the process', async (test) => {
+  it('applies the settings in env and refuses an invalid one', async (test) => {
     const small = await startTest({ controllers, env: { BODY_LIMIT: '10' } });
     test.after(() => small.close());
     assert.equal((await small.fetch('/book', { method: 'POST', body: '{"title":"longer"}' })).status, 413);
     await assert.rejects(startTest({ controllers, env: { BODY_LIMIT: 'x' } }), /BODY_LIMIT/);
   });
 
-  it('makes a table of its own, and leaves nothing of it', async () => {
+  it('creates its own credentials table and removes the folder on close', async () => {
     const one = await startTest({ controllers });
     const dir = String(one.lines.find(({ event }) => event === 'credentials-loaded')?.file);
     assert.ok(existsSync(join(dir, '..')));
@@ -137,7 +137,7 @@ describe('startTest', async () => {
     assert.ok(!existsSync(join(dir, '..')));
   });
 
-  it('fails in the end when the log has an error that no test expects', async () => {
+  it('fails on close when the log has an error that the test does not expect', async () => {
     const failing = await startTest({ controllers });
     assert.equal((await failing.fetch('/book/fails')).status, 500);
     await assert.rejects(failing.close(), /request-failed .*a mistake of the controller.*BookController\.mjs:6/s);
@@ -147,13 +147,13 @@ describe('startTest', async () => {
     await expecting[Symbol.asyncDispose]();
   });
 
-  it('waits for the work after an answer, and counts its failure', async () => {
+  it('waits on close for background work and reports its failure', async () => {
     const working = await startTest({ controllers });
     assert.equal((await working.fetch('/book/later')).status, 200);
     await assert.rejects(working.close(), /background-work-failed .*after the answer/);
   });
 
-  it('leaves what modules hold open until the last service of the process has closed, however often one is closed', async (test) => {
+  it('disposes controllers only after the last service of the process has closed', async (test) => {
     const pool = `
       export const pool = { isOpen: true, ends: 0, query() { if (!this.isOpen) throw new Error('the pool has ended'); return 1; } };
       export class Base { async [Symbol.asyncDispose]() { pool.isOpen = false; pool.ends++; } }`;
@@ -183,7 +183,7 @@ describe('startTest', async () => {
     assert.deepEqual(JSON.parse(out), [[200, 200], false, 3]);
   });
 
-  it('does not start with a controller that does not load, unless that is what the test is about', async (test) => {
+  it('refuses to start with a broken controller unless the test expects the error', async (test) => {
     const dir = folder(test, { 'BookController.mjs': SOURCE, 'BadController.mjs': 'export default class { index( }' });
     await assert.rejects(startTest({ controllers: dir }), /group-not-loadable .*BadController\.mjs/);
     const api = await startTest({ controllers: dir, expectedErrors: ['group-not-loadable', 'request-failed'] });
@@ -191,13 +191,13 @@ describe('startTest', async () => {
     assert.deepEqual([(await api.fetch('/book')).status, (await api.fetch('/bad')).status], [200, 500]);
   });
 
-  it('does not start with a folder that is not there', async () => {
+  it('refuses to start when the controllers folder does not exist', async () => {
     await assert.rejects(startTest({ controllers: '/none' }), {
       message: 'Cannot read the controllers folder /none: it does not exist',
     });
   });
 
-  it('counts what ran of a controller as covered', (test) => {
+  it('counts the called operations of a controller in the V8 coverage', (test) => {
     const dir = folder(test);
     const coverage = join(dir, 'coverage');
     mkdirSync(coverage);
@@ -220,7 +220,7 @@ describe('startTest', async () => {
     assert.deepEqual([counts.get('index'), counts.get('created') ?? 0], [1, 0]);
   });
 
-  it('leaves no folder behind, closed or not, started or not', (test) => {
+  it('removes its temporary folders without a close and after a failed start', (test) => {
     const dir = folder(test);
     const tables = join(dir, 'tables');
     mkdirSync(tables);
@@ -251,7 +251,7 @@ function runScript(script: string, env: Readonly<Record<string, string>> = {}): 
 }
 
 describe('createParams', () => {
-  it('is what an operation needs to be called as a function', () => {
+  it('returns the params for a direct call of an operation', () => {
     const { slugs, query, verb, signal, request } = createParams({ slugs: ['find', '1'], verb: 'POST' });
     assert.deepEqual(
       [slugs, { ...query }, verb, signal.aborted, typeof request],
@@ -259,7 +259,7 @@ describe('createParams', () => {
     );
   });
 
-  it('has the types of what it is given', () => {
+  it('returns params with the types of its arguments', () => {
     const operation = (
       _: unknown,
       { path, query }: ControllerParams<{ path: { id: number }; query: { deep?: boolean } }>,
@@ -269,7 +269,7 @@ describe('createParams', () => {
     untyped({}, createParams());
   });
 
-  it('is echoed as the service echoes it: without the request and the signal', () => {
+  it('returns params whose JSON leaves out the request and the signal', () => {
     const params: ControllerParams = createParams({ signal: AbortSignal.abort() });
     assert.ok(params.signal.aborted);
     assert.deepEqual(Object.keys(JSON.parse(JSON.stringify(params))), [

@@ -45,7 +45,7 @@ function safeFields(fields: LogFields | null | undefined): LogFields {
   }
 }
 
-/** Replaces an error by its stack, because JSON would make `{}` of the error. */
+/** Replaces an error by its stack, because JSON would make `{}` of the error. An error can have no stack. */
 function fieldValue(value: unknown): unknown {
-  return value instanceof Error ? value.stack : value;
+  return value instanceof Error ? (value.stack ?? String(value)) : value;
 }

@@ -85,6 +85,8 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   let completeAt: number | undefined;
   /** Whether the table is too old, as the workers have heard. False until the first state of the store-host. */
   let isTooOld = false;
+  /** Whether workers refuse credentials because the table is too old. */
+  let refusesCredentials = false;
   let pendingStart: { resolve: () => void; reject: (error: Error) => void } | undefined;
   /** The look that is to begin at `lookBeginsAt`; undefined when no look waits. */
   let waitingLook: Promise<Answer> | undefined;
@@ -170,11 +172,12 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   function updateTooOld(): void {
     const wasTooOld = isTooOld;
     isTooOld = tableAge() > maxAge;
-    if (isTooOld === wasTooOld) return;
-    // Without a table, no worker has started, so no credential is refused, and nothing is logged.
-    if (isTooOld && state.hasTable)
+    // Until there is a table, no worker refuses a credential. The line is logged when the table comes.
+    const refusesNow = isTooOld && state.hasTable;
+    if (refusesNow && !refusesCredentials)
       log.error('store-too-old', { effect: 'credentials are refused with 503 STORE_AWAY' });
-    notifyWorkers();
+    refusesCredentials = refusesNow;
+    if (isTooOld !== wasTooOld) notifyWorkers();
   }
 
   /** @returns the reason why the store cannot be used; null when it can */

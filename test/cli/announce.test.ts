@@ -33,7 +33,7 @@ describe('createAnnouncer', () => {
     operationNames,
   });
 
-  it('lists what answers once the service is open, and the page of documents', () => {
+  it('showAll lists the routes and the documents page; showChanges before it prints nothing', () => {
     const { showChanges, showAll, said } = announcer();
     showChanges([
       group('User', 'index', 'created', 'find'),
@@ -53,7 +53,7 @@ describe('createAnnouncer', () => {
     ]);
   });
 
-  it('says what came and what went, and nothing when neither did', () => {
+  it('showChanges prints added and removed routes, and nothing without a change', () => {
     const { showChanges, showAll, said } = announcer({ docs: 'off' });
     showChanges([group('User', 'index', 'deleted')]);
     showAll('http://localhost:3000');
@@ -68,7 +68,7 @@ describe('createAnnouncer', () => {
     ]);
   });
 
-  it('lists a group below a path that a setting gives or takes', () => {
+  it('showAll lists the groups Docs and Mcp only while DOCS and MCP are off', () => {
     const routesOf = (settings: Partial<AnnouncerOptions['settings']>) => {
       const { showChanges, showAll, said } = announcer(settings);
       showChanges([group('Docs', 'index'), group('Mcp', 'index')]);
@@ -79,14 +79,16 @@ describe('createAnnouncer', () => {
     assert.deepEqual(routesOf({ mcp: 'on' }), []);
   });
 
-  it('says how to begin where nothing answers yet', () => {
+  it('showAll prints how to make a controller when the service has no group', () => {
     const { showAll, said } = announcer({ docs: 'off' });
     showAll('http://localhost:3000');
     assert.match(said(), /Nothing answers yet: npx gatefold new hello makes a controller in controllers\n/);
   });
 });
 
-it('the service in development with a log for people', { timeout: 110_000 }, async (test) => {
+it('the service in development prints routes, requests and load errors for people', {
+  timeout: 110_000,
+}, async (test) => {
   const dir = createFolder(test, { 'TestController.js': 'export default class { index() { return {}; } }' });
   const env = { LOG_FORMAT: 'pretty', NODE_ENV: 'development', WORKERS: '1' };
   const { listening, errors, process: server } = spawnService(test, { dir, env });

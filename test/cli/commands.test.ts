@@ -29,7 +29,7 @@ describe('gatefold', () => {
     });
   }
 
-  test('--version is that of the package', async () => {
+  test('--version prints the version of package.json', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
       version: string;
     };
@@ -52,17 +52,17 @@ describe('gatefold', () => {
     [['new'], 'gatefold new: missing GROUP; see gatefold new --help\n'],
   ];
   for (const [argv, err] of wrong)
-    test(`called wrongly: ${argv.join(' ')}`, async () =>
+    test(`refuses the wrong usage: gatefold ${argv.join(' ')}`, async () =>
       assert.deepEqual(await here(argv), { code: 2, out: '', err }));
 
-  test('a bad environment is refused in one line', async () => {
+  test('refuses an invalid environment variable in one line', async () => {
     const { code, out, err } = await here(['routes'], { env: { PORT: 'x\ny' } });
     assert.deepEqual([code, out], [1, '']);
     assert.equal(err, 'gatefold routes: PORT: "x\\ny" is not a whole number from 0 to 65535\n');
   });
 
   for (const name of NAMES) {
-    test(`${name} --help tells how it is called`, async () => {
+    test(`${name} --help prints its usage`, async () => {
       const { code, out, err } = await here([name, '--help']);
       assert.deepEqual([code, err], [0, '']);
       assert.ok(out.startsWith(`Usage: gatefold ${name}`));
@@ -74,7 +74,7 @@ describe('gatefold', () => {
     for (const { name } of settingRows({ cores: 1 })) assert.ok(out.includes(`  ${flagOf(name)} `), name);
   });
 
-  test('the words after credentials are its own', async () => {
+  test('credentials refuses an unknown subcommand and points at its own help', async () => {
     const { code, err } = await here(['credentials', 'fly']);
     assert.equal(code, 2);
     assert.match(err, /^gatefold credentials: unknown command "fly"; see gatefold credentials --help\n$/);
@@ -82,7 +82,7 @@ describe('gatefold', () => {
 });
 
 describe('docs/COMMANDS.md', () => {
-  test('names every command and every flag of its own', async () => {
+  test('names every command, and every flag of routes, explain, doctor and new', async () => {
     const text = readFileSync(new URL('../../docs/COMMANDS.md', import.meta.url), 'utf8');
     for (const name of NAMES) assert.ok(text.includes(`gatefold ${name}`), name);
     for (const name of ['routes', 'explain', 'doctor', 'new']) {
@@ -95,19 +95,19 @@ describe('docs/COMMANDS.md', () => {
 describe('runCommand', () => {
   const command = (run: () => never) => ({ name: 'x', about: 'X', run });
   const rows: [name: string, error: unknown, code: number, err: string][] = [
-    ['a refusal', new CommandError('no\n way'), 1, 'gatefold x: no way\n'],
-    ['a wrong use', new UsageError('no'), 2, 'gatefold x: no; see gatefold x --help\n'],
+    ['a CommandError', new CommandError('no\n way'), 1, 'gatefold x: no way\n'],
+    ['a UsageError, with a hint at --help,', new UsageError('no'), 2, 'gatefold x: no; see gatefold x --help\n'],
     [
-      'a mistake of ours, without its stack',
+      'an unexpected error, without its stack,',
       new TypeError('x is not a function'),
       1,
       'gatefold x: x is not a function\n',
     ],
-    ['something thrown', 'thrown', 1, 'gatefold x: thrown\n'],
-    ['a message that would steer the terminal', new CommandError('\u001b[2J'), 1, 'gatefold x: \u{fffd}[2J\n'],
+    ['a thrown string', 'thrown', 1, 'gatefold x: thrown\n'],
+    ['a message with an escape sequence', new CommandError('\u001b[2J'), 1, 'gatefold x: \u{fffd}[2J\n'],
   ];
   for (const [name, error, code, err] of rows) {
-    test(`says ${name} in one line`, async () => {
+    test(`prints ${name} in one line`, async () => {
       const fail = () => {
         throw error;
       };
@@ -127,10 +127,10 @@ describe('print', () => {
         done(Object.assign(new Error(code), { code }));
       },
     });
-  test('takes a reader that went away for one that has seen enough', async () =>
+  test('succeeds when the reader has closed the pipe', async () =>
     assert.equal(await print(failing('EPIPE'), 'x', 0), 0));
-  test('fails when the text is lost', async () => assert.equal(await print(failing('ENOSPC'), 'x', 0), 1));
-  test('fails whatever happened when the text cannot be had again', async () => {
+  test('returns exit code 1 when the write fails', async () => assert.equal(await print(failing('ENOSPC'), 'x', 0), 1));
+  test('fails on a closed pipe when the text cannot be printed again', async () => {
     await assert.rejects(
       print(failing('EPIPE'), 'x', 0, 'start again'),
       new CommandError('Cannot print: EPIPE; start again'),
@@ -140,18 +140,18 @@ describe('print', () => {
 
 describe('ink', () => {
   const rows: [name: string, isTTY: boolean, env: Record<string, string>, coloured: boolean][] = [
-    ['a terminal', true, {}, true],
-    ['a pipe', false, {}, false],
-    ['NO_COLOR', true, { NO_COLOR: '1' }, false],
-    ['NO_COLOR, empty', true, { NO_COLOR: '' }, true],
-    ['a dumb terminal', true, { TERM: 'dumb' }, false],
+    ['a terminal has colours', true, {}, true],
+    ['a pipe has no colours', false, {}, false],
+    ['NO_COLOR turns colours off', true, { NO_COLOR: '1' }, false],
+    ['an empty NO_COLOR keeps colours', true, { NO_COLOR: '' }, true],
+    ['a dumb terminal has no colours', true, { TERM: 'dumb' }, false],
   ];
   for (const [name, isTTY, env, coloured] of rows) {
     test(`createInk: ${name}`, () =>
       assert.equal(createInk({ isTTY, env }).red('x'), coloured ? '\u001b[31mx\u001b[39m' : 'x'));
   }
 
-  test('alignColumns, plain and shortPlace', () => {
+  test('alignColumns, plain and escapeInvisible replace control characters; shortPlace shortens paths', () => {
     assert.deepEqual(
       alignColumns([
         ['a', 'bb', 'c'],
@@ -172,10 +172,10 @@ describe('ink', () => {
   });
 });
 
-describe('as a process', () => {
+describe('gatefold as a process', () => {
   const files = { 'controllers/PlainController.mjs': 'export default {\n  index: () => ({ ok: true }),\n};\n' };
 
-  test('routes, explain, doctor and new', async (t) => {
+  test('routes, explain, doctor and new print results and return exit codes', async (t) => {
     const project = makeProject(t, files);
     const routes = await runProcess(['routes'], { cwd: project });
     assert.deepEqual([routes.code, routes.err], [0, '']);
@@ -195,7 +195,7 @@ describe('as a process', () => {
     assert.equal((await runProcess(['fly'], { cwd: project })).code, 2);
   });
 
-  test('a reader that closes the pipe early gets no stack on standard error', async (t) => {
+  test('serve --help prints no stack when the reader closes the pipe', async (t) => {
     const child = spawn(process.execPath, [...LOADER, CLI, 'serve', '--help'], {
       cwd: makeProject(t),
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -209,7 +209,7 @@ describe('as a process', () => {
     assert.deepEqual([code, err], [0, '']);
   });
 
-  test('a signal takes the controller that blocks its process along', async (t) => {
+  test('a signal to routes also ends the process of a controller that blocks', async (t) => {
     const spin =
       'import { writeFileSync, renameSync } from "node:fs"; writeFileSync("pid.part", String(process.pid)); renameSync("pid.part", "pid"); for (;;);';
     const project = makeProject(t, { 'controllers/SpinController.mjs': spin });
@@ -222,7 +222,7 @@ describe('as a process', () => {
     await until(() => (isAlive(pid) ? undefined : true));
   });
 
-  test('serve serves as the server does, until a signal ends it', async (t) => {
+  test('serve answers requests until a signal ends it', async (t) => {
     const project = makeProject(t, files);
     const env = { PATH: process.env.PATH ?? '', LOG_LEVEL: 'error', WORKERS: '1' };
     const argv = [...LOADER, CLI, 'serve', '--port', '0', '--host=127.0.0.1', '--data-dir', project];
@@ -239,13 +239,13 @@ describe('as a process', () => {
   const refusals: [name: string, argv: string[], err: RegExp][] = [
     ['an unknown flag', ['--json'], /^gatefold: --json: unknown flag\n$/],
     [
-      'a folder that is not there',
+      'a missing controllers folder',
       ['--controllers-dir', 'nowhere', '--log-level', 'silent'],
       /^gatefold: Cannot read the controllers folder \S*\/nowhere: /,
     ],
   ];
   for (const [name, argv, err] of refusals) {
-    test(`serve refuses ${name} as the server does`, async (t) => {
+    test(`serve refuses ${name} with exit code 1`, async (t) => {
       const ran = await runProcess(['serve', ...argv], { cwd: makeProject(t) });
       assert.deepEqual([ran.code, ran.out], [1, '']);
       assert.match(ran.err, err);
@@ -271,7 +271,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('credentials check reads the standard input that it is given', async (t) => {
+test('credentials check reads a token from standard input', async (t) => {
   const { code, out } = await here(['credentials', 'check', '--data-dir', makeProject(t)], {
     stdin: Readable.from(['nonsense']),
   });

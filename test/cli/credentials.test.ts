@@ -69,7 +69,7 @@ function bench(t: TestContext, folder = createFolder(t)) {
   };
 }
 
-test('issue prints the token alone on its line, and the table has its hash and no more', async (t) => {
+test('issue prints the token on a line, and stores only its hash in the table', async (t) => {
   const { table, run } = bench(t);
   const { code, out, err } = await run(
     'issue --name Orders --methods get,POST,GET --expires 90d --handler orders --description note',
@@ -114,7 +114,7 @@ test('issue --json prints one value with id, name and token, and no hash', async
     assert.equal((await run(`issue --name n --json --expires=${text}`)).json.expires_at, iso);
 });
 
-test('issue --limit: a rate, or a word of what is wrong', async (t) => {
+test('issue --limit takes a rate and refuses any other value', async (t) => {
   const { run } = bench(t);
   assert.equal((await run('issue --name one --limit 100/s --json')).json.limit, '100/s');
   const { code, err } = await run('issue --name two --limit fast');
@@ -122,7 +122,7 @@ test('issue --limit: a rate, or a word of what is wrong', async (t) => {
   assert.match(String(err), /--limit must be a rate such as 100\/s/);
 });
 
-test('issue --groups and --scopes: what the row has, what list shows, and what is not there', async (t) => {
+test('issue stores --groups and --scopes, and reports a missing group; list shows both', async (t) => {
   const { run, table } = bench(t);
   const one = await run('issue --name one --groups test,order,test --scopes orders:read,orders:write --json');
   assert.equal(one.code, 0);
@@ -142,7 +142,7 @@ test('issue --groups and --scopes: what the row has, what list shows, and what i
   assert.match(out, /all +live +\S+ +all +- +\* +-$/m);
 });
 
-test('issue makes the folder when there is none, for its owner alone', async (t) => {
+test('issue makes a missing data folder that only its owner can read', async (t) => {
   const { folder, run } = bench(t);
   const data = join(folder, 'deep/data');
   const { code } = await run(`issue --name n --data-dir ${data}`);
@@ -152,7 +152,7 @@ test('issue makes the folder when there is none, for its owner alone', async (t)
   assert.match(err, /Cannot make \S+\/file: /);
 });
 
-test('list: a table for people, an array for programs, and no hash, no literal value, no control character', async (t) => {
+test('list prints a table, and list --json an array, without hashes and literal header values', async (t) => {
   const { folder, run } = bench(t);
   assert.equal((await run('list')).out, 'There are no credentials.\n');
   assert.deepEqual((await run('list --json')).json, []);
@@ -224,7 +224,7 @@ test('list: a table for people, an array for programs, and no hash, no literal v
   ]);
 });
 
-test('rotate: the old secret works until the overlap ends, and without one not at all', async (t) => {
+test('rotate keeps the old secret valid until the overlap ends, or ends it at once without an overlap', async (t) => {
   const { run } = bench(t);
   const first = (await run('issue --name n --json')).json;
   const { code, json } = await run(`rotate ${first.id} --overlap 7d --json`);
@@ -255,7 +255,7 @@ test('rotate: the old secret works until the overlap ends, and without one not a
   );
 });
 
-test('revoke ends a row, twice is no harm, and the first date stands', async (t) => {
+test('revoke ends a row, and a second revoke keeps the first date', async (t) => {
   const { run, table } = bench(t);
   const { id, token } = (await run('issue --name n --json')).json;
   assert.equal((await run(`revoke ${id}`)).out, `Revoked ${id} (n), as of 2026-11-21T12:00:00.000Z.\n`);
@@ -269,7 +269,7 @@ test('revoke ends a row, twice is no harm, and the first date stands', async (t)
   );
 });
 
-test('check: what is on standard input, and what it says', async (t) => {
+test('check reports the shape, checksum and state of the token on standard input', async (t) => {
   const { folder, run } = bench(t);
   const live = makeRow({ name: 'n' });
   const revoked = makeRow({ revoked_at: '2026-01-01' });
@@ -281,29 +281,33 @@ test('check: what is on standard input, and what it says', async (t) => {
   const ended = createSessionToken(deriveSessionKey(key), live.id, NOW - 3_600_000).token;
   const [yes, no] = [true, false];
   const rows: [string, string, object][] = [
-    ['live', live.token, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
+    ['a live token', live.token, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
     [
-      'as a header value, with a line end',
+      'a header value with a line end',
       `Bearer ${live.token}\r\n`,
       { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' },
     ],
-    ['revoked', revoked.token, { shape: yes, checksum: yes, live: no, reason: 'its row is revoked' }],
-    ['unknown', unknown, { shape: yes, checksum: yes, live: no, reason: 'no row has its id' }],
-    ['a typo', typo, { shape: yes, checksum: no, live: no, reason: 'its shape or checksum is wrong' }],
+    ['a revoked token', revoked.token, { shape: yes, checksum: yes, live: no, reason: 'its row is revoked' }],
+    ['a token without a row', unknown, { shape: yes, checksum: yes, live: no, reason: 'no row has its id' }],
+    ['a token with a typo', typo, { shape: yes, checksum: no, live: no, reason: 'its shape or checksum is wrong' }],
     [
-      'U+00A0 behind it',
+      'a token before U+00A0',
       `${live.token}\u00a0`,
       { shape: no, checksum: no, live: no, reason: 'its shape or checksum is wrong' },
     ],
     [
-      'half of it',
+      'half of a token',
       live.token.slice(0, 20),
       { shape: no, checksum: no, live: no, reason: 'its shape or checksum is wrong' },
     ],
-    ['something else', 'hello', { shape: no, checksum: no, live: no, reason: 'this is not a token of Gatefold' }],
+    [
+      'a text that is no token',
+      'hello',
+      { shape: no, checksum: no, live: no, reason: 'this is not a token of Gatefold' },
+    ],
     ['a literal row', 'Basic eA==', { shape: no, checksum: no, live: yes, id: 'old', name: 'old' }],
-    ['a session', session, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
-    ['a session that is over', ended, { shape: yes, checksum: yes, live: no, reason: 'the session is over' }],
+    ['a session token', session, { shape: yes, checksum: yes, live: yes, id: live.id, name: 'n' }],
+    ['an expired session token', ended, { shape: yes, checksum: yes, live: no, reason: 'the session is over' }],
   ];
   for (const [name, stdin, expected] of rows) {
     const { code, json } = await run('check --json', { stdin, env: { SESSION_KEY: key } });
@@ -323,7 +327,7 @@ test('check: what is on standard input, and what it says', async (t) => {
   );
 });
 
-test('called wrongly: exit 2, one line on standard error, nothing written', async (t) => {
+test('a wrong call exits with 2, prints one line on standard error and writes nothing', async (t) => {
   const { folder, run } = bench(t);
   const rows: [string, RegExp, string?][] = [
     ['', /^gatefold credentials: a command is missing; see gatefold credentials --help$/],
@@ -369,7 +373,7 @@ test('called wrongly: exit 2, one line on standard error, nothing written', asyn
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('refused: exit 1, one line on standard error without a stack, the table as it was', async (t) => {
+test('a refused call exits with 1, prints one line on standard error and keeps the table', async (t) => {
   const { folder, run } = bench(t);
   const row = makeRow();
   const path = join(folder, 'production.json');
@@ -401,7 +405,7 @@ test('refused: exit 1, one line on standard error without a stack, the table as 
   assert.match((await run('check', { stdin: 'gfs_a' })).err, /Cannot use \S+session\.key: it has 4 characters/);
 });
 
-test('nothing of a file reaches the terminal raw: not in JSON, not in an error', async (t) => {
+test('JSON output and errors contain no control character of a file', async (t) => {
   const { folder, run } = bench(t);
   const { row } = makeRow({ name: 'a\u009b\u202eb' });
   writeTable(folder, row);
@@ -418,7 +422,7 @@ test('nothing of a file reaches the terminal raw: not in JSON, not in an error',
   assert.match(err, /Cannot write \S+\ufffd\[2J\/production\.json: it is not JSON/);
 });
 
-test('--help on every level', async (t) => {
+test('--help prints the subcommands, and the usage and flags of each subcommand', async (t) => {
   const { run } = bench(t);
   for (const words of ['--help', '-h', 'help']) {
     const { code, out } = await run(words);
@@ -434,7 +438,7 @@ test('--help on every level', async (t) => {
   }
 });
 
-test('the folder: --data-dir before DATA_DIR before ./data', async (t) => {
+test('--data-dir overrides DATA_DIR', async (t) => {
   const { folder, run } = bench(t);
   const other = join(folder, 'other');
   mkdirSync(other);
@@ -444,7 +448,7 @@ test('the folder: --data-dir before DATA_DIR before ./data', async (t) => {
   assert.equal(JSON.parse(readFileSync(join(other, 'production.json'), 'utf8')).production.length, 2);
 });
 
-test('what cannot be printed: exit 1, and the way out', async (t) => {
+test('issue exits with 1 and names the row to revoke when it cannot print the token', async (t) => {
   const folder = createFolder(t);
   const stderr = collect();
   const stdout = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) });
@@ -463,7 +467,7 @@ test('what cannot be printed: exit 1, and the way out', async (t) => {
   );
 });
 
-test('as a process: streams, exit codes, no stack, and a pipe that is closed', async (t) => {
+test('credentials as a process returns exit codes and prints no stack, even when the pipe is closed', async (t) => {
   const folder = createFolder(t);
   const start = (words: readonly string[]) =>
     spawn(process.execPath, [...LOADER, CLI, 'credentials', ...words], {
@@ -499,7 +503,7 @@ test('as a process: streams, exit codes, no stack, and a pipe that is closed', a
   );
 });
 
-test('docs/CREDENTIALS.md: its shell examples run, in their order', async (t) => {
+test('the shell examples of docs/CREDENTIALS.md run in their order', async (t) => {
   const folder = createFolder(t);
   const bin = createFolder(t);
   const data = join(folder, 'data');

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { pruneCopies, removeRelease } from '../../src/cli/deploy/folders.ts';
 import { createFolder } from '../support/folder.ts';
 
-test('an old Gatefold goes, but none that is in use', (t) => {
+test('pruneCopies removes old copies of Gatefold and keeps each copy in use', (t) => {
   const names = ['released', 'next', 'running', 'unused', 'half.part7', 'left.gone'];
   const dir = createFolder(t, {
     ...Object.fromEntries([...names, 'young'].map((name) => [`runtime/${name}/package.json`, '{}'])),
@@ -22,7 +22,7 @@ test('an old Gatefold goes, but none that is in use', (t) => {
   assert.deepEqual(readdirSync(join(dir, 'current/node_modules')), ['tsx']);
 });
 
-test('a removal that was interrupted does not stop a later one of the same name', (t) => {
+test('an interrupted removal does not stop a later removal of the same name', (t) => {
   const dir = createFolder(t, {
     'runtime/0.1.0/package.json': '{}',
     'runtime/0.1.0.gone/dist/cli.js': '',
@@ -35,7 +35,7 @@ test('a removal that was interrupted does not stop a later one of the same name'
   assert.deepEqual([readdirSync(join(dir, 'runtime')), readdirSync(join(dir, 'releases'))], [[], []]);
 });
 
-test('no Gatefold goes while a release does not say which one it uses', (t) => {
+test('pruneCopies keeps every copy of Gatefold while a release has no valid note of its copy', (t) => {
   const note = 'releases/20200101T000000000Z/.gatefold-release.json';
   for (const text of ['{', 'null', '{"before":null}', undefined]) {
     const dir = createFolder(t, { 'runtime/0.1.0/package.json': '{}', 'releases/20200101T000000000Z/a.js': '' });

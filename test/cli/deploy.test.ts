@@ -62,7 +62,7 @@ describe('planProject', () => {
       ...settings,
     });
 
-  test('sends the project, and neither keys, tables nor certificates', (t) => {
+  test('lists the files of the project without keys, tables and certificates', (t) => {
     const root = makeProject(t, {
       ...PROJECT,
       'data/production.json': '{}',
@@ -116,18 +116,18 @@ describe('planProject', () => {
     'package-lock.json': JSON.stringify({ packages: { [`node_modules/${name}`]: { resolved, link } } }),
   });
   const refused: [name: string, files: Record<string, string>, RegExp, settings?: object][] = [
-    ['no name', { ...PROJECT, 'package.json': '{}' }, /has no name/],
-    ['a package.json that is no JSON', { ...PROJECT, 'package.json': '{' }, /it is not JSON/],
+    ['a package.json without a name', { ...PROJECT, 'package.json': '{}' }, /has no name/],
+    ['a package.json that is not JSON', { ...PROJECT, 'package.json': '{' }, /it is not JSON/],
     [
-      'packages without a lock file',
+      'dependencies without a lock file',
       { ...PROJECT, 'package.json': '{"name":"a","dependencies":{"x":"1"}}' },
       /npm install$/,
     ],
-    ['a package from beside', locked('../x', 'x', true), /npm pack --silent \.\.\/x/],
-    ['a tarball from elsewhere', locked('file:/opt/x.tgz'), /comes from \/opt\/x\.tgz/],
-    ['controllers from elsewhere', PROJECT, /not inside of/, { controllersDir: '/srv/controllers' }],
-    ['no controllers', PROJECT, /Cannot read the controllers folder/, { controllersDir: 'other' }],
-    ['a name with a line feed', { ...PROJECT, 'lib/a\nb.js': '' }, /control character/],
+    ['a linked package outside the project', locked('../x', 'x', true), /npm pack --silent \.\.\/x/],
+    ['a package tarball outside the project', locked('file:/opt/x.tgz'), /comes from \/opt\/x\.tgz/],
+    ['a controllers folder outside the project', PROJECT, /not inside of/, { controllersDir: '/srv/controllers' }],
+    ['a missing controllers folder', PROJECT, /Cannot read the controllers folder/, { controllersDir: 'other' }],
+    ['a file name with a line feed', { ...PROJECT, 'lib/a\nb.js': '' }, /control character/],
   ];
   for (const [name, files, reason, settings = {}] of refused)
     test(`refuses ${name}`, (t) => {
@@ -137,23 +137,23 @@ describe('planProject', () => {
     });
 
   for (const resolved of ['https://example.org/x.tgz', 'vendor/x', 'file:vendor/x.tgz'])
-    test(`sends a project with a package from ${resolved}`, (t) => {
+    test(`accepts a project with a package from ${resolved}`, (t) => {
       plan(makeProject(t, locked(resolved)));
     });
 
-  test('sends a project whose gatefold is a link to a checkout', (t) => {
+  test('accepts a project whose gatefold is a link to a checkout', (t) => {
     plan(makeProject(t, locked('../gatefold', 'gatefold', true)));
   });
 
   for (const target of ['../..', '/etc/hosts'])
-    test(`refuses a link to ${target}`, (t) => {
+    test(`refuses a link out of the project, to ${target}`, (t) => {
       const root = makeProject(t, PROJECT);
       symlinkSync(target, join(root, 'lib/link'));
       assert.throws(() => plan(root), /A link must be relative and lead into the project/);
     });
 });
 
-test('names of releases sort by time, whatever the time zone', () => {
+test('releaseName returns the time in UTC, to the millisecond', () => {
   assert.equal(releaseName(Date.UTC(2026, 10, 22, 21, 35, 0, 7)), '20261122T213500007Z');
 });
 
@@ -165,12 +165,12 @@ for (const [program = '', ...words] of SHELLS) {
   const sh = (script: string, options: object = {}) =>
     spawnSync(program, [...words, '-c', script], { encoding: 'utf8', ...options });
 
-  describe(`what a machine runs, by ${program}`, () => {
-    test('every word comes through as it is', () => {
+  describe(`scripts on the machine, run by ${program}`, () => {
+    test('quote passes every word unchanged', () => {
       for (const word of [HOSTILE, '', "'", '-n', 'a\nb']) assert.equal(sh(`printf %s ${quote(word)}`).stdout, word);
     });
 
-    test('the probe describes a machine, and one without node', (t) => {
+    test('the probe reports the version of Node, a missing Node, and paths that other users can write', (t) => {
       const dir = join(makeProject(t), HOSTILE);
       const question = { dir, gatefoldCopy: '1', setup: true };
       const { stdout } = sh(probeCommand(question), { env: process.env });
@@ -187,7 +187,7 @@ for (const [program = '', ...words] of SHELLS) {
           assert.equal(
             JSON.parse(stdout.slice(MARK.length)).writableByOthers,
             join(dir, name),
-            'others may write to it',
+            'the probe reports a path that others can write',
           );
           chmodSync(join(dir, name), 0o755);
         }
@@ -202,7 +202,7 @@ for (const [program = '', ...words] of SHELLS) {
       assert.equal(builtIn.stdout, `${MARK}{"node":null}\n`);
     });
 
-    test('run starts the server with the settings of env', (t) => {
+    test('the run script starts the server with the settings of the env file', (t) => {
       const root = makeProject(t);
       const dir = join(root, HOSTILE);
       mkdirSync(join(dir, 'runtime/current/dist'), { recursive: true });
@@ -219,12 +219,12 @@ for (const [program = '', ...words] of SHELLS) {
   });
 }
 
-test('an env that no shell reads is an error', (t) => {
+test('readEnvironment refuses an env file that no shell can parse', (t) => {
   const dir = makeProject(t, { env: 'A=(\n' });
   assert.throws(() => readEnvironment(dir), /^Error: Cannot read .*\/env: line 1 is not what a shell reads$/);
 });
 
-test('a connection that is lost within a line of the answer is an error', async (t) => {
+test('runRemote fails when the connection breaks within a line of the answer', async (t) => {
   const bin = makeProject(t);
   writeFileSync(join(bin, 'ssh'), `#!/bin/sh\nprintf '${MARK}{"step":"a"}\\n${MARK}{"resu'\nexit 255\n`, {
     mode: 0o755,
@@ -240,14 +240,14 @@ test('a connection that is lost within a line of the answer is an error', async 
   assert.deepEqual(lines, [{ step: 'a' }]);
 });
 
-test('an env whose commands print has its settings even so', (t) => {
+test('readEnvironment reads the settings of an env file whose commands print text', (t) => {
   const dir = makeProject(t, { env: 'echo hunter2\nGREETING=$(echo hello)\n' });
   assert.equal(readEnvironment(dir).GREETING, 'hello');
 });
 
 const which = (program: string) => execFileSync('sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim();
 
-test('the error about an env has nothing of its text', (t) => {
+test('the error about an invalid env file contains none of its text', (t) => {
   const dir = makeProject(t, { env: 'A=1\nPASSWORD=(hunter2\nB=$(hunter3' });
   const path = process.env.PATH;
   const shells = SHELLS.map(([program = '']) => which(program));
@@ -269,7 +269,7 @@ test('the error about an env has nothing of its text', (t) => {
 
 const UNIT = readFileSync(resolve(import.meta.dirname, '../../deploy/gatefold.service'), 'utf8');
 
-test('the unit of a project calls DIR/run, and may write to DIR/data alone', (t) => {
+test('the systemd unit of a project starts DIR/run as the user of the project', (t) => {
   const unit = unitOf(UNIT, '/srv/shop', 'shop');
   assert.doesNotMatch(unit, /\/opt\/|\/var\/lib\/|EnvironmentFile|StateDirectory|WorkingDirectory/);
   assert.match(unit, /^ExecStart=\/bin\/sh "\/srv\/shop\/run"$/m);
@@ -288,11 +288,11 @@ test('the unit of a project calls DIR/run, and may write to DIR/data alone', (t)
   }
 });
 
-test('a user of any name', () => {
+test('userOf returns a valid user name for any project name', () => {
   assert.deepEqual(['shop', '9.Shop', 'x'.repeat(40)].map(userOf), ['shop', '_9-shop', 'x'.repeat(31)]);
 });
 
-test('waits no longer than for the service of another folder, and not for one that has stopped', async (t) => {
+test('waitForRelease returns no error only while the service serves the release', async (t) => {
   const dir = makeProject(t, { 'releases/a/x': '', 'releases/b/x': '' });
   const at = join(dir, 'data/generation.json');
   const wait = (release: string) => waitForRelease({ dir, dataDir: join(dir, 'data'), release, maxWait: 1 });
@@ -310,7 +310,7 @@ test('waits no longer than for the service of another folder, and not for one th
   assert.equal(isRunning(undefined), false);
 });
 
-test('a service that has crashed does not serve, and one that could not start has its reason', async (t) => {
+test('waitForRelease reports a crashed service as not answering, and a failed start with its error', async (t) => {
   const dir = makeProject(t, { 'releases/a/x': '' });
   const { pid } = spawnSync('true');
   const record = { pid, folder: dir, release: join(dir, 'releases/a'), draining: [] };
@@ -322,7 +322,7 @@ test('a service that has crashed does not serve, and one that could not start ha
   assert.deepEqual(await wait('rejected', [{ error: 'the port is taken' }]), ['the port is taken']);
 });
 
-test('a record that is no JSON needs no other user', (t) => {
+test('the error about an invalid generation record does not suggest another user', (t) => {
   const dir = makeProject(t, { 'data/generation.json': '{' });
   assert.throws(
     () => readRecord(join(dir, 'data')),
@@ -330,7 +330,7 @@ test('a record that is no JSON needs no other user', (t) => {
   );
 });
 
-test('a program that a signal ends is named with the signal', () => {
+test('runProgram reports the signal that ended a program', () => {
   assert.throws(() => runProgram('sh', ['-c', 'kill -9 $$']), /it ended with SIGKILL$/);
 });
 
@@ -343,7 +343,7 @@ describe('gatefold deploy', () => {
     [['vm:~/x'], 2, /without ~/],
   ];
   for (const [words, code, err] of rows)
-    test(words.join(' ') || 'without a word', async (t) => {
+    test(`refuses wrong arguments: ${words.join(' ') || 'none'}`, async (t) => {
       const ran = await runHere(runGatefold, ['deploy', ...words], { cwd: makeProject(t, PROJECT), env: {} });
       assert.equal(ran.code, code);
       assert.match(ran.err, err);

@@ -48,21 +48,21 @@ const sound = makePair('a.example.com', { now: NOW, days: 90 });
 
 describe('doctor on HTTPS', () => {
   const rows: [what: string, settings: Record<string, unknown>, lines: RegExp[]][] = [
-    ['says nothing without HTTPS', {}, []],
+    ['reports nothing without HTTPS', {}, []],
     [
-      'names, subject, issuer and days left',
+      'notes the names, subject, issuer and days left of a certificate',
       files(sound),
       [
         /^note cert\.pem: certificate for a\.example\.com \(CN=gatefold \w+\), by CN=gatefold \w+: 90 days left, until 2026-04-01$/,
       ],
     ],
     [
-      'what ends soon',
+      'warns about a certificate that expires in 10 days',
       files(makePair('a.example.com', { now: NOW - 80 * 86_400_000, days: 90 })),
       [/^warning cert\.pem: .*: 10 days left/],
     ],
     [
-      'that no client would take it for any host',
+      'warns about a certificate without a host name',
       files(createSelfSigned({ domains: [], keys: createKeyPair(), now: NOW, days: 90 })),
       [
         /^note cert\.pem: certificate for no host \(CN=gatefold \w+\), by /,
@@ -70,42 +70,42 @@ describe('doctor on HTTPS', () => {
       ],
     ],
     [
-      'what has ended',
+      'reports an expired certificate as wrong',
       files(makePair('a.example.com', { now: NOW, days: -1 })),
       [/^wrong cert\.pem: .*: expired on 2025-12-31$/],
     ],
     [
-      'a clock that is slow',
+      'reports a certificate that is not valid yet as wrong',
       files(makePair('a.example.com', { now: NOW + 9 * 86_400_000 })),
       [/^wrong cert\.pem: .*: not valid before .*; is the clock right\?$/],
     ],
     [
-      'a pair that does not fit',
+      'reports a key of another certificate as wrong',
       files({ ...sound, key: makePair('b.example.com').key }),
       [/^wrong cert\.pem: the key does not belong to the certificate$/],
     ],
     [
-      'a key that everybody can read',
+      'warns about a private key that every user can read',
       files(sound, 0o644),
       [/^warning key\.pem: every user of this machine can read the private key in it$/, /^note /],
     ],
     [
-      'files that are not there',
+      'reports missing certificate and key files as wrong',
       { tlsCert: '/nowhere/c.pem', tlsKey: '/nowhere/k.pem' },
       [/^wrong c\.pem: it cannot be read: it does not exist$/, /^wrong k\.pem/],
     ],
     [
-      'that there is none yet for the names',
+      'warns about a domain without an ordered certificate',
       ordered(undefined, 'a.example.com'),
       [/^warning there is no certificate for a\.example\.com yet/],
     ],
     [
-      'the one that was ordered',
+      'notes an ordered certificate',
       ordered(sound, 'a.example.com'),
       [/^note certificate\.pem: certificate for a\.example\.com/],
     ],
     [
-      'names that it lacks',
+      'warns about a domain that the ordered certificate lacks',
       ordered(sound, 'a.example.com', 'b.example.com'),
       [/^note /, /^warning certificate\.pem: it is not for b\.example\.com: a start orders another one$/],
     ],

@@ -59,7 +59,7 @@ test('doctor finds nothing wrong with a sound project', async (t) => {
   ]);
 });
 
-test('doctor counts in words', async (t) => {
+test('doctor prints the number of mistakes and warnings in its last line', async (t) => {
   const soon = { id: 'aaaaaaaaaaaa', name: 'soon', hash: HASH, expires_at: '2026-01-02' };
   const cwd = makeProject(t, { ...SDK, 'data/production.json': JSON.stringify({ production: [soon] }) });
   const { code, out } = await runHere(run, [], { cwd, now: () => NOW, env: { LOG_LEVEL: 'loud' } });
@@ -68,7 +68,7 @@ test('doctor counts in words', async (t) => {
   assert.ok(out.endsWith('\n\n1 thing is wrong, 1 warning.\n'), out);
 });
 
-test('checkNode says what this Node loads', () => {
+test('checkNode reports which files each version of Node loads', () => {
   const findings: string[] = [];
   const report: Report = (level, message) => findings.push(`${level} ${message}`);
   checkNode(report, '18.20.0', 'none');
@@ -83,7 +83,7 @@ test('checkNode says what this Node loads', () => {
   ]);
 });
 
-test('doctor names variables that nothing reads, and trusted proxies that are every address', async (t) => {
+test('doctor reports variables that nothing reads, and trusted proxies that include every address', async (t) => {
   const cwd = makeProject(t, SDK);
   const env = { RATELIMIT: '100/s', GATEFOLD_DOCS: 'off', TRUSTED_PROXIES: '10.0.0.0/8,::/0', HOSTNAME: 'a' };
   const { lines } = await examine(cwd, [], env);
@@ -98,7 +98,7 @@ test('doctor names variables that nothing reads, and trusted proxies that are ev
   );
 });
 
-test('doctor names settings that differ or make no sense, and shows no secret', async (t) => {
+test('doctor reports changed and invalid settings, and prints no secret', async (t) => {
   const cwd = makeProject(t, SDK);
   const secret = 'correct-horse-battery-staple-0123';
   const env = { PORT: 'http', BODY_LIMIT: '2MiB', KEEP_ALIVE_TIMEOUT: '72', SESSION_KEY: secret, HOST: '' };
@@ -123,7 +123,7 @@ test('doctor names settings that differ or make no sense, and shows no secret', 
   assert.ok(!short.out.includes('hunter2'));
 });
 
-test('doctor tells of a folder that is not there, and goes on', async (t) => {
+test('doctor reports a missing controllers folder and checks the rest', async (t) => {
   const cwd = makeProject(t, { 'data/production.json': '{}' });
   rmSync(join(cwd, 'controllers'), { recursive: true });
   const { lines, wrong } = await examine(cwd);
@@ -132,7 +132,7 @@ test('doctor tells of a folder that is not there, and goes on', async (t) => {
   has(lines, 'wrong credentials Cannot read data/production.json: it has no list "production"');
 });
 
-test('doctor tells who may write to the folder and to the table', async (t) => {
+test('doctor reports controllers and tables that other users can write', async (t) => {
   const cwd = makeProject(t, { ...SDK, 'data/production.json': '{"production":[]}' });
   chmodSync(join(cwd, 'controllers'), 0o777);
   chmodSync(join(cwd, 'controllers/SdkController.mjs'), 0o664);
@@ -144,7 +144,7 @@ test('doctor tells who may write to the folder and to the table', async (t) => {
   has(lines, 'wrong credentials data/production.json: every user of this machine can write to it');
 });
 
-test('a service file is no controller, and needs no operation', async (t) => {
+test('doctor does not count the service file as a controller', async (t) => {
   const service = "import { defineService } from 'gatefold';\nexport default defineService({ strict: true });";
   const cwd = makeProject(t, {
     'controllers/service.mjs': service,
@@ -156,7 +156,7 @@ test('a service file is no controller, and needs no operation', async (t) => {
   assert.doesNotMatch(lines.join('\n'), /has no operation/);
 });
 
-test('a service file that does not load is wrong, and one with authenticate may lack security schemes', async (t) => {
+test('doctor reports a service file that does not load, sets nothing or lacks security schemes', async (t) => {
   const options = ['strict: 1', '', 'authenticate: () => undefined'];
   const findings = options.map(async (option) => {
     const service = `import { defineService } from 'gatefold';\nexport default defineService({ ${option} });`;
@@ -172,7 +172,7 @@ test('a service file that does not load is wrong, and one with authenticate may 
   ]);
 });
 
-test('findLookAlikes gives each file that a person would take for a controller its reason', (t) => {
+test('findLookAlikes returns each file that looks like a controller, with the reason', (t) => {
   const names = {
     'AController.ts': undefined,
     'lib.ts': undefined,
@@ -224,7 +224,7 @@ test('findLookAlikes gives each file that a person would take for a controller i
   );
 });
 
-test('doctor tells what does not load, what no request reaches and what is hidden', async (t) => {
+test('doctor reports controllers that do not load, unreachable operations and hidden methods', async (t) => {
   const cwd = makeProject(t, {
     'controllers/AController.ts':
       'export default class AController {\n  index() {}\n  private secret() {}\n  protected guarded() {}\n  _under() {}\n  static fixed() {}\n  arrow = () => 1;\n  get view() { return 1; }\n}\n',
@@ -256,16 +256,16 @@ test('doctor tells what does not load, what no request reaches and what is hidde
   }
   const { out, code } = await runHere(run, [], { cwd, isTTY: true });
   assert.equal(code, 1);
-  assert.ok(out.includes('no \u{fffd}[31mluck'), 'what a controller throws does not steer the terminal');
+  assert.ok(out.includes('no \u{fffd}[31mluck'), 'doctor replaces escape sequences in the error of a controller');
   assert.ok(out.includes('\u001b[31mwrong  '));
   assert.ok(out.trimEnd().endsWith('\u001b[31m2 things are wrong, 3 warnings.\u001b[39m'));
 });
 
-describe('credentials', () => {
+describe('doctor on credentials', () => {
   const row = (fields: object) => ({ hash: HASH, ...fields });
   const table = (rows: object[]) => ({ ...SDK, 'data/production.json': JSON.stringify({ production: rows }) });
 
-  test('that are bad, expired or soon to expire are told by name; revoked ones are not', async (t) => {
+  test('reports invalid, expired and soon expiring credentials by name, and no revoked credential', async (t) => {
     const cwd = makeProject(
       t,
       table([
@@ -298,7 +298,7 @@ describe('credentials', () => {
     assert.ok(!out.includes('hunter2') && !out.includes('AAAA'));
   });
 
-  test('that may call nothing, or have what nothing reads, are told', async (t) => {
+  test('reports credentials that may call nothing, and fields that nothing reads', async (t) => {
     const rows = [
       row({ id: 'aaaaaaaaaaaa', name: 'typo', groups: ['sdk'], methods: ['GTE', 'GET'], team: 'a' }),
       row({ id: 'bbbbbbbbbbbb', name: 'none', groups: [], note: 'x' }),
@@ -323,7 +323,7 @@ describe('credentials', () => {
     );
   });
 
-  test('that are many are counted', async (t) => {
+  test('reports 50 findings of a kind, and the number of the others', async (t) => {
     const id = (i: number) => `x${String(i).padStart(11, '0')}`;
     const many = Array.from({ length: 60 }, (_, i) =>
       row({ id: id(i), name: id(i), expires_at: i < 55 ? '2025-01-01' : '2026-01-02' }),
@@ -336,7 +336,7 @@ describe('credentials', () => {
     assert.deepEqual([later.wrong, later.warnings], [0, 51]);
   });
 
-  test('that are not there, and a session key that is none', async (t) => {
+  test('reports a missing credentials table and an invalid session key', async (t) => {
     const cwd = makeProject(t, { ...SDK, 'data/session.key': 'hunter2' });
     const { lines, wrong, out } = await examine(cwd);
     assert.equal(wrong, 1);
@@ -348,7 +348,7 @@ describe('credentials', () => {
   });
 });
 
-test('doctor lists the identity providers, the refused ones with the reason', async (t) => {
+test('doctor lists the identity providers, and the reason for each skipped provider', async (t) => {
   const provider = { name: 'example', issuer: 'https://id.example', client_ids: ['abc'] };
   const cwd = makeProject(t, {
     ...SDK,
@@ -381,42 +381,45 @@ test('doctor lists the identity providers, the refused ones with the reason', as
   has(broken.lines, 'wrong identity Cannot read the identity providers: data/identity-providers.json: it is not JSON');
 });
 
-describe('doctor says what becomes of traces', () => {
+describe('doctor on traces', () => {
   const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://key@collector.example:4318?token=secret' };
   const rows: Record<string, { env: Record<string, string>; found: readonly string[]; wrong?: number }> = {
-    'no variable': { env: {}, found: [] },
-    'a variable of other signals': { env: { OTEL_SERVICE_NAME: 'shop' }, found: [] },
-    'a collector': {
+    'reports nothing without a variable': { env: {}, found: [] },
+    'reports nothing while only OTEL_SERVICE_NAME is set': { env: { OTEL_SERVICE_NAME: 'shop' }, found: [] },
+    'notes the URL of the collector, without its secrets': {
       env: ENDPOINT,
       found: ['note traces spans go to http://collector.example:4318/v1/traces, chosen by parentbased_always_on'],
     },
-    'a protocol that is not here': {
+    'reports an unsupported protocol as wrong': {
       env: { ...ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
       found: [
         'wrong traces no request is traced: OTEL_EXPORTER_OTLP_PROTOCOL is not http/json, the only protocol here',
       ],
       wrong: 1,
     },
-    'a file that is missing': {
+    'reports a missing certificate file as wrong': {
       env: { ...ENDPOINT, OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere.pem' },
       found: ['wrong traces no request is traced: a certificate cannot be used'],
       wrong: 1,
     },
-    'traces that are turned off': {
+    'notes that OTEL_SDK_DISABLED turns traces off': {
       env: { ...ENDPOINT, OTEL_SDK_DISABLED: 'true' },
       found: ['note traces no request is traced: OTEL_SDK_DISABLED is true'],
     },
-    'a sampler that does not exist': {
+    'warns about an unknown sampler': {
       env: { ...ENDPOINT, OTEL_TRACES_SAMPLER: 'sometimes' },
       found: ['note traces spans go to', 'warning traces OTEL_TRACES_SAMPLER: it is none of always_on'],
     },
-    'a sampler without a collector': {
+    'warns about a sampler without a collector': {
       env: { OTEL_TRACES_SAMPLER: 'always_on' },
       found: [
         'warning traces OTEL_TRACES_SAMPLER: no request is traced, because OTEL_EXPORTER_OTLP_ENDPOINT is not set',
       ],
     },
-    'an exporter that is none': { env: { OTEL_TRACES_EXPORTER: 'none', OTEL_TRACES_SAMPLER: 'always_on' }, found: [] },
+    'reports nothing when OTEL_TRACES_EXPORTER is none': {
+      env: { OTEL_TRACES_EXPORTER: 'none', OTEL_TRACES_SAMPLER: 'always_on' },
+      found: [],
+    },
   };
   for (const [name, { env, found, wrong: mistakes = 0 }] of Object.entries(rows))
     test(name, async (t) => {

@@ -102,7 +102,7 @@ describe('explain', () => {
       called: 'PUT',
       says: ['operation  PUT, the route of the bare group'],
     },
-    'a route of the bare group that a segment names': {
+    'a route of the bare group, asked by its name': {
       ask: ['POST', '/api/bare/PUT'],
       refused: '404 ROUTE_NOT_FOUND',
       says: [
@@ -110,46 +110,53 @@ describe('explain', () => {
         "'PUT' is the route of the bare group, and no segment calls it",
       ],
     },
-    'a name that takes POST alone': {
+    'a named operation of a group with routes': {
       ask: ['POST', '/api/strict/pay'],
       called: 'pay',
       says: ['pay, named by the path'],
     },
-    'no route of a group': {
+    'a path that matches no route of the group': {
       ask: ['GET', '/api/strict/7/8'],
       refused: '404 ROUTE_NOT_FOUND',
       says: ['404 ROUTE_NOT_FOUND', 'the routes of Strict are GET {id}, POST {id}/pay'],
     },
-    'a route under another method': {
+    'a route, asked with another method': {
       ask: ['DELETE', '/api/strict/7/pay'],
       refused: '405 METHOD_NOT_ALLOWED',
     },
-    'a verb': {
+    'an operation chosen by the verb': {
       ask: ['GET', '/api/a'],
       called: 'index',
       says: [GENERIC, 'group      A, controllers/AController.mjs', 'index, chosen by the verb'],
     },
-    'an operation of a group whose _before is not called either': { ask: ['GET', '/api/guarded'], called: 'index' },
-    'a slug': { ask: ['DELETE', '/api/a/hello?x=1'], called: 'hello', says: ['hello, named by the path'] },
-    'a slug in one segment': { ask: ['GET', '/api/a%2Fhello'], called: 'hello' },
+    'an operation of a group with _before, without a call of _before': {
+      ask: ['GET', '/api/guarded'],
+      called: 'index',
+    },
+    'an operation named by a slug': {
+      ask: ['DELETE', '/api/a/hello?x=1'],
+      called: 'hello',
+      says: ['hello, named by the path'],
+    },
+    'a slug after an encoded slash': { ask: ['GET', '/api/a%2Fhello'], called: 'hello' },
     'an absolute URL': { ask: ['GET', 'http://localhost:3000/api/a'], called: 'index' },
     HEAD: { ask: ['HEAD', '/api/A'], called: 'index' },
-    'a slug that is none': {
+    'a slug that names no operation': {
       ask: ['GET', '/api/a/b'],
       called: 'index',
       says: ['note       "b" names no operation of A, so the verb decides'],
     },
-    'a method that is hidden': {
+    'a method whose name begins with _': {
       ask: ['GET', '/api/a/_under'],
       called: 'index',
       says: ['_under is not an operation: its name begins with _'],
     },
-    'no operation for the verb': {
+    'a verb without an operation': {
       ask: ['PATCH', '/api/a'],
       refused: '500 OPERATION_NOT_FOUND',
       says: ['because    group A has no operation patch, which PATCH asks for'],
     },
-    'a verb outside of the table': { ask: ['PROPFIND', '/api/a'], refused: '405 METHOD_NOT_ALLOWED' },
+    'a verb outside the verb table': { ask: ['PROPFIND', '/api/a'], refused: '405 METHOD_NOT_ALLOWED' },
     CONNECT: { ask: ['CONNECT', '/api/a'], refused: '405 METHOD_NOT_ALLOWED', says: ['row        none'] },
     'an explicit row': {
       ask: ['POST', '/api/register'],
@@ -167,13 +174,13 @@ describe('explain', () => {
         'route POST /api/idp-signin → identity.signin matches the path but not the method GET',
       ],
     },
-    'a group that is not there': {
+    'a group without a file': {
       ask: ['GET', '/api/nope'],
       refused: '404 GROUP_NOT_FOUND',
       says: ['none for "nope"'],
     },
-    'HEAD of a group that is not there': { ask: ['HEAD', '/api/nope'], refused: '404 GROUP_NOT_FOUND' },
-    'a group that is nearly there': {
+    'HEAD of a group without a file': { ask: ['HEAD', '/api/nope'], refused: '404 GROUP_NOT_FOUND' },
+    'a group with look-alike files only': {
       ask: ['GET', '/api/user'],
       refused: '404 GROUP_NOT_FOUND',
       says: [
@@ -186,12 +193,12 @@ describe('explain', () => {
       refused: '404 GROUP_NOT_FOUND',
       says: ['letter case counts: the group Bad answers bad'],
     },
-    'no group': {
+    'a path without a group': {
       ask: ['GET', '/api/'],
       refused: '404 GROUP_NOT_FOUND',
       says: ['any /api/ → gateway.index', 'the path names no group'],
     },
-    'a name that no group has': {
+    'a segment that cannot name a group': {
       ask: ['GET', '/api/..'],
       refused: '404 GROUP_NOT_FOUND',
       says: ['".." cannot name a group'],
@@ -204,19 +211,25 @@ describe('explain', () => {
         'because    controllers/BadController.mjs:2: Error: no luck',
       ],
     },
-    'outside of /api': { ask: ['GET', '/'], refused: '404 NOT_FOUND', says: ['row        none'] },
+    'a path outside /api': { ask: ['GET', '/'], refused: '404 NOT_FOUND', says: ['row        none'] },
     'a path that cannot be decoded': { ask: ['GET', '/api/%zz'], refused: '400 MALFORMED_PATH' },
     'a path without a slash': { ask: ['GET', 'api/a'], refused: '400 MALFORMED_PATH' },
     'a path that is not ASCII': { ask: ['GET', '/api/é'], refused: '400 MALFORMED_PATH' },
-    'OPTIONS with a header': { ask: ['OPTIONS', '/api/a', 'foreign'], refused: '500 OPERATION_NOT_FOUND' },
-    'a foreign header and a group': { ask: ['GET', '/api/a', 'foreign'], called: 'index' },
-    'a foreign header and no group': { ask: ['GET', '/api/nope', 'foreign'], refused: '500 DELEGATED_GROUP_NOT_FOUND' },
-    'a credential': {
+    'OPTIONS with an Authorization header': {
+      ask: ['OPTIONS', '/api/a', 'foreign'],
+      refused: '500 OPERATION_NOT_FOUND',
+    },
+    'a foreign Authorization header on a group': { ask: ['GET', '/api/a', 'foreign'], called: 'index' },
+    'a foreign Authorization header on a group without a file': {
+      ask: ['GET', '/api/nope', 'foreign'],
+      refused: '500 DELEGATED_GROUP_NOT_FOUND',
+    },
+    'a credential with a handler group': {
       ask: ['POST', '/api/hello/b', 'live00000000'],
       called: 'hello',
       says: ['hello, named by the path', 'the credential "Live" sends every request to the group a'],
     },
-    'a credential for groups': {
+    'a credential for the group of the path': {
       ask: ['GET', '/api/a/hello', 'some00000000'],
       called: 'hello',
       says: ['hello, named by the path'],
@@ -227,7 +240,7 @@ describe('explain', () => {
       refused: '405 METHOD_NOT_ALLOWED',
       says: ['group      not looked for'],
     },
-    'a credential without a group': {
+    'a credential whose handler group has no file': {
       ask: ['GET', '/api/a', 'lost00000000'],
       refused: '500 DELEGATED_GROUP_NOT_FOUND',
       says: ['there is no NowhereController.ts'],
@@ -247,8 +260,11 @@ describe('explain', () => {
       refused: '401 INVALID_CREDENTIAL',
       says: ['no row has its id'],
     },
-    'a credential whose id is a name': { ask: ['POST', '/api/a', 'Partner'], refused: '405 METHOD_NOT_ALLOWED' },
-    'the value of a header': {
+    'a literal credential, given by its name': {
+      ask: ['POST', '/api/a', 'Partner'],
+      refused: '405 METHOD_NOT_ALLOWED',
+    },
+    'a header value that is no credential id': {
       ask: ['GET', '/api/a', 'Token abc'],
       called: 'index',
       says: ['note       no credential has this id, so --authorization is used as the value of the header'],
@@ -266,7 +282,7 @@ describe('explain', () => {
     });
   }
 
-  test('the value of a header is answered as the service answers it', async (t) => {
+  test('describeVerdict returns the answer of the service for each header value', async (t) => {
     const api = await startTest({
       controllers: join(cwd, 'controllers'),
       data: join(cwd, 'data'),
@@ -314,7 +330,7 @@ describe('explain', () => {
 });
 
 describe('gatefold explain', () => {
-  test('loads, asks and answers in a process of its own', async () => {
+  test('loads the controllers and prints the verdict as JSON', async () => {
     const { code, out, err } = await runHere(run, ['get', '/api/a/hello', '--json'], { cwd });
     assert.deepEqual([code, err], [0, '']);
     assert.deepEqual(JSON.parse(out), {
@@ -329,7 +345,7 @@ describe('gatefold explain', () => {
     });
   });
 
-  test('paints on a terminal, and only there', async () => {
+  test('prints colours on a terminal, and none with NO_COLOR', async () => {
     const { code, out } = await runHere(run, ['PATCH', '/api/a'], { cwd, isTTY: true });
     assert.equal(code, 1);
     assert.ok(out.includes('\u001b[31m500 OPERATION_NOT_FOUND'));
@@ -337,50 +353,50 @@ describe('gatefold explain', () => {
     assert.ok(!quiet.out.includes('\u001b'));
   });
 
-  test('says so when the credentials table cannot be read', async (t) => {
+  test('refuses a credentials table that it cannot read', async (t) => {
     const broken = makeProject(t, { 'data/production.json': '{"production":"hunter2"}' });
     const { code, out, err } = await runHere(run, ['GET', '/api/a', '--authorization', 'x'], { cwd: broken });
     assert.deepEqual([code, out], [1, '']);
     assert.match(err, /^gatefold explain: Cannot read .*production\.json: it has no list "production"\n$/);
   });
 
-  test('answers also where the providers cannot be read', async (t) => {
+  test('prints a verdict although the identity providers cannot be read', async (t) => {
     const broken = makeProject(t, { 'data/identity-providers.json': '{' });
     const { code, out } = await runHere(run, ['POST', '/api/register'], { cwd: broken });
     assert.equal(code, 0);
     assert.match(out, /operation {2}identity\.register\n/);
   });
 
-  test('says that a user changes nothing without authenticate', async () => {
+  test('notes that --user has no effect without authenticate', async () => {
     const { out } = await runHere(run, ['GET', '/api/strict/7', '--user', '7'], { cwd });
     assert.match(out, /note {7}no service file has authenticate, so --user changes nothing\n/);
   });
 
   const wrong: Record<string, [argv: string[], message: RegExp]> = {
-    'no verb': [[], /missing VERB and PATH; see gatefold explain --help/],
-    'a verb that is none': [['FETCH', '/api'], /"FETCH" is not an HTTP method/],
-    'a path that would end the request line': [
-      ['GET', '/api/a HTTP/1.1'],
-      /PATH: it is empty, or has a space or a control character/,
-    ],
-    'a line feed': [['GET', '/api\r\nx: y'], /PATH: /],
+    'a call without a verb': [[], /missing VERB and PATH; see gatefold explain --help/],
+    'an unknown verb': [['FETCH', '/api'], /"FETCH" is not an HTTP method/],
+    'a path with a space': [['GET', '/api/a HTTP/1.1'], /PATH: it is empty, or has a space or a control character/],
+    'a path with a line feed': [['GET', '/api\r\nx: y'], /PATH: /],
     'an empty path': [['GET', ''], /PATH: /],
-    'a value that is no header': [
+    'a header value with a line feed': [
       ['GET', '/', '--authorization', 'Token a\nb'],
       /--authorization: it has a control character/,
     ],
     'an origin with a space': [['GET', '/', '--origin', 'https://a b'], /--origin: it has a space or is not ASCII/],
-    'a user without an id': [['GET', '/', '--user', ''], /--user: the id is missing/],
-    'a value of spaces': [['GET', '/', '--authorization', ' '], /--authorization: the value is missing/],
-    'an empty id': [['GET', '/', '--authorization', ''], /--authorization: the value is missing/],
-    'a token': [['GET', '/', '--authorization', 'gfk_secretsecret_x'], /^(?!.*secretsecret).*the value is a token/],
-    'a header value': [
+    'an empty user id': [['GET', '/', '--user', ''], /--user: the id is missing/],
+    'a header value of spaces': [['GET', '/', '--authorization', ' '], /--authorization: the value is missing/],
+    'an empty header value': [['GET', '/', '--authorization', ''], /--authorization: the value is missing/],
+    'a token in the place of its id': [
+      ['GET', '/', '--authorization', 'gfk_secretsecret_x'],
+      /^(?!.*secretsecret).*the value is a token/,
+    ],
+    'a header value with a secret': [
       ['GET', '/', '--authorization=Bearer secretsecret'],
       /^(?!.*secretsecret).*the value is a token/,
     ],
   };
   for (const [name, [argv, message]] of Object.entries(wrong)) {
-    test(`is called wrongly: ${name}`, async () => {
+    test(`refuses ${name}`, async () => {
       const { code, out, err } = await runHere(run, argv, { cwd });
       assert.deepEqual([code, out], [2, '']);
       assert.match(err, message);
@@ -389,7 +405,7 @@ describe('gatefold explain', () => {
   }
 });
 
-test('look-alikes in an unreadable or deep subfolder end nothing', async () => {
+test('explain reports a look-alike in a subfolder, and none in a deep subfolder', async () => {
   mkdirSync(join(cwd, 'controllers/a/b/c/d'), { recursive: true });
   writeFileSync(join(cwd, 'controllers/a/b/c/d/DeepController.ts'), '');
   writeFileSync(join(cwd, 'controllers/a/b/NearController.ts'), '');

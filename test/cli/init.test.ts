@@ -35,7 +35,7 @@ function check(project: string, script: string): string {
   return ran.flatMap(({ status, stdout, stderr }) => (status === 0 ? [] : [stdout + stderr])).join('');
 }
 
-test('init makes a project that serves, whose test passes and whose types are right', async (t) => {
+test('init makes a project that compiles, serves and passes its test', async (t) => {
   const cwd = makeProject(t);
   const { code, out, err } = await runHere(init, ['My API'], { cwd });
   assert.deepEqual([code, err], [0, '']);
@@ -52,11 +52,11 @@ test('init makes a project that serves, whose test passes and whose types are ri
   const api = await startTest({ controllers: join(project, 'controllers') });
   t.after(() => api.close());
   assert.deepEqual(await (await api.fetch('/hello/Ada')).json(), { hello: 'Ada' });
-  assert.equal((await api.fetch('/hello/Ada/more')).status, 404, 'it is strict');
+  assert.equal((await api.fetch('/hello/Ada/more')).status, 404, 'the project is strict: an extra segment is 404');
   assert.equal((await api.fetch('/hello', { method: 'DELETE' })).status, 405);
 });
 
-test('init adds no controller, and no rules for controllers, to a folder that has some', async (t) => {
+test('init adds no controller, service file or test to a folder that has controllers', async (t) => {
   const cwd = makeProject(t, { 'controllers/MineController.js': 'export default class {}' });
   const { out } = await runHere(init, [], { cwd });
   assert.match(out, /^Made AGENTS\.md$/m);
@@ -64,7 +64,7 @@ test('init adds no controller, and no rules for controllers, to a folder that ha
   assert.equal(existsSync(join(cwd, 'test')), false);
 });
 
-test('the code of AGENTS.md compiles, serves and passes', async (t) => {
+test('the example code of AGENTS.md compiles and passes its test', async (t) => {
   const text = readFileSync(join(ROOT, 'examples/smallest/AGENTS.md'), 'utf8');
   const [, controller = '', testing = ''] = text.split(/^```ts$/m).map((part) => part.split('\n```')[0] ?? '');
   const cwd = makeProject(t, {
@@ -92,7 +92,7 @@ test('the code of AGENTS.md compiles, serves and passes', async (t) => {
   assert.deepEqual(check(cwd, readJson(join(ROOT, 'examples/smallest/package.json')).scripts.test), '');
 });
 
-test('init says where to go as a shell reads it, and nothing in a name steers the terminal', async (t) => {
+test('init prints a cd command with a quoted folder name, without control characters', async (t) => {
   const cwd = makeProject(t);
   for (const [folder, command] of [
     ["it's", "cd 'it'\\''s'"],
@@ -107,13 +107,13 @@ test('init says where to go as a shell reads it, and nothing in a name steers th
   }
 });
 
-test('init gives a project without a Latin letter in its name the name api', async (t) => {
+test('init names the package api when the folder name has no Latin letter', async (t) => {
   const cwd = makeProject(t);
   await runHere(init, ['商店'], { cwd });
   assert.equal(JSON.parse(readFileSync(join(cwd, '商店/package.json'), 'utf8')).name, 'api');
 });
 
-test('init overwrites nothing, and says what a package.json lacks as a command that adds it', async (t) => {
+test('init overwrites no file, and prints an npm command that adds missing fields to package.json', async (t) => {
   const mine = {
     name: 'mine',
     type: 'commonjs',
@@ -140,7 +140,7 @@ test('init overwrites nothing, and says what a package.json lacks as a command t
   assert.match(again.out, /\nNext:\n {2}npm install\n/);
 });
 
-test('init depends on the version that runs, where that is an installed one', (t) => {
+test('init from an installed package depends on the installed version', (t) => {
   const cwd = makeProject(t);
   const installed = join(cwd, 'node_modules/gatefold');
   mkdirSync(installed, { recursive: true });
@@ -162,7 +162,7 @@ test('init depends on the version that runs, where that is an installed one', (t
   assert.ok(existsSync(join(cwd, 'created/controllers/HelloController.ts')));
 });
 
-test('init makes a Dockerfile and a unit when it is asked to', async (t) => {
+test('init --docker --systemd makes a Dockerfile and a systemd unit', async (t) => {
   const cwd = makeProject(t);
   const { code, out } = await runHere(init, ['shop', '--docker', '--systemd'], { cwd });
   assert.equal(code, 0);
@@ -179,7 +179,7 @@ test('init makes a Dockerfile and a unit when it is asked to', async (t) => {
   assert.doesNotMatch(unit, /\/(?:opt|lib|etc)\/gatefold/);
 });
 
-test('init refuses what it cannot make or read, in one line', async (t) => {
+test('init refuses a folder that it cannot make and a package.json that it cannot read', async (t) => {
   const cwd = makeProject(t, { file: '', 'broken/package.json': '{' });
   for (const [folder, reason] of [
     ['file', /Cannot make .*file\/package\.json: (?:something else has this name|a part of the path is not a folder)/],
@@ -194,7 +194,7 @@ test('init refuses what it cannot make or read, in one line', async (t) => {
   }
 });
 
-test('the smallest example asks for the tools of this very checkout', () => {
+test('the smallest example has the tool versions of this checkout', () => {
   const { devDependencies } = readJson(join(ROOT, 'package.json'));
   for (const [name, version] of Object.entries(readJson(join(ROOT, 'examples/smallest/package.json')).devDependencies))
     assert.equal(version, devDependencies[name], name);

@@ -34,7 +34,7 @@ test('new makes a controller that serves', async (t) => {
   assert.deepEqual(await (await api.fetch('/order-item')).json(), []);
 });
 
-test('new makes a controller that compiles, also with the name of a type that it imports', async (t) => {
+test('new makes a controller that compiles, even when its group has the name of an imported type', async (t) => {
   const cwd = makeProject(t, { 'node_modules/.keep': '' });
   for (const group of ['reply', 'int', 'date', 'a_b-c']) assert.equal((await runHere(run, [group], { cwd })).code, 0);
   const root = resolve(import.meta.dirname, '../..');
@@ -50,7 +50,7 @@ test('new makes a controller that compiles, also with the name of a type that it
   assert.equal(spawnSync(process.execPath, tsc, { encoding: 'utf8' }).stdout, '');
 });
 
-test('new makes the folder when there is none, and answers in JSON', async (t) => {
+test('new --json makes a missing controllers folder and prints the routes as JSON', async (t) => {
   const cwd = makeProject(t);
   rmSync(join(cwd, 'controllers'), { recursive: true });
   const { code, out } = await runHere(run, ['user', '--json', '--controllers-dir', 'api/groups'], { cwd });
@@ -67,7 +67,7 @@ test('new makes the folder when there is none, and answers in JSON', async (t) =
   assert.ok(existsSync(join(cwd, 'api/groups/UserController.ts')));
 });
 
-test('new makes a controller in a folder, and says what lets it serve', async (t) => {
+test('new makes a controller in a subfolder and prints the service option that it needs', async (t) => {
   const cwd = makeProject(t);
   const { code, out, err } = await runHere(run, ['v2/order-item'], { cwd });
   assert.deepEqual([code, err], [0, '']);
@@ -91,7 +91,7 @@ test('new makes a controller in a folder, and says what lets it serve', async (t
   assert.deepEqual(await (await api.fetch('/v2/order-item/7')).json(), { id: 7, name: 'Ada' });
 });
 
-test('new says what an explicit route takes from the group', async (t) => {
+test('new prints which route of the group an explicit route takes', async (t) => {
   const { code, out } = await runHere(run, ['register'], { cwd: makeProject(t) });
   assert.equal(code, 0);
   assert.match(out, /^ {2}POST \/api\/register {2}is taken by the explicit route to identity\.register$/m);
@@ -99,7 +99,7 @@ test('new says what an explicit route takes from the group', async (t) => {
 
 describe('new refuses', () => {
   const taken: Record<string, [files: Record<string, string>, message: RegExp, group?: string]> = {
-    'a file that is there': [
+    'a group whose file exists': [
       { 'controllers/UserController.ts': 'mine' },
       /UserController\.ts already serves that group/,
     ],
@@ -107,23 +107,23 @@ describe('new refuses', () => {
       { 'controllers/UserController.js': 'mine' },
       /UserController\.js already serves that group/,
     ],
-    'a name that a folder has': [{ 'controllers/UserController.ts/x': 'mine' }, /the file already exists/],
-    'a folder that is a controller': [
+    'a group whose file name is a folder': [{ 'controllers/UserController.ts/x': 'mine' }, /the file already exists/],
+    'a subfolder whose URLs a controller serves': [
       { 'controllers/V2Controller.ts': 'mine' },
       /V2Controller\.ts serves the URLs of that folder/,
       'v2/user',
     ],
-    'a name that becomes one with another': [
+    'a group whose operation ids would equal the ids of another group': [
       { 'controllers/V2_userController.ts': 'mine' },
       /the operations of V2_userController\.ts have the same ids in the document/,
       'v2/user',
     ],
-    'a group of a folder that another file serves': [
+    'a group in a subfolder that another file serves': [
       { 'controllers/v2/UserController.mjs': 'mine' },
       /v2\/UserController\.mjs already serves that group/,
       'v2/user',
     ],
-    'a folder that is a file': [{ groups: 'mine' }, /: a part of the path is not a folder$/m],
+    'a controllers folder that is a file': [{ groups: 'mine' }, /: a part of the path is not a folder$/m],
   };
   for (const [name, [files, message, group = 'user']] of Object.entries(taken)) {
     test(name, async (t) => {
@@ -160,13 +160,13 @@ describe('new refuses', () => {
   }
 });
 
-test('new leaves a file alone that another process made in between', async (t) => {
+test('one of two concurrent new commands for the same group fails', async (t) => {
   const cwd = makeProject(t);
   const [first, second] = await Promise.all([runHere(run, ['user'], { cwd }), runHere(run, ['user'], { cwd })]);
   assert.deepEqual([first.code, second.code].sort(), [0, 1]);
 });
 
-test('new says when the package makes Node take the file for something else', async (t) => {
+test('new warns when "type": "commonjs" keeps Node from loading the controller', async (t) => {
   const cwd = makeProject(t, { 'package.json': '{"type":"commonjs"}' });
   const { code, out } = await runHere(run, ['user'], { cwd });
   assert.equal(code, 0);

@@ -32,7 +32,7 @@ const EXPLICIT = [
 ];
 
 describe('listRoutes', () => {
-  test('puts explicit rows first, then a group after the other, verbs before slugs', () => {
+  test('lists explicit rows first, then the groups by name, verb operations before slugs', () => {
     assert.deepEqual(list([group('B', ['hello']), group('A', ['created', 'index', 'options'])]), [
       ...EXPLICIT,
       'POST /api/a created',
@@ -47,7 +47,7 @@ describe('listRoutes', () => {
     assert.equal(options?.needsAuthorization, true);
   });
 
-  test('leaves out what an explicit row takes', () => {
+  test('leaves out each route that an explicit row takes', () => {
     const routes: Route[] = [
       { methods: ['POST'], path: '/api/a/hello', target: 'identity.signin' },
       { methods: 'any', path: '/api/a/gone', target: 'identity.signin' },
@@ -66,7 +66,7 @@ describe('listRoutes', () => {
   });
 });
 
-test('listRoutes shows a group with routes as it is reached: names by POST alone, verb operations by the bare group alone', () => {
+test('listRoutes lists a group with routes: named operations by POST, verb operations by the bare group', () => {
   const names = ['created', 'pay', 'GET {id}', 'HEAD {other}', 'GET {id}/items/{item}', 'POST {id}/pay'];
   assert.deepEqual(list([group('A', names)]).slice(4), [
     'POST /api/a created',
@@ -78,7 +78,7 @@ test('listRoutes shows a group with routes as it is reached: names by POST alone
   ]);
 });
 
-test('listRoutes shows the routes of the bare group, and the route that wins', () => {
+test('listRoutes lists the routes of the bare group, and leaves out a POST that an explicit row takes', () => {
   assert.deepEqual(list([group('A', ['find', 'GET', 'PUT', 'OPTIONS', 'GET {a}', 'GET {b*}', 'HEAD b'])]).slice(4), [
     'GET,HEAD /api/a GET',
     'PUT /api/a PUT',
@@ -97,7 +97,7 @@ test('listRoutes shows the routes of the bare group, and the route that wins', (
   );
 });
 
-test('findShadowed names the requests that an explicit row takes from an operation', () => {
+test('findShadowed returns the requests that an explicit row takes from an operation', () => {
   const brief = (groups: LoadedGroup[], routes?: readonly Route[]) =>
     findShadowed(groups, routes).map(
       ({ verb, path, operation, takenBy: row }) => `${verb} ${path} ${operation} ${row.target}`,
@@ -112,7 +112,7 @@ test('findShadowed names the requests that an explicit row takes from an operati
   assert.deepEqual(brief([group('A', ['hello'])], routes), ['PUT /api/a/hello hello identity.signin']);
 });
 
-test('routes tells every operation, inherited ones and those of other loaders too, with the file of its group', async (t) => {
+test('routes lists every operation of .ts, .mjs and .js files with its file, also inherited operations', async (t) => {
   const cwd = makeProject(t, {
     'lib/base.ts':
       'interface Row {\n  id: string;\n}\nexport class Base {\n  created(row: Row): Row {\n    return row;\n  }\n}\n',
@@ -154,7 +154,7 @@ test('routes tells every operation, inherited ones and those of other loaders to
   ]);
 });
 
-test('routes, openapi and new say the base path', async (t) => {
+test('routes, openapi and new print URLs with the base path', async (t) => {
   const cwd = makeProject(t, { 'controllers/AController.mjs': "export default {\n  'PUT'() {},\n};\n" });
   const env = { BASE_PATH: '/v1' };
   assert.match((await runHere(run, [], { cwd, env })).out, /^POST +\/v1\/register .*\nPUT +\/v1\/a +PUT +/ms);
@@ -165,7 +165,7 @@ test('routes, openapi and new say the base path', async (t) => {
   assert.deepEqual([servers, Object.keys(paths)], [[{ url: '/v1' }], ['/a', '/user', '/user/{id}']]);
 });
 
-test('routes, openapi and new refuse a base path that is not valid', async (t) => {
+test('routes, openapi and new refuse an invalid base path', async (t) => {
   const cwd = makeProject(t, { 'controllers/AController.mjs': "export default {\n  'PUT'() {},\n};\n" });
   const env = { BASE_PATH: 'v1' };
   for (const [refusing, argv] of [
@@ -179,7 +179,7 @@ test('routes, openapi and new refuse a base path that is not valid', async (t) =
   }
 });
 
-test('routes --json is one value, with what does not load; what controllers print and start is nobody’s business', async (t) => {
+test('routes --json prints one value with the files that do not load, whatever the controllers print', async (t) => {
   const cwd = makeProject(t, {
     'controllers/LoudController.mjs':
       'console.log("{}"); console.error("loud"); setInterval(() => {}, 1000); export default { index() {}, options() {} };\n',
@@ -220,7 +220,7 @@ test('routes --json is one value, with what does not load; what controllers prin
   assert.match(err, /^gatefold routes: controllers\/BrokenController\.mjs:3 does not load: SyntaxError/m);
 });
 
-test('routes refuses a folder that is not there', async (t) => {
+test('routes refuses a missing controllers folder', async (t) => {
   const cwd = makeProject(t);
   rmSync(join(cwd, 'controllers'), { recursive: true });
   const { code, out, err } = await runHere(run, ['--json'], { cwd });
@@ -231,7 +231,7 @@ test('routes refuses a folder that is not there', async (t) => {
   );
 });
 
-test('routes refuses to guess when code ends the process after it was loaded', async (t) => {
+test('routes fails when a controller ends the process after it was loaded', async (t) => {
   const cwd = makeProject(t, {
     'controllers/LateController.mjs':
       'const end = process.send; process.send = (message, ...rest) => message.kind === "done" ? process.exit(4) : end.call(process, message, ...rest); export default { index() {} };\n',

@@ -117,7 +117,7 @@ export type Wanted = ThingOrder['state'];
 await api.thing.created({ items: [{ book: 'Emma', price: '7' }], state: 'open' });
 `;
 
-test('the declarations make the same client as the controllers', async (t) => {
+test('gatefold types declares the same client as the controllers', async (t) => {
   const cwd = makeProject(t, FILES);
   link(cwd);
   const { code, out, err } = await runProcess(['types', '--out', 'web/api.ts'], { cwd });
@@ -132,7 +132,7 @@ test('the declarations make the same client as the controllers', async (t) => {
   assert.equal(compile(cwd, ['same.ts'], { types: ['node'], allowImportingTsExtensions: true }), '');
 });
 
-test('a front end without any types of Node compiles them', async (t) => {
+test('a front end without the types of Node compiles the declarations', async (t) => {
   const cwd = makeProject(t, FILES);
   link(cwd);
   assert.equal((await runProcess(['types', '--out', 'web/api.ts'], { cwd })).code, 0);
@@ -149,7 +149,7 @@ test('a front end without any types of Node compiles them', async (t) => {
 describe('gatefold types', () => {
   const run = (cwd: string, ...words: string[]): Promise<Ran> => runProcess(['types', ...words], { cwd });
 
-  test('--check says when the file is out of date, and writes nothing', async (t) => {
+  test('--check reports an outdated file and writes nothing', async (t) => {
     const cwd = makeProject(t, { 'controllers/AController.ts': CLASS });
     const missing = await run(cwd, '--check', '--out', 'api.d.ts');
     assert.deepEqual(
@@ -171,7 +171,7 @@ describe('gatefold types', () => {
     assert.equal((await run(cwd, '--check')).code, 2);
   });
 
-  test('says why it cannot read or write the file', async (t) => {
+  test('--out reports why the file cannot be read or written', async (t) => {
     const cwd = makeProject(t, { 'controllers/AController.ts': CLASS });
     symlinkSync('nowhere/api.d.ts', join(cwd, 'link.d.ts'));
     const ran = await Promise.all(['controllers', 'link.d.ts'].map((out) => run(cwd, '--out', out)));
@@ -184,7 +184,7 @@ describe('gatefold types', () => {
     );
   });
 
-  test('writes nothing when the service file does not load, because it may say that folders serve', async (t) => {
+  test('writes nothing when the service file does not load', async (t) => {
     const cwd = makeProject(t, {
       'controllers/service.mjs': 'export default {',
       'controllers/v2/AController.ts': CLASS,

@@ -45,7 +45,7 @@ declare class BookController {
   slow(): void;
 }
 
-describe('in a page of another origin', { skip: noChromium }, () => {
+describe('the client in a page of another origin', { skip: noChromium }, () => {
   let browser: Browser;
   let page: Page;
   let origin: Server;
@@ -76,7 +76,7 @@ describe('in a page of another origin', { skip: noChromium }, () => {
     await service?.close();
   });
 
-  test('a query, a body, a file and a credential arrive', async () => {
+  test('sends a query, a body, a file and a credential', async () => {
     const got = await page.evaluate(async (url) => {
       const api = gatefold.createClient<{ book: typeof BookController }>(url, { authorization: 'Bearer foreign' });
       const { query } = await api.book.index({ title: 'Tea & more', year: 1900 });
@@ -95,7 +95,7 @@ describe('in a page of another origin', { skip: noChromium }, () => {
     });
   });
 
-  test('a reply’s body and headers, nothing of 204, bytes, and events until they are at their end', async () => {
+  test('returns bodies, headers, undefined for 204, bytes and every event', async () => {
     const got = await page.evaluate(async (url) => {
       const api = gatefold.createClient<{ book: typeof BookController }>(url);
       const call = api.book.red({ n: 1 });
@@ -111,7 +111,7 @@ describe('in a page of another origin', { skip: noChromium }, () => {
     assert.deepEqual(got, [{ n: 1 }, '"1"', undefined, 'PNG', events]);
   });
 
-  test('an error has its code and its request id', async () => {
+  test('throws an error with its code and request id', async () => {
     const got = await page.evaluate(async (url) => {
       const api = gatefold.createClient<{ book: typeof BookController }>(url);
       const error = await api.book.deleted().catch((thrown: GatefoldClient.ApiError) => thrown);
@@ -127,7 +127,7 @@ describe('in a page of another origin', { skip: noChromium }, () => {
     assert.ok(got.id !== undefined && got.id === got.header);
   });
 
-  test('a call is given up by its signal and by its time-out; a service that is not there is a NETWORK_ERROR', async () => {
+  test('rejects an aborted call, a timed-out call, and a call to a missing service', async () => {
     const got = await page.evaluate(async (url) => {
       const api = gatefold.createClient<{ book: typeof BookController }>(url);
       const abort = new AbortController();

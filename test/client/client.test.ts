@@ -86,7 +86,7 @@ describe('createClient sends', () => {
       (api) => api.user.index({ page: 1, all: false }),
       'GET /api/user?page=1&all=false',
     ],
-    'lists as repeated keys, nothing for null and undefined': [
+    'a list in the query as repeated keys, and no key for null or undefined': [
       (api) => api.user.index({ tag: ['a b', 'c&d'], gone: undefined, none: null }),
       'GET /api/user?tag=a+b&tag=c%26d',
     ],
@@ -95,12 +95,12 @@ describe('createClient sends', () => {
       (api) => api.user.created({ name: 'Ada', at: AT }),
       'POST /api/user {"name":"Ada","at":"1970-01-01T00:00:00.000Z"}',
     ],
-    'created without data without a body': [(api) => api.user.created(), 'POST /api/user'],
+    'created without data as POST without a body': [(api) => api.user.created(), 'POST /api/user'],
     'created with a query beside its body': [
       (api) => api.user.created({}, { query: { dryRun: true } }),
       'POST /api/user?dryRun=true {}',
     ],
-    'red, patch and deleted by their verbs': [
+    'red, patch and deleted as PUT, PATCH and DELETE': [
       async (api) => {
         await api.user.red([1]);
         await api.user.patch('text');
@@ -108,12 +108,12 @@ describe('createClient sends', () => {
       },
       'PUT /api/user [1], PATCH /api/user "text", DELETE /api/user?id=7',
     ],
-    'any other operation by POST': [(api) => api.user.find({ name: 'x' }), 'POST /api/user/find {"name":"x"}'],
-    'or by the method that is asked for': [
+    'any other operation as POST': [(api) => api.user.find({ name: 'x' }), 'POST /api/user/find {"name":"x"}'],
+    'an operation with the method of its options': [
       (api) => api.user.find({ name: 'x' }, { method: 'GET' }),
       'GET /api/user/find?name=x',
     ],
-    'or by that method in lower case': [
+    'an operation with a method in lower case': [
       async (api) => {
         await api.user.find({ name: 'x' }, { method: 'delete' });
         await api.user.find({ name: 'x' }, { method: 'patch' });
@@ -143,8 +143,11 @@ describe('createClient sends', () => {
       'POST /api/order/7/pay {"amount":1}',
     ],
     'a route without captures': [(api) => api.order['GET export.csv'](), 'GET /api/order/export.csv'],
-    'a rest of segments': [(api) => api.file['GET {path*}']({ path: { path: 'a b/c' } }), 'GET /api/file/a%20b/c'],
-    'a rest given as a list': [
+    'a capture of the remaining segments': [
+      (api) => api.file['GET {path*}']({ path: { path: 'a b/c' } }),
+      'GET /api/file/a%20b/c',
+    ],
+    'a capture of the remaining segments, given as a list': [
       (api) => api.file['GET {path*}']({ path: { path: ['a/b', 'c'] } }),
       'GET /api/file/a%2Fb/c',
     ],
@@ -154,13 +157,13 @@ describe('createClient sends', () => {
   }
 
   for (const suffix of ['', '/', '/api', '/api/']) {
-    test(`to the same place when the base ends in ${suffix === '' ? 'nothing' : suffix}`, async () => {
+    test(`to the same URL when the base ends in ${suffix === '' ? 'nothing' : suffix}`, async () => {
       assert.equal(await linesOf((api) => api.user.index(), `${url}${suffix}`), 'GET /api/user');
     });
   }
 
   for (const value of ['..', '.', '', undefined, null, [], ['..']]) {
-    test(`nothing when a path would have ${JSON.stringify(value)} in it: it would lead elsewhere`, async () => {
+    test(`no request with ${JSON.stringify(value)} as a path segment`, async () => {
       await assert.rejects(client().order['GET {id}']({ path: { id: value } }), TypeError);
       await assert.rejects(client().file['GET {path*}']({ path: { path: value } }), TypeError);
       await assert.rejects(client().file['GET {path*}']({ path: { path: ['a', value] } }), TypeError);
@@ -185,13 +188,13 @@ describe('createClient sends', () => {
     'a file within objects of a list': (api) => api.book.created({ pages: [{ image: new Blob() }] }),
   };
   for (const [name, use] of Object.entries(lost)) {
-    test(`nothing when it would lose ${name}`, async () => {
+    test(`no request that would lose ${name}`, async () => {
       await assert.rejects(use(client()), TypeError);
       assert.deepEqual(sent, []);
     });
   }
 
-  test('a form with its boundary, whatever the headers of the client say', async () => {
+  test('a form with its boundary, even with another Content-Type in the headers of the client', async () => {
     const headers = { 'Content-Type': 'application/json' };
     const form = new FormData();
     form.set('title', 'Tea');
@@ -205,7 +208,7 @@ describe('createClient sends', () => {
     assert.equal(sent.length, 2);
   });
 
-  test('the headers of the client, of the call, and Authorization, fixed or asked for each time', async () => {
+  test('the headers of the client and of the call, and a fixed or computed Authorization', async () => {
     let asked = 0;
     const api = client(json({}), {
       headers: { 'X-App': 'a', 'X-Call': 'a' },
@@ -224,7 +227,7 @@ describe('createClient sends', () => {
     assert.equal(sent[0]?.headers.authorization, 'Bearer x');
   });
 
-  test('files: an object with one becomes a form, bytes go as they are', async () => {
+  test('an object with files as a form, and bytes as they are', async () => {
     const cover = new File(['PNG'], 'cover.png', { type: 'image/png' });
     const api = client();
     await api.book.created({ title: 'Tea', pages: [cover, cover], year: 1900, none: undefined });
@@ -256,7 +259,7 @@ describe('createClient sends', () => {
   });
 });
 
-describe('createClient gives', () => {
+describe('createClient returns', () => {
   test('JSON as a value, of any JSON type', async () => {
     assert.deepEqual(await client(json({ a: [1] })).user.index(), { a: [1] });
     assert.deepEqual(
@@ -266,7 +269,7 @@ describe('createClient gives', () => {
       [1],
     );
   });
-  test('nothing for 204', async () =>
+  test('undefined for 204', async () =>
     assert.equal(await client((response) => response.writeHead(204).end()).user.deleted(), undefined));
   test('bytes as a Blob', async () => {
     const blob = await client((response) =>
@@ -275,7 +278,7 @@ describe('createClient gives', () => {
     assert.ok(blob instanceof Blob);
     assert.deepEqual([blob.type, await blob.text()], ['image/png', 'PNG']);
   });
-  test('the headers beside the result, or a download as a stream in its place', async () => {
+  test('the response with its headers, and its body as a stream', async () => {
     const api = client((response) =>
       response.writeHead(201, { 'Content-Type': 'application/json', ETag: '"1"' }).end('{"a":1}'),
     );
@@ -287,7 +290,7 @@ describe('createClient gives', () => {
     assert.equal(await new Response(body).text(), '{"a":1}');
     assert.equal(sent.length, 2);
   });
-  test('one and the same function for an operation, and nothing to wait for by itself', async () => {
+  test('the same function for an operation each time, and groups that are no promises', async () => {
     const api = client();
     assert.equal(api.user.index, api.user.index);
     assert.equal(await api, api);
@@ -295,7 +298,7 @@ describe('createClient gives', () => {
   });
 });
 
-describe('a call is refused with', () => {
+describe('a failed call is rejected with', () => {
   const envelope = {
     status: 'error',
     error_code: 'INVALID_DATA',
@@ -304,7 +307,7 @@ describe('a call is refused with', () => {
     request_id: 'r-1',
     errors: [{ in: 'body', pointer: '/items/0/price', message: 'must be a number' }],
   };
-  test('an ApiError of the envelope, its fields named', async () => {
+  test('an ApiError with the fields of the envelope', async () => {
     const error = await refusal(client(json(envelope, 422)).user.created({}));
     assert.ok(error instanceof ApiError && error instanceof Error);
     const { name, status, code, message, errors, requestId, response } = error;
@@ -315,13 +318,13 @@ describe('a call is refused with', () => {
     assert.deepEqual(errors, envelope.errors);
     assert.equal(response?.status, 422);
   });
-  test('HTTP_502 where a proxy has no envelope', async () => {
+  test('HTTP_502 for a 502 without an envelope', async () => {
     const { code, errors } = await refusal(
       client((response) => response.writeHead(502).end('<h1>Bad Gateway</h1>')).user.index(),
     );
     assert.deepEqual([code, errors], ['HTTP_502', []]);
   });
-  test('the body that came, in a format of the service', async () => {
+  test('the received body of a service with its own error format', async () => {
     const mine = { errors: { body: ['is taken'] }, message: 'theirs' };
     const error = await refusal(
       client((response) => {
@@ -335,7 +338,7 @@ describe('a call is refused with', () => {
     assert.ok(isApiError<typeof mine>(error) && error.body.errors.body[0] === 'is taken');
     assert.equal(isApiError(new Error('another')), false);
   });
-  test('the body that came: our envelope, a text, none', async () => {
+  test('the received body: an envelope, a text, other JSON, or undefined', async () => {
     assert.deepEqual((await refusal(client(json(envelope, 422)).user.created({}))).body, envelope);
     const page = client((response) => response.writeHead(502).end('<h1>Bad Gateway</h1>'));
     assert.equal((await refusal(page.user.index())).body, '<h1>Bad Gateway</h1>');
@@ -346,7 +349,7 @@ describe('a call is refused with', () => {
       assert.deepEqual([error.code, error.errors, error.body], ['HTTP_400', [], JSON.parse(odd)]);
     }
   });
-  test('NETWORK_ERROR where no answer comes, or half of one', async () => {
+  test('NETWORK_ERROR when the answer is missing or incomplete', async () => {
     const first = await refusal(client((response) => response.destroy()).user.index());
     assert.deepEqual([first.status, first.code], [0, 'NETWORK_ERROR']);
     const half = client((response) => {
@@ -355,7 +358,7 @@ describe('a call is refused with', () => {
     });
     assert.equal((await refusal(half.user.index())).code, 'NETWORK_ERROR');
   });
-  test('TIMEOUT, of the client or of the call, for the head and for the body', async () => {
+  test('TIMEOUT after the time-out of the client or of the call, before and during the body', async () => {
     assert.equal((await refusal(client(() => {}, { timeout: 20 }).user.index())).code, 'TIMEOUT');
     assert.equal(
       (await refusal(client(() => {}, { timeout: 60_000 }).user.index({}, { timeout: 20 }))).code,
@@ -366,7 +369,7 @@ describe('a call is refused with', () => {
     });
     assert.equal((await refusal(slow.user.index())).code, 'TIMEOUT');
   });
-  test('the reason of the signal that was aborted: before, while waiting, while reading', async () => {
+  test('the reason of an aborted signal: before the call, while waiting, and while reading', async () => {
     const reason = new Error('gone');
     await assert.rejects(client().user.index({}, { signal: AbortSignal.abort(reason) }), reason);
     assert.deepEqual(sent, []);
@@ -381,7 +384,7 @@ describe('a call is refused with', () => {
     await assert.rejects(call, reason);
   });
 
-  test('leaves no listener on the signal of its caller, however it ends', async () => {
+  test('no listener left on the signal of the caller, after any outcome', async () => {
     const { signal } = new AbortController();
     const text = (response: ServerResponse) =>
       response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('data: 1\n\n: end\n\n');
@@ -413,7 +416,7 @@ describe('a stream of events', () => {
   const events = (api: Untyped, name: 'index' | 'watch' = 'index', options?: CallOptions) =>
     api.feed[name](undefined, options) as Call<AsyncIterable<ServerEvent>>;
 
-  test('is an async iterable of names, ids and values, in whatever pieces it comes', async () => {
+  test('yields names, ids and values, however the bytes are split', async () => {
     const text =
       ': hello\n\nevent: paid\nid: 1\ndata: {"total":\ndata: 7}\n\nretry: 5\r\ndata:"ä\u2028"\r\n\r\nid: 2\rdata: no JSON\r\rdata\n\nevent: none\n\n: end\n\n';
     for (const size of [1, 3, 1000]) {
@@ -434,7 +437,7 @@ describe('a stream of events', () => {
     }
   });
 
-  test('is asked for again where it broke off, with the id of the last whole event, until it is at its end', async () => {
+  test('is requested again with the id of the last whole event until the service ends it', async () => {
     const answers = ['retry: 1\nid: 7\ndata: 1\n\nid: 8\ndata: half', undefined, 502, 'id: 9\ndata: 2\n\n: end\n\n'];
     const api = client((response) => {
       const answer = answers.shift();
@@ -454,7 +457,7 @@ describe('a stream of events', () => {
     );
   });
 
-  test('that a POST asked for is not asked for twice', async () => {
+  test('is not requested again after a POST', async () => {
     const api = client((response) => stream(response, 'data: 1\n\n') && response.end());
     const got: unknown[] = [];
     for await (const { data } of await events(api, 'watch')) got.push(data);
@@ -465,7 +468,7 @@ describe('a stream of events', () => {
     }, /broke off/);
   });
 
-  test('keeps its delay when the service sends a retry that is no number', async (t) => {
+  test('keeps its delay when the service sends an invalid retry', async (t) => {
     const delays: unknown[] = [];
     const { setTimeout } = globalThis;
     t.mock.method(globalThis, 'setTimeout', (done: () => void, ms: number) => {
@@ -479,7 +482,7 @@ describe('a stream of events', () => {
     assert.deepEqual({ got, delays }, { got: [1, 2], delays: [70] });
   });
 
-  test('collects no listeners, however often it is requested again', async () => {
+  test('leaves no listener on the signal, however often it is requested again', async () => {
     const abort = new AbortController();
     const body = (text: string) => new Response(text);
     let requests = 0;
@@ -491,7 +494,7 @@ describe('a stream of events', () => {
   });
 
   for (const status of [401, 500, 501]) {
-    test(`ends where the service refuses to go on, and says so: ${status}`, async () => {
+    test(`rejects when the service answers a repeated request with ${status}`, async () => {
       const answers = [200, status];
       const api = client((response) => {
         const answer = answers.shift();
@@ -519,7 +522,7 @@ describe('a stream of events', () => {
     assert.equal(sent.length, 2);
   });
 
-  test('lets go of the connection when its reader has had enough, and when its signal is aborted', async () => {
+  test('closes the connection when its reader stops, and when its signal is aborted', async () => {
     const connections: Promise<unknown>[] = [];
     const api = client((response) => {
       connections.push(once(response, 'close'));
@@ -534,7 +537,7 @@ describe('a stream of events', () => {
     assert.equal((await Promise.all(connections)).length, 2);
   });
 
-  test('takes its time: the time-out is for its head', async (t) => {
+  test('has no time-out after its head', async (t) => {
     let answer: ServerResponse | undefined;
     const api = client((response) => {
       answer = response;

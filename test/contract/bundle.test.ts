@@ -12,9 +12,9 @@ const ref = (to: string) => ({ $ref: to });
 const list = (items: Schema) => ({ type: 'array', items });
 const object = (properties: Record<string, Schema>) => ({ type: 'object', properties });
 
-describe('bundle', () => {
+describe('a library schema in the document, with', () => {
   const rows: [name: string, schema: Schema, expected: Schema, defs?: Record<string, Schema>][] = [
-    ['nothing to move', object({ a: { type: 'string' } }), object({ a: { type: 'string' } })],
+    ['no definitions', object({ a: { type: 'string' } }), object({ a: { type: 'string' } })],
     [
       'definitions of draft 2020-12',
       { ...object({ a: ref('#/$defs/Named') }), $defs: { Named: { type: 'string' }, Idle: { type: 'null' } } },
@@ -22,7 +22,7 @@ describe('bundle', () => {
       { Named: { type: 'string' } },
     ],
     [
-      'a name with a percent sign, and a reference that leads nowhere',
+      'a name with a percent sign, and a dangling reference',
       { ...object({ a: ref('#/$defs/50%') }), $defs: { '50%': object({ b: ref('#/$defs/Nowhere') }) } },
       object({ a: ref('#/$defs/50_') }),
       { '50_': object({ b: {} }) },
@@ -34,13 +34,13 @@ describe('bundle', () => {
       { Named: { type: 'string' } },
     ],
     [
-      'a name that is taken already',
+      'a name that another component has',
       { ...ref('#/$defs/Taken'), $defs: { Taken: { type: 'null' } } },
       ref('#/$defs/Taken2'),
       { Taken2: { type: 'null' } },
     ],
     [
-      'a name that a library has made up',
+      'a generated name such as __schema0',
       {
         ...object({ a: ref('#/$defs/__schema0') }),
         $defs: { __schema0: object({ sub: list(ref('#/$defs/__schema0')) }) },
@@ -49,13 +49,13 @@ describe('bundle', () => {
       { x_body: object({ sub: list(ref('#/$defs/x_body')) }) },
     ],
     [
-      'the whole, within itself',
+      'a reference to the whole schema',
       object({ sub: list(ref('#')) }),
       ref('#/$defs/x_body'),
       { x_body: object({ sub: list(ref('#/$defs/x_body')) }) },
     ],
     [
-      'a place within it',
+      'references to properties of the schema',
       {
         ...object({ a: { type: 'string' }, 'b/c': { type: 'null' } }),
         items: ref('#/properties/a'),
@@ -69,7 +69,7 @@ describe('bundle', () => {
       { x_body: { type: 'string' }, x_body2: { type: 'null' } },
     ],
     [
-      'a name that is none',
+      'a name with a blank',
       { ...ref('#/$defs/a%20b'), $defs: { 'a b': { type: 'null' } } },
       ref('#/$defs/a_20b'),
       { a_20b: { type: 'null' } },
@@ -89,7 +89,7 @@ describe('bundle', () => {
       { a_1b: { type: 'null' }, a_7E1b: { type: 'null' }, a_7E0b: { type: 'string' }, a_01b: { type: 'number' } },
     ],
     [
-      'two names of one meaning, which both stay',
+      'two names of equal definitions, which both stay',
       {
         ...object({ a: ref('#/$defs/Id'), b: ref('#/$defs/Name') }),
         $defs: { Id: { type: 'string' }, Name: { type: 'string' } },
@@ -98,12 +98,12 @@ describe('bundle', () => {
       { Id: { type: 'string' }, Name: { type: 'string' } },
     ],
     [
-      'what leads nowhere',
+      'dangling references',
       { items: ref('#/$defs/No'), not: ref('https://example.com/x.json'), if: ref('#name') },
       { items: {}, not: {}, if: {} },
     ],
     [
-      'two that need each other',
+      'two definitions that refer to each other',
       { ...ref('#/$defs/A'), $defs: { A: object({ b: ref('#/$defs/B') }), B: list(ref('#/$defs/A')) } },
       ref('#/$defs/A'),
       { A: object({ b: ref('#/$defs/B') }), B: list(ref('#/$defs/A')) },
@@ -114,12 +114,12 @@ describe('bundle', () => {
       { enum: [ref('#/$defs/A')], default: ref('#/$defs/A') },
     ],
     [
-      'fields that are called like keywords',
+      'fields that are named like keywords',
       object({ $id: {}, $defs: {}, $ref: {}, enum: ref('#/$defs/A') }),
       object({ $id: {}, $defs: {}, $ref: {}, enum: {} }),
     ],
     [
-      'what a reference would be relative to',
+      'the keywords $id, $schema and $anchor, which are removed',
       { $id: 'https://example.com/x', $schema: 'x', $anchor: 'a', type: 'null' },
       { type: 'null' },
     ],
@@ -134,7 +134,7 @@ describe('bundle', () => {
     });
   }
 
-  test('what means the same is kept once, what does not has a name of its own', () => {
+  test('equal definitions of several schemas, which become one component', () => {
     const writer = createSchemaWriter();
     const moveDefinitions = createDefinitionMover(writer);
     const category = (type: string) => ({
@@ -162,7 +162,7 @@ const CONTROLLER = `
     index(data) { return data; }
   }`;
 
-test('in the document every reference leads to a component', async (t) => {
+test('every reference in the document leads to a component', async (t) => {
   const api = await startTest({
     controllers: `${makeProject(t, { 'controllers/TreeController.mjs': CONTROLLER })}/controllers`,
   });

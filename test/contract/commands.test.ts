@@ -35,7 +35,7 @@ const ask = async (command: Parameters<typeof runCommand>[0], argv: string[]) =>
   return { code, json: JSON.parse(out) as Record<string, unknown> };
 };
 
-test('routes tells what is checked, or why nothing is', async () => {
+test('routes lists the checked data of each operation, or the reason for no check', async () => {
   const { json } = await ask(routes, []);
   const told = (
     json.routes as { operation: string; path: string; contract?: { checked: string; unchecked?: string } }[]
@@ -51,7 +51,7 @@ test('routes tells what is checked, or why nothing is', async () => {
   });
 });
 
-test('doctor notes what is not checked and what is not documented', async () => {
+test('doctor reports unchecked data and undocumented results', async () => {
   const { json } = await ask(doctor, []);
   const notes = (json.findings as { topic: string; message: string }[])
     .filter(({ topic }) => topic === 'controllers')
@@ -62,18 +62,23 @@ test('doctor notes what is not checked and what is not documented', async () => 
   ]);
 });
 
-describe('explain', () => {
+describe('explain reports', () => {
   const rows: [name: string, argv: string[], outcome: string, because: string[]][] = [
-    ['a body that fits', ['POST', '/api/user', '--data', '{"name":"Ada","age":36}'], 'called', []],
+    ['a valid body', ['POST', '/api/user', '--data', '{"name":"Ada","age":36}'], 'called', []],
     [
       'a body with mistakes',
       ['POST', '/api/user?dryRun=x', '--data', '{"age":"old"}'],
       'refused',
       ['query /dryRun must be true or false', 'body /name is missing', 'body /age must be a whole number'],
     ],
-    ['a body that is none', ['POST', '/api/user', '--data', '[]'], 'refused', ['body (as a whole) must be an object']],
-    ['no body: only who would answer', ['POST', '/api/user'], 'called', []],
-    ['a query', ['GET', '/api/user?page=x'], 'refused', ['query /page must be a whole number']],
+    [
+      'a list in the place of an object',
+      ['POST', '/api/user', '--data', '[]'],
+      'refused',
+      ['body (as a whole) must be an object'],
+    ],
+    ['the operation of a request without a body', ['POST', '/api/user'], 'called', []],
+    ['a query with a mistake', ['GET', '/api/user?page=x'], 'refused', ['query /page must be a whole number']],
   ];
   for (const [name, argv, outcome, because] of rows) {
     test(name, async () => {

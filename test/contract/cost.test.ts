@@ -43,19 +43,29 @@ const nested = (depth: number, wrap: (inner: unknown) => unknown): unknown => {
   return value;
 };
 
-describe('a request that is made to be expensive', () => {
+describe('the check has a bound for', () => {
   const rows: [name: string, type: string, data: () => unknown, expected: string | undefined][] = [
-    ['99 deep', 'interface T { a: T | null }', () => nested(99, (a) => ({ a })), undefined],
-    ['100,000 deep', 'interface T { a: T | null }', () => nested(100_000, (a) => ({ a })), 'is nested deeper than 100'],
-    ['100,000 lists deep', 'type T = T[] | null;', () => nested(100_000, (a) => [a]), 'is nested deeper than 100'],
+    ['an object 99 levels deep', 'interface T { a: T | null }', () => nested(99, (a) => ({ a })), undefined],
     [
-      'a tree of any JSON',
+      'an object 100,000 levels deep',
+      'interface T { a: T | null }',
+      () => nested(100_000, (a) => ({ a })),
+      'is nested deeper than 100',
+    ],
+    [
+      'lists 100,000 levels deep',
+      'type T = T[] | null;',
+      () => nested(100_000, (a) => [a]),
+      'is nested deeper than 100',
+    ],
+    [
+      'any JSON 200,000 levels deep',
       'type T = string | number | boolean | null | T[] | { [key: string]: T };',
       () => nested(100_000, (a) => [{ a }]),
       'is nested deeper than 100',
     ],
     [
-      '100,000 lists deep, in a union that is part of itself',
+      'lists 100,000 levels deep in a recursive union',
       'type T = string | (number | T)[];',
       () => nested(100_000, (a) => [a]),
       'is nested deeper than 100',
@@ -73,7 +83,7 @@ describe('a request that is made to be expensive', () => {
       'must have at most 10000 fields',
     ],
     [
-      '10,000 fields that nobody declared',
+      '10,000 undeclared fields',
       'interface T { a?: string }',
       () => Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`f${i}`, 1])),
       undefined,
@@ -85,13 +95,13 @@ describe('a request that is made to be expensive', () => {
       'must have at most 10000 fields',
     ],
     [
-      'entries of anything, 100,000 deep, that must differ',
+      'unique entries 100,000 levels deep',
       'interface T {\n/** @uniqueItems */\nlist: unknown[] }',
       () => ({ list: [nested(100_000, (a) => [a])] }),
       'is nested deeper than 100',
     ],
     [
-      'entries of anything, 100 deep, with quotes in quotes',
+      'unique entries 90 levels deep, with quotes in their strings',
       'interface T {\n/** @uniqueItems */\nlist: unknown[] }',
       () => ({ list: Array.from({ length: 1000 }, (_, i) => nested(90, (a) => [a ?? `"${i}"`])) }),
       undefined,
@@ -122,7 +132,7 @@ describe('a request that is made to be expensive', () => {
       'is too long for its pattern',
     ],
     [
-      'many texts for such a pattern',
+      '1,000 texts for a pattern with two repetitions',
       'type T = P[];\n/** @pattern ^\\S+@\\S+$ */\ntype P = string;',
       () => Array.from({ length: 1000 }, () => '@'.repeat(1000)),
       'exceeds the limit of pattern matching for one request',
@@ -140,7 +150,12 @@ describe('a request that is made to be expensive', () => {
       'must be a URI',
     ],
     ['a number of a million digits, as text', 'type T = number;', () => '1'.repeat(1e6), 'must be a number'],
-    ['prototype keys', 'interface T { constructor: string; toString?: string }', () => ({}), 'is missing'],
+    [
+      'fields that are named like members of Object.prototype',
+      'interface T { constructor: string; toString?: string }',
+      () => ({}),
+      'is missing',
+    ],
   ];
   for (const [name, type, data, expected] of rows) {
     test(name, () => {
@@ -152,7 +167,7 @@ describe('a request that is made to be expensive', () => {
     });
   }
 
-  test('a key of a million characters comes back once at most, and cut', () => {
+  test('the pointers of mistakes cut long keys and deep paths', () => {
     const check = problemsOf('type T = { [name: string]: number[] | T };');
     const key = 'k'.repeat(1e6);
     const problems = check({ [key]: Array(60).fill('x') });
@@ -164,10 +179,10 @@ describe('a request that is made to be expensive', () => {
   });
 
   const lists: [name: string, type: string, list: unknown[], isTwice: boolean][] = [
-    ['numbers', 'number', [0, -0], true],
+    ['zero and minus zero', 'number', [0, -0], true],
     ['a number and its text', 'number | string', [1, '1'], false],
     [
-      'objects, whatever the order of their fields',
+      'objects with the same fields in another order',
       '{ a: number; b: number }',
       [
         { a: 1, b: 2 },
@@ -188,21 +203,21 @@ describe('a request that is made to be expensive', () => {
     ['lists with commas in their texts', 'string[]', [['a,b'], ['a', 'b']], false],
     ['the same time in two zones', 'Date', ['2026-01-01T00:00:00Z', '2026-01-01T01:00:00+01:00'], true],
     ['files', 'File', [new File(['a'], 'a'), new File(['a'], 'a')], false],
-    ['null and nothing', '{ a?: null }', [{ a: null }, {}], false],
+    ['null and an absent field', '{ a?: null }', [{ a: null }, {}], false],
   ];
   for (const [name, type, list, isTwice] of lists) {
-    test(`no entry twice: ${name}`, () => {
+    test(`@uniqueItems compares ${name}`, () => {
       const check = checkOf(`interface T {\n/** @uniqueItems */\nlist: (${type})[] }`);
       assert.equal(check({ list }), isTwice ? 'must not contain the same entry twice' : undefined);
     });
   }
 
-  test('an enumeration of 5,000 does not come back in the message', () => {
+  test('the message for an enumeration of 5,000 values lists only ten', () => {
     const check = checkOf(`type T = ${Array.from({ length: 5000 }, (_, i) => `'value-${i}'`).join(' | ')};`);
     assert.match(check('x') ?? '', /^must be one of "value-0", .*"value-9", … \(5000 in all\)$/);
   });
 
-  test('what is right is not copied, and what was sent is never changed', () => {
+  test('the check returns valid data without a copy and never changes the sent data', () => {
     const module = 'interface T { a: { b: string }; when?: Date; list: { c: number }[] }';
     const check = createCheck(module);
     const right = { a: { b: 'x' }, list: [{ c: 1 }] };

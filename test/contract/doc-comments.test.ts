@@ -118,7 +118,7 @@ const COMMENTS = [
   '/** @author Jane Doe <jane@example.com> @minLength 3 */',
 ];
 
-describe('a comment is read as TypeScript reads it', () => {
+describe('a doc comment has the same text and tags as in TypeScript', () => {
   for (const comment of COMMENTS) test(JSON.stringify(comment), () => compare(comment));
 
   test('comments of random pieces', () => {

@@ -12,7 +12,7 @@ function block(language: string): string {
   return new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(TEXT)?.[1] ?? '';
 }
 
-test('the first controller of CONTRACTS.md answers as the page says', async () => {
+test('the first controller of CONTRACTS.md gives the responses that the page shows', async () => {
   const service = await startService({ controllers: { 'UserController.ts': block('ts') } });
   try {
     const ask = async (body: string) => {

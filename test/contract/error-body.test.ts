@@ -4,15 +4,15 @@ import { describe, test } from 'node:test';
 import { readErrorBody } from '../../src/contract/read-service.ts';
 import { createSourceFiles } from '../../src/contract/source/files.ts';
 
-describe('formatError', () => {
+describe('the type of the error body from formatError', () => {
   const rows: [name: string, source: string, type: string | undefined][] = [
-    ['with a type', 'export default { formatError(): { title: string } { throw 1; } };', 'object'],
-    ['without a type', 'export default { formatError() { return {}; } };', undefined],
-    ['of any', 'export default { formatError(): any { return {}; } };', undefined],
-    ['of a type that is not understood', 'export default { formatError(): Map<1, 2> { throw 1; } };', undefined],
+    ['with a return type', 'export default { formatError(): { title: string } { throw 1; } };', 'object'],
+    ['without a return type', 'export default { formatError() { return {}; } };', undefined],
+    ['with the return type any', 'export default { formatError(): any { return {}; } };', undefined],
+    ['with an unsupported return type', 'export default { formatError(): Map<1, 2> { throw 1; } };', undefined],
     ['in a file that cannot be parsed', 'export default { formatError(): string { throw 1; };', undefined],
-    ['that is not there', 'export default {};', undefined],
-    ['of a service that code makes', 'export default make();', undefined],
+    ['that is absent', 'export default {};', undefined],
+    ['of a service that a function call makes', 'export default make();', undefined],
   ];
   for (const [name, source, type] of rows)
     test(name, () => {

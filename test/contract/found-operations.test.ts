@@ -30,177 +30,180 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
     ts: {
       'a class of an awaited import, under the name of a global':
         "const { Map } = await import('./HERE/a.ts');\nexport default class A extends Map {}\n// a.ts\n%E%export class Map { created(data: User) { return data; } }",
-      'an awaited import, exported':
+      'a default export from an awaited import':
         "const { Impl } = await import('./HERE/a.ts');\nexport default Impl;\n// a.ts\n%E%export class Impl { created(data: User) { return data; } }",
       'a class expression as an ancestor':
         '%U%export default class extends class { created(data: User) { return data; } } {}',
-      'a field of a class over an inherited method':
+      'a field that overrides an inherited method':
         '%U%class Base { created(data: unknown) { return data; } }\nexport default class A extends Base { created = (data: User) => data; }',
-      'a name that is put together':
+      'a concatenated property name':
         "%U%const wrap = (f) => (...a) => f(...a);\nexport default { ['creat' + 'ed']: wrap((data: User) => data) };",
       'overloads, the first without types':
         '%U%export default class A { created(data): unknown; created(data: User): unknown; created(data) { return data; } }',
-      'what a builder passes on':
+      'a function in a wrapper of a builder':
         '%U%class Builder { made: Record<string, Function> = {}; post(f: Function) { this.made.created = (...a: unknown[]) => f(...a); return this; } end() { return this.made; } }\nexport default new Builder().post((data: User) => data).end();',
-      'names in other letters':
+      'operation names that code derives from other names':
         '%U%const a = (f) => (...x) => f(...x);\nconst H = { onCreated: (data: User) => data };\nexport default Object.fromEntries(Object.entries(H).map(([k, f]) => [k.slice(2).toLowerCase(), a(f)]));',
       'a method bound by its name':
         "%U%class A { make(data: User) { return data; } }\nconst a = new A();\nconst bind = (o, k) => o[k].bind(o);\nexport default { created: bind(a, 'make') };",
-      'names of methods':
+      'operations from a map of method names':
         "%U%class A { make(data: User) { return data; } }\nconst a = new A();\nconst names = { created: 'make' };\nexport default Object.fromEntries(Object.entries(names).map(([k, v]) => [k, (...all) => a[v](...all)]));",
-      'what a helper makes, taken apart':
+      'an operation that is destructured from the result of a helper':
         "import { a } from './HERE/a.ts';\n%U%const make = (data: User) => data;\nconst { run: created } = a(make);\nexport default { created };\n// a.ts\nexport const a = (f) => ({ run: (...x) => f(...x) });",
-      'a list of handlers':
+      'operations from a list of handlers':
         "%U%const a = (f) => (...x) => f(...x);\nconst all = [{ run: (data: User) => data, name: 'created' }];\nexport default Object.fromEntries(all.map(({ name, run }) => [name, a(run)]));",
-      'conditional of import, beside another created':
+      'a conditional with an imported class, beside another function of the name':
         "import { Real } from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nexport default process.env.NOPE ? class { } : Real;\n// a.ts\n%U%export class Real { created(data: User) { return data; } }",
-      'object spread import, beside another created':
+      'a spread of an imported object, beside another function of the name':
         "import { ops } from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nexport default { ...ops };\n// a.ts\n%U%export const ops = { created(data: User) { return data; } };",
-      'later spread overrides':
+      'a later spread that overrides the operation':
         '%U%const ops = { created: (data: User) => data };\nexport default { created(data) { return data; }, ...ops };',
-      'later spread overrides import of a namespace':
+      'a later spread of a namespace that overrides the operation':
         "import * as ops from './HERE/a.ts';\nexport default { created(data) { return data; }, ...ops };\n// a.ts\n%U%export function created(data: User) { return data; }",
-      'spread of a namespace, aliased export':
+      'a spread of a namespace with a renamed export':
         "import * as ops from './HERE/a.ts';\nexport default { ...ops };\n// a.ts\n%U%function create(data: User) { return data; }\nexport { create as created };",
-      'spread of a namespace, const through index':
+      'a spread of a namespace that re-exports a constant':
         "import * as ops from './HERE/index.ts';\nexport default { ...ops };\n// index.ts\nexport { create as created } from './a.ts';\n// a.ts\n%U%export const create = (data: User) => data;",
-      'handler import renamed wrapped':
+      'a renamed import in a wrapper':
         "import { create as makeUser } from './HERE/a.ts';\nconst wrap = (f) => (...all) => f(...all);\nexport default { created: wrap(makeUser) };\n// a.ts\n%U%export const create = async (data: User) => data;",
-      'handler default import wrapped':
+      'a default import in a wrapper':
         "import create from './HERE/a.ts';\nconst wrap = (f) => (...all) => f(...all);\nexport default { created: wrap(create) };\n// a.ts\n%U%export default async (data: User) => data;",
-      'handler const alias 2':
+      'a bound function behind two aliases':
         '%U%const create = (data: User) => data;\nconst alias = create;\nconst beta = alias;\nexport default { created: beta.bind(null) };',
-      'handler assigned again':
+      'a variable that is assigned again':
         '%U%let create = (data) => data;\ncreate = (data: User) => data;\nexport default { created: create };',
-      'handler destructured renamed':
+      'a function that is destructured under another name':
         '%U%const ops = { make: (data: User) => data };\nconst { make: created } = ops;\nexport default { created };',
-      'handler fromEntries':
+      'an object from Object.fromEntries':
         "%U%const create = (data: User) => data;\nexport default Object.fromEntries([['created', create]]);",
-      'handler class static':
+      'a static method of a class':
         '%U%class H { static make(data: User) { return data; } }\nexport default { created: H.make };',
-      'handler of a prototype':
+      'a method of a prototype':
         '%U%class H { make(data: User) { return data; } }\nexport default { created: H.prototype.make };',
-      'inline iife': '%U%export default { created: (() => (data: User) => data)() };',
-      'wrap arrow plus name':
+      'a function from an inline call': '%U%export default { created: (() => (data: User) => data)() };',
+      'a wrapper around an arrow function and a named function':
         '%U%const once = (o, f) => f;\nconst create = (data: User) => data;\nexport default { created: once((x) => x, create) };',
-      'compose from lib':
+      'an imported function in an imported pipe':
         "import { pipe } from './HERE/p.ts';\nimport { create as c } from './HERE/a.ts';\nexport default { created: pipe(c) };\n// p.ts\nexport const pipe = (...fs) => (data, params) => fs.reduce((d, f) => f(d, params), data);\n// a.ts\n%U%export const create = (data: User) => data;",
-      'duplicate methods':
+      'two methods with the same name':
         '%U%export default class A { created(data) { return data; } created(data: User) { return data; } }',
-      'duplicate computed':
+      'a method and a computed method with the same name':
         "%U%const k = 'created';\nexport default class A { created(data) { return data; } [k](data: User) { return data; } }",
-      'computed concat method': "%U%export default class A { ['cre' + 'ated'](data: User) { return data; } }",
-      'mixin Object.assign proto':
+      'a method with a concatenated name':
+        "%U%export default class A { ['cre' + 'ated'](data: User) { return data; } }",
+      'a mixin that assigns to the prototype':
         "import { mix } from './HERE/m.ts';\nimport { impl } from './HERE/i.ts';\nclass A { index() { return 1; } }\nmix(A, impl);\nexport default A;\n// m.ts\nexport const mix = (C, o) => Object.assign(C.prototype, o);\n// i.ts\n%U%function make(data: User) { return data; }\nexport const impl = { created: make };",
-      'factory deep alias':
+      'an imported factory with a renamed function':
         "import { crud } from './HERE/c.ts';\nexport default crud();\n// c.ts\nimport { make as m } from './d.ts';\nexport const crud = () => ({ created: m });\n// d.ts\n%U%export const make = (data: User) => data;",
-      'factory key param named':
+      'a factory that takes the name of the operation':
         "%U%const one = (name, f) => ({ [name]: f });\nconst make = (data: User) => data;\nexport default one('created', make);",
-      'builder named':
+      'a builder that takes the name of the operation':
         "%U%class B { o = {}; on(n, f) { this.o[n] = f; return this; } build() { return this.o; } }\nconst make = (data: User) => data;\nexport default new B().on('created', make).build();",
-      'handler of an awaited import':
+      'a function of an awaited import':
         "const ns = await import('./HERE/a.ts');\nexport default { created: ns.create };\n// a.ts\n%U%export const create = (data: User) => data;",
       'spread of an awaited import':
         "export default { ...(await import('./HERE/a.ts')) };\n// a.ts\n%U%const create = (data: User) => data;\nexport { create as created };",
-      'overloads impl untyped':
+      'overloads with an untyped implementation':
         '%U%export default class A { created(data: User): User\n created(data) { return data } }',
-      'a method with types, hidden by one without':
+      'a typed method that a spread replaces with an untyped one':
         '%U%const base = { created(data) { return data; } };\nexport default { created(data: User) { return data; }, ...base };',
-      'factory typed deps':
+      'a factory with typed dependencies':
         "%P%%H%interface Db { find(id: string): unknown }\nconst db: Db = { find(id: string) { return id; } };\nfunction make(db: Db) { return { created(data: unknown) { return [data, db.find('a')]; } }; }\nexport default make(db);",
-      'factory class typed deps':
+      'a factory of a class with typed dependencies':
         "%P%%H%interface Db { find(id: string): unknown }\nconst db: Db = { find(id: string) { return id; } };\nconst make = (db: Db) => class { created(data: unknown) { return [data, db.find('a')]; } };\nexport default make(db);",
-      'wrapped inline':
+      'an inline function in a typed wrapper':
         '%P%%H%type Handler = (data: unknown, params: ControllerParams) => unknown;\nconst audit = (f: Handler): Handler => async (data, params) => { return await f(data, params); };\nexport default { created: audit((data: unknown) => data) };',
-      'wrapped by name':
+      'a named function in a typed wrapper':
         '%P%%H%type Handler = (data: unknown, params: ControllerParams) => unknown;\nconst audit = (f: Handler): Handler => async (data, params) => { return await f(data, params); };\nfunction create(data: unknown) { return data; }\nexport default { created: audit(create) };',
-      'wrapped by imported':
+      'a named function in an imported wrapper':
         "%P%%H%import { audit } from './HERE/audit.ts';\nfunction create(data: unknown) { return data; }\nexport default { created: audit(create) };\n// audit.ts\ntype Handler = (data: unknown, params: unknown) => unknown;\nfunction log(line: string) { return line; }\nexport function audit(f: Handler): Handler { return async (data, params) => { log('x'); return await f(data, params); }; }",
-      bound:
+      'a bound function':
         '%P%%H%function create(this: object, data: unknown) { return data; }\nexport default { created: create.bind({}) };',
-      'spread import':
+      'a spread of an imported object':
         "%P%import { ops } from './HERE/ops.ts';\nexport default { ...ops, index() { return 1; } };\n// ops.ts\n%H%export const ops = { created(data: unknown) { return clean(data as Row); } };",
-      'service with same method typed, factory':
+      'a factory whose service has a typed method of the same name':
         "%P%import { UserService } from './HERE/service.ts';\nconst make = (service: UserService) => ({ created(data: unknown) { return service.created(data as { name: string }); } });\nexport default make(new UserService());\n// service.ts\nexport class UserService { created(data: { name: string }) { return data; } }",
-      'mixin gives op untyped':
+      'a mixin with an untyped operation':
         '%P%%H%const Creates = <T extends new (...args: any[]) => object>(Base: T) => class extends Base { created(data: unknown) { return data; } };\nexport default class A extends Creates(Object) { }',
-      'memo wrapper of lib':
+      'an imported memo wrapper':
         "%P%import { memo } from './HERE/memo.ts';\nconst load = (id: string) => id;\nexport default { created: memo(async (data: unknown) => load(String(data))) };\n// memo.ts\nexport function memo<A extends unknown[], R>(f: (...args: A) => R, key: (...args: A) => string = (...args) => JSON.stringify(args)): (...args: A) => R { const kept = new Map<string, R>(); return (...args) => { const k = key(...args); if (!kept.has(k)) kept.set(k, f(...args)); return kept.get(k) as R; }; }",
-      'compose middlewares':
+      'a composition of imported middlewares':
         "%P%import { compose, requireUser, limit } from './HERE/mw.ts';\nconst secure = compose(requireUser, limit(10));\nexport default { created: secure((data: unknown) => data) };\n// mw.ts\ntype Next = (data: unknown, params: unknown) => unknown;\ntype Mw = (next: Next) => Next;\nexport const compose = (...all: Mw[]): Mw => (next) => all.reduceRight((inner, mw) => mw(inner), next);\nexport const requireUser: Mw = (next) => (data, params) => next(data, params);\nexport const limit = (n: number): Mw => (next) => (data, params) => (n > 0 ? next(data, params) : null);",
-      wrapAll:
+      'a function that wraps all operations of an object':
         "%P%import { wrapAll } from './HERE/w.ts';\nexport default wrapAll({ created(data: unknown) { return data; } });\n// w.ts\ntype F = (...all: unknown[]) => unknown;\nexport function wrapAll<T extends Record<string, F>>(ops: T): T { const out: Record<string, F> = {}; for (const [name, f] of Object.entries(ops)) out[name] = (...all) => f(...all); return out as T; }",
-      'instrument class':
+      'a function that wraps all methods of a class':
         "%P%import { traced } from './HERE/t.ts';\nexport default traced(class A { created(data: unknown) { return data; } });\n// t.ts\nexport function traced<T extends new () => object>(C: T): T { for (const key of Object.getOwnPropertyNames(C.prototype)) { if (key === 'constructor') continue; const own = C.prototype[key]; C.prototype[key] = function (...all: unknown[]) { return own.apply(this, all); }; } return C; }",
-      'one object of two':
+      'one of two objects, chosen by &&':
         '%U%const a = { created(data: unknown) { return data; } };\nconst b = { created(data: User) { return data; } };\nexport default a && b;',
-      'one object of two, on a line of its own':
+      'one of two objects, chosen by && on the next line':
         '%U%const a = { created(data: unknown) { return data; } };\nconst b = { created(data: User) { return data; } };\nexport default a\n  && b;',
-      'a variable':
+      'a shorthand variable that is assigned again':
         '%U%let created = (data: unknown) => data;\ncreated = (data: User) => data;\nexport default { created };',
-      'a name computed by code, behind it':
+      'a later property whose name code computes':
         "%U%const key = () => 'created';\nexport default { created(data: unknown) { return data; }, [key()]: (data: User) => data };",
-      'a name computed by code, behind it in a class':
+      'a later method whose name code computes':
         "%U%const key = () => 'created';\nexport default class A { created(data: unknown) { return data; } [key()](data: User) { return data; } }",
-      'a name out of a package, over an inherited method':
+      'a name from a package, over an inherited method':
         'import { name } from \'shop\';\nclass Base { created(data: unknown) { return data; } }\nexport default class A extends Base { [name](data: { a: string }) { return data; } }\n// node_modules/shop/index.js\nexport const name = \'created\';\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
-      'a name out of a package, behind a method':
+      'a name from a package, behind a method':
         'import { name } from \'shop\';\nexport default class A { created(data: unknown) { return data; } [name](data: { a: string }) { return data; } }\n// node_modules/shop/index.js\nexport const name = \'created\';\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
       'a base class made by a call':
         '%U%const Creates = (Base: new () => object) => class extends Base { created(data: User) { return data; } };\nexport default class A extends Creates(Object) {}',
-      'a prototype of its own':
+      'an object with __proto__':
         '%U%const base = { created(data: User) { return data; } };\nexport default { __proto__: base };',
       'Object.create': '%U%const base = { created(data: User) { return data; } };\nexport default Object.create(base);',
       'an instantiation expression':
         '%U%class Crud<T> { created(data: T) { return data; } }\nexport default Crud<User>;',
-      'a function out of a package':
+      'a function from a package':
         'import { created } from \'shop\';\nexport default { created };\n// node_modules/shop/index.js\nexport const created = (data) => data;\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
     },
     js: {
-      cast: 'export default { created: /** @type {(data: { name: string, age: number }) => unknown} */ ((data) => data) };',
-      overload:
+      'a function with a type cast':
+        'export default { created: /** @type {(data: { name: string, age: number }) => unknown} */ ((data) => data) };',
+      'a method with @overload':
         'export default class A { /**\n * @overload\n * @param {{ name: string, age: number }} data\n * @returns {string} */ /** @param {any} data */ created(data) { return data; } }',
     },
   },
   checked: {
     ts: {
-      'one literal, under a name that is called elsewhere':
+      'a literal type, beside a call of the operation':
         "export default class A { index() { return this.created('yes'); } created(data: 'yes') { return data; } }",
       'the second constant of a statement':
         '%U%const A = class { created(data: User) { return data; } }, B = class extends A {};\nexport default B;',
-      'a method that its constructor binds':
+      'a method that the constructor binds':
         '%U%export default class A { constructor() { this.created = this.created.bind(this); } created(data: User) { return data; } }',
-      'a field that is only declared':
+      'a declared field over an inherited method':
         '%U%class Base { created(data: User) { return data; } }\nexport default class A extends Base { declare created: (data: User) => User; }',
-      'const alias of import, beside another created':
+      'an alias of an imported class, beside another function of the name':
         "import Real from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nconst x = Real;\nexport default x;\n// a.ts\n%U%export default class { created(data: User) { return data; } }",
-      'new import, beside another created':
+      'an instance of an imported class, beside another function of the name':
         "import { Real } from './HERE/a.ts';\nfunction created(data) { return data; }\nvoid created;\nexport default new Real();\n// a.ts\n%U%export class Real { created(data: User) { return data; } }",
-      'import of a namespace in an export list':
+      'a namespace as the default in an export list':
         "import * as ops from './HERE/a.ts';\nexport { ops as default };\n// a.ts\n%U%function create(data: User) { return data; }\nexport { create as created };",
-      'handler of a namespace':
+      'an exported function of a namespace':
         "import * as h from './HERE/a.ts';\nexport default { created: h.create };\n// a.ts\n%U%export function create(data: User) { return data; }",
-      'handler non-null':
+      'a function with a non-null assertion':
         '%U%const create: ((data: User) => User) | undefined = (data: User) => data;\nexport default { created: create! };',
-      'inline async paren': '%U%export default { created: (async (data: User) => data) };',
-      'duplicate object': '%U%export default { created(data) { return data; }, created: (data: User) => data };',
-      'duplicate object computed template':
+      'an async arrow function in parentheses': '%U%export default { created: (async (data: User) => data) };',
+      'an object with two properties of the same name':
+        '%U%export default { created(data) { return data; }, created: (data: User) => data };',
+      'an object with a later template key of the same name':
         '%U%export default { created(data) { return data; }, [`created`]: (data: User) => data };',
-      'computed enum obj arrow':
+      'a key from a constant object':
         "%U%const K = { c: 'created' } as const;\nexport default { [K.c]: (data: User) => data };",
-      'computed imported name':
+      'an imported constant as a key':
         "import { K, type User } from './HERE/k.ts';\nexport default { [K]: async (data: User) => data };\n// k.ts\n%E%export const K = 'created';",
-      'handlers dir named by file':
+      'a default import from a file with the name of the operation':
         "import created from './HERE/created.ts';\nexport default { created };\n// created.ts\n%U%export default (data: User) => data;",
-      'a method with types that is wrapped afterwards':
+      'a typed method that is wrapped afterwards':
         "%U%class A { created(data: User) { return data; } }\nfor (const name of ['created'] as const) { const own = A.prototype[name]; A.prototype[name] = function (...all) { return own.apply(this, all); }; }\nexport default A;",
-      'regex star hides method':
+      'a method between regular expressions that look like a comment':
         '%U%const u = / \\/*/; export default class A { index() { return 1; } created(data: User) { return data; } } const w = /a*/; void u; void w;\nfunction created(data) { return data; } void created;',
-      'template star hides method':
+      'a method between templates that look like a comment':
         '%U%const u = `/*`; export default class A { index() { return 1; } created(data: User) { return data; } } const w = `*/`; void u; void w;\nfunction created(data) { return data; } void created;',
-      'template slashes hide method':
+      'a method behind a template with two slashes':
         '%U%const u = `//`; export default class A { index() { return 1; } created(data: User) { return data; } }\nvoid u;\nfunction created(data) { return data; } void created;',
-      'regex slashes hide method':
+      'a method behind a regular expression with two slashes':
         '%U%const u = /[//]/; export default class A { index() { return 1; } created(data: User) { return data; } }\nvoid u;\nfunction created(data) { return data; } void created;',
       'a parenthesis in a comment':
         '%U%export default class XController { created( // 1) what to make\n data: User) { return data; } }',
@@ -208,56 +211,57 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
         "export default class XController { created({ name = ')' }: { name?: string }) { return name; } }",
       'a name with an escape':
         '%U%// created(data)\nexport default class XController { cre\\u0061ted(data: User) { return data; } }',
-      'another function of its name':
+      'a method beside a function of the same name':
         '%U%function created(data: unknown) { return data; }\nexport default class XController { index() { return created(1); } created(data: User) { return data; } }',
-      'a class of another file, exported again':
+      'a re-exported class of another file':
         "export { default } from './HERE/a.ts';\n// a.ts\n%U%export default class { created(data: User) { return data; } }",
-      'type parameters':
+      'a method with a type parameter':
         '%U%export default class XController { created<T extends string>(data: User, _?: unknown) { const t = "" as T; return [data, t]; } }',
       'a type parameter with a constraint':
         '%U%export default class XController { created<T extends User>(data: T) { return data; } }',
       'a type parameter that hides a type of the file':
         'interface Data { n?: unknown }\nexport default class XController { created<Data extends { n: number }>(data: Data) { return data; } }',
-      'a default': "export default class XController { created(data: { a: string } = { a: 'x' }) { return data; } }",
+      'a parameter with a default':
+        "export default class XController { created(data: { a: string } = { a: 'x' }) { return data; } }",
       'a parameter called this':
         '%U%export default class XController { created(this: unknown, data: User) { return data; } }',
       'an instance': '%U%class A { created(data: User) { return data; } }\nexport default new A();',
       'an instance of a class without a name':
         '%U%export default new (class { created(data: User) { return data; } })();',
       'a class in brackets': '%U%export default (class A { created(data: User) { return data; } });',
-      'an object that is frozen, and satisfies':
+      'a frozen object with satisfies and a type assertion':
         '%U%export default Object.freeze({ created(data: User) { return data; } } satisfies object) as object;',
-      'all that another file exports':
+      'all exports of another file':
         "export * as default from './HERE/a.ts';\n// a.ts\n%U%export function created(data: User) { return data; }",
       'a function of an object':
         '%U%const all = { make(data: User) { return data; } };\nexport default { created: all.make };',
-      'a symbol beside it':
+      'a method beside symbol members':
         '%U%const tag = Symbol();\nexport default class A { created(data: User) { return data; } [tag]() {} [Symbol.dispose]() {} }',
-      'a key out of a package beside it':
+      'a method beside a key from a package':
         "%U%import { inspect } from 'node:util';\nexport default class A { created(data: User) { return data; } [inspect.custom]() { return 1; } }",
     },
     js: {
       'a comment right before the function':
         'export default { created: /** @param {{ name: string, age: number }} data */ ((data) => data) };',
-      'param namespace member':
+      'a function of a namespace with @param':
         "import * as h from './HERE/a.js';\nexport default { created: h.create };\n// a.js\n/** @param {{ name: string, age: number }} data */\nexport function create(data) { return data; }",
-      'computed name':
+      'a computed name in an object':
         "const k = 'created';\nexport default { /** @param {{ name: string, age: number }} data */ [k](data) { return data; } };",
-      'computed name class':
+      'a computed name in a class':
         "const k = 'created';\nexport default class A { /** @param {{ name: string, age: number }} data */ [k](data) { return data; } }",
-      'mixed object from ts namespace':
+      'a function from a TypeScript namespace':
         "import * as b from './HERE/b.ts';\nexport default { created: b.create };\n// b.ts\n%U%export const create = (data: User) => data;",
       'two tags on a line':
         "export default class A { /** @param {unknown} _ @param {import('gatefold').ControllerParams<{ query: { a: number } }>} params */ created(_, params) { return params; } }",
-      '@type inline param':
+      'a parameter with an inline @type':
         'export default class A { created(/** @type {{ name: string, age: number }} */ data) { return data; } }',
-      '@type inline param arrow':
+      'a parameter of an arrow function with an inline @type':
         'export default { created: (/** @type {{ name: string, age: number }} */ data) => data };',
-      '@type inline arrow noparen body':
+      'a parameter with an inline @type before a function body':
         'export default { created: (/** @type {{ name: string, age: number }} */ data) => { return data; } };',
-      'type after name':
+      'a @param with its type behind the name':
         'export default class A { /** @param data {{ name: string, age: number }} */ created(data) { return data; } }',
-      'second doc':
+      'a @param above a second doc comment':
         'export default class A { /** @param {{ name: string, age: number }} data */\n /** other */ created(data) { return data; } }',
     },
     mjs: {
@@ -269,91 +273,93 @@ const ROWS: Readonly<Record<'refused' | 'checked' | 'unchecked', Readonly<Record
   },
   unchecked: {
     ts: {
-      'params that have their type from elsewhere':
+      'params whose type comes from a satisfied interface':
         '%P%interface Api { created(_: unknown, params: ControllerParams<{ query: { a: number } }>): unknown }\nexport default { created(_: undefined, { query }) { return query; } } satisfies Api;',
-      'Object.assign of an import':
+      'an imported object that Object.assign adds to the prototype':
         "import { ops } from './HERE/a.ts';\nclass A { created(data) { return data; } }\nObject.assign(A.prototype, ops);\nexport default A;\n// a.ts\n%U%export const ops = { created(data: User) { return data; } };",
-      'Object.assign in place of import':
+      'an imported object that Object.assign adds to the controller':
         "import { ops } from './HERE/a.ts';\nconst base = { created(data) { return data; } };\nObject.assign(base, ops);\nexport default base;\n// a.ts\n%U%export const ops = { created(data: User) { return data; } };",
-      'assign override index':
+      'an assignment to a quoted name':
         "%U%const o: any = { created(data) { return data; } };\no['created'] = (data: User) => data;\nexport default o;",
-      'assign override by named function':
+      'an assignment of a named function':
         '%U%const create = (data: User) => data;\nconst o: any = { created(data) { return data; } };\no.created = create;\nexport default o;',
-      'assign override key var':
+      'an assignment to a name in a variable':
         "%U%const key = 'created';\nconst o: any = { created(data) { return data; } };\no[key] = (data: User) => data;\nexport default o;",
-      'prototype override index':
+      'an assignment to a quoted name of the prototype':
         "%U%class A { created(data) { return data; } }\nA.prototype['created'] = (data: User) => data;\nexport default A;",
-      'prototype override var':
+      'an assignment to the prototype in a variable':
         '%U%class A { created(data) { return data; } }\nconst p = A.prototype;\np.created = (data: User) => data;\nexport default A;',
-      'prototype override named':
+      'an assignment of a named function to the prototype':
         '%U%class A { created(data) { return data; } }\nconst make = (data: User) => data;\nA.prototype.created = make;\nexport default A;',
-      'prototype override multi line':
+      'an assignment to the prototype over several lines':
         '%U%class A { created(data) { return data; } }\nA\n  .prototype\n  .created = (data: User) => data;\nexport default A;',
-      'Object.assign override':
+      'a method that Object.assign replaces':
         '%U%class A { created(data) { return data; } }\nObject.assign(A.prototype, { created(data: User) { return data; } });\nexport default A;',
-      'Object.assign override arrow':
+      'a method that Object.assign replaces with an arrow function':
         '%U%class A { created(data) { return data; } }\nObject.assign(A.prototype, { created: (data: User) => data });\nexport default A;',
-      'defineProperty override':
+      'a method that Object.defineProperty replaces':
         "%U%class A { created(data) { return data; } }\nObject.defineProperty(A.prototype, 'created', { value: (data: User) => data });\nexport default A;",
-      'defineProperties override':
+      'a method that Object.defineProperties replaces':
         '%U%class A { created(data) { return data; } }\nObject.defineProperties(A.prototype, { created: { value(data: User) { return data; } } });\nexport default A;',
-      'Reflect.set override':
+      'a method that Reflect.set replaces':
         "%U%class A { created(data) { return data; } }\nReflect.set(A.prototype, 'created', (data: User) => data);\nexport default A;",
-      'mixin with the same words':
+      'a method that an imported mixin replaces':
         "import { mix } from './HERE/m.ts';\nimport { impl } from './HERE/i.ts';\nclass A { created(data) { return data; } }\nmix(A, impl);\nexport default A;\n// m.ts\nexport const mix = (C, o) => Object.assign(C.prototype, o);\n// i.ts\n%U%export const impl = { created(data: User) { return data; } };",
-      'base mutated other file':
+      'a base class whose own file replaces the method':
         "import { Base } from './HERE/b.ts';\nexport default class A extends Base {}\n// b.ts\n%U%export class Base { created(data) { return data; } }\nBase.prototype.created = function (data: User) { return data; };",
-      'beside a function of the same words':
+      'an untyped function beside a typed function with the same text':
         'const other = function (data: { a: string }) { return data; };\nvoid other;\nexport default { created: (data) => { return data; } };',
-      'beside a method that begins like it':
+      'an untyped method beside a typed method of another class':
         'class Other { created(data: { a: string }) { return data; } }\nvoid Other;\nexport default class A { created(data: unknown) { return [data, String(data)]; } }',
-      'all arguments':
+      'rest arguments of unknown':
         'export default { created(...all: unknown[]) { return all[0]; }, red: (data: unknown) => data };',
-      'wrapped class methods':
+      'an untyped method that is wrapped afterwards':
         "%P%%H%class A { created(data: unknown) { return data; } }\nfor (const name of ['created'] as const) { const own = A.prototype[name]; A.prototype[name] = async function (this: A, data: unknown) { return own.call(this, data); }; }\nexport default A;",
-      'override typed base by untyped':
+      'an untyped method over a typed method of the base class':
         "%P%import { Base } from './HERE/base.ts';\nexport default class A extends Base { created(data: unknown) { return [data]; } }\n// base.ts\nexport class Base { created(data: { a: string }) { return data; } }",
-      'service with same method typed':
+      'a controller whose service has a typed method of the same name':
         "%P%import { UserService } from './HERE/service.ts';\nconst service = new UserService();\nexport default class A { created(data: unknown) { return service.created(data as { name: string }); } }\n// service.ts\nexport class UserService { created(data: { name: string }) { return data; } }",
-      'computed untyped': "%H%const k = 'created';\nexport default class A { [k](data: unknown) { return data; } }",
-      'own field same name elsewhere':
+      'an untyped method with a computed name':
+        "%H%const k = 'created';\nexport default class A { [k](data: unknown) { return data; } }",
+      'an untyped method beside a property of the name on another object':
         '%P%const cycle: Record<string, unknown> = {};\ncycle.created = (a: number) => a;\nexport default class A { created(data: unknown) { return data; } }',
-      'handlers default':
+      'an untyped default import':
         "%P%import create from './HERE/h.ts';\nexport default { created: create };\n// h.ts\n%H%export default async function create(data: unknown, params: unknown) { return [data]; }",
-      'handlers namespace member':
+      'an untyped function of a namespace':
         "%P%import * as h from './HERE/h.ts';\nexport default { created: h.create };\n// h.ts\n%H%export async function create(data: unknown, params: unknown) { return [data]; }",
-      'big body':
+      'an untyped method with a long body':
         "%P%%H%export default class A { async created(data: unknown, { query }: ControllerParams) {\n    const { name = 'x', ...rest } = (data ?? {}) as Partial<Record<string, string>>;\n    const re = /[a-z]\\/\\d+/giu;\n    const map = new Map<string, { a: number; b?: Row[] }>();\n    for (const [key, value] of Object.entries(rest)) { if (value === undefined) continue; map.set(key, { a: value.length }); }\n    type Local = { kind: 'a' } | { kind: 'b'; x: number };\n    interface Inner { y: string }\n    const local = { kind: 'a' } as Local as unknown as Local;\n    const inner: Inner | undefined = undefined;\n    const list = [...map].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, { a }]): [string, number] => [key, a]);\n    const out = `%D%{name}-%D%{list.length ? `%D%{list[0]![0]}` : 'none'}`;\n    switch (local.kind) { case 'a': { break; } default: throw new Error(`no %D%{local.kind}`); }\n    label: for (let i = 0; i < 3; i++) { if (i === 1) continue label; }\n    try { await Promise.resolve(1 as const); } catch (error: unknown) { if (error instanceof TypeError) return null; }\n    const f = async <T,>(value: T, ...more: T[]): Promise<T | undefined> => (more.length > 0 ? more[0] : value);\n    return { out, list, inner, query: query.page ?? null, f: await f<string>(name), ok: re.test(out) satisfies boolean, undef: undefined };\n  } }",
-      'params own name':
+      'untyped data beside an alias of ControllerParams':
         '%P%type Params = ControllerParams;\nexport default class A { created(data: unknown, params: Params) { return [data, params.slugs]; } }',
-      'a class out of a package':
+      'a base class from a package':
         'import { Crud } from \'shop\';\nexport default class A extends Crud { index() { return 1; } }\n// node_modules/shop/index.js\nexport class Crud { created(data) { return data; } }\n// node_modules/shop/package.json\n{"type":"module","exports":"./index.js"}',
-      'said aloud':
+      'a wrapped operation with unchecked: true':
         '%U%const wrap = (f: (data: User) => unknown) => (...all: unknown[]) => f(all[0] as User);\nexport default { operations: { created: { unchecked: true } }, created: wrap((data: User) => data) };',
-      'said aloud of all':
+      'a typed operation with unchecked: true for all':
         "%U%export default class A { static operations = { '*': { unchecked: true } }; created(data: User) { return data; } }",
-      'a script': '%U%export default { created(data) { return data; } };',
+      'an untyped method of an object': '%U%export default { created(data) { return data; } };',
     },
     js: {
-      'a constant that is wrapped':
+      'a wrapped constant with JSDoc':
         'const wrap = (f) => (...a) => f(...a);\n/** @param {{ name: string }} data */\nconst created = wrap((data) => data);\nexport default { created };',
-      'param assign override':
+      'an assigned prototype method with JSDoc':
         'class A { created(data) { return data; } }\n/** @param {{ name: string, age: number }} data */\nA.prototype.created = function (data) { return data; };\nexport default A;',
-      'param assign object override':
+      'an assigned function with JSDoc':
         'const o = { created(data) { return data; } };\n/** @param {{ name: string, age: number }} data */\no.created = (data) => data;\nexport default o;',
-      'param object assign override':
+      'a method with JSDoc that Object.assign adds':
         'class A { created(data) { return data; } }\nObject.assign(A.prototype, { /** @param {{ name: string, age: number }} data */ created(data) { return data; } });\nexport default A;',
-      'factory long comment line':
+      'a factory with a long comment below JSDoc':
         'const make = () => ({ /** @param {{ name: string, age: number }} data */\n // xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n created: async (data) => data });\nexport default make();',
-      'param renamed import wrapped':
+      'a bound import with JSDoc':
         "import { create as c } from './HERE/a.js';\nexport default { created: c.bind(null) };\n// a.js\n/** @param {{ name: string, age: number }} data */\nexport function create(data) { return data; }",
-      'wrapped by one with JSDoc':
+      'a function in a wrapper with JSDoc':
         "import { audit } from './HERE/audit.js';\nexport default { created: audit(async (data) => data), index: audit(() => 1) };\n// audit.js\n/**\n * @param {(data: any) => any} f\n * @param {string} [name]\n */\nexport function audit(f, name) { return async (data, params) => f(data, params); }\n/** @param {string} id */\nexport function find(id) { return id; }",
       'factory with JSDoc':
         "import { crud } from './HERE/crud.js';\nexport default crud('rows');\n// crud.js\n/** @param {string} table */\nexport function crud(table) { return { created(data) { return { table, data }; } }; }",
       'factory of arrow functions':
         "import { crud } from './HERE/crud.js';\nexport default crud('rows');\n// crud.js\n/** @param {string} table */\nexport const crud = (table) => ({ created: (data) => ({ table, data }) });",
-      'Object.assign': 'const a = {};\nObject.assign(a, { created(data) { return data; } });\nexport default a;',
+      'an empty object that Object.assign fills':
+        'const a = {};\nObject.assign(a, { created(data) { return data; } });\nexport default a;',
     },
   },
 };
@@ -396,7 +402,7 @@ before(async () => {
 after(() => rmSync(dir, { recursive: true, force: true }));
 
 for (const kind of Object.keys(ROWS)) {
-  describe(`${kind}:`, () => {
+  describe(`the operation created is ${kind} in`, () => {
     for (const [i, { expected, name, extension }] of rows.entries()) {
       if (expected !== kind) continue;
       test(`${name} (.${extension})`, async () => {

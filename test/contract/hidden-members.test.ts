@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 
-describe('a private or protected method is no operation', () => {
+describe('a private or protected method is not an operation', () => {
   const LEAK = '{ return { leaked: true }; }';
   const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
   let dir: string;
@@ -31,12 +31,12 @@ describe('a private or protected method is no operation', () => {
       `const make = () => class { index() { return 1; } protected s\\u0065cret() ${LEAK} };\nexport default make();`,
     ],
     [
-      'behind other white space',
+      'with Unicode white space around its name',
       `export default class XController { index() { return 1; } private\u00a0async\u3000secret\u00a0() ${LEAK} }`,
     ],
     ['in the class itself', `export default class XController { index() { return 1; } private secret() ${LEAK} }`],
     [
-      'in a class of another file, exported again',
+      'in a re-exported class of another file',
       `export { XController } from './lib.ts';`,
       `export class XController { index() { return 1; } private secret() ${LEAK} }`,
     ],
@@ -46,15 +46,15 @@ describe('a private or protected method is no operation', () => {
       `export class Service { index() { return 1; } private secret() ${LEAK} }`,
     ],
     [
-      'behind a bound with a type literal',
+      'in a class with a type literal as the bound of its type parameter',
       `export default class XController<T extends { id: string }> { index(): T | number { return 1; } private secret() ${LEAK} }`,
     ],
     [
-      'behind a function type',
+      'in a class with a function type as an argument of its base class',
       `class Base<T> { x?: T }\nexport default class XController extends Base<() => { a: 1 }> { index() { return 1; } private secret() ${LEAK} }`,
     ],
     [
-      'behind keyof',
+      'in a class with a keyof type as an argument of its base class',
       `class Base<T> { x?: T }\nexport default class XController extends Base<keyof { a: 1 }> { index() { return 1; } private secret() ${LEAK} }`,
     ],
     [
@@ -63,7 +63,7 @@ describe('a private or protected method is no operation', () => {
       `export abstract class Crud<T extends { id: string }> {\n  patch(): T[] { return []; }\n  protected deleted() ${LEAK}\n  protected updated() ${LEAK}\n}`,
     ],
     [
-      'behind a regular expression',
+      'after a method with a regular expression',
       `export default class XController {\n  index() { if (1) /[}]/.test('a'); return 1; }\n  private secret() ${LEAK}\n}`,
     ],
     [
@@ -72,7 +72,7 @@ describe('a private or protected method is no operation', () => {
       `export class XController { private updated() ${LEAK} }`,
     ],
     [
-      'in odd spellings',
+      'with a line break, a comment or quotes before its name',
       `export default class XController { index() { return 1; }\n private\n secret() ${LEAK}\n private async updated() ${LEAK}\n private /* x */ deleted() ${LEAK}\n private "created"() ${LEAK}\n private ["red"]() ${LEAK} }`,
     ],
     [
@@ -107,7 +107,7 @@ describe('a private or protected method is no operation', () => {
       `export const make = () => class { protected updated() ${LEAK} };`,
     ],
     [
-      'behind an implemented interface with braces',
+      'in a class with a type literal in its implements clause',
       `interface I<T> { a?: T }\nexport default class XController implements I<readonly { b: 1 }[]> { index() { return 1; } private secret() ${LEAK} }`,
     ],
     [
@@ -147,7 +147,7 @@ describe('a private or protected method is no operation', () => {
     });
   }
 
-  test('and what is public in an ancestor of a controller with marks still is one', async () => {
+  test('a public method of an ancestor stays an operation beside private methods', async () => {
     mkdirSync(join(dir, 'public'));
     writeFileSync(
       join(dir, 'public', 'lib.ts'),

@@ -8,36 +8,36 @@ const schemaOf = (result: unknown, jsonSchema?: () => unknown): StandardSchema =
   '~standard': { validate: () => result, ...(jsonSchema && { jsonSchema: { input: jsonSchema } }) },
 });
 
-describe('a result of a library', () => {
+describe('a validation result of a library', () => {
   for (const result of [undefined, null, 'valid', 7])
-    test(`${result} is an error of the library`, () => {
+    test(`is an error of the library when it is ${result}`, () => {
       assert.throws(() => validate(schemaOf(result), {}, 'body'), /must return a value or issues/);
     });
 
-  test('with issues that are no list is an error of the library', () => {
+  test('is an error of the library when its issues are not a list', () => {
     assert.throws(() => validate(schemaOf({ value: 1, issues: 'none' }), {}, 'body'), /must be an array/);
   });
 
   const rows: [name: string, issue: unknown, pointer: string, message: string][] = [
-    ['null', null, '', 'is not valid'],
+    ['that is null', null, '', 'is not valid'],
     ['without a message', { path: ['a', { key: 'b' }] }, '/a/b', 'is not valid'],
-    ['with a path that is no list', { message: 'no', path: 'a' }, '', 'no'],
-    ['with a step that is null', { message: 'no', path: [null] }, '/null', 'no'],
+    ['with a path that is not a list', { message: 'no', path: 'a' }, '', 'no'],
+    ['with a null step in its path', { message: 'no', path: [null] }, '/null', 'no'],
   ];
   for (const [name, issue, pointer, message] of rows)
-    test(`with an issue ${name} is a mistake of the request`, () => {
+    test(`is a mistake of the request when it has an issue ${name}`, () => {
       const problems = [{ in: 'query', pointer, message }];
       assert.deepEqual(validate(schemaOf({ issues: [issue] }), {}, 'query'), { problems });
     });
 });
 
-describe('the document has any value', () => {
+describe('the document accepts any value for a library schema', () => {
   const rows: [name: string, jsonSchema: (() => unknown) | undefined][] = [
     ['without a JSON Schema', undefined],
-    ['for a JSON Schema that is a list', () => []],
-    ['for a JSON Schema that is null', () => null],
+    ['with a list as its JSON Schema', () => []],
+    ['with null as its JSON Schema', () => null],
     [
-      'when the library throws',
+      'whose JSON Schema function throws',
       () => {
         throw new Error('Date cannot be represented in JSON Schema');
       },

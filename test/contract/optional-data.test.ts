@@ -30,7 +30,7 @@ before(async () => {
 });
 after(() => service.close());
 
-describe('what an operation gets', () => {
+describe('the data that an operation receives, or the status of the refusal', () => {
   const rows: [verb: string, path: string, body: string | undefined, expected: unknown][] = [
     ['POST', '', undefined, 'undefined'],
     ['POST', '', '', 'undefined'],
@@ -61,7 +61,7 @@ describe('what an operation gets', () => {
   }
 });
 
-test('the document does not require such a body', async (t) => {
+test('the document requires no body when the data is optional', async (t) => {
   const dir = createFolder(t, CONTROLLERS);
   const document = createDocument(await createGroups({ dir, log }).all(), {
     title: 'x',

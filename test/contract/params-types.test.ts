@@ -65,7 +65,7 @@ async function ask(path: string): Promise<[status: number, body: Record<string, 
   return [response.status, (await response.json()) as Record<string, unknown>];
 }
 
-describe('a query', () => {
+describe('the query is checked by the params type', () => {
   for (const [name, type] of Object.entries(QUERIES)) {
     test(type, async () => {
       assert.deepEqual(await ask(`${name}?mode=fast&page=2&role=admin`), [200, { query: { mode: 'fast', page: 2 } }]);
@@ -75,7 +75,7 @@ describe('a query', () => {
   }
 });
 
-test('a path', async () => {
+test('the path is checked by the params type', async () => {
   const id = '0190c1a0-0000-7000-8000-000000000000';
   assert.deepEqual(await ask(`path/a/${id}`), [200, { id }]);
   assert.deepEqual(await ask('path/b/a'), [200, { id: 'a' }]);
@@ -83,7 +83,7 @@ test('a path', async () => {
   for (const path of ['a/x', 'b/c', 'c/x']) assert.equal((await ask(`path/${path}`))[0], 422, path);
 });
 
-test('an own type called Params is data like any other', async () => {
+test('a type that the project names Params is checked as data', async () => {
   const ask = (body: string) =>
     fetch(`${service.url}/api/named`, { method: 'POST', body, headers: { 'Content-Type': 'application/json' } });
   assert.equal((await ask('{"n":"text"}')).status, 422);

@@ -10,7 +10,7 @@ import { checkPattern, retriesOf, stepsOf } from '../../src/contract/types/patte
 const N = Infinity;
 const SEVERAL = ['a?'.repeat(24), 'a{24}'].join('');
 
-describe('a pattern is taken, and its repetitions can end in so many other ways', () => {
+describe('a pattern is accepted with the expected retries of its repetitions', () => {
   const rows: [pattern: string, retries: readonly number[], fits?: string][] = [
     // Common patterns.
     ['^[a-z0-9]+(?:-[a-z0-9]+)*$', [], 'a-slug-4'],
@@ -141,10 +141,10 @@ describe('a pattern is refused with its reason', () => {
   }
 });
 
-test('a digit behind an escaped backslash is no reference', () =>
+test('a digit behind an escaped backslash is not a reference to a group', () =>
   assert.equal(checkPattern('^\\\\1[\\\\k]$'), undefined));
 
-describe('what a text is counted to cost', () => {
+describe('the step count for a pattern and a text length', () => {
   const rows: [pattern: string, length: number, steps: number][] = [
     ['^a*$', 99, 100],
     ['^.*a.*b.*c$', 99, 2e6],
@@ -200,7 +200,7 @@ function hasTwoWays(round: Round): boolean {
   return false;
 }
 
-test('no repeated round that is taken has two ways through the same text', () => {
+test('an accepted repetition matches each text in only one way', () => {
   let taken = 0;
   for (const round of rounds()) {
     if (round.every(({ isMany }) => isMany)) continue;
@@ -209,7 +209,7 @@ test('no repeated round that is taken has two ways through the same text', () =>
     taken++;
     assert.ok(!hasTwoWays(round), pattern);
   }
-  assert.ok(taken > 500, `${taken} are taken`);
+  assert.ok(taken > 500, `${taken} patterns are accepted`);
   assert.ok(hasTwoWays(['a', '[ab]', 'b', '[ab]'].map((set, i) => ({ set, isMany: i === 2, text: '' }))));
 });
 
@@ -283,7 +283,7 @@ const text = fc
   )
   .map(([start, unit]) => `${start}${unit.repeat(20)}`.slice(0, 24));
 
-test('a match never takes more steps than are counted', () => {
+test('a match stays within the step count of its pattern', () => {
   let taken = 0;
   fc.assert(
     fc.property(pattern, fc.boolean(), fc.array(text, { minLength: 8, maxLength: 8 }), (matcher, isAnchored, texts) => {
@@ -301,5 +301,5 @@ test('a match never takes more steps than are counted', () => {
     }),
     { numRuns: 1500, seed: 7 },
   );
-  assert.ok(taken > 300, `${taken} are taken`);
+  assert.ok(taken > 300, `${taken} patterns are accepted`);
 });

@@ -128,7 +128,7 @@ async function ask(verb: string, path: string, { body, headers }: Partial<Sent> 
   return errors === undefined ? error_code : errors.map((one) => `${one.in} ${one.pointer}`);
 }
 
-describe('with a schema for the query, and none for the body', () => {
+describe('an operation with a schema for the query and none for the body', () => {
   const operations: readonly [verb: string, path: string][] = [
     ['GET', 'named'],
     ['DELETE', 'named'],
@@ -148,19 +148,19 @@ describe('with a schema for the query, and none for the body', () => {
         assert.deepEqual(await ask(verb, `${path}?page=3`, body), { page: 3 });
       });
     }
-    test(`${verb} ${path}: a body does not stand in for the query`, async () => {
+    test(`${verb} ${path}: a valid body does not replace an invalid query`, async () => {
       assert.deepEqual(await ask(verb, `${path}?page=x`, FITTING), ['query /page']);
     });
   }
 
   for (const path of ['named/image', 'route/image']) {
-    test(`GET ${path}: nor do bytes that accepts lets in`, async () => {
+    test(`GET ${path}: bytes of an accepted type never reach data`, async () => {
       assert.deepEqual(await ask('GET', `${path}?page=3`, IMAGE), { page: 3 });
     });
   }
 
   for (const path of ['named', 'route/head', 'named/find', 'route/list']) {
-    test(`HEAD ${path}: as GET`, async () => {
+    test(`HEAD ${path}: the query is checked as for GET`, async () => {
       assert.deepEqual(
         [await ask('HEAD', `${path}?page=3`, JSON_BODY), await ask('HEAD', `${path}?page=x`, FITTING)],
         [200, 422],
@@ -168,13 +168,13 @@ describe('with a schema for the query, and none for the body', () => {
     });
   }
 
-  test('a body is read all the same: what cannot be read is refused', async () => {
+  test('a malformed or unsupported body is refused although the query is the data', async () => {
     assert.equal(await ask('GET', 'named?page=3', sent('{', 'application/json')), 'MALFORMED_JSON');
     assert.equal(await ask('GET', 'named?page=3', IMAGE), 'UNSUPPORTED_MEDIA_TYPE');
   });
 });
 
-describe('a body that is the data goes through the check of the signature', () => {
+describe('the declared check applies to data from the query and from the body', () => {
   const rows: readonly [verb: string, path: string, body: Sent | undefined, expected: unknown][] = [
     ['POST', 'named/find', undefined, { page: 3 }],
     ['POST', 'named/find', FITTING, { page: 5 }],

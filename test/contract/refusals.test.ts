@@ -38,44 +38,48 @@ const operation = (type: string, before = ''): string =>
 /** Forms in which the parser might miss a typed operation. */
 const hidden: [name: string, source: string, expected: RegExp, more?: Record<string, string>][] = [
   [
-    'a property that is defined',
+    'an operation from Object.defineProperty',
     "class XController { index() { return 1; } }\nObject.defineProperty(XController.prototype, 'created', { enumerable: true, value(data: { a: string }) { return data; } });\nexport default XController;",
     /created is an operation whose types are not found/,
   ],
   [
-    'methods that are assigned',
+    'an operation from Object.assign',
     'class XController { index() { return 1; } }\nObject.assign(XController.prototype, { created(data: { a: string }) { return data; } });\nexport default XController;',
     /created is an operation whose types are not found/,
   ],
   [
-    'a class that is replaced',
+    'a class variable that is assigned again',
     'let X = class A { created(data: unknown) { return data; } };\nX = class B { created(data: { a: string }) { return data; } };\nexport default X;',
     /created is an operation whose types are not found/,
   ],
 ];
 
-describe('a request type that is not understood refuses the file', () => {
+describe('the server refuses a controller file with', () => {
   const rows: [name: string, source: string, expected: RegExp, more?: Record<string, string>][] = [
     [
-      'from a package',
+      'a type from a package',
       operation('Order', "import type { Order } from 'shop';"),
       /^XController\.ts:3: created\(data: Order\): Order comes from a package, whose types are not read; declare the schema of its library, static operations = \{ created: \{ body: schema \} \}, or write a type of your own$/,
     ],
-    ['from a path alias', operation('Order', "import type { Order } from '#types';"), /Order comes from a package/],
     [
-      'from a built-in',
+      'a type from a path alias',
+      operation('Order', "import type { Order } from '#types';"),
+      /Order comes from a package/,
+    ],
+    [
+      'a type from a built-in module',
       operation('IncomingMessage', "import type { IncomingMessage } from 'node:http';"),
       /IncomingMessage comes from a package/,
     ],
-    ['a name that is nowhere', operation('Odrer'), /there is no type Odrer here/],
+    ['a type that does not exist', operation('Odrer'), /there is no type Odrer here/],
     [
-      'a name that the other file does not have',
+      'a type that the imported file does not export',
       operation('Order', "import type { Order } from './types.ts';"),
       /there is no type Order here/,
       { 'types.ts': 'export type Other = 1;' },
     ],
     [
-      'a name from a file that is neither TypeScript nor JavaScript',
+      'a type from a .tsx file',
       operation('Props', "import type { Props } from './view.tsx';"),
       /Props is imported from \.\/view\.tsx, where no \.ts or \.js file is found/,
       { 'view.tsx': 'export interface Props { a: string }' },
@@ -86,15 +90,15 @@ describe('a request type that is not understood refuses the file', () => {
     ['a Map', operation('Map<string, number>'), /a Map has no JSON form/],
     ['bigint', operation('{ a: bigint }'), /bigint has no JSON form/],
     ['a field __proto__', operation("{ '__proto__': string }"), /a field named __proto__ is not supported/],
-    ['a nested one', operation('{ a: { b: Array<symbol> } }'), /symbol has no JSON form/],
+    ['a nested symbol', operation('{ a: { b: Array<symbol> } }'), /symbol has no JSON form/],
     [
-      'in another file, with its place',
+      'an unsupported type in another file, reported with its line',
       operation('A', "import type { A } from './types.ts';"),
       /^types\.ts:2: created\(data: A\): bigint has no JSON form/,
       { 'types.ts': 'export interface A {\n  b: bigint;\n}' },
     ],
     [
-      'a file whose syntax is not followed',
+      'an imported file with a syntax error',
       operation('A', "import type { A } from './types.ts';"),
       /^types\.ts:1: .*the types in this file cannot be read/,
       { 'types.ts': 'export interface A { b: string' },
@@ -106,7 +110,7 @@ describe('a request type that is not understood refuses the file', () => {
     ],
     ['a type that no value fits', operation("Exclude<'a', 'a'>"), /this type is never, which no request fits/],
     [
-      'a type argument that is not understood',
+      'an unsupported type argument',
       'class Crud<Entity> { created(data: Entity) { return data; } }\ninterface Entity { n?: unknown }\nexport default class XController extends Crud<Map<string, Entity>> {}',
       /a Map has no JSON form/,
     ],
@@ -140,17 +144,17 @@ describe('a request type that is not understood refuses the file', () => {
       /^XController\.ts:1: created\(data: T\): the type argument T is inferred; write new Crud<…>\(…\)$/,
     ],
     [
-      'a type argument of what is made',
+      'an unsupported type argument of an instance',
       'class Crud<T = {}> { created(data: T) { return data; } }\nexport default new Crud<() => void>();',
       /created\(data: T\): a function is not understood/,
     ],
     [
-      'a global type in the place of an own one',
+      'an import alias with the name of a global type',
       'namespace Own { export interface Date { a: string } }\nimport Date = Own.Date;\nexport default class XController { created(data: Date) { return data; } }',
       /Date comes from a package|TypeScript/,
     ],
     [
-      'an import by =, in the place of a global type',
+      'an import alias with the name of a global type, in another file',
       operation('A', "import type { A } from './types.ts';"),
       /^types\.ts:3: .*Date comes from a package/,
       {
@@ -160,31 +164,31 @@ describe('a request type that is not understood refuses the file', () => {
     ],
     ['the type of a module', operation("{ a: typeof import('./types.ts') }"), /`typeof import\(\)` is not understood/],
     [
-      'a whole module',
+      'a module as a type',
       operation("import('./types.ts')"),
       /there is no type \* here/,
       { 'types.ts': 'export const a = 1;' },
     ],
     [
-      'type parameters whose constraints go round in a circle',
+      'type parameters with circular constraints',
       'export default class XController { created<T extends U, U extends T>(data: T) { return data; } }',
       /this type depends on itself/,
     ],
     ['a type without its arguments', operation('A', 'interface A<T> { a: T }'), /A needs more type arguments/],
     [
-      'an interface of what is no object',
+      'an interface that extends a list',
       operation('A', 'type S = string[];\ninterface A extends S { a: string }'),
       /A extends something that is not an object/,
     ],
-    ['a rest of what is no list', operation('[...string]'), /this rest of a tuple is not understood/],
+    ['a tuple with a rest that is not a list', operation('[...string]'), /this rest of a tuple is not understood/],
     [
       'a class of gatefold',
       operation('HttpError', "import type { HttpError } from 'gatefold';"),
       /HttpError of gatefold has no JSON form/,
     ],
-    ['a field that is not there', operation("Pick<{ a: 1 }, 'b'>"), /there is no such field/],
-    ['a field of what is no object', operation("string['b']"), /there is no such field/],
-    ['a place that is not there', operation('[string][3]'), /there is no such place in the tuple/],
+    ['Pick of an absent field', operation("Pick<{ a: 1 }, 'b'>"), /there is no such field/],
+    ['an indexed access to a field of a string', operation("string['b']"), /there is no such field/],
+    ['an index outside a tuple', operation('[string][3]'), /there is no such place in the tuple/],
     ['Partial of a list', operation('Partial<string[]>'), /Partial or Required of a list is not understood/],
     [
       'a Record whose keys are constrained',
@@ -192,14 +196,18 @@ describe('a request type that is not understood refuses the file', () => {
       /this kind of key is not understood/,
     ],
     [
-      'two patterns',
+      'an intersection with two patterns',
       operation('K & L', '/** @pattern ^a$ */\ntype K = string;\n/** @pattern ^b$ */\ntype L = string;'),
       /there are two different patterns/,
     ],
-    ['an object in a template', operation(`\`a-${'$'}{{ a: 1 }}\``), /this inside of a template is not understood/],
-    ['a literal of a bigint', operation('{ a: 1n }'), /a bigint is not understood/],
     [
-      'a parameter without a name of its own, and a long type',
+      'an object in a template literal type',
+      operation(`\`a-${'$'}{{ a: 1 }}\``),
+      /this inside of a template is not understood/,
+    ],
+    ['a bigint literal', operation('{ a: 1n }'), /a bigint is not understood/],
+    [
+      'a destructured parameter with a long type',
       'export default class XController { created({ a }: { a: symbol; b: "the rest of this type is not in the message" }) { return a; } }',
       /created\(…: \{ a: symbol; b: "the rest of this type is not in the message…\): symbol has no JSON form/,
     ],
@@ -209,7 +217,7 @@ describe('a request type that is not understood refuses the file', () => {
       /created is overloaded/,
     ],
     [
-      'an arrow function in a call',
+      'an arrow function in a wrapper call',
       'const wrap = <T,>(f: T): T => f;\nexport default { created: wrap((data: { a: string }) => data) };',
       /created is an operation whose types are not found/,
     ],
@@ -228,57 +236,57 @@ describe('a request type that is not understood refuses the file', () => {
       },
     ],
     [
-      'a method that is put there at run time',
+      'a method that is added at run time',
       'export default class XController { index() { return 1; } static { (XController.prototype as never as Record<string, unknown>).created = function (data: { a: string }) { return data; }; } }',
       /created is an operation whose types are not found/,
     ],
     [
-      'a method that is taken away at run time',
+      'a method that is deleted at run time',
       'export default class XController { created(data: { a: string }) { return data; } index(query: { a: string }) { return query; } static { delete (XController.prototype as Partial<XController>).index; } }',
       /index was read as an operation, but the loaded class has none of that name/,
     ],
     [
-      'a second argument that is none',
+      'a second argument that is not a ControllerParams',
       'export default class XController { created(data: unknown, params: string) { return [data, params]; } }',
       /the second argument must be a ControllerParams/,
     ],
     [
-      'params in the place of data',
+      'a ControllerParams as the first argument',
       "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(params: ControllerParams<{ query: { a: string } }>) { return params; } }",
       /a ControllerParams is the second argument/,
     ],
     [
-      'a part of the params that there is not',
+      'an unknown property in ControllerParams',
       "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ headers: { a: string } }>) { return [data, params]; } }",
       /ControllerParams takes path, query and user, and no headers/,
     ],
     [
-      'a path of a package, where a schema says what the query is',
+      'a path type from a package beside a schema for the query',
       "import type { ControllerParams } from 'gatefold';\nimport type { Id } from 'shop';\nconst any = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }) } };\nexport default class XController { static operations = { 'PUT {id}': { query: any } }; 'PUT {id}'(_: unknown, params: ControllerParams<{ path: { id: Id } }>) { return params; } }",
       /Id comes from a package/,
     ],
     [
-      'a path without a route',
+      'a path type of an operation without a route',
       "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(data: unknown, params: ControllerParams<{ path: { id: string } }>) { return [data, params]; } }",
       /it has no route, so its path is empty/,
     ],
     [
-      'a path with another name',
+      'a path type with a name that its route does not have',
       "import type { ControllerParams } from 'gatefold';\nexport default class XController { 'GET {id}'(data: unknown, params: ControllerParams<{ path: { it: string } }>) { return [data, params]; } }",
       /its route has no \{it\}/,
     ],
     [
-      'a recursive union that must be tried',
+      'a recursive union whose parts cannot be distinguished',
       operation('T', 'type T = { a?: T; b: string } | { a?: T; c: string };'),
       /recursive union whose parts cannot be distinguished/,
     ],
     [
-      'an index by number beside one by string',
+      'index signatures by number and by string',
       operation('T', 'type T = { [n: number]: string; [key: string]: string | number };'),
       /index signatures by string and by number together are not understood/,
     ],
     [
-      'an intersection of both',
+      'an intersection of records by string and by number',
       operation('T', 'type T = Record<string, unknown> & Record<number, string>;'),
       /index signatures by string and by number together are not understood/,
     ],
@@ -288,13 +296,13 @@ describe('a request type that is not understood refuses the file', () => {
       /recursive union whose parts cannot be distinguished: write one list of all entries/,
     ],
     [
-      'a name that goes round in a circle of files',
+      'a type that two files re-export from each other',
       operation('Nope', "import type { Nope } from './types.ts';"),
       /created\(data: Nope\): /,
       { 'types.ts': "export { Nope } from './round.ts';", 'round.ts': "export { Nope } from './types.ts';" },
     ],
     [
-      'a name that two files look for in all exports of each other',
+      'an absent type in files with circular `export *`',
       operation('Nope', "import type { Nope } from './types.ts';"),
       /there is no type Nope here/,
       {
@@ -305,47 +313,47 @@ describe('a request type that is not understood refuses the file', () => {
       },
     ],
     [
-      'a type that the result of another operation contains',
+      'an unsupported type that the result of another operation contains',
       "import type { Money } from 'shop';\ninterface Line { price: Money; order: Order }\ninterface Order { id: string; lines: Line[] }\nexport default class XController { index(): Order[] { return []; } created(data: Order) { return data; } }",
       /^XController\.ts:2: created\(data: Order\): Money comes from a package/,
     ],
     [
-      'a part of a type that the result of another operation contains',
+      'an unsupported part of a type that the result of another operation contains',
       "import type { Money } from 'shop';\ninterface Line { order: Order }\ninterface Order { line: Line; total: Money }\nexport default class XController { index(): Order[] { return []; } created(data: Line) { return data; } }",
       /^XController\.ts:3: created\(data: Line\): Money comes from a package/,
     ],
     [
-      'a name of a global type, from all exports of a package',
+      'a type named like a global type, behind `export *` of a package',
       operation('File', "import type { File } from './types.ts';"),
       /File comes from a package/,
       { 'types.ts': "export type * from 'shop';" },
     ],
     [
-      'a name of a global type, from all exports of a missing file',
+      'a type named like a global type, behind `export *` of a missing file',
       operation('Date', "import type { Date } from './types.ts';"),
       /Date is imported from \.\/gone\.ts, where no \.ts or \.js file is found/,
       { 'types.ts': "export type * from './gone.ts';" },
     ],
     [
-      'a name of a global type that the imported file does not export',
+      'a type named like a global type that the imported file does not export',
       operation('Partial<{ a: string }>', "import type { Partial } from './types.ts';"),
       /there is no type Partial here/,
       { 'types.ts': 'export interface Order { a: string }' },
     ],
     [
-      'the default export of a file whose exports are all exported again',
+      'a default export behind `export *`',
       operation('Order', "import type Order from './types.ts';"),
       /there is no type Order here/,
       { 'types.ts': "export type * from './order.ts';", 'order.ts': 'export default interface Order { a: string }' },
     ],
     [
-      'a key out of a package',
+      'a key from a package',
       operation('A', "import type { KEY } from 'shop';\ninterface A { [KEY]: string }"),
       /a computed member or a signature without a name has no JSON form/,
       { 'node_modules/shop/package.json': '{"exports":"./index.js"}', 'node_modules/shop/index.js': '' },
     ],
     [
-      'a key out of a namespace',
+      'a key from a declared namespace',
       operation('A', "declare namespace Keys { const id: 'id' }\ninterface A { [Keys.id]: string }"),
       /a computed member or a signature without a name has no JSON form/,
     ],
@@ -355,7 +363,7 @@ describe('a request type that is not understood refuses the file', () => {
       /a field named __proto__ is not supported/,
     ],
     [
-      'parents with an index by number and one by string',
+      'base interfaces with index signatures by number and by string',
       operation(
         'A',
         "interface N { [n: number]: 'a' }\ninterface S { [key: string]: string }\ninterface A extends N, S {}",
@@ -372,7 +380,11 @@ describe('a request type that is not understood refuses the file', () => {
       operation("Long & 'abc'", '/** @minLength 5 */\ntype Long = string;'),
       /a literal beside a constrained type is not understood/,
     ],
-    ['Pick of a name without a field', operation("Pick<Record<string, number>, 'a'>"), /there is no such field/],
+    [
+      'Pick of a name from a Record by string',
+      operation("Pick<Record<string, number>, 'a'>"),
+      /there is no such field/,
+    ],
     [
       'a tag on a constructor',
       operation('A', 'class A {\n  /** @minLength 1 */\n  constructor() {}\n  a!: string }'),
@@ -389,7 +401,7 @@ describe('a request type that is not understood refuses the file', () => {
       /@minLength can have no effect here/,
     ],
     [
-      'a multiple of nothing',
+      '@multipleOf with the value 0',
       operation('A', 'interface A {\n  /** @multipleOf 0 */\n  a: number }'),
       /@multipleOf: the value must be more than 0/,
     ],
@@ -399,12 +411,12 @@ describe('a request type that is not understood refuses the file', () => {
       /@minLenght is not read here: write @minLength$/,
     ],
     [
-      'a tag without effect',
+      'a tag for strings on a number',
       operation('A', 'interface A {\n  /** @minLength 1 */\n  a: number }'),
       /@minLength is for strings, and this type is not one/,
     ],
     [
-      'a tag without effect on a literal',
+      'a tag for strings on a literal',
       operation('A', "interface A {\n  /** @maxLength 1 */\n  a: 'x' | 'y' }"),
       /@maxLength is for strings/,
     ],
@@ -419,12 +431,12 @@ describe('a request type that is not understood refuses the file', () => {
       /@minLength needs a value$/,
     ],
     [
-      'a tag with an odd value',
+      'a tag with a value of the wrong kind',
       operation('A', 'interface A {\n  /** @maxLength ten */\n  a: string }'),
       /@maxLength ten: the value must be a number/,
     ],
     [
-      'a format that is not known',
+      'an unknown format',
       operation('A', 'interface A {\n  /** @format phone */\n  a: string }'),
       /the format phone is unknown: use one of email/,
     ],
@@ -439,7 +451,7 @@ describe('a request type that is not understood refuses the file', () => {
       /let each round begin or end with a character that nothing else in it can match, like \(\?:-\[a-z\]\+\)\*/,
     ],
     [
-      'a pattern that is none',
+      'an invalid pattern',
       operation('A', 'interface A {\n  /** @pattern ( */\n  a: string }'),
       /@pattern \(: Invalid regular expression/,
     ],
@@ -454,7 +466,7 @@ describe('a request type that is not understood refuses the file', () => {
 
   const scripts: [name: string, source: string, expected: RegExp][] = [
     [
-      'JSDoc that names no parameter',
+      'JSDoc for an absent parameter',
       'export default class XController {\n /** @param {string} wrong */\n created(data) { return data; } }',
       /@param wrong is no parameter/,
     ],
@@ -476,40 +488,40 @@ describe('a request type that is not understood refuses the file', () => {
   }
 });
 
-describe('what says nothing about a request loads as ever', () => {
+describe('the server loads a controller file with', () => {
   const rows: [name: string, file: string, source: string][] = [
     [
-      'a property of the name of an operation, on something else',
+      'a property with the name of an operation on another object',
       'XController.ts',
       'const cycle: Record<string, unknown> = {}; cycle.created = (a: number) => a;\nexport default class XController { created() { return cycle; } }',
     ],
     [
-      'params of one’s own',
+      'custom params types',
       'XController.ts',
       "import type { IncomingMessage } from 'node:http';\nimport type { ControllerParams } from 'gatefold';\ninterface Mine { signal: AbortSignal; request: IncomingMessage }\ninterface More extends ControllerParams { user?: AbortSignal }\nexport default class XController { index(_: unknown, { signal }: { signal: AbortSignal }) { return !signal; } created(_: unknown, params: Mine) { return !params; } red(_: unknown, params?: More) { return !params; } patch(_: unknown, params: Pick<ControllerParams, 'slugs'>) { return params.slugs; } deleted(_: unknown, params: ControllerParams & { a?: 1 }) { return params.slugs; } }",
     ],
     [
-      'types of a package where schemas of a library stand',
+      'types from a package beside library schemas',
       'XController.ts',
       "import type { ControllerParams } from 'gatefold';\nimport type { infer as Infer } from 'zod';\nconst any = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }) } };\ntype Params = ControllerParams<{ query: Infer<1> }>;\nexport default class XController { static operations = { created: { body: any, query: any }, index: { query: any }, 'PUT {id}': { query: any } }; created(data: Infer<1>, params: ControllerParams<{ query: Infer<2> }>) { return [data, params]; } index(data: Infer<1>, params: Params) { return [data, params]; } 'PUT {id}'(_: unknown, params: ControllerParams<{ path: { id: string }; query: Infer<2> }>) { return params; } }",
     ],
     [
-      'an alias for params of one’s own',
+      'an alias for a custom params type',
       'XController.ts',
       'type Mine = { signal: AbortSignal };\nexport default class XController { created(_: unknown, { signal }: Mine) { return !signal; } }',
     ],
     [
-      'a form',
+      'form values',
       'XController.ts',
       "import type { FormValue } from 'gatefold';\nexport default class XController { created(data: Record<string, FormValue>) { return Object.keys(data); } }",
     ],
     [
-      'a result that is not understood',
+      'an unsupported result type',
       'XController.ts',
       "import type { Order } from 'shop';\nexport default class XController { index(): Order { return 1 as never; } created(data: unknown): Promise<Order> { return data as never; } }",
     ],
     [
-      'helpers with types of packages',
+      'helpers with types from packages',
       'XController.ts',
       "import type { Db } from 'db';\nconst find = (db: Db, id: string) => [db, id];\nexport default class XController { index(_: unknown) { return typeof find; } private find(db: Db) { return db; } }",
     ],
@@ -519,42 +531,42 @@ describe('what says nothing about a request loads as ever', () => {
       'export default class XController { created(data: any, params: unknown) { return [data, params]; } }',
     ],
     [
-      'types of this file and of gatefold behind one file',
+      'types that one file re-exports from gatefold and from another file',
       'XController.ts',
       "import type { Int, Order } from './types.ts';\nexport default class XController { created(data: Order & { n: Int }) { return data; } }",
     ],
     [
-      'rest arguments of anything',
+      'rest arguments of unknown',
       'XController.ts',
       'export default class XController { created(...all: unknown[]) { return all.length; } }',
     ],
     [
-      'rest arguments of anything and the params',
+      'rest arguments of any and ControllerParams',
       'XController.ts',
       "import type { ControllerParams } from 'gatefold';\nexport default class XController { created(...all: [any, ControllerParams]) { return all.length; } }",
     ],
     [
-      'a controller made by code, whose operations take nothing',
+      'a class from a function, whose operations take no data',
       'XController.ts',
       'const make = () => class { index() { return 1; } };\nexport default make();',
     ],
     [
-      'the same in a script',
+      'an object from a function, in a script',
       'XController.mjs',
       'const make = () => ({ created(data) { return data; } });\nexport default make();',
     ],
     [
-      'a script with JSDoc for people',
+      'JSDoc without request types, in a script',
       'XController.mjs',
       'export default class XController {\n /** Makes one.\n * @param data what to make\n * @param {*} params */\n created(data, params) { return [data, params]; } }',
     ],
     [
-      'functions from elsewhere',
+      'imported functions, in a script',
       'XController.mjs',
       "import { index } from './fns.mjs';\nexport default { index, created: index };",
     ],
     [
-      'a spread of what takes nothing',
+      'a spread of an operation without data',
       'XController.ts',
       'const shared = { index() { return 1; } };\nexport default { ...shared, created(data: unknown) { return data; } };',
     ],
@@ -572,7 +584,7 @@ describe('what says nothing about a request loads as ever', () => {
   }
 });
 
-describe('an import that leads to a script, beside which the same module in TypeScript stands', () => {
+describe('an import of a .js file beside a .ts file of the same name', () => {
   const files = {
     'base.ts': "export const KEY = 'created';\nexport class Base { created(data: any) { return data; } }",
     'base.js': "export const KEY = 'find';\nexport class Base { created(data) { return data; } }",
@@ -580,38 +592,43 @@ describe('an import that leads to a script, beside which the same module in Type
   };
   const refused: [name: string, file: string, source: string, at: string][] = [
     [
-      'of a parent class',
+      'a parent class',
       'XController.ts',
       "import { Base } from './base.js';\nexport default class extends Base {}",
       'X',
     ],
-    ['in a script', 'XController.js', "import { Base } from './base.js';\nexport default class extends Base {}", 'X'],
-    ['of the controller itself', 'XController.ts', "export { Base as default } from './base.js';", 'X'],
     [
-      'of all exports',
+      'a parent class in a script',
+      'XController.js',
+      "import { Base } from './base.js';\nexport default class extends Base {}",
+      'X',
+    ],
+    ['the controller itself', 'XController.ts', "export { Base as default } from './base.js';", 'X'],
+    [
+      'a namespace',
       'XController.ts',
       "import * as all from './base.js';\nexport default class extends all.Base {}",
       'X',
     ],
     [
-      'of a name',
+      'the name of an operation',
       'XController.ts',
       "import { KEY } from './base.js';\nexport default class { [KEY](data: { a: string }) { return data; } }",
       'X',
     ],
     [
-      'by another file',
+      'a re-export by another file',
       'XController.ts',
       "import { Base } from './index.ts';\nexport default class extends Base {}",
       'index',
     ],
   ];
   for (const [name, file, source, at] of refused) {
-    test(`refuses the value ${name}`, async () => {
+    test(`is refused for ${name}`, async () => {
       const { load: outcome } = await load({ [file]: source, ...files });
       assert.match(
         outcome.error ?? 'it loaded',
-        /Node runs base\.js for '\.\/base\.js', but the types are read from base\.ts; import base\.ts by its name, or delete base\.js$/,
+        /'\.\/base\.js' is base\.js for Node, but base\.ts for tsx and for the types; import base\.ts by its name, or delete base\.js$/,
       );
       assert.match(outcome.at ?? '', new RegExp(`/${at}(?:Controller)?\\.[jt]s:1$`));
     });
@@ -624,12 +641,12 @@ describe('an import that leads to a script, beside which the same module in Type
       { 'order.ts': 'export type Order = { a: string };', 'order.js': '' },
     ],
     [
-      'the name of the file',
+      'the name of the .ts file',
       "import { Base } from './base.ts';\nexport class Other extends Base {}\ntype Order = { a: string };",
       files,
     ],
     [
-      'a declaration of what runs',
+      'a .d.ts declaration of the .js file',
       "import { ROLES } from './roles.js';\ntype Order = { a: (typeof ROLES)[number] };",
       {
         'roles.d.ts': "export declare const ROLES: readonly ['a', 'b'];",
@@ -638,7 +655,7 @@ describe('an import that leads to a script, beside which the same module in Type
     ],
   ];
   for (const [name, before, more] of accepted) {
-    test(`accepts ${name}`, async () => {
+    test(`is accepted for ${name}`, async () => {
       const { load: outcome, groups } = await load({ 'XController.ts': operation('Order', before), ...more });
       assert.equal(outcome.error, undefined);
       assert.notEqual((await groups.find('x'))?.operations.get('created')?.check, undefined);
@@ -646,7 +663,7 @@ describe('an import that leads to a script, beside which the same module in Type
   }
 });
 
-test('a file that is read for its types is read again when it has changed', () => {
+test('a source file is parsed again when it has changed', () => {
   const path = join(dir, 'changing.ts');
   const { read } = createSourceFiles({
     textOf: (path) => readFileSync(path, 'utf8'),
@@ -659,7 +676,7 @@ test('a file that is read for its types is read again when it has changed', () =
   assert.deepEqual([...read(path).declarations.keys()], ['Other']);
 });
 
-test('parsed files are kept up to a number of characters, and the newest one is always kept', () => {
+test('the cache of parsed files has a size limit and always keeps the newest file', () => {
   const sources: Record<string, string> = { a: `// ${'a'.repeat(600_000)}`, b: `// ${'b'.repeat(600_000)}` };
   const { read } = createSourceFiles({
     textOf: (path) => sources[path] as string,
@@ -672,7 +689,7 @@ test('parsed files are kept up to a number of characters, and the newest one is 
   assert.notEqual(read('a'), first);
 });
 
-test('files that are read for their types alone belong to what is watched, and so do those that are not there', async () => {
+test('the server watches files that are imported only for types, also missing files', async () => {
   const source = operation('A & B', "import type { A } from './a.ts';\nimport type { B } from './b.js';");
   const files = {
     'a.ts': "export type { C as A } from './c.ts';",

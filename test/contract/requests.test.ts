@@ -161,11 +161,11 @@ async function ask(
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
-describe('what fits is let in, and becomes what its type says', () => {
+describe('a valid request reaches its operation with converted data', () => {
   const rows: [name: string, request: Parameters<typeof ask>, expected: unknown][] = [
     ['a body', ['POST', 'user', USER], { data: USER, isDate: false, dryRun: null }],
     [
-      'fields that nobody declared are dropped',
+      'undeclared fields, which are dropped',
       ['POST', 'user', { ...USER, isAdmin: true, address: { street: 'a', zip: 'b', x: 1 } }],
       { data: { ...USER, address: { street: 'a', zip: 'b' } }, isDate: false, dryRun: null },
     ],
@@ -188,14 +188,22 @@ describe('what fits is let in, and becomes what its type says', () => {
       },
     ],
     [
-      'a list of several',
+      'several values for one query parameter',
       ['GET', 'user?tag=a&tag=b&ratio=auto'],
       { query: { tag: ['a', 'b'], ratio: 'auto' }, isDate: false },
     ],
-    ['a record keeps its fields', ['PUT', 'user', { a: 1, b: 2 }], { a: 1, b: 2 }],
-    ['a union by its tag', ['PATCH', 'user', { kind: 'square', side: 2, r: 1 }], { kind: 'square', side: 2 }],
-    ['a union without: what any part declares is kept', ['DELETE', 'user', { a: 'x', b: 1, c: 2 }], { a: 'x', b: 1 }],
-    ['unknown is not checked', ['POST', 'user/free?a=1', { any: [1] }], { data: { any: [1] }, query: { a: '1' } }],
+    ['a record, which keeps its fields', ['PUT', 'user', { a: 1, b: 2 }], { a: 1, b: 2 }],
+    ['a union with a tag', ['PATCH', 'user', { kind: 'square', side: 2, r: 1 }], { kind: 'square', side: 2 }],
+    [
+      'a union without a tag, which keeps the declared fields of all parts',
+      ['DELETE', 'user', { a: 'x', b: 1, c: 2 }],
+      { a: 'x', b: 1 },
+    ],
+    [
+      'data of type unknown, which is not checked',
+      ['POST', 'user/free?a=1', { any: [1] }],
+      { data: { any: [1] }, query: { a: '1' } },
+    ],
     [
       'a form',
       ['POST', 'user?', 'name=Ada&email=ada@example.com&role=user&age=36&tags=x', 'application/x-www-form-urlencoded'],
@@ -205,25 +213,29 @@ describe('what fits is let in, and becomes what its type says', () => {
         dryRun: null,
       },
     ],
-    ['a union that is part of itself', ['POST', 'user/nest', { list: [1, ['a', [2]]] }], { list: [1, ['a', [2]]] }],
+    ['a recursive union', ['POST', 'user/nest', { list: [1, ['a', [2]]] }], { list: [1, ['a', [2]]] }],
     ['a path', ['GET', 'order/7'], { id: 7 }],
     ['a path and a body', ['PATCH', 'order/7', { note: 'n', id: 9 }], { id: 7, change: { note: 'n' } }],
     ['an arrow function of an object', ['GET', 'object?page=1'], { page: 1 }],
     ['a method of an object', ['POST', 'object', { name: 'x', y: 1 }], { name: 'x' }],
     ['a constant in an object', ['PATCH', 'object', { to: 'x', y: 1 }], { to: 'x' }],
     ['a generic base class', ['POST', 'item', { id: 'a', price: 1, x: 1 }], { id: 'a', price: 1 }],
-    ['a generic base class, in part', ['POST', 'item/updated', { price: 1 }], { price: 1 }],
+    ['a Partial of a type parameter in a generic base class', ['POST', 'item/updated', { price: 1 }], { price: 1 }],
     ['JSDoc', ['POST', 'script', { name: 'a', role: 'user', x: 1 }], { name: 'a', role: 'user' }],
-    ['JSDoc of a pattern', ['GET', 'script?page=3'], { page: 3 }],
+    ['JSDoc of a destructured parameter', ['GET', 'script?page=3'], { page: 3 }],
     ['a script without types', ['PUT', 'script', { a: 1 }], { a: 1 }],
     ['a constraint on a typedef', ['PATCH', 'script', '"abc"'], { data: 'abc' }],
     ['a typedef beside a constant of its name', ['POST', 'script/find', '{"size":"small"}'], { size: 'small' }],
-    ['a schema of a library', ['POST', 'library', { n: 1 }], { n: 2 }],
-    ['one that takes its time', ['PUT', 'library', [1]], { late: [1] }],
-    ['one for the query', ['GET', 'library?page=4'], { data: { page: 4 }, query: { page: 4 } }],
-    ['one for the query of a name', ['GET', 'library/find?page=4'], { page: 4 }],
-    ['one that answers null for no issues', ['POST', 'library/plain', { a: 1 }], { a: 1 }],
-    ['one for each', ['POST', 'library/updated', { n: 1 }], { data: { n: 1 }, query: { page: 1 } }],
+    ['a library schema', ['POST', 'library', { n: 1 }], { n: 2 }],
+    ['an asynchronous library schema', ['PUT', 'library', [1]], { late: [1] }],
+    ['a library schema for the query', ['GET', 'library?page=4'], { data: { page: 4 }, query: { page: 4 } }],
+    ['a library schema for the query of an operation by name', ['GET', 'library/find?page=4'], { page: 4 }],
+    ['a library schema that returns null for no issues', ['POST', 'library/plain', { a: 1 }], { a: 1 }],
+    [
+      'library schemas for the body and the query',
+      ['POST', 'library/updated', { n: 1 }],
+      { data: { n: 1 }, query: { page: 1 } },
+    ],
   ];
   for (const [name, request, expected] of rows) {
     test(name, async () => assert.deepEqual(await ask(...request), { status: 200, body: expected }));
@@ -235,7 +247,7 @@ describe('what fits is let in, and becomes what its type says', () => {
   });
 });
 
-describe('what does not fit is 422, and nothing has run', () => {
+describe('an invalid request gets 422 with its mistakes', () => {
   const rows: [name: string, request: Parameters<typeof ask>, expected: string[]][] = [
     [
       'several fields',
@@ -247,15 +259,15 @@ describe('what does not fit is 422, and nothing has run', () => {
         'body /role must be "admin" or "user"',
       ],
     ],
-    ['no body at all', ['POST', 'user', 'null'], ['body  must be an object']],
-    ['a list instead', ['POST', 'user', [USER]], ['body  must be an object']],
+    ['a body of null', ['POST', 'user', 'null'], ['body  must be an object']],
+    ['a list in the place of an object', ['POST', 'user', [USER]], ['body  must be an object']],
     [
       'a nested field',
       ['POST', 'user', { ...USER, address: { street: 1, zip: 'z' } }],
       ['body /address/street must be a string'],
     ],
     ['an entry of a list', ['POST', 'user', { ...USER, tags: ['a', 1] }], ['body /tags/1 must be a string']],
-    ['a body is not coerced', ['POST', 'user', { ...USER, age: '36' }], ['body /age must be a whole number']],
+    ['a number as a string in JSON', ['POST', 'user', { ...USER, age: '36' }], ['body /age must be a whole number']],
     [
       'a text that is too long',
       ['POST', 'user', { ...USER, name: 'a'.repeat(11) }],
@@ -277,7 +289,7 @@ describe('what does not fit is 422, and nothing has run', () => {
       ['body /size must be one of "s", "m", "l"'],
     ],
     [
-      'body and query at once',
+      'a body and a query at once',
       ['POST', 'user?dryRun=yes&limit=x', { ...USER, name: 1 }],
       ['query /dryRun must be true or false', 'query /limit must be a whole number', 'body /name must be a string'],
     ],
@@ -290,13 +302,13 @@ describe('what does not fit is 422, and nothing has run', () => {
         'query /role must be "admin" or "user"',
       ],
     ],
-    ['one value, given twice', ['GET', 'user?page=1&page=2'], ['query /page must be a whole number']],
+    ['a single query value that is sent twice', ['GET', 'user?page=1&page=2'], ['query /page must be a whole number']],
     ['a record', ['PUT', 'user', { a: 1, 'b/c~d': 'x' }], ['body /b~1c~0d must be a number']],
-    ['a tag', ['PATCH', 'user', { kind: 'oval' }], ['body /kind must be "circle" or "square"']],
-    ['a missing tag', ['PATCH', 'user', {}], ['body /kind is missing']],
-    ['a field of a tagged part', ['PATCH', 'user', { kind: 'circle' }], ['body /r is missing']],
+    ['an unknown tag of a union', ['PATCH', 'user', { kind: 'oval' }], ['body /kind must be "circle" or "square"']],
+    ['a missing tag of a union', ['PATCH', 'user', {}], ['body /kind is missing']],
+    ['a missing field in a part of a tagged union', ['PATCH', 'user', { kind: 'circle' }], ['body /r is missing']],
     [
-      'a union that is part of itself',
+      'a recursive union',
       ['POST', 'user/nest', { list: [1, [true]] }],
       ['body /list/1/0 must be a number or a string or a list'],
     ],
@@ -317,11 +329,15 @@ describe('what does not fit is 422, and nothing has run', () => {
     ],
     ['a path', ['GET', 'order/seven'], ['path /id must be a whole number']],
     ['a path and a body', ['PATCH', 'order/x', {}], ['path /id must be a whole number', 'body /note is missing']],
-    ['an object export', ['GET', 'object?page=x'], ['query /page must be a number']],
+    ['an arrow function of an object', ['GET', 'object?page=x'], ['query /page must be a number']],
     ['a constant in an object', ['PATCH', 'object', {}], ['body /to is missing']],
     ['a function in an object', ['PUT', 'object', { on: 'true' }], ['body /on must be true or false']],
     ['a generic base class', ['POST', 'item', { id: 1 }], ['body /id must be a string', 'body /price is missing']],
-    ['a generic base class, in part', ['POST', 'item/updated', { price: 'x' }], ['body /price must be a number']],
+    [
+      'a Partial of a type parameter in a generic base class',
+      ['POST', 'item/updated', { price: 'x' }],
+      ['body /price must be a number'],
+    ],
     [
       'a constraint on the fields of a record',
       ['POST', 'user/updated', { a: 2, b: 1 }],
@@ -348,15 +364,15 @@ describe('what does not fit is 422, and nothing has run', () => {
       ['POST', 'user', 'name=Ada&email=x&role=user&age=old', 'application/x-www-form-urlencoded'],
       ['body /email must be an email address', 'body /age must be a whole number'],
     ],
-    ['a schema of a library', ['POST', 'library', {}], ['body /n/a~1b no number']],
+    ['a library schema', ['POST', 'library', {}], ['body /n/a~1b no number']],
     [
-      'a schema that has an issue with each of half a million entries',
+      'a library schema with half a million issues',
       ['POST', 'library/flood', { length: 500_000 }],
       Array.from({ length: 50 }, (_, i) => `body /${i} no`),
     ],
-    ['a schema that has issues and tells none', ['POST', 'library/free', {}], ['body  is not valid']],
+    ['a library schema that returns an empty list of issues', ['POST', 'library/free', {}], ['body  is not valid']],
     [
-      'a query does not stand in for the body of a library’s schema',
+      'a missing body of a library schema, which the query does not replace',
       ['POST', 'library/updated'],
       ['query /n no number'],
     ],
@@ -376,11 +392,11 @@ describe('what does not fit is 422, and nothing has run', () => {
     });
   }
 
-  test('a schema that throws is a 500 of the service', async () => {
+  test('a library schema that throws causes a 500', async () => {
     assert.equal((await ask('PATCH', 'library', {})).status, 500);
   });
 
-  test('a schema that is done when the time is over: the operation does not run any more', async () => {
+  test('an operation does not run when its schema finishes after the timeout', async () => {
     const shared = globalThis as unknown as { schemaGate: Promise<void>; lateOneRan?: true };
     let open = () => {};
     shared.schemaGate = new Promise((resolve) => {
@@ -393,7 +409,7 @@ describe('what does not fit is 422, and nothing has run', () => {
     assert.equal(shared.lateOneRan, undefined);
   });
 
-  test('no value of the client is echoed, and there are at most 50 mistakes', async () => {
+  test('the error body contains no sent value and at most 50 mistakes', async () => {
     const secret = 'hunter2-hunter2';
     const tags = Array.from({ length: 500 }, () => ({ secret }));
     const { body } = await ask('POST', 'user?dryRun=x&limit=x', {
@@ -408,7 +424,7 @@ describe('what does not fit is 422, and nothing has run', () => {
   });
 });
 
-test('the shipped groups are as they were', async () => {
+test('the shipped group "test" receives its body and query unchanged', async () => {
   const shipped = await startService();
   try {
     const answer = await fetch(`${shipped.url}/api/test?a=1`, {

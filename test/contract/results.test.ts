@@ -65,7 +65,7 @@ async function call(from: Groups, name: string): Promise<unknown> {
   return operation?.method.call(operation.controller, {}, PARAMS);
 }
 
-test('a union of event streams is a stream whose events are of any of the types', async () => {
+test('a union of event streams becomes one stream whose events have any of the types', async () => {
   const [result, ...others] = (await groups.find('user'))?.contract.operations.get('news')?.results ?? [];
   assert.deepEqual(others, []);
   assert.equal(result?.body, 'events');
@@ -76,7 +76,7 @@ test('a union of event streams is a stream whose events are of any of the types'
   );
 });
 
-describe('a result is told of when it is not what its type says', () => {
+describe('a result that does not match its type is reported', () => {
   const rows: [name: string, expected: unknown[]][] = [
     ['right', []],
     ['wrong', [['wrong', '/id', 'must be a string']]],
@@ -102,7 +102,7 @@ describe('a result is told of when it is not what its type says', () => {
   }
 });
 
-test('a status without a body has none, whatever its type', async () => {
+test('a result with status 204 has no body, whatever its type', async () => {
   const contract = await (await groups.find('user'))?.contract;
   assert.deepEqual(
     contract?.operations.get('gone')?.results.map(({ status, body }) => [status, body]),
@@ -113,20 +113,20 @@ test('a status without a body has none, whatever its type', async () => {
   );
 });
 
-test('the status of static operations is that of a plain result, and of no reply', async () => {
+test('the status in static operations applies to a plain result and not to a Reply', async () => {
   const contract = await (await groups.find('user'))?.contract;
   const statuses = (name: string) => contract?.operations.get(name)?.results.map(({ status }) => status);
   assert.deepEqual([statuses('given'), statuses('replied'), statuses('both')], [[201], [202], [201, 200]]);
 });
 
-test('a reply has each status of its type, also when the type has a name', async () => {
+test('a Reply has each status of its type, also through a type alias', async () => {
   const contract = await (await groups.find('user'))?.contract;
   const statuses = (name: string) => contract?.operations.get(name)?.results.map(({ status }) => status);
   assert.deepEqual(statuses('queued'), [201, 202]);
   assert.deepEqual(statuses('named'), [200, 202, 303]);
 });
 
-test('without an observer the operation is the controller’s own method', async () => {
+test('an operation without an observer is the method of the controller', async () => {
   const plain = createGroups({ dir, log: silent });
   const group = await plain.find('user');
   const prototype = Object.getPrototypeOf(group?.controller) as Record<string, unknown>;

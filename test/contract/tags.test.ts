@@ -28,11 +28,16 @@ describe('a constraint is checked where TypeScript reads its tag', () => {
       { name: 'ab' },
     ],
     ['behind a dash', field('/** The name - @minLength 3 */'), { name: 'abc' }, { name: 'ab' }],
-    ['two on one line, the first', field('/** @minLength 2 @maxLength 3 */'), { name: 'ab' }, { name: 'a' }],
-    ['two on one line, the second', field('/** @minLength 2 @maxLength 3 */'), { name: 'abc' }, { name: 'abcd' }],
-    ['its value on the next line', field('/**\n * @minLength\n * 3\n */'), { name: 'abc' }, { name: 'ab' }],
-    ['of an alias', inClass('A', '/** The name. @minLength 3 */\ntype A = string;'), 'abc', 'ab'],
-    ['of an exported alias', inClass('A', '/** The name. @minLength 3 */\nexport type A = string;'), 'abc', 'ab'],
+    ['as the first of two tags on one line', field('/** @minLength 2 @maxLength 3 */'), { name: 'ab' }, { name: 'a' }],
+    [
+      'as the second of two tags on one line',
+      field('/** @minLength 2 @maxLength 3 */'),
+      { name: 'abc' },
+      { name: 'abcd' },
+    ],
+    ['with its value on the next line', field('/**\n * @minLength\n * 3\n */'), { name: 'abc' }, { name: 'ab' }],
+    ['before an alias', inClass('A', '/** The name. @minLength 3 */\ntype A = string;'), 'abc', 'ab'],
+    ['before an exported alias', inClass('A', '/** The name. @minLength 3 */\nexport type A = string;'), 'abc', 'ab'],
     ['before a line comment', field('/** @minLength 3 */\n  // as it is'), { name: 'abc' }, { name: 'ab' }],
     ['before another comment', field('/** @minLength 3 */ /** The name. */'), { name: 'abc' }, { name: 'ab' }],
     [
@@ -43,7 +48,7 @@ describe('a constraint is checked where TypeScript reads its tag', () => {
     ],
     ['behind a modifier', inClass('{ readonly /** @minLength 3 */ name: string }'), { name: 'abc' }, { name: 'ab' }],
     [
-      'a field of a class',
+      'on a field of a class',
       inClass('A', "class A {\n  /** The name. @minLength 3 */\n  name: string = '';\n}"),
       { name: 'abc' },
       { name: 'ab' },
@@ -51,7 +56,7 @@ describe('a constraint is checked where TypeScript reads its tag', () => {
     ['a pattern before another tag', field('/** @pattern ^[a-z]+$ @maxLength 3 */'), { name: 'abc' }, { name: 'abcd' }],
     ['a pattern with a blank', field('/** @pattern ^[a-z]+ [a-z]+$ */'), { name: 'a b' }, { name: 'a  b' }],
     ['a pattern with a dollar sign', field('/** @pattern ^\\$ \\d+[$ ]\\$$ */'), { name: '$ 1 $' }, { name: '$1' }],
-    ['a pattern with an end in a group', field('/** @pattern ^a(?:$|b$) */'), { name: 'ab' }, { name: 'abb' }],
+    ['a pattern with a $ in a group', field('/** @pattern ^a(?:$|b$) */'), { name: 'ab' }, { name: 'abb' }],
     ['a pattern with an at sign', field('/** @pattern ^\\S+ \\x40\\S+$ */'), { name: 'a @b' }, { name: 'a b' }],
     [
       'of a @property',
@@ -126,7 +131,7 @@ const IDLE =
 describe('a constraint that nothing reads refuses the file', () => {
   const rows: [name: string, source: string, expected?: RegExp][] = [
     [
-      'a number of characters that is not whole',
+      'with a length that is not a whole number',
       field('/** @minLength 1.5 */'),
       /@minLength 1\.5: the value must be a whole number/,
     ],
@@ -150,7 +155,7 @@ describe('a constraint that nothing reads refuses the file', () => {
     ['before the type of an alias', inClass('A', 'type A = /** @minLength 3 */ string;')],
     ['within the head of an alias', inClass('A', 'type /** @minLength 3 */ A = string;')],
     [
-      'between export and its alias, below another',
+      'between export and its alias, below another comment',
       inClass('A', '/** A. */\nexport /** @minLength 3 */ type A = string;'),
     ],
     ['behind a type', inClass('{ name: string /** @minLength 3 */ }')],
@@ -189,7 +194,7 @@ describe('a constraint that nothing reads refuses the file', () => {
     ],
     ['before a key', inClass('{ [name: /** @minLength 3 */ string]: string }')],
     [
-      'within what an interface extends',
+      'within the extends clause of an interface',
       inClass('B', 'interface A { name: string }\ninterface B extends /** @minLength 3 */ A { b: 1 }'),
     ],
     ['before an interface', inClass('A', '/** @minLength 3 */\ninterface A { name: string }')],
@@ -294,15 +299,15 @@ describe('a constraint that nothing reads refuses the file', () => {
       ),
     ],
     ['in a text', inClass("'/** @minLength 3 */'")],
-    ['as the mark of prettier', inClass('string').replace('export', '/** @format */\nexport')],
+    ['as the @format mark of prettier', inClass('string').replace('export', '/** @format */\nexport')],
     ['in a plain comment', field('/* @minLength 3 */ // @minLength 3')],
   ];
   for (const [name, source] of silentRows) {
-    test(`${name} it does not`, async () =>
+    test(`${name} lets the file load`, async () =>
       assert.equal((await load({ 'XController.ts': source })).error, 'it loaded'));
   }
 
-  test('of another file only where its type is read', async () => {
+  test('in another file refuses the file only when an operation uses its type', async () => {
     const types =
       'export interface Good { name: string }\nexport interface Bad {\n  name: /** @minLength 3 */ string;\n}\n';
     const using = (type: string) => inClass(type, `import type { ${type} } from './types.ts';`);
@@ -349,7 +354,7 @@ describe('a pattern that would refuse every value refuses the file', () => {
     );
   });
 
-  test('text behind or below any other constraint refuses it too', async () => {
+  test('text behind or below another constraint refuses the file', async () => {
     const rows: [comment: string, expected: RegExp][] = [
       ['/** @minLength 3 characters */', /@minLength 3 characters: the value must be a number$/],
       ['/** @minLength 3\n * The name. */', /@minLength 3 The name\.: a tag is one line; write text above the tags$/],
@@ -376,13 +381,13 @@ const REMARKS =
   issue mode formula sample unique form-data interval`.split(/\s+/);
 
 describe('a tag', () => {
-  test('that is a remark says nothing about a value', async () => {
+  test('that is a remark is allowed', async () => {
     for (const name of REMARKS) assert.equal(findTagMistake(name, ''), undefined, name);
     const tags = REMARKS.filter((name) => name !== 'default').map((name) => `   * @${name}`);
     assert.equal((await load({ 'XController.ts': field(`/**\n${tags.join('\n')}\n   */`) })).error, 'it loaded');
   });
 
-  test('of ours is one', () => {
+  test('of a supported constraint is allowed', () => {
     for (const name of Object.keys(CONSTRAINTS)) assert.equal(findTagMistake(name, ''), undefined, name);
   });
 
@@ -429,7 +434,7 @@ describe('a tag', () => {
     ['type integer | undefined, int64', 'Int or @integer'],
   ];
   for (const [tag, cure] of rows) {
-    test(`@${tag} refuses the file, and says what to write`, async () => {
+    test(`@${tag} refuses the file and names the replacement`, async () => {
       const { error } = await load({ 'XController.ts': field(`/** The name. @${tag} */`, 'any') });
       const [name, value] = tag.split(' ');
       const said = /^(?:TJS-|as)?type$/i.test(name as string) ? `${name} ${value}` : name;
@@ -459,7 +464,7 @@ describe('a tag', () => {
     assert.equal(error, 'it loaded');
   });
 
-  test('@default and @example of any text are for the document', async () => {
+  test('@default and @example of any text appear in the schema', async () => {
     const rows: [comment: string, expected: Record<string, unknown>][] = [
       ['@default two', { default: 'two' }],
       ["@default 'two'", { default: 'two' }],
@@ -484,7 +489,7 @@ describe('a tag', () => {
     }
   });
 
-  test('in the code of a @property is text', async () => {
+  test('between backticks in a @property is text', async () => {
     const typedef = '/** @typedef {object} A\n * @property {string} name - Not `a @minLength 3` of it. @maxLength 5 */';
     const { describe } = await load({ 'XController.mjs': inScript('/** @param {A} data */', typedef) });
     const { defs } = (await describe()) as { defs: Record<string, { properties: Record<string, unknown> }> };
@@ -494,7 +499,7 @@ describe('a tag', () => {
     );
   });
 
-  test('of a comment that ends in a link without its brace is read', () => {
+  test('behind a link without its closing brace is read', () => {
     assert.deepEqual(readDoc('/** See {@link Other\n * @minLength 3 */').tags, [
       { name: 'minLength', text: '3', isFirstOnLine: true, offset: 24 },
     ]);
@@ -508,41 +513,41 @@ describe('a decorator', () => {
     'dto.ts': `import { IsEmail, v } from 'class-validator';\nexport class Dto {\n  ${member}\n}\n`,
   });
   const rows: [name: string, member: string, decorator: string][] = [
-    ['of a field', '@IsEmail() email!: string;', '@IsEmail'],
-    ['of an optional field, without a call', '@IsEmail email?: string;', '@IsEmail'],
+    ['on a field', '@IsEmail() email!: string;', '@IsEmail'],
+    ['without a call, on an optional field', '@IsEmail email?: string;', '@IsEmail'],
     [
-      'with arguments and another',
+      'with arguments, above another decorator on a field',
       "@v.Matches(/^a/, { message: 'b' })\n  @IsEmail()\n  readonly email: string = '';",
       '@v.Matches',
     ],
-    ['made by an expression', '@(v.of(1)) email!: string;', '@(…)'],
-    ['of a field without a type', "@IsEmail() email = '';", '@IsEmail'],
-    ['of an accessor', '@IsEmail() accessor email: string;', '@IsEmail'],
-    ['below a comment', '/** The address. */\n  @IsEmail()\n  email!: string;', '@IsEmail'],
+    ['from an expression, on a field', '@(v.of(1)) email!: string;', '@(…)'],
+    ['on a field without a type', "@IsEmail() email = '';", '@IsEmail'],
+    ['on an accessor', '@IsEmail() accessor email: string;', '@IsEmail'],
+    ['below a comment, on a field', '/** The address. */\n  @IsEmail()\n  email!: string;', '@IsEmail'],
   ];
   for (const [name, member, decorator] of rows) {
-    test(`${name} of a type that is read refuses the file`, async () => {
+    test(`${name} of a request type refuses the file`, async () => {
       const { error } = await load(dto(member));
       assert.match(error, /^dto\.ts:\d: /);
       assert.ok(error.endsWith(`created(data: Dto): decorators such as ${decorator} ${CURE}`), error);
     });
   }
 
-  test('of a parameter that declares a field refuses it too', async () => {
+  test('on a constructor parameter that declares a field refuses the file', async () => {
     assert.match(
       (await load(dto('constructor(@IsEmail() readonly email: string) {}'))).error,
       /a class whose constructor declares fields/,
     );
   });
 
-  test('of a type that is a result, or that is not read, does not', async () => {
+  test('on a field of a result type lets the file load', async () => {
     const files = dto('@IsEmail() email!: string;');
     const source =
       "import type { Dto } from './dto.ts';\nexport default class XController { created(data: { a: 1 }): Dto { return data as never; } }";
     assert.equal((await load({ ...files, 'XController.ts': source })).error, 'it loaded');
   });
 
-  test('of the class, of a method and of a field of a controller does not', {
+  test('on the class, a method or a field of a controller lets the file load', {
     skip: process.features.typescript ? 'Node runs no decorators' : false,
   }, async () => {
     const source = `const v = (..._: unknown[]): void => {};

@@ -14,7 +14,7 @@ import { differences, outlineOfOurs, outlineOfTypeScript } from './oracle/parser
 const B = '`';
 const HOLE = '$' + '{';
 
-describe('the members of a class', () => {
+describe('the parser finds the members of a class with', () => {
   const rows: Record<string, readonly [name: string, body: string, members: string]> = Object.fromEntries(
     Object.entries({
       'a field without semicolon': ['a = 1\n', 'a'],
@@ -22,13 +22,13 @@ describe('the members of a class', () => {
       'a field that ends with ++': ['a = i++\n', 'a'],
       'a field that ends with --': ['a = i--\n', 'a'],
       'a field without value': ['a\nb: string\nc?: number\n', 'a b c'],
-      'a field that goes on in the next line': ['a = 1\n + 2\nb = x\n .y\n', 'a b'],
-      'a field that compares in the next line': ['a = b\n !== c\nd = b\n != c\n', 'a d'],
-      'a field with a call over lines': ['a = f(\n1,\n)\nb = [\n1,\n]\n', 'a b'],
+      'a field that continues on the next line': ['a = 1\n + 2\nb = x\n .y\n', 'a b'],
+      'a field with a comparison on the next line': ['a = b\n !== c\nd = b\n != c\n', 'a d'],
+      'a field with a call over several lines': ['a = f(\n1,\n)\nb = [\n1,\n]\n', 'a b'],
       'a field with a function': ['a = () => { return { b() {} } }\n', 'a'],
-      'a field with an arrow over lines': ['a = () =>\n 1\n', 'a'],
-      'a field with a ternary over lines': ['a = b\n ? { c() {} }\n : 2\n', 'a'],
-      'a field with a template behind it': [`a = tag\n${B}b() {}${B}\n`, 'a'],
+      'a field with an arrow function over two lines': ['a = () =>\n 1\n', 'a'],
+      'a field with a ternary over several lines': ['a = b\n ? { c() {} }\n : 2\n', 'a'],
+      'a field with a tagged template on the next line': [`a = tag\n${B}b() {}${B}\n`, 'a'],
       'a field before a computed method': ["a = 1;\n['b']() {}\n", 'a b'],
       'a field before a generator': ['a = 1;\n*b() {}\n', 'a b'],
       'a regular expression with a brace': ['a = /[}]/;\n', 'a'],
@@ -77,13 +77,13 @@ describe('the members of a class', () => {
       'a definite field': ['a!: string\nb?: string\n', 'a b'],
       overloads: ['a(b: string): void\na(b: number): void\na(b: unknown) {}\n', 'a a a'],
       'a type with a method': ['a: { b(): void; c: () => { d: 1 } } = x\n', 'a'],
-      'a type over lines': ['a:\n | 1\n | { b: 2 }\n | (() => void)\n', 'a'],
+      'a type over several lines': ['a:\n | 1\n | { b: 2 }\n | (() => void)\n', 'a'],
       'a conditional type': ['a: B extends { c: infer D } ? D : never\n', 'a'],
       'a type predicate': ['a(b: unknown): b is string { return true }\nc(): asserts this is D {}\n', 'a c'],
-      'a result that is an object': ['a(): { b: { c: 1 } } { return x }\n', 'a'],
+      'an object type as a result': ['a(): { b: { c: 1 } } { return x }\n', 'a'],
       'parameters with patterns': ['a({ b: { c = 1 }, ...d }: E = {}, [f, , g]: H[] = []) {}\n', 'a'],
-      'a class within': ['a = class { b() {} }\nc() { class D { e() {} } }\n', 'a c'],
-      'semicolons alone': [';;a() {};\n', 'a'],
+      'a nested class': ['a = class { b() {} }\nc() { class D { e() {} } }\n', 'a c'],
+      'lone semicolons': [';;a() {};\n', 'a'],
     }).map(([name, [body, members]]) => [name, [name, body as string, members as string]]),
   );
   for (const [name, body, members] of Object.values(rows)) {
@@ -98,14 +98,14 @@ describe('the members of a class', () => {
         ],
       );
       const theirs = outlineOfTypeScript('a.ts', source);
-      assert.ok(theirs !== undefined, 'TypeScript takes it');
+      assert.ok(theirs !== undefined, 'TypeScript must accept the source');
       const { different, compared } = differences(outlineOfOurs(source), theirs);
       assert.deepEqual([different, compared], [[], 2]);
     });
   }
 });
 
-describe('statements before a class', () => {
+describe('the parser finds a class behind', () => {
   const rows: Record<string, string> = {
     'type as a name': 'let type = 1\ntype = 2\ntype\nclass B {}',
     'interface and namespace as names': 'const namespace = 1, module = 2\nnamespace\nmodule\nclass B {}',
@@ -114,7 +114,7 @@ describe('statements before a class', () => {
     'a call of import': "const b = import('./x.ts'), c = import.meta.url",
     'a labelled block': 'a: { class B {} }',
     'declare and abstract as names': 'let declare = 1, abstract = 2\ndeclare\nabstract\nclass B {}',
-    'a type over lines': "type A =\n  | { kind: 'a' }\n  | { kind: 'b' }\nclass B {}",
+    'a type over several lines': "type A =\n  | { kind: 'a' }\n  | { kind: 'b' }\nclass B {}",
     'a function that returns a generic': 'function f<T extends { a: 1 }>(a: T): Array<{ b: T }> { return [] }',
     'overloads of a function': 'function f(a: string): void\nfunction f(a: number): void\nfunction f(a: unknown) {}',
     'an arrow with type parameters': 'const f = <T,>(a: T): a is T & string => true',
@@ -128,7 +128,7 @@ describe('statements before a class', () => {
     test(name, () => {
       const source = `${head}\nexport default class Last { created(data: { last: string }) {} }\n`;
       const theirs = outlineOfTypeScript('a.ts', source);
-      assert.ok(theirs !== undefined, 'TypeScript takes it');
+      assert.ok(theirs !== undefined, 'TypeScript must accept the source');
       assert.deepEqual(differences(outlineOfOurs(source), theirs).different, []);
       assert.deepEqual(
         parseModule(source)
@@ -140,7 +140,7 @@ describe('statements before a class', () => {
   }
 });
 
-describe('what is read of an operation', () => {
+describe('the contract of an operation in', () => {
   const silent = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
   let dir: string;
   let count = 0;
@@ -173,7 +173,7 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
       'const created = (data: { a: string }) => data;\nfunction change(data: { b: string }) { return data; }\nexport default { created, red: change };',
       { created: 'data { a }', red: 'data { b }' },
     ],
-    'a function under another type': [
+    'a function with a type assertion': [
       'function create(data: { b: string }) { return data; }\nexport default { created: create as (data: never) => unknown };',
       { created: 'data { b }' },
     ],
@@ -185,7 +185,7 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
       "const more = { x: 1 };\nexport default { ...more, 'created'(data: { a: string }) { return data; }, ['red'](data: { b: string }) { return data; } };",
       { created: 'data { a }', red: 'data { b }' },
     ],
-    'an object with its type': [
+    'an object with a type assertion': [
       'export default ({ created(data: { a: string }) { return data; } }) as { created(data: { a: string }): unknown };',
       { created: 'data { a }' },
     ],
@@ -209,7 +209,7 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
       'class Base { created(data: unknown) { return data; } }\nexport default class XController extends Base { red(data: { b: string }) { return data; } }',
       { created: 'its type is unknown or any', red: 'data { b }' },
     ],
-    'an abstract method that is filled in': [
+    'an abstract method that the controller implements': [
       'abstract class Base<T> { abstract created(data: T): unknown }\nexport default class XController extends Base<{ a: string }> { created(data: { a: string; b?: string }) { return data; } }',
       { created: 'data { a, b? }' },
     ],
@@ -221,7 +221,7 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
       'function created(data: string): string; function created(data: number): number; function created(data: unknown): unknown { return data; }\nexport default { created };',
       { created: 'refused' },
     ],
-    'overloads of nothing': [
+    'overloads without data': [
       'export default class XController { created(): string; created(): unknown { return 1; } }',
       { created: '' },
     ],
@@ -300,4 +300,32 @@ export default abstract class Named<T> { created(data: T) { return data; } }`;
       assert.deepEqual(Object.fromEntries(told), expected);
     });
   }
+
+  test('only a recursive intersection gets a name', async () => {
+    const folder = join(dir, String(count++));
+    mkdirSync(folder);
+    writeFileSync(
+      join(folder, 'XController.ts'),
+      `interface X { x: string }
+      interface Y { y: number }
+      interface A { a: X; next: A | null }
+      interface B { a: Y; next: B | null }
+      export default class XController {
+        created(data: { a: X; b: X } & { a: Y; b: Y }) { return data; }
+        red(data: { one: A; two: A; x: X } & { one: B; two: B; x: Y }) { return data; }
+      }`,
+    );
+    const groups = createGroups({ dir: folder, log: silent });
+    await groups.loadAll({ skip: new Map(), onLoading: () => {} });
+    const contract = await (await groups.find('x'))?.contract;
+    const both = {
+      type: 'object',
+      properties: { x: { type: 'string' }, y: { type: 'number' } },
+      required: ['x', 'y'],
+    };
+    const fieldsOf = (name: string) => contract?.operations.get(name)?.data?.properties;
+    assert.deepEqual(fieldsOf('created'), { a: both, b: both });
+    assert.deepEqual(fieldsOf('red')?.x, both);
+    assert.deepEqual(Object.keys(contract?.defs ?? {}), ['A_B']);
+  });
 });

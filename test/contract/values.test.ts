@@ -36,7 +36,7 @@ const VERSION = template('#{number}.#{number}.#{number}');
 const INT = "import type { Int } from 'gatefold';\n";
 const fields = (text: string): object => Object.assign(Object.create(null), JSON.parse(text));
 
-describe('a text becomes', () => {
+describe('the conversion of a text', () => {
   const rows: [type: string, text: unknown, expected: unknown][] = [
     ['number', '36', 36],
     ['number', '-1.5e3', -1500],
@@ -112,7 +112,7 @@ describe('a text becomes', () => {
   }
 });
 
-describe('of JSON', () => {
+describe('the check of a JSON value', () => {
   const rows: [type: string, value: unknown, mistakes: string[]][] = [
     ['number[]', 1, ['must be a list']],
     ['number', '1', ['must be a number']],
@@ -303,7 +303,7 @@ describe('of JSON', () => {
   }
 });
 
-test('a Date of a valid text is a valid Date', () => {
+test('a valid date-time text becomes a valid Date', () => {
   const check = checkOf('Date', false);
   for (const text of [
     '0000-01-01T00:00:00Z',
@@ -315,7 +315,7 @@ test('a Date of a valid text is a valid Date', () => {
   }
 });
 
-test('a multiple is decided as with whole numbers', () => {
+test('@multipleOf gives the same result as integer arithmetic', () => {
   const checks = new Map<number, ReturnType<typeof checkOf>>();
   // A number keeps up to 15 decimal digits exactly, also when it is written out.
   const digits = fc.integer({ min: -(10 ** 15 - 1), max: 10 ** 15 - 1 });
@@ -344,13 +344,13 @@ test('a multiple is decided as with whole numbers', () => {
   );
 });
 
-test('what one part of a union keeps another does not take away', () => {
+test('a union keeps the fields that any matching part declares', () => {
   const check = checkOf('{ a: string; b: { c: 1 } } | { a: string; b: { d?: 2 } }', false);
   assert.deepEqual(check({ a: 'x', b: { c: 1, d: 2, e: 3 }, f: 4 }).made, { a: 'x', b: { c: 1, d: 2 } });
   assert.deepEqual(checkOf('{ a: 1; b?: 2 } | { a: 1 }', false)({ a: 1, b: 2, c: 3 }).made, { a: 1, b: 2 });
 });
 
-describe('a file is no object', () => {
+describe('a file is refused by an object type', () => {
   const file = new File(['x'], 'evil.html', { type: 'text/html' });
   const types = [
     '{ name: string; size: number }',
@@ -377,7 +377,7 @@ describe('a file is no object', () => {
       }
     });
   }
-  test('it is one where a file is declared, or anything', () => {
+  test('a file is accepted by the types File, Blob and unknown', () => {
     for (const type of ['File', 'File | { name: string }', 'unknown', '{ [key: string]: unknown } | Blob']) {
       const { made, mistakes } = checkOf(type, true)(file);
       assert.deepEqual([made, mistakes], [file, []], type);
@@ -385,7 +385,7 @@ describe('a file is no object', () => {
   });
 });
 
-test('a record by number keeps the names that are numbers', () => {
+test('a record with number keys drops undeclared keys that are not numbers', () => {
   const check = checkOf('{ [n: number]: { a: string } } & { b?: number }', false);
   assert.deepEqual(check({ 1: { a: 'x', c: 1 }, 2.5: { a: 'y' }, '01': { a: 'z' }, b: 1, c: 1 }).made, {
     1: { a: 'x' },
@@ -397,7 +397,7 @@ test('a record by number keeps the names that are numbers', () => {
   assert.deepEqual(checkOf('Record<number, unknown>', false)({ 1: 'x', a: 1 }).made, { 1: 'x' });
 });
 
-test('a field __proto__ stays a field when two parts of a union fit', () => {
+test('a field __proto__ stays a field when two parts of a union match', () => {
   const check = checkOf('{ at: Date; [key: string]: unknown } | { at: string; [key: string]: unknown }', false);
   const { made } = check(JSON.parse('{"at":"2026-01-01T00:00:00Z","__proto__":{"admin":true}}')) as { made: object };
   assert.ok(Object.hasOwn(made, '__proto__'));
@@ -411,9 +411,9 @@ test('a field __proto__ of a record stays a field', () => {
   assert.ok(Object.hasOwn(made, '__proto__'));
 });
 
-test('after 50 mistakes nothing more is looked at', () => {
+test('a check stops after 50 mistakes', () => {
   const list = Array.from({ length: 60 }, () => 'x');
-  const unread = { get: () => assert.fail('it was looked at'), enumerable: true };
+  const unread = { get: () => assert.fail('the check read an entry after 50 mistakes'), enumerable: true };
   Object.defineProperty(list, 55, unread);
   assert.equal(checkOf('number[]', false)(list).mistakes.length, 50);
   const record = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`f${i}`, 'x']));
@@ -421,7 +421,7 @@ test('after 50 mistakes nothing more is looked at', () => {
   assert.equal(checkOf('Record<string, number>', false)(record).mistakes.length, 50);
 });
 
-test('check/messages.ts has the text of every mistake', () => {
+test('only check/messages.ts contains the texts of mistakes', () => {
   const dir = new URL('../../src/contract/check/', import.meta.url);
   for (const file of readdirSync(dir)) {
     const source = readFileSync(new URL(file, dir), 'utf8');
@@ -430,7 +430,7 @@ test('check/messages.ts has the text of every mistake', () => {
   }
 });
 
-test('a keyword without a check is an error, and nothing is left unchecked', () => {
+test('the compiler throws on a keyword or type that it cannot check', () => {
   assert.throws(
     () => createCompiler({}, false).compile({ type: 'string', contains: {} }),
     /No check implements the JSON Schema keyword contains/,
@@ -439,4 +439,13 @@ test('a keyword without a check is an error, and nothing is left unchecked', () 
     () => createCompiler({}, false).compile({ type: 'text' }),
     /No check implements the JSON Schema type text/,
   );
+});
+
+test('the message of a union with many named parts does not list them', () => {
+  const names = [...'ABCDEFGHIJK'];
+  const aliases = names.map((name) => `type ${name} = '${name}1' | '${name}2' | '${name}3';`);
+  const messageOf = (parts: readonly string[]) =>
+    checkOf(`${aliases.join('\n')}\ntype T = ${parts.join(' | ')};`, false)(true).mistakes;
+  assert.deepEqual(messageOf(names), ['must be one of 11 kinds of value']);
+  assert.deepEqual(messageOf(names.slice(0, 2)), ['must be one of "A1", "A2", "A3" or one of "B1", "B2", "B3"']);
 });

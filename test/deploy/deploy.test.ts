@@ -23,7 +23,7 @@ describe('gatefold.service', () => {
   const only = (key: string) => unit.get(key)?.[0] ?? '';
   const environment = new Map((unit.get('Environment') ?? []).map((pair) => pair.split('=') as [string, string]));
 
-  test('systemd-analyze finds it sound, and exposed little', { skip: without('systemd-analyze') }, (t) => {
+  test('systemd-analyze verifies the unit and rates its exposure as low', { skip: without('systemd-analyze') }, (t) => {
     const path = join(createFolder(t), 'gatefold.service');
     // systemd-analyze checks that the programs of the unit exist.
     writeFileSync(
@@ -42,7 +42,7 @@ describe('gatefold.service', () => {
     assert.equal(status, 0, output.split('\n').slice(-3).join('\n'));
   });
 
-  test('every variable it sets is a setting, and what is writable is the folder of the tables', () => {
+  test('the unit sets only known settings, and lets the service write only to the data folder', () => {
     for (const name of environment.keys()) assert.ok(SETTING_NAMES.includes(name), name);
     assert.equal(environment.get('DATA_DIR'), `/var/lib/${only('StateDirectory')}`);
     assert.equal(only('ProtectSystem'), 'strict');
@@ -50,7 +50,7 @@ describe('gatefold.service', () => {
     assert.ok(environment.get('CONTROLLERS_DIR')?.startsWith(`${only('ReadOnlyPaths')}/`));
   });
 
-  test('a stop has time to drain, and ends the whole group', () => {
+  test('the unit gives a stop time to drain, and ends the whole process group', () => {
     const { drainTimeout } = parseSettings(Object.fromEntries(environment), [], { cores: 1 });
     assert.ok(Number(only('TimeoutStopSec')) * 1000 > drainTimeout + GRACE);
     assert.equal(only('KillMode'), 'mixed');
@@ -58,17 +58,17 @@ describe('gatefold.service', () => {
     assert.equal(only('OOMPolicy'), 'continue');
   });
 
-  test('V8 may compile', () => assert.equal(unit.has('MemoryDenyWriteExecute'), false));
+  test('the unit lets V8 compile code', () => assert.equal(unit.has('MemoryDenyWriteExecute'), false));
 });
 
 describe('haproxy.cfg and nginx.conf', () => {
-  test('haproxy.cfg: haproxy takes it as it is', { skip: without('haproxy') }, () => {
+  test('haproxy accepts haproxy.cfg without a warning', { skip: without('haproxy') }, () => {
     const { status, output } = run('haproxy', ['-c', '-f', join(DEPLOY, 'haproxy.cfg')]);
     assert.equal(status, 0, output);
     assert.doesNotMatch(output, /WARNING/);
   });
 
-  test('nginx.conf: nginx takes it', { skip: without('nginx') }, (t) => {
+  test('nginx accepts nginx.conf', { skip: without('nginx') }, (t) => {
     const { status, output } = run('nginx', ['-t', ...nginxArguments(createFolder(t), read('nginx.conf'))]);
     assert.equal(status, 0, output);
   });
@@ -83,9 +83,9 @@ describe('haproxy.cfg and nginx.conf', () => {
       'nginx waits longer for an answer than an operation may take',
       milliseconds(nginx('proxy_read_timeout')) > DEFAULTS.operationTimeout,
     ],
-    ['HAProxy gives a header section as long as the service', haproxy('http-request') === DEFAULTS.headersTimeout],
+    ['HAProxy waits for a header section as long as the service', haproxy('http-request') === DEFAULTS.headersTimeout],
     [
-      'nginx gives a header section as long as the service',
+      'nginx waits for a header section as long as the service',
       milliseconds(nginx('client_header_timeout')) === DEFAULTS.headersTimeout,
     ],
     ['HAProxy waits for a body as long as the service', haproxy('client') === DEFAULTS.requestTimeout],
@@ -94,7 +94,7 @@ describe('haproxy.cfg and nginx.conf', () => {
       milliseconds(nginx('client_body_timeout')) === DEFAULTS.requestTimeout,
     ],
     [
-      'nginx takes a body as large as the service does',
+      'nginx accepts a body as large as the service',
       Number(nginx('client_max_body_size')?.replace('m', '')) * 2 ** 20 === DEFAULTS.bodyLimit,
     ],
     ['nginx closes idle connections to the service before a draining worker does', upstreamIdle() < 1500],
@@ -107,7 +107,7 @@ describe('haproxy.cfg and nginx.conf', () => {
 
 for (const proxy of ['haproxy', 'nginx'] as const) {
   describe(`through ${proxy}`, { skip: without(proxy) }, () => {
-    test('target, Authorization and a sound request id arrive as they were sent', async (t) => {
+    test('the proxy forwards the target, Authorization and a valid request id unchanged', async (t) => {
       const { ask, seen } = await startProxy(t, proxy);
       const answer = await ask('GET /api//test%2Fhello?x=%20&x=a+b HTTP/1.1', [
         'Authorization: Bearer gfk_a  b, c',
@@ -121,7 +121,7 @@ for (const proxy of ['haproxy', 'nginx'] as const) {
       assert.deepEqual(valuesOf(headers, 'x-forwarded-for'), ['127.0.0.1']);
     });
 
-    test('a missing or unsound request id is replaced by one, and X-Forwarded-For of the client counts for nothing', async (t) => {
+    test('the proxy replaces a missing or invalid request id, and the X-Forwarded-For of the client', async (t) => {
       const { ask, seen } = await startProxy(t, proxy);
       for (const sent of [[], ['X-Request-Id: a b'], [`X-Request-Id: ${'a'.repeat(129)}`]]) {
         await ask('GET /api/test HTTP/1.1', [...sent, 'X-Forwarded-For: 192.0.2.1']);
@@ -131,7 +131,7 @@ for (const proxy of ['haproxy', 'nginx'] as const) {
       }
     });
 
-    test('two Authorization headers are never made one', async (t) => {
+    test('the proxy never merges two Authorization headers', async (t) => {
       const { ask, seen } = await startProxy(t, proxy);
       const answer = await ask('GET /api/test HTTP/1.1', ['Authorization: Bearer a', 'Authorization: Bearer b']);
       const arrived = seen
@@ -145,7 +145,7 @@ for (const proxy of ['haproxy', 'nginx'] as const) {
 
     const repeated = { GET: true, HEAD: true, PUT: true, DELETE: true, OPTIONS: true, POST: false, PATCH: false };
     for (const [method, isRepeated] of Object.entries(repeated)) {
-      test(`${method} that a machine took and did not answer is ${isRepeated ? 'answered by another' : 'sent once'}`, async (t) => {
+      test(`the proxy sends an unanswered ${method} ${isRepeated ? 'again' : 'only once'}`, async (t) => {
         const { ask, seen } = await startProxy(t, proxy, ({ count }) => (count === 1 ? 'hang up' : 'answer'));
         const answer = await ask(`${method} /api/test HTTP/1.1`, ['Content-Length: 0', 'X-Request-Id: once']);
         assert.equal(seen.length, isRepeated ? 2 : 1);
@@ -154,7 +154,7 @@ for (const proxy of ['haproxy', 'nginx'] as const) {
       });
     }
 
-    test('an answer of the service is passed on with its own headers alone, whatever its status', async (t) => {
+    test('the proxy adds no CORS or cache header to an answer of the service, 503 or 200', async (t) => {
       const { ask } = await startProxy(t, proxy, ({ count }) => (count === 1 ? 'refuse' : 'answer'));
       for (const status of [503, 200]) {
         const answer = await ask('POST /api/test HTTP/1.1', ['Content-Length: 0']);
@@ -165,7 +165,7 @@ for (const proxy of ['haproxy', 'nginx'] as const) {
     });
 
     if (proxy !== 'nginx') return;
-    test('a body above the limit is refused in the envelope, before it is read', async (t) => {
+    test('the proxy answers a body above the limit with the error envelope, and forwards nothing', async (t) => {
       const { ask, seen } = await startProxy(t, proxy);
       assertEnvelope(
         await ask('POST /api/test HTTP/1.1', [`Content-Length: ${DEFAULTS.bodyLimit + 1}`, 'X-Request-Id: big']),
@@ -178,14 +178,14 @@ for (const proxy of ['haproxy', 'nginx'] as const) {
   });
 }
 
-test('Dockerfile: what it copies is there, and runs on a Node that loads TypeScript', () => {
+test('the Dockerfile copies existing files and uses a Node that loads TypeScript', () => {
   const text = read('Dockerfile');
   for (const [, names = ''] of text.matchAll(/^COPY (?!--from)(.+) \S+$/gm))
     for (const name of names.split(' ')) assert.ok(existsSync(join(ROOT, name)), name);
   for (const [, major] of text.matchAll(/^FROM node:(\d+)-/gm)) assert.ok(Number(major) >= 24);
 });
 
-test('try.sh: bash takes it', { skip: without('bash') }, () => {
+test('bash accepts the syntax of try.sh', { skip: without('bash') }, () => {
   assert.deepEqual(run('bash', ['-n', join(DEPLOY, 'try.sh')]), { status: 0, output: '' });
 });
 

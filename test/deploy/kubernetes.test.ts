@@ -25,7 +25,7 @@ describe('kubernetes', () => {
   const spec = at(deployment, 'spec', 'template', 'spec');
   const container = at(spec, 'containers', 0);
 
-  test('every manifest has the fields that the API has, and no other', { skip: withoutTypes() }, (t) => {
+  test('every manifest matches the types of the Kubernetes API', { skip: withoutTypes() }, (t) => {
     const types = dirname(createRequire(import.meta.url).resolve('kubernetes-types/package.json'));
     const workplace = createFolder(t);
     const path = join(workplace, 'manifests.ts');
@@ -57,14 +57,14 @@ describe('kubernetes', () => {
     assert.equal(status, 0, output);
   });
 
-  test('kubectl puts base and patch together', { skip: without('kubectl') }, () => {
+  test('kubectl builds the live-controllers overlay on the base', { skip: without('kubectl') }, () => {
     const { status, output } = run('kubectl', ['kustomize', join(folder, 'live-controllers')]);
     assert.equal(status, 0, output);
     for (const part of ['mountPath: /app/controllers', 'mountPath: /data', 'kind: PodDisruptionBudget'])
       assert.ok(output.includes(part), part);
   });
 
-  test('kubectl puts the store over the base: its address is a Secret, and its copy can be written', {
+  test('kubectl builds the store overlay with its address from a Secret and a writable data volume', {
     skip: without('kubectl'),
   }, () => {
     const { status, output } = run('kubectl', ['kustomize', join(folder, 'store')]);
@@ -75,7 +75,7 @@ describe('kubernetes', () => {
     assert.equal(output.match(/mountPath: \/data\n/g)?.length, 1);
   });
 
-  test('a kustomization names every manifest beside it', () => {
+  test('a kustomization names every manifest in its folder', () => {
     for (const [name, manifest] of manifests) {
       if (manifest.kind !== 'Kustomization') continue;
       const named = [
@@ -90,7 +90,7 @@ describe('kubernetes', () => {
     }
   });
 
-  test('every variable it sets is a setting that makes sense', () => {
+  test('the deployment sets only known settings, which match its ports, CPUs and mounts', () => {
     const rows = at(container, 'env') as readonly { name: string; value?: string }[];
     for (const { name } of rows) assert.ok(SETTING_NAMES.includes(name), name);
     const settings = settingsOfPod();
@@ -122,7 +122,7 @@ describe('kubernetes', () => {
     }
   });
 
-  test('it runs as nobody in particular, and can become nobody else', () => {
+  test('the container runs as an unprivileged user and cannot gain privileges', () => {
     assert.equal(at(spec, 'securityContext', 'runAsNonRoot'), true);
     assert.equal(at(spec, 'automountServiceAccountToken'), false);
     assert.deepEqual(at(container, 'securityContext'), {
@@ -133,7 +133,7 @@ describe('kubernetes', () => {
     assert.match(read('Dockerfile'), new RegExp(`^USER ${at(spec, 'securityContext', 'runAsUser')}:`, 'm'));
   });
 
-  test('no secret is written down', () => {
+  test('the Secret of the tables contains only empty tables', () => {
     assert.deepEqual(at(manifests.get(join('once', 'tables.yaml')), 'stringData'), {
       'production.json': '{"production":[]}\n',
       'identity-providers.json': '[]\n',

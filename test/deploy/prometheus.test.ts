@@ -25,7 +25,7 @@ describe('deploy/prometheus', () => {
       assert.equal(status, 0, output);
     });
 
-  test('the alerts name only metrics that exist, and each has a test that fires and one that does not', () => {
+  test('the alerts use only existing metrics, and each alert has a firing and a silent test', () => {
     const names = new Set(METRICS.map(({ name }) => name));
     for (const [name] of ALERTS.matchAll(/gatefold_\w+/g)) assert.ok(names.has(name), name);
     const tests = readFileSync(join(FOLDER, 'alerts.test.yml'), 'utf8');

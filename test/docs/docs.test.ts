@@ -35,7 +35,7 @@ describe('the document of the bookshop', () => {
   let api: TestApi;
   const at = (path: string, verb: string) => document.paths[path]?.[verb] as Operation;
 
-  test('is OpenAPI 3.1, with every operation but those that are hidden', async () => {
+  test('is OpenAPI 3.1 with every operation that is not hidden', async () => {
     api = await startTest({ controllers: BOOKSHOP });
     document = await read(api);
     assert.equal(document.openapi, '3.1.0');
@@ -49,7 +49,7 @@ describe('the document of the bookshop', () => {
   });
   after(() => api?.close());
 
-  test('says what the types say', () => {
+  test('has the parameters, bodies and statuses of the types in the source', () => {
     const index = at('/api/book', 'get');
     assert.equal(index.summary, 'Books, a page at a time');
     assert.deepEqual(
@@ -71,7 +71,7 @@ describe('the document of the bookshop', () => {
     );
   });
 
-  test('knows forms, bytes, streams, and who may call', () => {
+  test('has forms, bytes, streams and security requirements', () => {
     const typeOf = (operation: Operation) => Object.keys(operation.requestBody?.content ?? {});
     assert.deepEqual(typeOf(at('/api/book/{id}/scans', 'post')), ['multipart/form-data']);
     assert.deepEqual(typeOf(at('/api/book/{id}/cover', 'put')), ['image/*']);
@@ -80,7 +80,7 @@ describe('the document of the bookshop', () => {
     assert.ok('content' in (at('/api/order/events', 'post').responses[200] ?? {}));
   });
 
-  test('is answered with its tag and 304, with CORS, to GET and HEAD; any other method is the gateway’s', async () => {
+  test('is sent to GET and HEAD with ETag, 304 and CORS; POST is 404', async () => {
     const first = await api.fetch('/openapi.json');
     const etag = first.headers.get('etag') ?? '';
     assert.match(etag, /^"[\w-]+"$/);
@@ -91,7 +91,7 @@ describe('the document of the bookshop', () => {
     assert.equal((await api.fetch('/openapi.json', { method: 'POST' })).status, 404);
   });
 
-  test('is what gatefold openapi prints', async () => {
+  test('equals the output of gatefold openapi', async () => {
     const { code, out, err } = await runHere(
       (argv, io) => runCommand(command, argv, io),
       ['--controllers-dir', BOOKSHOP],
@@ -105,7 +105,7 @@ describe('the document of the bookshop', () => {
   });
 });
 
-test('a group that has come since is in the document at the next request', async () => {
+test('a new group is in the document at the next request', async () => {
   const controllers = mkdtempSync(join(tmpdir(), 'gatefold-docs-'));
   writeFileSync(join(controllers, 'AController.mjs'), 'export default { index() {} };');
   const api = await startTest({ controllers });
@@ -119,7 +119,7 @@ test('a group that has come since is in the document at the next request', async
   }
 });
 
-test('what only hidden operations use is in no document', async (t) => {
+test('the document and the docs page contain nothing that only hidden operations use', async (t) => {
   const cwd = makeProject(t, {
     'controllers/OrderController.ts': `
       /** A code of an order. @minLength 2 */ type Code = string;
@@ -158,7 +158,7 @@ test('what only hidden operations use is in no document', async (t) => {
   }
 });
 
-test('gatefold openapi names what does not load, and exits with 1', async (t) => {
+test('gatefold openapi reports a controller that does not load, and exits with 1', async (t) => {
   const cwd = makeProject(t, {
     'controllers/AController.mjs': 'export default { index() {} };',
     'controllers/BController.mjs': 'export default {',
@@ -180,7 +180,7 @@ describe('the setting DOCS', () => {
       }
     });
 
-  row('by default gives both to everybody; the page runs nothing but itself', async (api) => {
+  row('by default makes the page public, with a CSP that allows only its own script', async (api) => {
     const page = await api.fetch('/docs');
     assert.equal(page.status, 200);
     assert.equal(page.headers.get('content-type'), 'text/html; charset=UTF-8');
@@ -196,7 +196,7 @@ describe('the setting DOCS', () => {
   });
 
   row(
-    'off takes both away',
+    'off makes the page and the document 404',
     async (api) => {
       for (const path of ['/docs', '/openapi.json']) {
         const answer = await api.fetch(path);
@@ -208,7 +208,7 @@ describe('the setting DOCS', () => {
   );
 
   row(
-    'application gives them to a credential alone; without one the page asks for it',
+    'application makes the page and the document need a credential',
     async (api) => {
       const refused = await api.fetch('/openapi.json');
       assert.deepEqual([refused.status, refused.headers.get('www-authenticate')], [401, 'Bearer']);

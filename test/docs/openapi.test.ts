@@ -81,7 +81,7 @@ const only = (...rows: readonly Row[]): Operation => {
   return Object.values(path)[0] as Operation;
 };
 
-describe('an operation stands under', () => {
+describe('an operation is listed under', () => {
   const rows: Record<string, [rows: readonly Row[], places: readonly string[]]> = {
     'the method of the verb table': [
       ['index', 'created', 'red', 'patch', 'deleted', 'options'].map((name) => ({ name })),
@@ -90,7 +90,7 @@ describe('an operation stands under', () => {
         return `${verb} /api/order order_${name}`;
       }),
     ],
-    'its name: GET when it takes nothing, POST when it does, PUT for updated': [
+    'its name: GET without a parameter, POST with a parameter, PUT for updated': [
       [{ name: 'hello', takes: 0 }, { name: 'find' }, { name: 'updated' }],
       ['get /api/order/hello order_hello', 'post /api/order/find order_find', 'put /api/order/updated order_updated'],
     ],
@@ -118,19 +118,19 @@ describe('an operation stands under', () => {
         'post /api/order/find order_find',
       ],
     ],
-    'the bare group: GET and HEAD each for itself': [
+    'the bare group: GET and HEAD separately': [
       [{ name: 'GET' }, { name: 'HEAD' }],
       ['get /api/order order_GET', 'head /api/order order_HEAD'],
     ],
-    'one path where the names in it differ': [
+    'one path when the names of its captures differ': [
       [{ name: 'GET {id}' }, { name: 'DELETE {order}' }],
       ['get /api/order/{id} order_GET_by_id', 'delete /api/order/{id} order_DELETE_by_order'],
     ],
-    'an id of its own where two would be the same': [
+    'a unique id when two ids would be equal': [
       [{ name: 'GET a.b' }, { name: 'GET a_b' }],
       ['get /api/order/a.b order_GET_a_b', 'get /api/order/a_b order_GET_a_b_2'],
     ],
-    'nothing when it is hidden': [
+    'no path when it is hidden': [
       [{ name: 'index', settings: { hidden: true } }, { name: 'created' }],
       ['post /api/order order_created'],
     ],
@@ -138,7 +138,7 @@ describe('an operation stands under', () => {
   for (const [name, [given, places]] of Object.entries(rows)) {
     test(name, () => assert.deepEqual(placesOf(group('Order', given)), places));
   }
-  test('its group, as clients write it, in the order of the alphabet', () => {
+  test('its group in lower camel case, in alphabetical order', () => {
     assert.deepEqual(placesOf(group('B', [{ name: 'index' }]), group('AItem', [{ name: 'index' }])), [
       'get /api/aItem aItem_index',
       'get /api/b b_index',
@@ -153,33 +153,33 @@ const ITEM = {
   required: ['page'],
 };
 
-describe('of its request it says', () => {
+describe('the request of an operation', () => {
   const named = (operation: Operation) =>
     operation.parameters?.map(({ name, in: at, required }) => `${at} ${name}${required ? '!' : ''}`);
-  test('the data of a GET and the query of its params as parameters, each once', () => {
+  test('has the data and the query of a GET as parameters, each once', () => {
     const query = { type: 'object', properties: { sort: { type: 'string' }, dryRun: { type: 'boolean' } } };
     assert.deepEqual(named(only({ name: 'index', data: ITEM, query })), ['query page!', 'query sort', 'query dryRun']);
     assert.equal(only({ name: 'index', data: ITEM }).requestBody, undefined);
   });
-  test('the data of a POST as its body, needed when a field of it is', () => {
+  test('has the data of a POST as its body, required when a field is required', () => {
     const { requestBody } = only({ name: 'created', data: ITEM });
     assert.deepEqual([requestBody?.required, Object.keys(requestBody?.content ?? {})], [true, ['application/json']]);
     assert.equal(only({ name: 'created', data: { type: 'object', properties: {} } }).requestBody?.required, false);
   });
-  test('a body of any kind where the data is not checked, none where there is no parameter', () => {
+  test('has a body of any type for unchecked data, and no body without data', () => {
     assert.deepEqual(only({ name: 'created', uncheckedReason: 'it has no annotation' }).requestBody?.content, {
       'application/json': { schema: {} },
     });
     assert.equal(only({ name: 'created', takes: 0 }).requestBody, undefined);
     assert.equal(only({ name: 'PUT x' }).requestBody, undefined);
   });
-  test('the types of the path, under the name that is shown', () => {
+  test('has the types of the path captures under their listed names', () => {
     const path = { type: 'object', properties: { order: { type: 'integer' } } };
     const { paths } = documentOf(group('Order', [{ name: 'GET {id}' }, { name: 'DELETE {order}', path }]));
     const parameters = paths['/api/order/{id}']?.delete?.parameters;
     assert.deepEqual(parameters, [{ name: 'id', in: 'path', required: true, schema: { type: 'integer' } }]);
   });
-  test('a form where there is a file in it, bytes where it is one', () => {
+  test('has a form for data with a file, and bytes for data that is a file', () => {
     const file = { type: 'string', contentMediaType: 'application/octet-stream' };
     const typesOf = (data: Schema, settings: OperationSettings = {}) =>
       Object.keys(only({ name: 'created', data, settings }).requestBody?.content ?? {});
@@ -192,14 +192,14 @@ describe('of its request it says', () => {
       'application/octet-stream',
     ]);
   });
-  test('a query that is no plain object as one parameter', () => {
+  test('has a query that is not a plain object as one parameter', () => {
     assert.deepEqual(named(only({ name: 'index', data: { anyOf: [ITEM, { type: 'null' }] } })), ['query query']);
   });
 });
 
-describe('of its answers it says', () => {
+describe('an operation in the document', () => {
   const statuses = (operation: Operation) => Object.keys(operation.responses).join(' ');
-  test('each status, the kinds of body, and that all else is an error', () => {
+  test('has each status with its content type, and a default error', () => {
     const { responses } = only({
       name: 'index',
       results: [
@@ -214,7 +214,7 @@ describe('of its answers it says', () => {
       ['200 text/event-stream', '201 */*', '202 application/json', '204', 'default'],
     );
   });
-  test('422 where it is checked, 401 and 403 where a credential is asked for', () => {
+  test('has 422 for checked data, 401 for a credential and 403 for a scope', () => {
     assert.equal(statuses(only({ name: 'index' })), '200 default');
     assert.equal(statuses(only({ name: 'index', data: ITEM })), '200 422 default');
     const application = only({ name: 'index', settings: { access: 'application' } });
@@ -223,7 +223,7 @@ describe('of its answers it says', () => {
     assert.deepEqual([statuses(scope), scope.security], ['200 401 403 default', [{ application: ['orders:write'] }]]);
     assert.equal(statuses(only({ name: 'index', settings: { status: 202 } })), '202 default');
   });
-  test('its summary, a description and that it is deprecated; what `static operations` says wins', () => {
+  test('has a summary, a description and a deprecation; `static operations` overrides the summary', () => {
     const { summary, description, deprecated } = only({
       name: 'index',
       summary: 'A',
@@ -239,11 +239,11 @@ describe('the named schemas of several groups', () => {
   const ref = { $ref: '#/$defs/User' };
   const schemasOf = (...groups: readonly DocumentedGroup[]) => Object.keys(documentOf(...groups).components.schemas);
   const index = { name: 'index', results: [{ status: 200, body: 'json', schema: ref }] } as const;
-  test('are one where they mean the same', () => {
+  test('become one schema when they are equal', () => {
     const defs = { User: { type: 'object' } };
     assert.deepEqual(schemasOf(group('A', [index], defs), group('B', [index], defs)), ['User', 'Error', 'FieldError']);
   });
-  test('keep apart where they do not, and so do those that refer to them', () => {
+  test('get the prefix of their group when they differ, like the schemas that refer to them', () => {
     const defs = (type: string) => ({
       User: { type: 'object', properties: { id: { $ref: '#/$defs/Id' } } },
       Id: { type },
@@ -257,11 +257,11 @@ describe('the named schemas of several groups', () => {
     const schema = made.paths['/api/b']?.get?.responses[200]?.content?.['application/json']?.schema;
     assert.deepEqual(schema, { $ref: '#/components/schemas/b.User' });
   });
-  test('never take the place of the document’s own', () => {
+  test('never replace the schemas of the document itself', () => {
     const defs = { Error: { type: 'object' }, User: { items: { $ref: '#/$defs/Error' } } };
     assert.deepEqual(schemasOf(group('A', [index], defs)), ['a.Error', 'a.User', 'Error', 'FieldError']);
   });
-  test('are those that a visible operation leads to, and a hidden one changes the name of none', () => {
+  test('are only the schemas of visible operations; hidden operations rename no schema', () => {
     const hidden = { name: 'created', data: { $ref: '#/$defs/Secret' }, settings: { hidden: true } };
     const defs = { User: { items: { $ref: '#/$defs/Id' } }, Id: { items: { $ref: '#/$defs/User' } } };
     const more = { Secret: { items: { $ref: '#/$defs/Id' } }, Idle: {} };
@@ -273,7 +273,7 @@ describe('the named schemas of several groups', () => {
       'FieldError',
     ]);
   });
-  test('say what the tools of others ask for: the type of constants, the format of a file', () => {
+  test('have the type of constants and the format of files, which other tools need', () => {
     const defs = {
       User: { enum: ['a', 'b'] },
       One: { const: 1 },

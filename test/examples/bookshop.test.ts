@@ -40,7 +40,7 @@ describe('examples/bookshop', { skip }, () => {
     assert.match(stdout, /^# skipped 0$/m);
   });
 
-  test('an edit: events go on, nothing is lost, the database is closed', async (t) => {
+  test('sends every event through an edit of a controller, and stops without an error', async (t) => {
     const project = install((clean) => t.after(clean));
     const file = join(project, 'controllers/OrderController.ts');
     const database = join(project, 'data/bookshop.sqlite');

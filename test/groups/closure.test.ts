@@ -22,13 +22,13 @@ const write = (path: string, text: string): void => {
   writeFileSync(join(root, path), text);
 };
 
-describe('the files that come with a controller', () => {
+describe('the closure of a controller', () => {
   type Row = [name: string, imported: string, source: (dir: string) => string, nodeTells?: boolean];
   const rows: Row[] = [
     ['a relative import', 'lib/a.mjs', () => `import { v } from '../lib/a.mjs'; export { v };`],
     ['a re-export', 'lib/re.mjs', () => `export * from '../lib/re.mjs';`],
-    ['for its effects alone', 'lib/effect.mjs', () => `import '../lib/effect.mjs';`],
-    ['in another file of the folder', 'controllers/b.mjs', () => `import { v } from './b.mjs'; export { v };`],
+    ['an import for its effects', 'lib/effect.mjs', () => `import '../lib/effect.mjs';`],
+    ['an import from the controllers folder', 'controllers/b.mjs', () => `import { v } from './b.mjs'; export { v };`],
     ['an absolute path', 'lib/d.mjs', (dir) => `import { v } from '${dir}/lib/d.mjs'; export { v };`],
     ['a file URL', 'lib/e.mjs', (dir) => `import { v } from 'file://${dir}/lib/e.mjs'; export { v };`],
     ['a subpath of the package', 'lib/f.mjs', () => `import { v } from '#in/f.mjs'; export { v };`],
@@ -38,24 +38,24 @@ describe('the files that come with a controller', () => {
       () =>
         `import { createRequire } from 'node:module'; export const { v } = createRequire(import.meta.url)('../lib/g.cjs');`,
     ],
-    ['JSON', 'lib/h.json', () => `import j from '../lib/h.json' with { type: 'json' }; export const v = j.v;`],
+    ['a JSON import', 'lib/h.json', () => `import j from '../lib/h.json' with { type: 'json' }; export const v = j.v;`],
     ['a link', 'real/i.mjs', () => `import { v } from '../lib/i.mjs'; export { v };`],
-    ['by way of another', 'lib/j2.mjs', () => `import { v } from '../lib/j1.mjs'; export { v };`],
-    ['with a query', 'lib/k.mjs', () => `import { v } from '../lib/k.mjs?x=1'; export { v };`],
+    ['an imported file', 'lib/j2.mjs', () => `import { v } from '../lib/j1.mjs'; export { v };`],
+    ['an import with a query', 'lib/k.mjs', () => `import { v } from '../lib/k.mjs?x=1'; export { v };`],
     [
-      'with a comment in between',
+      'an import with a comment inside',
       'lib/l.mjs',
       () => `import { v } from /* why */ // that\n '../lib/l.mjs'; export { v };`,
     ],
     // `tsx` loads this file for `m.js`.
     [
-      'a script with the same module in TypeScript',
+      'a .js import that tsx resolves to .ts',
       'lib/m.ts',
       () => `import { v } from '../lib/m.js'; export { v };`,
       false,
     ],
     [
-      'computed while loading',
+      'a dynamic import at load time',
       'lib/c.mjs',
       () => `const n = 'c'; export const { v } = await import(\`../lib/\${n}.mjs\`);`,
       true,
@@ -73,8 +73,8 @@ describe('the files that come with a controller', () => {
     symlinkSync('../real/i.mjs', join(root, 'lib/i.mjs'));
   });
   for (const [index, [name, imported, source, nodeTells = NODE_TELLS]] of rows.entries()) {
-    const skip = nodeTells === NODE_TELLS ? false : 'another Node does this';
-    test(name, { skip }, async () => {
+    const skip = nodeTells === NODE_TELLS ? false : 'another version of Node does this';
+    test(`contains a file imported by ${name}`, { skip }, async () => {
       write(`controllers/C${index}Controller.mjs`, source(root));
       const loader = createModuleLoader();
       await loader.load(join(root, `controllers/C${index}Controller.mjs`), 0);
@@ -83,7 +83,7 @@ describe('the files that come with a controller', () => {
     });
   }
 
-  test('one that is imported when an operation is called is told of then', async () => {
+  test('reports a file that an operation imports during its call', async () => {
     write('lib/lazy.mjs', 'export const v = 1;');
     write('controllers/LazyController.mjs', `export const late = (file) => import(file);`);
     const told: LoadedFile[] = [];
@@ -107,8 +107,8 @@ describe('the files that come with a controller', () => {
     ['a subpath of the package', () => '#in/lack.mjs', true],
   ];
   for (const [index, [name, specifier, onlyWhereNodeTells]] of missing.entries()) {
-    const skip = onlyWhereNodeTells && !NODE_TELLS ? 'this Node does not tell what is imported' : false;
-    test(`one that is not there, by ${name}, is part of it, so that it is noticed when it comes`, {
+    const skip = onlyWhereNodeTells && !NODE_TELLS ? 'this Node does not report imports' : false;
+    test(`contains a missing file imported by ${name}`, {
       skip,
     }, async () => {
       write(`controllers/Lack${index}Controller.mjs`, `import '${specifier(root)}';`);
@@ -121,7 +121,7 @@ describe('the files that come with a controller', () => {
     });
   }
 
-  test('a file that changes while its import fails is known as it was imported', async () => {
+  test('keeps the old fingerprint of a file that changes while its import fails', async () => {
     const path = join(root, 'controllers/FailController.mjs');
     const [begun, changed] = [join(root, 'begun'), join(root, 'changed')];
     write(

@@ -92,8 +92,8 @@ function mistakesOf(group: Group, data: unknown): number {
   );
 }
 
-describe('a kept contract', () => {
-  test('is the one that was read, with its checks', async (t) => {
+describe('a cached contract', () => {
+  test('equals the contract from the source and checks the same data', async (t) => {
     const dir = createFolder(t, FILES);
     const store = memory();
     const first = await load(dir, store);
@@ -118,14 +118,13 @@ describe('a kept contract', () => {
     'the controller': (dir) =>
       write(dir, 'XController.ts', FILES['XController.ts'].replace('data: Order', 'data: { m: string }')),
     'a file that it imports types from': (dir) => write(dir, 'types.ts', 'export interface Order { m: string }\n'),
-    'a file that its class comes from': (dir) =>
-      write(dir, 'base.ts', FILES['base.ts'].replace('id: string', 'id: number')),
-    'a file that an import finds first from now on': (dir) => {
+    'the file of its base class': (dir) => write(dir, 'base.ts', FILES['base.ts'].replace('id: string', 'id: number')),
+    'the path of an import': (dir) => {
       write(dir, 'XController.ts', FILES['XController.ts'].replace("'./types.ts'", "'./types.js'"));
     },
   };
   for (const [name, change] of Object.entries(changes)) {
-    test(`does not count after a change of ${name}`, async (t) => {
+    test(`is not used after a change of ${name}`, async (t) => {
       const dir = createFolder(t, FILES);
       const store = memory();
       await load(dir, store);
@@ -135,7 +134,7 @@ describe('a kept contract', () => {
     });
   }
 
-  test('counts for the same operations and settings alone, which code may decide', async (t) => {
+  test('is used only for the same settings of the operations', async (t) => {
     const dir = createFolder(t, {
       'XController.ts': `export default class XController {
   static operations = { created: { unchecked: process.env.KEPT_UNCHECKED === 'yes' } };
@@ -155,7 +154,7 @@ describe('a kept contract', () => {
     assert.equal(store.kept, 3);
   });
 
-  test('counts for the same export alone', (t) => {
+  test('is used only for the same export', (t) => {
     const dir = createFolder(t, {
       'XController.ts': `export class XController { created(data: { n: number }) {} }
 export default class { created(data: { m: number }) {} }`,
@@ -176,7 +175,7 @@ export default class { created(data: { m: number }) {} }`,
     assert.equal(store.kept, 2);
   });
 
-  test('does not count after a script came that Node runs instead of the file that was read', (t) => {
+  test('is not used after a .js file appears that Node runs instead of the .ts file', (t) => {
     const dir = createFolder(t, {
       'base.ts': 'export class Base { created(data: { n: number }) {} }',
       'XController.ts': "import { Base } from './base.js';\nexport default class X extends Base {}",
@@ -194,10 +193,10 @@ export default class { created(data: { m: number }) {} }`,
     read();
     assert.equal(store.kept, 1);
     write(dir, 'base.js', 'export class Base { created(data) {} }');
-    assert.throws(read, /Node runs base\.js for '\.\/base\.js'/);
+    assert.throws(read, /'\.\/base\.js' is base\.js for Node/);
   });
 
-  test('does not count after a file came that an import finds first', async (t) => {
+  test('is not used after a file appears that an import resolves to first', async (t) => {
     const dir = createFolder(t, { ...FILES, 'types.d.ts': FILES['types.ts'] });
     rmSync(join(dir, 'types.ts'));
     write(dir, 'XController.ts', FILES['XController.ts'].replace("'./types.ts'", "'./types.js'"));
@@ -209,7 +208,7 @@ export default class { created(data: { m: number }) {} }`,
     assert.equal(mistakesOf(after, { n: 1 }), 1);
   });
 
-  test('does not count for a changed type, even where the change gives the file its old size and time', async (t) => {
+  test('is not used after a type changes, even if the file keeps its size and time', async (t) => {
     const { statSync, utimesSync } = await import('node:fs');
     const dir = createFolder(t, FILES);
     const store = memory();
@@ -220,7 +219,7 @@ export default class { created(data: { m: number }) {} }`,
     assert.equal(mistakesOf(await load(dir, store), { n: 1 }), 1);
   });
 
-  test('is not made of a schema that does not compile, or of one that a library has', async (t) => {
+  test('is not written for an operation whose schema comes from a library', async (t) => {
     const dir = createFolder(t, {
       ...FILES,
       'XController.ts': `const body = { '~standard': { version: 1, vendor: 'x', validate: (value: unknown) => ({ value }) } };
@@ -231,7 +230,7 @@ export default class XController { static operations = { created: { body } }; cr
     assert.equal(store.kept, 0);
   });
 
-  test('is not made of an operation whose source is not found', async (t) => {
+  test('is not written for an operation whose source is not found', async (t) => {
     const dir = createFolder(t, {
       'XController.ts': `const make = () => class { created() { return 1; } };\nexport default class XController extends make() {}`,
     });
@@ -240,7 +239,7 @@ export default class XController { static operations = { created: { body } }; cr
     assert.equal(store.kept, 0);
   });
 
-  test('is decoded at its first use, and the facts that a load needs are beside it', async (t) => {
+  test('is decoded at its first use, and a load reads its facts without decoding', async (t) => {
     const dir = createFolder(t, {
       'XController.ts': `import type { ControllerParams, EventStream } from 'gatefold';
 interface User { name: string }
@@ -284,7 +283,7 @@ export default class XController {
     assert.equal(third.contract.operations, third.contract.operations);
   });
 
-  test('of a text that is damaged does not count', async (t) => {
+  test('is not used when its text is damaged', async (t) => {
     const dir = createFolder(t, FILES);
     const cut = (text: string) => text.slice(0, text.indexOf('\t') - 9);
     for (const damage of [cut, (text: string) => text.slice(9), () => '', () => 'null', () => '{}', () => '[1]\t{}']) {
@@ -311,8 +310,8 @@ function save(file: string, build?: string): void {
   store.release();
 }
 
-describe('the file of kept contracts', () => {
-  test('has what was kept, for this build alone', async (t) => {
+describe('the contract cache file', () => {
+  test('returns its contracts only to the same build', async (t) => {
     const file = join(scratch(t), 'contracts');
     save(file, 'build');
     assert.equal(openContractCache(file, 'build').find('/x'), '{"a":1}');
@@ -321,7 +320,7 @@ describe('the file of kept contracts', () => {
     assert.equal(openContractCache(file).find('/x'), '{"a":1}');
   });
 
-  test('is written when the folder has loaded, before the worker serves, and once', async (t) => {
+  test('is written once, when the load of the folder ends', async (t) => {
     const file = join(scratch(t), 'contracts');
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const store = openContractCache(file, 'build');
@@ -333,7 +332,7 @@ describe('the file of kept contracts', () => {
     assert.deepEqual(readdirSync(join(file, '..')), []);
   });
 
-  test('does not count when a byte of it is another one, or is missing', async (t) => {
+  test('is not used when a byte has changed or is missing', async (t) => {
     const file = join(scratch(t), 'contracts');
     save(file, 'build');
     const whole = readFileSync(file, 'utf8');
@@ -343,7 +342,7 @@ describe('the file of kept contracts', () => {
     }
   });
 
-  test('is written over what another build, or a damage, has left, and keeps what was used', async (t) => {
+  test('replaces a damaged file and keeps the contracts that were used', async (t) => {
     const file = join(scratch(t), 'contracts');
     writeFileSync(file, 'damaged');
     save(file, 'build');
@@ -362,7 +361,7 @@ describe('the file of kept contracts', () => {
     assert.deepEqual(readdirSync(join(file, '..')), []);
   });
 
-  test('has every contract of a load that takes longer than the delay of a save', async (t) => {
+  test('contains every contract of a load that takes longer than the save delay', async (t) => {
     const file = join(scratch(t), 'contracts');
     save(file, 'build');
     t.mock.timers.enable({ apis: ['setTimeout'] });
@@ -378,7 +377,7 @@ describe('the file of kept contracts', () => {
 });
 
 describe('the cache folder', { skip: process.geteuid === undefined }, () => {
-  test('is for this user alone, and remains', (t) => {
+  test('keeps its entries when it is opened again', (t) => {
     const parent = scratch(t);
     const folder = openCacheFolder('one', parent) as string;
     writeFileSync(join(folder, 'entry'), '');
@@ -386,7 +385,7 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
     assert.deepEqual(readdirSync(folder), ['entry']);
   });
 
-  test('is refused where another user can write to it, or put another in its place', (t) => {
+  test('is refused when other users can read, write or replace it', (t) => {
     const parent = scratch(t);
     const folder = openCacheFolder('one', parent) as string;
     const rows: [path: string, mode: number][] = [
@@ -407,7 +406,7 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
     assert.equal(openCacheFolder('one', parent), folder);
   });
 
-  test('is refused where a link, or a file, has its name', (t) => {
+  test('is refused when a link or a file has its name', (t) => {
     const parent = scratch(t);
     const folder = openCacheFolder('one', parent) as string;
     rmSync(folder, { recursive: true });
@@ -419,7 +418,7 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
     assert.throws(() => openCacheFolder('one', parent), /is not used/);
   });
 
-  test('removes nothing where a link leads to other files of this user', (t) => {
+  test('removes nothing behind a link to other files of this user', (t) => {
     const parent = scratch(t);
     const documents = join(parent, 'documents');
     for (let i = 0; i < 30; i++) mkdirSync(join(documents, String(i)), { recursive: true, mode: 0o700 });
@@ -428,7 +427,7 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
     assert.equal(readdirSync(documents).length, 30);
   });
 
-  test('of another user is refused', { skip: process.geteuid?.() !== 0 }, async (t) => {
+  test('is refused when another user owns it', { skip: process.geteuid?.() !== 0 }, async (t) => {
     const { chownSync } = await import('node:fs');
     const parent = scratch(t);
     const folder = openCacheFolder('one', parent) as string;
@@ -436,13 +435,13 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
     assert.throws(() => openCacheFolder('one', parent), /is not used/);
   });
 
-  test('is missing where none can be made', (t) => {
+  test('is undefined when it cannot be created', (t) => {
     const parent = scratch(t);
     assert.equal(openCacheFolder('one', join(parent, 'none')), undefined);
     assert.equal(openCacheFolder('one', '/proc'), undefined);
   });
 
-  test('has neighbours, of which the twenty that were used last remain', (t) => {
+  test('is removed unless it is among the twenty used last', (t) => {
     const parent = scratch(t);
     for (let i = 0; i < 25; i++) openCacheFolder(`f${i}`, parent);
     const root = join(openCacheFolder('f24', parent) as string, '..');
@@ -451,7 +450,7 @@ describe('the cache folder', { skip: process.geteuid === undefined }, () => {
   });
 });
 
-test('thirty controllers are loaded from the caches, and fewer are not', async (t) => {
+test('a folder of thirty controllers uses the caches, and a smaller folder does not', async (t) => {
   const { createGroups } = await import('../../src/groups/registry.ts');
   const { prepareLoad } = await import('../../src/groups/prepared-load.ts');
   const parent = scratch(t);

@@ -83,7 +83,7 @@ const exportOf = ({ results }: Outcome, file: string): unknown =>
 const plain = (name: string): string => `export default '${name}';\nexport const { url } = import.meta;\n`;
 
 describe('direct imports', { skip }, () => {
-  test('search once for each folder and extension, read every controller, and end with the load', (t) => {
+  test('let Node search once per folder and extension, and end with the load', (t) => {
     const dir = createFolder(t, {
       ...{
         'a.ts': `const a: string = 'a';\nexport default a;\nexport const { url } = import.meta;\n`,
@@ -109,7 +109,7 @@ describe('direct imports', { skip }, () => {
     assert.ok(outcome.closure.every(([, fingerprint]) => /^\d+:\d+:\d+:/.test(fingerprint)));
   });
 
-  test('last as long as the import, and keep the text that runs', (t) => {
+  test('apply to one import each, and keep the text that runs', (t) => {
     const ownText = `import { writeFileSync } from 'node:fs';\nwriteFileSync(new URL(import.meta.url), '');\n${plain('b')}`;
     const dir = createFolder(t, { 'a.mjs': plain('a'), 'b.mjs': ownText });
     write(dir, 'c.mjs', `export { default, url } from '${pathToFileURL(join(dir, 'a.mjs')).href}';\n`);
@@ -119,14 +119,14 @@ describe('direct imports', { skip }, () => {
     assert.equal(exportOf(outcome, 'c.mjs'), 'a');
   });
 
-  test('take no format from a file that is found elsewhere', (t) => {
+  test('take no format from a file that a hook resolves to another URL', (t) => {
     const dir = createFolder(t, { 'moved.mjs': plain('moved'), 'b.mjs': plain('b'), 'c.mjs': plain('c') });
     const outcome = load(dir, ['moved.mjs', 'b.mjs', 'c.mjs']);
     assert.deepEqual(outcome.searched, ['moved.mjs', 'b.mjs']);
     assert.deepEqual(outcome.read, ['moved.mjs?moved']);
   });
 
-  test('are not made of CommonJS, nor below a package.json without a type', (t) => {
+  test('skip CommonJS files and files below a package.json without a type', (t) => {
     const text = 'module.exports = 1;\n';
     const dir = createFolder(t, {
       ...{ 'old/package.json': '{"type":"commonjs"}', 'old/a.ts': text, 'old/b.ts': text, 'old/c.js': text },
@@ -147,7 +147,7 @@ describe('direct imports', { skip }, () => {
     );
   });
 
-  test('read a file as Node does: without a byte order mark, and not when it is no source file', (t) => {
+  test('strip a byte order mark, and refuse a large file, a named pipe and a missing file', (t) => {
     const dir = createFolder(t, { 'a.mjs': plain('a'), 'b.mjs': `\uFEFF#!/usr/bin/env node\n${plain('b')}` });
     write(dir, 'c.mjs', ' '.repeat(5 << 20));
     execFileSync('mkfifo', [join(dir, 'd.mjs')]);
@@ -160,7 +160,7 @@ describe('direct imports', { skip }, () => {
     assert.deepEqual(outcome.closure.at(-1), ['e.mjs', 'absent']);
   });
 
-  test('end when a controller registers hooks of a thread, which come after those of Gatefold', (t) => {
+  test('end when a controller registers hooks with module.register', (t) => {
     const hooks = `export const load = async (url, context, next) => {
   const loaded = await next(url, context);
   return url.endsWith('/c.mjs') ? { ...loaded, source: "export default 'changed'" } : loaded;
@@ -172,7 +172,7 @@ describe('direct imports', { skip }, () => {
     assert.equal(exportOf(outcome, 'c.mjs'), 'changed');
   });
 
-  test('call the hooks that a controller registers in this thread, which come before those of Gatefold', (t) => {
+  test('call the hooks that a controller registers with module.registerHooks', (t) => {
     const head = `import { registerHooks } from 'node:module';
 registerHooks({
   resolve(specifier, context, next) {
@@ -196,14 +196,14 @@ registerHooks({
   });
 
   for (const options of [['--import'], ['-r'], ['--require']]) {
-    test(`are not made when the option ${options} can have registered hooks`, (t) => {
+    test(`are off when the option ${options} may have registered hooks`, (t) => {
       const dir = createFolder(t, { 'a.mjs': plain('a'), 'b.mjs': plain('b'), '../empty.cjs': '' });
       const outcome = load(dir, ['a.mjs', 'b.mjs'], [], [...options, join(realpathSync(dir), '..', 'empty.cjs')]);
       assert.deepEqual(outcome.read, ['a.mjs', 'b.mjs']);
     });
   }
 
-  test('are not made when NODE_OPTIONS can have registered hooks', (t) => {
+  test('are off when NODE_OPTIONS may have registered hooks', (t) => {
     const dir = createFolder(t, { 'a.mjs': plain('a'), 'b.mjs': plain('b') });
     const script = join(dir, '..', 'script.mjs');
     writeFileSync(script, SCRIPT);

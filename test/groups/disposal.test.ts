@@ -12,7 +12,7 @@ function createMemory() {
   return { lines, log };
 }
 
-test('disposeOf closes what can be closed, and waits for nothing longer than its time', async () => {
+test('disposeOf disposes each controller, and logs one that throws or takes too long', async () => {
   const { lines, log } = createMemory();
   const closed: string[] = [];
   const controllers: Record<string, object> = {
@@ -49,7 +49,7 @@ test('disposeOf closes what can be closed, and waits for nothing longer than its
   );
 });
 
-test('closeService waits for close of the service file, and logs when it fails or takes too long', async () => {
+test('closeService waits for close of the service file, and logs a close that fails or takes too long', async () => {
   const { lines, log } = createMemory();
   let isClosed = false;
   const close = async () => {

@@ -28,7 +28,7 @@ const FOLDERS = { 'service.mjs': serviceFile('folders: true') };
 const loadAll = (groups: Groups) => groups.loadAll({ skip: new Map(), onLoading: () => {} });
 const log = createLog({ level: 'silent', sink: { write() {}, flush() {} } });
 
-describe('names', () => {
+describe('names of groups in folders', () => {
   for (const [page, name] of [
     ['v2/order', 'v2/Order'],
     ['v2-1/order', 'v2-1/Order'],
@@ -50,7 +50,7 @@ describe('names', () => {
       if (name !== undefined) assert.equal(urlNameOf(name), page.toLowerCase());
     });
 
-  test('listControllers lists one level of folders, and follows no link to one', (t) => {
+  test('listControllers lists one level of folders and skips linked folders', (t) => {
     const dir = createFolder(t, {
       'AController.mjs': '',
       'v2/AController.mjs': '',
@@ -66,14 +66,21 @@ describe('names', () => {
     mkdirSync(join(dir, 'v5/XController.mjs'), { recursive: true });
     const all = { A: 'AController.mjs', 'v2/A': 'v2/AController.ts' };
     assert.deepEqual(Object.fromEntries(listControllers(dir, listFolders(dir))), all);
-    assert.deepEqual([...listControllers(dir)], [['A', 'AController.mjs']], 'nothing says that folders hold groups');
+    assert.deepEqual(
+      [...listControllers(dir)],
+      [['A', 'AController.mjs']],
+      'folders hold no groups without a service file',
+    );
     write(dir, 'service.mjs', serviceFile(''));
     assert.deepEqual(Object.fromEntries(listControllers(dir)), { ...all, service: 'service.mjs' });
     write(dir, 'V2Controller.mjs', '');
-    assert.ok(![...listControllers(dir).keys()].some((name) => name.includes('/')), 'V2Controller.mjs serves v2/');
+    assert.ok(
+      ![...listControllers(dir).keys()].some((name) => name.includes('/')),
+      'V2Controller.mjs takes the URLs of the folder v2',
+    );
   });
 
-  test('a key names them as URLs do', () => {
+  test('a key names its groups as URLs do', () => {
     const row = (fields: object) =>
       parseTable(
         JSON.stringify({ production: [{ id: 'aaaaaaaaaaaa', name: 'n', authorization: 'Token x', ...fields }] }),
@@ -181,17 +188,17 @@ describe('groups in folders', () => {
       assert.equal(typeof outcome === 'number' ? answer.status : key === 'sdk' ? method : page, outcome);
     });
 
-  test('the log names the page as clients write it', async () => {
+  test('the request log has the page in lower case', async () => {
     await ask('v2/Order');
     assert.ok(service.lines.some(({ event, page }) => event === 'request' && page === 'v2/order'));
   });
 
-  test('a client names the group by its page', async () => {
+  test('the client calls a group by its page', async () => {
     const api = createClient<{ 'v2/item': { PUT(data: object): { page: string } } }>(service.url);
     assert.equal((await api['v2/item'].PUT({ body: {} })).page, 'v2/item');
   });
 
-  test('a file in a new folder, and one more in it, answer the next request', async () => {
+  test('the first and the second file of a new folder answer the next request', async () => {
     assert.equal((await ask('fresh/one')).status, 404);
     write(service.dir, 'fresh/OneController.mjs', group('index'));
     assert.equal((await ask('fresh/one')).status, 200);
@@ -212,7 +219,7 @@ describe('groups in folders', () => {
     assert.equal((await ask('later/one')).status, 200);
   });
 
-  test('a file that comes with the name of a folder serves', async () => {
+  test('a new file takes over the URLs of the folder with its name', async () => {
     write(service.dir, 'turn/OrderController.mjs', group('index'));
     assert.equal(((await (await ask('turn/order')).json()) as { page: string }).page, 'turn/order');
     write(service.dir, 'TurnController.mjs', group('index', 'order'));
@@ -221,7 +228,7 @@ describe('groups in folders', () => {
   });
 });
 
-test('a folder beside its file and equal ids are refused with a line that names both files', async (t) => {
+test('a folder beside its file, and equal operation ids, are refused with the names of both files', async (t) => {
   const dir = createFolder(t, controllers);
   const loads = await loadAll(createGroups({ dir, log }));
   assert.deepEqual(loads.flatMap(({ file, ok, error }) => (ok ? [] : [`${file}: ${error}`])).sort(), [
@@ -233,7 +240,7 @@ test('a folder beside its file and equal ids are refused with a line that names 
   );
 });
 
-test('a first segment that is no folder stays the group of the URL, and a file that serves is no look-alike', async (t) => {
+test('a first segment without a folder is the group, and a file that serves is not a look-alike', async (t) => {
   const dir = createFolder(t, { ...controllers, 'empty/notes.txt': '' });
   const groups = createGroups({ dir, log });
   const loads = await loadAll(groups);
@@ -252,7 +259,7 @@ for (const [title, files] of Object.entries({
   'without folders: true': { 'service.mjs': serviceFile('strict: true') },
   'beside a service file that does not load': { 'service.mjs': 'export default { folders: true };' },
 }))
-  test(`${title} a folder holds no groups, whatever files the supervisor names`, async (t) => {
+  test(`${title}, files in folders are not loaded, even if the supervisor names them`, async (t) => {
     const { 'service.mjs': _, ...withoutService } = controllers;
     const dir = createFolder(t, { ...withoutService, ...files });
     const groups = createGroups({ dir, log });
@@ -265,7 +272,7 @@ for (const [title, files] of Object.entries({
     assert.equal(await groups.find('v2/order'), undefined);
   });
 
-test('the document has a tag a group, and ids that join with _', async (t) => {
+test('the OpenAPI document has a tag per group, and joins operation ids with _', async (t) => {
   const groups = createGroups({ dir: createFolder(t, controllers), log });
   await loadAll(groups);
   const { tags, paths } = JSON.parse(
@@ -280,7 +287,7 @@ test('the document has a tag a group, and ids that join with _', async (t) => {
   assert.equal(paths['/api/v2/item/{id}/x']?.get?.operationId, 'v2_item_GET_by_id_x');
 });
 
-test('the watch of the supervisor sees an edit and a removal in a folder', async (t) => {
+test('the folder watch of the supervisor reports an edit and a removal in a subfolder', async (t) => {
   for (const change of [
     (dir: string) => write(dir, 'v2/OrderController.mjs', `${group('index')}\n// edited`),
     (dir: string) => rmSync(join(dir, 'v2/OrderController.mjs')),
@@ -309,7 +316,7 @@ test('the watch of the supervisor sees an edit and a removal in a folder', async
   }
 });
 
-test('a change in a folder counts as long as the service file says that folders hold groups', async (t) => {
+test('a change in a subfolder counts only with folders: true in the service file', async (t) => {
   for (const [options, difference] of [
     ['folders: true', 'v2/OrderController.mjs'],
     ['folders: false', undefined],

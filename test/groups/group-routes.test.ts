@@ -20,7 +20,7 @@ describe('parseRouteName', () => {
     'with-dash',
     'GET/items',
   ])
-    test(`${name} is none`, () => assert.equal(parseRouteName(name), undefined));
+    test(`${name} is not a route`, () => assert.equal(parseRouteName(name), undefined));
 
   const refused: [name: string, reason: RegExp][] = [
     ['get {id}', /in capitals/],
@@ -77,7 +77,7 @@ describe('fitRoute', () => {
     });
   }
 
-  test('verbsOf names the methods under which a path exists', () => {
+  test('verbsOf returns the methods of a path', () => {
     assert.deepEqual([...verbsOf(table, ['7', 'pay'])], ['POST']);
     assert.deepEqual([...verbsOf(table, ['7'])], ['GET', 'HEAD']);
     assert.deepEqual([...verbsOf(table, ['7', 'a', 'b', 'c'])], []);
@@ -116,9 +116,10 @@ describe('createRoutes', () => {
   for (const names of sound)
     test(`${names.join(', ')} can all be reached`, () => assert.ok(createRoutes(names).length));
 
-  test('a group without quoted names has none', () => assert.deepEqual(createRoutes(['index', 'created', 'find']), []));
+  test('a group without quoted names has no routes', () =>
+    assert.deepEqual(createRoutes(['index', 'created', 'find']), []));
 
-  test('every route of a random table gets a path of its own, or the table is refused', () => {
+  test('every route of a random table is reached by a path, or the table is refused', () => {
     const texts = ['a', 'b', '{x}', '{x}', '{x*}'];
     let seed = 7;
     const pick = (most: number) => {
@@ -155,20 +156,20 @@ describe('createRoutes', () => {
         const taken = samples.filter((path) => fitRoute([dead], dead.verb, path) !== undefined);
         assert.ok(
           taken.every((path) => fitRoute(others, dead.verb, path) !== undefined),
-          `${unique} was refused for ${dead.name}`,
+          `${dead.name} was refused, but ${unique} leaves it a path`,
         );
         continue;
       }
       for (const { name, verb } of table)
         assert.ok(
           samples.some((path) => fitRoute(table, verb, path)?.route.name === name),
-          `${name} of ${unique}`,
+          `no path reaches ${name} in ${unique}`,
         );
     }
   });
 });
 
-test('routes are chosen by what they say, wherever they stand', () => {
+test('the most literal route is chosen, in any order of the routes', () => {
   const names = [
     'GET {a*}',
     'GET {x}/{y}',
@@ -196,7 +197,7 @@ test('routes are chosen by what they say, wherever they stand', () => {
       assert.equal(fitRoute(createRoutes(order), verb, path)?.route.name, name, `${verb} ${path.join('/')}`);
 });
 
-test('what looks more literal falls back to what fits', () => {
+test('a path falls back to a less literal route that matches', () => {
   const table = createRoutes(['GET lit/b', 'GET {x}/{y}', 'GET lit/{z*}', 'HEAD lit/{y}/end']);
   assert.equal(fitRoute(table, 'GET', ['lit', 'b'])?.route.name, 'GET lit/b');
   assert.equal(fitRoute(table, 'GET', ['lit', 'c'])?.route.name, 'GET lit/{z*}');

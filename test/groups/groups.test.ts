@@ -89,7 +89,7 @@ test('listControllers takes files by their exact name, .ts before .mjs before .j
   ]);
 });
 
-describe('which methods are operations', () => {
+describe('the operations of a controller file', () => {
   const rows: [name: string, source: string, expected: string[]][] = [
     ['a class as default', 'export default class { index() {} hello() {} }', ['hello', 'index']],
     ['a class under its name', 'export class XController { index() {} }', ['index']],
@@ -102,7 +102,7 @@ describe('which methods are operations', () => {
     ['an object without prototype', 'export default Object.assign(Object.create(null), { index() {} })', ['index']],
     ['an instance', 'class A { index() {} field = () => 1 } export default new A()', ['index']],
     [
-      'none of the rest',
+      'a class with statics, accessors, fields and other names',
       `export default class {
         static stat() {} get getter() { return () => 1 } set setter(x) {} #secret() {} [Symbol.iterator]() {} _under() {}
         constructor() { this.own = () => 1 } field = () => 1; Upper() {} with$() {} 'with-dash'() {} index() { this.#secret() }
@@ -110,12 +110,12 @@ describe('which methods are operations', () => {
       ['index'],
     ],
     [
-      'of ancestors only the verb operations and updated',
+      'a subclass, which inherits only the verb operations and updated',
       'class Base { index() {} created() {} updated() {} helper() {} options() {} } export default class extends Base { own() {} }',
       ['created', 'index', 'options', 'own', 'updated'],
     ],
     [
-      'not what a nearer class has made something else',
+      'a subclass that replaces a method with an accessor',
       'class Base { index() {} } export default class extends Base { get index() { return 1 } own() {} }',
       ['own'],
     ],
@@ -124,7 +124,7 @@ describe('which methods are operations', () => {
     test(name, async () => assert.deepEqual(await operations(folder({ 'XController.mjs': source }), 'x'), expected));
   }
 
-  test('CommonJS, both ways', async () => {
+  test('a CommonJS file with module.exports or a named export', async () => {
     const path = folder({
       'package.json': '{}',
       'XController.js': 'module.exports = class { index() {} }',
@@ -134,7 +134,7 @@ describe('which methods are operations', () => {
     assert.deepEqual(await operations(path, 'y'), ['hello']);
   });
 
-  test('TypeScript in a folder whose package.json says nothing of modules', async () => {
+  test('a TypeScript file below a package.json without a type', async () => {
     const path = folder({
       'package.json': '{}',
       'XController.ts': 'export default class { index(): number { return 1 } }',
@@ -144,7 +144,7 @@ describe('which methods are operations', () => {
     assert.deepEqual(await operations(path, 'y'), ['hello']);
   });
 
-  test('what TypeScript marks private or protected is hidden, also in a base class of another file', async () => {
+  test('private and protected methods in TypeScript are hidden, also in an imported base class', async () => {
     const path = folder({
       'package.json': '{"type":"module"}',
       'base.ts': 'export class Base { protected created() {} index() {} private helper(): void {} }',
@@ -180,7 +180,7 @@ describe('a file that does not load', () => {
       /XController\.ts:\d$/,
     ],
     ['throws', 'XController.mjs', '\nthrow new Error("boom")', /Error: boom/, /XController\.mjs:2$/],
-    ['throws no error', 'XController.mjs', 'throw "boom"', /it threw "boom"/, undefined],
+    ['throws a text', 'XController.mjs', 'throw "boom"', /it threw "boom"/, undefined],
     ['throws null', 'XController.mjs', 'throw null', /it threw null/, undefined],
     [
       'throws in its constructor',
@@ -190,14 +190,14 @@ describe('a file that does not load', () => {
       /XController\.mjs:2$/,
     ],
     [
-      'imports what is not there',
+      'imports a missing file',
       'XController.mjs',
       'import "./absent.mjs"; export default {}',
       /Cannot find module/,
       /XController\.mjs:1$/,
     ],
     [
-      'imports a name that is not there',
+      'imports a missing name',
       'XController.mjs',
       'import { no } from "node:path"; export default {}',
       /does not provide an export named 'no'/,
@@ -267,7 +267,7 @@ describe('a file that does not load', () => {
     });
   }
 
-  test('of a list, what is gone is passed over, and what cannot be looked at does not load', async () => {
+  test('is reported when it cannot be read, and skipped when it is gone', async () => {
     const path = folder({ 'GoodController.mjs': 'export default { index() {} }' });
     symlinkSync('LoopController.mjs', join(path, 'LoopController.mjs'));
     const groups = createGroups({ dir: path, log: silent });
@@ -283,12 +283,12 @@ describe('a file that does not load', () => {
     assert.match(loads[1]?.error ?? '', /ELOOP/);
   });
 
-  test('a skipped file is never touched', async () => {
+  test('is not imported when it is in the skip list', async () => {
     const path = folder({ 'XController.mjs': 'globalThis.touchedByGroupsTest = true; export default {}' });
     const groups = createGroups({ dir: path, log: silent });
     const loads = await groups.loadAll({
       skip: new Map([['XController.mjs', 'it ended a worker']]),
-      onLoading: () => assert.fail('touched'),
+      onLoading: () => assert.fail('the skipped file is loading'),
     });
     assert.deepEqual(loads, [{ group: 'X', file: 'XController.mjs', ok: false, error: 'it ended a worker' }]);
     assert.throws(() => groups.find('x'));
@@ -296,8 +296,8 @@ describe('a file that does not load', () => {
   });
 });
 
-describe('a folder in use', () => {
-  test('a new file answers the very next request; a broken one does when it is mended; a deleted one that was never asked for is gone', async (t) => {
+describe('the folder of a running service', () => {
+  test('a new file and a repaired file answer the next request, and a deleted file is a 404', async (t) => {
     const service = await startService({ controllers: {}, expectedErrors: ['request-failed', 'group-not-loadable'] });
     t.after(service.close);
     const status = async (page: string) => (await fetch(`${service.url}/api/${page}`)).status;
@@ -320,7 +320,7 @@ describe('a folder in use', () => {
     assert.equal(await status('never'), 404);
   });
 
-  test('a half-written file is given time to be whole', async (t) => {
+  test('a request waits for a half-written file to be complete', async (t) => {
     const service = await startService({ controllers: {} });
     t.after(service.close);
     const file = join(service.dir, 'SlowController.mjs');
@@ -330,7 +330,7 @@ describe('a folder in use', () => {
     assert.equal((await answer).status, 200);
   });
 
-  test('a file that fails for want of file descriptors is imported again, although it has not changed', async (t) => {
+  test('an unchanged file is imported again after it failed with EMFILE or ENFILE', async (t) => {
     const failing = (name: string, code: string) =>
       `globalThis.${name} = (globalThis.${name} ?? 0) + 1;
        if (globalThis.${name} === 1) throw Object.assign(new Error('too many open files'), { code: '${code}' });
@@ -359,7 +359,7 @@ describe('a folder in use', () => {
     assert.equal((globalThis as { importsByGroupsTest?: number }).importsByGroupsTest, 1);
   });
 
-  test('a folder that goes away: what is loaded serves on, the rest is 404', async (t) => {
+  test('a loaded group keeps serving after the folder is removed, and other groups are a 404', async (t) => {
     const service = await startService({
       controllers: { 'AController.mjs': 'export default { index: () => 1 }', 'BController.mjs': 'export default {}' },
     });
@@ -370,7 +370,7 @@ describe('a folder in use', () => {
     assert.equal((await fetch(`${service.url}/api/b`)).status, 404);
   });
 
-  test('closure names every file that came along and the one that is missing', async () => {
+  test('closure lists every imported file and a missing file', async () => {
     const path = folder({
       'lib.mjs': "export * from './deep.mjs'",
       'deep.mjs': 'export const x = 1',

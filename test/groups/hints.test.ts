@@ -7,7 +7,7 @@ import { createHints } from '../../src/groups/hints.ts';
 import { createGroups } from '../../src/groups/registry.ts';
 import { createFolder, write } from '../support/folder.ts';
 
-test('what nearly answers is told with what to rename, once a change', async (t) => {
+test('an ignored file or method is logged with its cure, once per change', async (t) => {
   const dir = createFolder(t, {
     'userController.mjs': 'export default { index() {} }',
     // The name does not look like a controller's, and no file is opened for a hint.

@@ -16,7 +16,7 @@ const LIBRARY = {
 };
 const END = '\nexport default class { index() { return 1; } }';
 
-describe('a reason has its cure', () => {
+describe('the error of a controller ends with the cure for', () => {
   const rows: [name: string, file: string, source: string, cure: string | undefined, onlyNode?: true][] = [
     [
       'an import without .ts',
@@ -31,17 +31,28 @@ describe('a reason has its cure', () => {
       `import { x } from './lib/plain';`,
       "; write the whole name: './lib/plain.mjs'",
     ],
-    ['.js for .ts', 'A.ts', `import { x } from './lib/helper.js';`, "; write the whole name: './lib/helper.ts'", true],
-    ['a folder', 'A.mjs', `import { x } from './lib/all';`, "; write the whole name: './lib/all/index.mjs'"],
     [
-      'a type as a value',
+      'an import of .js instead of .ts',
+      'A.ts',
+      `import { x } from './lib/helper.js';`,
+      "; write the whole name: './lib/helper.ts'",
+      true,
+    ],
+    [
+      'an import of a folder',
+      'A.mjs',
+      `import { x } from './lib/all';`,
+      "; write the whole name: './lib/all/index.mjs'",
+    ],
+    [
+      'an import of a type as a value',
       'A.ts',
       `import { Foo } from './lib/helper.ts';`,
       "; Foo is a type: write import { type Foo } from './lib/helper.ts'",
       true,
     ],
-    ['a missing export', 'A.mjs', `import { y } from './lib/plain.mjs';`, undefined],
-    ['a missing file', 'A.mjs', `import { y } from './lib/none.mjs';`, undefined],
+    ['a missing export, which has no cure', 'A.mjs', `import { y } from './lib/plain.mjs';`, undefined],
+    ['a missing file, which has no cure', 'A.mjs', `import { y } from './lib/none.mjs';`, undefined],
     ['an enum', 'A.ts', 'enum State { a }', "; write a union of literals: type State = 'open' | 'paid'", true],
     [
       'a parameter property',
@@ -63,14 +74,14 @@ describe('a reason has its cure', () => {
     });
   }
 
-  it('a type of a package', () => {
+  it('an import of a type of a package', () => {
     const reason = "SyntaxError: The requested module 'gatefold' does not provide an export named 'ControllerParams'";
     const cure = "if ControllerParams is a type, write import { type ControllerParams } from 'gatefold'";
     assert.equal(withAdvice(reason, '/a/B.ts'), `${reason}; ${cure}`);
   });
 });
 
-it('a file that cannot be looked at has no advice, and does not stop the load of the others', async (test) => {
+it('a controller whose import is a link to itself does not stop the load of the others', async (test) => {
   const dir = createFolder(test, { 'AController.mjs': `import './loop.js';${END}`, 'BController.mjs': END });
   symlinkSync('loop.ts', join(dir, 'loop.ts'));
   const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });

@@ -20,7 +20,7 @@ describe('a file that does not load', () => {
       '.b',
     ],
     [
-      'what cannot be stripped',
+      'an enum, which Node does not strip',
       'UserController.ts',
       [`/* ${TABS} */ enum A { B }`, 'export default class { index() {} }'],
       'enum',
@@ -31,28 +31,38 @@ describe('a file that does not load', () => {
       ['export default class {', `${WIDE} a() { f(.b); }`, '}'],
       '.b',
     ],
-    ['a throw at the top', 'UserController.ts', ['', "/* 価格😀ü\t*/ throw new Error('no database');"], 'new Error'],
-    ['a throw of Node at the top', 'UserController.mjs', ['', "/* 価格😀ü\t*/ new URL('none');"], 'new URL'],
-    ['a throw of Node at the top, later', 'UserController.mjs', ["await null; new URL('none');"], 'new URL'],
     [
-      'a type that is not read',
+      'a throw at the top level',
+      'UserController.ts',
+      ['', "/* 価格😀ü\t*/ throw new Error('no database');"],
+      'new Error',
+    ],
+    [
+      'an error that Node throws at the top level',
+      'UserController.mjs',
+      ['', "/* 価格😀ü\t*/ new URL('none');"],
+      'new URL',
+    ],
+    ['an error that Node throws after an await', 'UserController.mjs', ["await null; new URL('none');"], 'new URL'],
+    [
+      'a type that Gatefold does not read',
       'UserController.ts',
       ["import type { T } from 'zod';", 'export default class {', '/* 価格😀ü\t*/ created(data: T) {} }'],
       'T) {}',
     ],
     [
-      'an import of what is not there',
+      'an import of a missing file',
       'UserController.ts',
       ["import { a } from 'node:fs';", "/* 価格😀ü */ import './none/there.ts';"],
       "'./none",
     ],
     [
-      'a package that is not there',
+      'an import of a missing package',
       'UserController.mjs',
       ["/* 価格😀ü */ import { b } from 'no-such-package';"],
       "'no-such",
     ],
-    ['an export that is not there', 'UserController.mjs', ["/* 価格😀ü\t*/ import { none } from 'node:fs';"], 'none'],
+    ['an import of a missing export', 'UserController.mjs', ["/* 価格😀ü\t*/ import { none } from 'node:fs';"], 'none'],
   ];
   const folders = ['plain', 'Größe und Maß (1) é'];
   for (const [folder, [name, file, lines, mistake]] of folders.flatMap((folder) =>
@@ -60,7 +70,7 @@ describe('a file that does not load', () => {
   )) {
     // Where Node does not load TypeScript, tsx accepts an enum.
     if (mistake === 'enum' && !process.features.typescript) continue;
-    it(`has the place of ${name}: ${folder}`, async (test) => {
+    it(`reports the place of ${name}, in a folder named ${folder}`, async (test) => {
       const dir = join(createFolder(test, { [`${folder}/${file}`]: lines.join('\n') }), folder);
       const log = createLog({ level: 'silent', sink: { write: () => {}, flush: () => {} } });
       const [user] = await createGroups({ dir, log }).loadAll({ skip: new Map(), onLoading: () => {} });
@@ -74,7 +84,7 @@ describe('a file that does not load', () => {
     });
   }
 
-  it('has the place of a syntax error in a script that it imports', async (test) => {
+  it('reports the place of a syntax error in an imported script', async (test) => {
     const dir = createFolder(test, {
       'UserController.mjs': "import './lib/sound.js';\nimport './lib/broken.js';\nexport default class {}\n",
       'lib/sound.js': 'export {};\n',
@@ -85,7 +95,7 @@ describe('a file that does not load', () => {
     assert.equal({ at: undefined, ...user }.at, join(dir, 'lib/broken.js:2'));
   });
 
-  it('has the place in an imported file that throws a syntax error while it runs', async (test) => {
+  it('reports the place where an imported file throws a SyntaxError at run time', async (test) => {
     const dir = createFolder(test, {
       'UserController.mjs': "import './lib/config.mjs';\nexport default class {}\n",
       'lib/config.mjs': "\nexport const config = JSON.parse('{');\n",

@@ -19,11 +19,11 @@ export default class XController { created(data: Order) { return data; } index()
 const writing = (name: string, text: string): string =>
   `import { writeFileSync } from 'node:fs';\nwriteFileSync(new URL('./${name}', import.meta.url), ${JSON.stringify(text)});\n`;
 
-describe('a controller whose file is another one when its import ends', () => {
+describe('a controller keeps its checks when its file changes during the import', () => {
   const rows: Record<string, string> = {
-    empty: '',
-    'cut in its middle': TYPED.slice(0, 90),
-    'a comment': '// soon',
+    'to an empty file': '',
+    'to half of its text': TYPED.slice(0, 90),
+    'to a comment': '// soon',
     'without types':
       'export default class XController { created(data) { return data; } index() { return 1; } wipe() { return 1; } }',
   };
@@ -45,7 +45,7 @@ describe('a controller whose file is another one when its import ends', () => {
   }
 });
 
-test('a base class that is another one when it is read', async (t) => {
+test('a base class that changes during the import keeps its checks, or the load fails', async (t) => {
   const BASE = 'export class Base { created(data: { n: number }) { return data; } private wipe() { return 1; } }';
   const dir = createFolder(t, {
     'package.json': '{"type":"module"}',
@@ -64,7 +64,7 @@ test('a base class that is another one when it is read', async (t) => {
   assert.equal(group === undefined, !NODE_TELLS);
 });
 
-test('a file that is imported under a link to its folder is read where it is', async (t) => {
+test('a base class imported through a linked folder has its checks', async (t) => {
   const dir = createFolder(t, { 'package.json': '{"type":"module"}' });
   const { mkdirSync, symlinkSync } = await import('node:fs');
   mkdirSync(join(dir, 'real'));
@@ -80,7 +80,7 @@ test('a file that is imported under a link to its folder is read where it is', a
   assert.notEqual((await groups.find('x'))?.operations.get('created')?.check, undefined);
 });
 
-describe('own source by another specifier', () => {
+describe('a base class has its checks when it is imported by', () => {
   const BASE = 'export class Base { created(data: { n: number }) { return data; } }';
   const rows: [name: string, files: Record<string, string>, onlyWhereNodeTells?: true][] = [
     [
@@ -92,7 +92,7 @@ describe('own source by another specifier', () => {
       },
     ],
     [
-      'a subpath import',
+      'a subpath',
       {
         'package.json': '{"type":"module","imports":{"#lib/*":"./lib/*"}}',
         'lib/base.ts': BASE,
@@ -100,7 +100,7 @@ describe('own source by another specifier', () => {
       },
     ],
     [
-      'a package of the same repository, which is linked',
+      'the name of a linked package of the same repository',
       {
         'package.json': '{"type":"module"}',
         'packages/base/package.json': '{"type":"module","name":"base","exports":"./base.ts"}',
@@ -123,7 +123,7 @@ describe('own source by another specifier', () => {
   }
 });
 
-test('what a process has imported is known by its text, and a file that it has not imported is read as it is', async (t) => {
+test('textOf never returns a changed text for an imported file, and reads other files anew', async (t) => {
   const dir = createFolder(t, {
     'package.json': '{"type":"module"}',
     'a.mjs': 'export const a = 1;',

@@ -8,7 +8,7 @@ const settingsOf = (exported: unknown, name: string) => groupOf(exported).operat
 const schema = { '~standard': { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }) } };
 
 describe('static operations', () => {
-  test('nothing said is nothing set', () => {
+  test('are empty when the controller sets none', () => {
     assert.deepEqual(
       settingsOf(
         class {
@@ -21,7 +21,7 @@ describe('static operations', () => {
     assert.deepEqual(settingsOf({ index() {} }, 'index'), {});
   });
 
-  test('of one operation wins over those of all', () => {
+  test("override '*' for the operation that they name", () => {
     class X {
       static operations = {
         '*': { timeout: 5, access: 'application' },
@@ -38,7 +38,7 @@ describe('static operations', () => {
     assert.deepEqual(settingsOf(new X(), 'index'), { timeout: 7, access: 'application' });
   });
 
-  test('what a base class says holds until a class says otherwise', () => {
+  test('are inherited from a base class unless the class overrides them', () => {
     class Base {
       static operations: object = {
         '*': { access: 'application' },
@@ -56,7 +56,7 @@ describe('static operations', () => {
     assert.deepEqual(settingsOf(X, 'created'), { access: 'application', bodyLimit: 1 });
   });
 
-  test('a class comes before its ancestors, and an operation before all of them', () => {
+  test('prefer the operation to the class, and the class to its ancestors', () => {
     class Base {
       static operations: object = { '*': { access: 'application', timeout: 5 }, created: { access: { scope: 'a' } } };
       index() {}
@@ -73,18 +73,18 @@ describe('static operations', () => {
     assert.deepEqual(settingsOf(Y, 'created'), { access: { scope: 'b' }, timeout: 5 });
   });
 
-  test('of an object they are its property', () => {
+  test('can be a property of an object', () => {
     assert.deepEqual(settingsOf({ operations: { index: { status: 202 } }, index() {} }, 'index'), { status: 202 });
   });
 
-  test('a module may hold them', async () => {
+  test('can be an imported module', async () => {
     const operations = await import(
       `data:text/javascript,${encodeURIComponent("export const index = { access: 'application' }")}`
     );
     assert.deepEqual(settingsOf({ operations, index() {} }, 'index'), { access: 'application' });
   });
 
-  test('what was checked is what holds: a change that comes later is an error', () => {
+  test('cannot change after the load', () => {
     const scope = { scope: 'a' };
     const accepts = ['image/*'];
     const operations: Record<string, object> = { index: { access: scope, accepts } };
@@ -96,7 +96,7 @@ describe('static operations', () => {
     assert.deepEqual(settings, { access: { scope: 'a' }, accepts: ['image/*'] });
   });
 
-  test('unchecked says aloud that types are not checked, for one operation or for all', () => {
+  test('accept unchecked for one operation or for all', () => {
     const controller = {
       operations: { '*': { unchecked: true }, index: { unchecked: false } },
       index() {},
@@ -106,7 +106,7 @@ describe('static operations', () => {
     assert.deepEqual(settingsOf(controller, 'created'), { unchecked: true });
   });
 
-  test('a schema may be a function', () => {
+  test('accept a schema that is a function', () => {
     const callable = Object.assign(() => 1, schema);
     assert.equal(
       settingsOf({ operations: { index: { body: callable, query: callable, result: callable } }, index() {} }, 'index')
@@ -116,12 +116,12 @@ describe('static operations', () => {
   });
 
   const refused: [name: string, operations: unknown, message: RegExp][] = [
-    ['no object', 'index', /must be a plain object/],
+    ['a text', 'index', /must be a plain object/],
     ['a list', [], /must be a plain object/],
     ['null', null, /must be a plain object/],
     ['a key that names no operation', { find: {} }, /"find" names no operation/],
-    ['a key that names what is no operation', { _before: {} }, /"_before" names no operation/],
-    ['settings that are no object', { index: true }, /"index" must be a plain object/],
+    ['a key that names a guard', { _before: {} }, /"_before" names no operation/],
+    ['a setting that is not an object', { index: true }, /"index" must be a plain object/],
     [
       'an unknown property',
       { index: { acess: 'application' } },
@@ -129,7 +129,7 @@ describe('static operations', () => {
     ],
     ['a property of Object', { index: { toString: 1 } }, /unknown property toString/],
     [
-      'access that is none',
+      'an unknown access',
       { index: { access: 'admin' } },
       /access must be 'anyone', 'application', 'user', 'caller', \{ scope: '…' \}/,
     ],
@@ -137,13 +137,13 @@ describe('static operations', () => {
     ['access with more than a scope', { index: { access: { scope: 'a', role: 'b' } } }, /access must be/],
     ['accepts that is a text', { index: { accepts: 'image/png' } }, /accepts must be a list of media types/],
     ['accepts that is empty', { index: { accepts: [] } }, /accepts must be/],
-    ['accepts that is no type', { index: { accepts: ['png'] } }, /accepts must be/],
-    ['a limit of 0', { index: { bodyLimit: 0 } }, /bodyLimit must be a number of bytes/],
-    ['a limit as a text', { index: { bodyLimit: '1MiB' } }, /bodyLimit must be/],
-    ['a limit that no string can hold', { index: { bodyLimit: 2 ** 40 } }, /needs body: 'stream'/],
+    ['accepts without a media type', { index: { accepts: ['png'] } }, /accepts must be/],
+    ['a body limit of 0', { index: { bodyLimit: 0 } }, /bodyLimit must be a number of bytes/],
+    ['a body limit that is a text', { index: { bodyLimit: '1MiB' } }, /bodyLimit must be/],
+    ['a body limit above the longest string', { index: { bodyLimit: 2 ** 40 } }, /needs body: 'stream'/],
     ['a time limit of half a millisecond', { index: { timeout: 0.5 } }, /timeout must be a number of milliseconds/],
-    ['a time limit that no timer takes', { index: { timeout: 2 ** 31 } }, /timeout must be/],
-    ['a body that is no schema', { index: { body: {} } }, /body must be a Standard Schema or 'stream'/],
+    ['a time limit above the longest timer', { index: { timeout: 2 ** 31 } }, /timeout must be/],
+    ['a body that is not a schema', { index: { body: {} } }, /body must be a Standard Schema or 'stream'/],
     ['a schema beside accepts', { index: { body: schema, accepts: ['image/*'] } }, /no schema of a body checks/],
     ['a status of an error', { index: { status: 404 } }, /status must be/],
     ['a status without a body', { index: { status: 204 } }, /status must be/],

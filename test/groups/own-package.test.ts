@@ -27,7 +27,7 @@ const BY_IMPORT_OF_LIB = `import { status } from '../lib/status.ts';
 export default class { index() { return { status }; } }
 `;
 
-describe('a folder from which no package gatefold is found', () => {
+describe('a controllers folder without an installed gatefold package', () => {
   for (const [name, manifest] of [
     ['in a package of modules', '{"type":"module"}'],
     ['in a package of CommonJS', '{"type":"commonjs"}'],
@@ -35,8 +35,8 @@ describe('a folder from which no package gatefold is found', () => {
   ] as const) {
     const isCommonJs = manifest?.includes('commonjs') === true;
     // In such a package Node loads a .ts file as CommonJS, which has no import.
-    const skip = isCommonJs && process.features.typescript ? 'package-type.test.ts has what is said of it' : false;
-    it(`imports the running one, ${name}`, { skip }, async (test) => {
+    const skip = isCommonJs && process.features.typescript ? 'package-type.test.ts tests this case' : false;
+    it(`imports the running gatefold ${name}`, { skip }, async (test) => {
       const dir = createFolder(test, manifest, {
         'controllers/TypedController.ts': TYPED,
         'controllers/PlainController.mjs': PLAIN,
@@ -51,7 +51,7 @@ describe('a folder from which no package gatefold is found', () => {
         return [response.status, code ?? body];
       };
       assert.deepEqual(await ask('typed/7'), [200, { id: 7 }]);
-      assert.deepEqual(await ask('typed/seven'), [422, 'INVALID_DATA'], 'the types were read');
+      assert.deepEqual(await ask('typed/seven'), [422, 'INVALID_DATA'], 'the type checks the parameter');
       assert.deepEqual(await ask('typed/10'), [404, 'TOO_HIGH']);
       assert.deepEqual(await ask('plain'), [201, { made: true }]);
       assert.deepEqual(await ask('lib'), [200, { status: 418 }]);
@@ -60,7 +60,7 @@ describe('a folder from which no package gatefold is found', () => {
     });
   }
 
-  it('still says which other package or entry is missing', async (test) => {
+  it('reports another missing package or entry in gatefold doctor', async (test) => {
     const dir = createFolder(test, '{"type":"module"}', {
       'controllers/AController.mjs': `import 'gatefold-extra';\nexport default class { index() {} }`,
       'controllers/BController.mjs': `import 'gatefold/nothing';\nexport default class { index() {} }`,
@@ -72,7 +72,7 @@ describe('a folder from which no package gatefold is found', () => {
   });
 });
 
-it('a package of another version is imported, and the start says so in one line', async (test) => {
+it('an installed gatefold of another version is imported, and the start logs one line', async (test) => {
   const dir = createFolder(test, '{"type":"module"}', {
     'controllers/OwnController.mjs': `import { mark } from 'gatefold';\nexport default class { index() { return { mark }; } }`,
     'node_modules/gatefold/package.json':

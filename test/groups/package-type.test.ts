@@ -32,7 +32,7 @@ async function load(root: string) {
   return createGroups({ dir: join(root, 'controllers'), log }).loadAll({ skip: new Map(), onLoading: () => {} });
 }
 
-it('a service file in TypeScript loads without any package.json, and its stray exports count', (test) => {
+it('a TypeScript service file loads without a package.json, and a stray export refuses the file', (test) => {
   assert.ok(isDistCurrent(), 'dist is older than src. Run: npm run build');
   const file = `import { defineService } from 'gatefold';\nexport default defineService({ strict: true });\n`;
   for (const [source, error] of [
@@ -48,8 +48,8 @@ it('a service file in TypeScript loads without any package.json, and its stray e
   }
 });
 
-describe('a controller with import or export in a package of type commonjs', () => {
-  it('does not load, and the reason says what to write where', (test) => {
+describe('a controller and the type of its package', () => {
+  it('an ES module in a commonjs package does not load, and doctor reports the cure', (test) => {
     const root = project(test, '{"type":"commonjs"}', {
       'UserController.js': 'export default class { index() { return {}; } }',
     });
@@ -68,7 +68,7 @@ describe('a controller with import or export in a package of type commonjs', () 
     );
   });
 
-  it('is loaded again as soon as its package.json is mended', { timeout: 60_000 }, async (test) => {
+  it('a controller is loaded again as soon as its package.json is fixed', { timeout: 60_000 }, async (test) => {
     const root = project(test, '{"type":"commonjs"}', {
       'UserController.js': 'export default class { index() { return { mended: true }; } }',
     });
@@ -81,7 +81,7 @@ describe('a controller with import or export in a package of type commonjs', () 
     assert.deepEqual(json(await ask(service.port, '/api/user')), { mended: true });
   });
 
-  it('loads when it is written for it', async (test) => {
+  it('a CommonJS controller loads in a commonjs package', async (test) => {
     const root = project(test, '{"type":"commonjs"}', {
       'UserController.js': 'module.exports = class { index() { return {}; } };',
     });
@@ -89,7 +89,7 @@ describe('a controller with import or export in a package of type commonjs', () 
     assert.deepEqual([user?.ok, user?.error], [true, undefined]);
   });
 
-  it('has the reason of a mistake of its own, if that is what it has', async (test) => {
+  it('a syntax error in an ES module package keeps its own message', async (test) => {
     const root = project(test, '{"type":"module"}', { 'UserController.js': 'export default class { index( }' });
     const [user] = await load(root);
     assert.match(String(user?.error), /^SyntaxError: Unexpected token '}'/);
@@ -118,13 +118,13 @@ describe('explainPackageType', () => {
   }
 
   const manifests: [name: string, manifest: string | undefined, explained: RegExp | undefined][] = [
-    ['no type', '{}', /has no "type"/],
+    ['a package.json without a type', '{}', /has no "type"/],
     ['no package.json', undefined, /there is no package\.json above it.*: make one/],
-    ['a package.json that is no JSON', '{', /has no "type"/],
-    ['type module', '{"type":"module"}', undefined],
+    ['a package.json that is not JSON', '{', /has no "type"/],
+    ['a package.json of type module, which needs no explanation', '{"type":"module"}', undefined],
   ];
   for (const [name, manifest, explained] of manifests) {
-    it(`with ${name}`, (test) => {
+    it(`reads ${name}`, (test) => {
       const file = join(project(test, manifest, {}), 'controllers/UserController.ts');
       const text = explainPackageType(reasons[0] as string, file)?.reason;
       if (explained === undefined) assert.equal(text, undefined);
@@ -132,9 +132,9 @@ describe('explainPackageType', () => {
     });
   }
 
-  it('leaves any other reason alone', () =>
+  it('returns undefined for any other error', () =>
     assert.equal(explainPackageType("SyntaxError: Unexpected token '}'", '/x/UserController.ts'), undefined));
-  it('asks the nearest package.json', (test) => {
+  it('reads the nearest package.json', (test) => {
     const root = project(test, '{"type":"module"}', { 'package.json': '{"type":"commonjs"}' });
     assert.deepEqual(readPackageType(join(root, 'controllers/x.ts')), {
       path: join(root, 'controllers/package.json'),

@@ -54,7 +54,7 @@ async function loadAll(dir: string, prepared: PreparedLoad | undefined) {
   return { early, answerOf };
 }
 
-test('a file that changed after it was read early is loaded as it is', async (t) => {
+test('a file that changed after its early read is loaded with its new text', async (t) => {
   useOwnCaches(t);
   const dir = createFolder(t, files('old'));
   await sleep(SETTLED);
@@ -72,7 +72,7 @@ test('a file that changed after it was read early is loaded as it is', async (t)
   assert.equal(prepared?.findText(unchanged, fingerprint(unchanged)), undefined, 'the load frees the texts');
 });
 
-test('a file that was just written, and one that cannot be read, are not read early', async (t) => {
+test('an early read skips a file that was just written, a folder and a missing file', async (t) => {
   const dir = createFolder(t, { 'OldController.js': controller('old') });
   mkdirSync(join(dir, 'FolderController.js'));
   await sleep(SETTLED);
@@ -82,7 +82,7 @@ test('a file that was just written, and one that cannot be read, are not read ea
   assert.deepEqual(texts, [controller('old')]);
 });
 
-test('a load uses the contracts that another process has written since this one was prepared', async (t) => {
+test('a prepared load uses contracts that another process wrote after the preparation', async (t) => {
   useOwnCaches(t);
   const dir = createFolder(t, files('old'));
   const first = await prepareLoad(dir);
@@ -93,7 +93,7 @@ test('a load uses the contracts that another process has written since this one 
   assert.match(second?.contracts()?.find(join(dir, 'G1Controller.js')) ?? '', /index/);
 });
 
-test('a link that leads to another folder since then is loaded with the caches of that folder', async (t) => {
+test('a link moved after the preparation loads the new folder with its own caches', async (t) => {
   useOwnCaches(t);
   const [oldRelease, newRelease] = ['old', 'new'].map((value) => createFolder(t, files(value))) as [string, string];
   const dir = join(createFolder(t), 'current');

@@ -31,20 +31,26 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     export default class X extends M(Object) { ${RAN} }`,
     'held',
   ],
-  'set after the class': [`class X { static operations; ${RAN} } X.operations = settings; export default X`, 'held'],
-  'of an exported instance': [`class X { static operations = settings; ${RAN} } export default new X()`, 'held'],
+  'a static property set after the class': [
+    `class X { static operations; ${RAN} } X.operations = settings; export default X`,
+    'held',
+  ],
+  'a static property of an exported instance': [
+    `class X { static operations = settings; ${RAN} } export default new X()`,
+    'held',
+  ],
   'a property of an object': [`export default { operations: settings, ${RAN} }`, 'held'],
   'a property of an object that inherits its operation': [
     `const base = { ${RAN} };
     export default { __proto__: base, operations: { '*': { access: 'application' } }, index() {} }`,
     'held',
   ],
-  'of a base class that only the prototypes lead to': [
+  'a static property of a base class linked only by prototype': [
     `class B { static operations = { '*': { access: 'application' } }; ${RAN} }
     class X { index() {} } Object.setPrototypeOf(X.prototype, B.prototype); export default X`,
     'held',
   ],
-  'of a base class that only the classes lead to': [
+  'a static property of a base class linked only by class': [
     `class S { static operations = { '*': { access: 'application' } } } class X { ${RAN} } Object.setPrototypeOf(X, S); export default X`,
     'held',
   ],
@@ -56,7 +62,10 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     klass(`static operations = { __proto__: null, created: { access: 'application' } };`),
     'held',
   ],
-  'exported too': [`export const operations = settings;\n${klass('static operations = operations;')}`, 'held'],
+  'a static property and an export': [
+    `export const operations = settings;\n${klass('static operations = operations;')}`,
+    'held',
+  ],
   'a static accessor': [
     klass('static get operations() { return settings }'),
     /static operations is an accessor: write static operations = \{ … \}/,
@@ -84,8 +93,8 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     `class X { operations = settings; ${RAN} } export default new X()`,
     /operations is a field/,
   ],
-  'set in the constructor': [klass('constructor() { this.operations = settings }'), /operations is a field/],
-  'assigned to an exported instance': [
+  'a property set in the constructor': [klass('constructor() { this.operations = settings }'), /operations is a field/],
+  'a property assigned to an exported instance': [
     `class X { ${RAN} } export default Object.assign(new X(), { operations: settings })`,
     /operations is a field/,
   ],
@@ -109,16 +118,16 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     `export default { operations() { return settings }, ${RAN} }`,
     /operations is a method: write operations: \{ … \}/,
   ],
-  'of the prototype of an object': [
+  'a property of the prototype of an object': [
     `const base = { operations: settings, ${RAN} }; export default { __proto__: base, index() {} }`,
     /operations is inherited by the object: write operations: \{ … \}/,
   ],
-  'of the prototype of an object that has its own': [
+  'a property of an object and of its prototype': [
     `const base = { operations: settings, ${RAN} };
     export default { __proto__: base, operations: { index: {} }, index() {} }`,
     /operations is inherited by the object/,
   ],
-  'of the class of the prototype of an object': [
+  'a static property of the class of a prototype': [
     `class X { static operations = settings; ${RAN} }
     export default Object.assign(Object.create(new X()), { index() {} })`,
     /operations is inherited by the object/,
@@ -136,8 +145,8 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     klass('static #operations = settings;'),
     /#operations is used nowhere: write static operations/,
   ],
-  nothing: [klass('static operations;'), /static operations: it must be a plain object/],
-  'nothing, of an object': [
+  'an empty static property': [klass('static operations;'), /static operations: it must be a plain object/],
+  'an undefined property of an object': [
     `export default { operations: undefined, ${RAN} }`,
     /operations: it must be a plain object/,
   ],
@@ -154,19 +163,19 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     klass('static operations = new Proxy({}, { get: () => ({ access: "application" }) });'),
     /it must be a plain object/,
   ],
-  'settings of a class': [
+  'an object with an instance of a class for an operation': [
     klass('static operations = { created: new (class { get access() { return "application" } })() };'),
     /"created" must be a plain object/,
   ],
-  'settings that are a Proxy': [
+  'an object with a Proxy for an operation': [
     klass('static operations = { created: new Proxy({}, { get: () => "application" }) };'),
     /"created" must be a plain object/,
   ],
-  'settings as a list': [
+  'an object with a list for an operation': [
     klass(`static operations = { created: ['application'] };`),
     /"created" must be a plain object/,
   ],
-  'settings that are undefined': [
+  'an object with undefined for an operation': [
     klass('static operations = { created: undefined };'),
     /"created" is undefined: leave it out/,
   ],
@@ -206,7 +215,10 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     klass(`static operations = { created: { access: ['anyone', 'Application'] } };`),
     /access must be/,
   ],
-  'access as scopes': [klass(`static operations = { created: { access: { scopes: ['a'] } } };`), /access must be/],
+  'access with the property scopes': [
+    klass(`static operations = { created: { access: { scopes: ['a'] } } };`),
+    /access must be/,
+  ],
   'a misspelt property': [
     klass(`static operations = { created: { acces: 'application' } };`),
     /unknown property acces;/,
@@ -229,7 +241,7 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     /_operations says nothing/,
   ],
   'a misspelt name of an export': [`export const Operations = settings;\n${klass('')}`, /Operations says nothing/],
-  'access of the class': [
+  'a static access of the class': [
     klass(`static access = 'application';`),
     /static access says nothing: write static operations = \{ '\*': \{ access: … \} \}/,
   ],
@@ -243,7 +255,7 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     /access says nothing: write operations: \{ '\*': \{ access: … \} \}/,
   ],
   'access as an export': [`export const access = 'application';\n${klass('')}`, /access says nothing/],
-  'a limit of the class': [klass(`static limit = '1/h';`), /static limit says nothing/],
+  'a static limit of the class': [klass(`static limit = '1/h';`), /static limit says nothing/],
   'another object from the constructor': [
     `export default class X { static operations = settings; constructor() { return { ${RAN} } } }`,
     /its constructor returns another object/,
@@ -262,15 +274,15 @@ const SETTINGS: Readonly<Record<string, readonly [source: string, outcome: Outco
     Object.setPrototypeOf(X.prototype, new Proxy(B.prototype, { get: () => refuse })); export default X`,
     /a Proxy, /,
   ],
-  'an operation of the name that is said to be one': [
+  'an operation named operations, listed in static operations': [
     klass('static operations = { operations: {} }; operations() {}'),
     'runs',
   ],
-  'constants of the same names': [
+  'constants named like settings, which protect nothing': [
     klass('static limit = 100; static access = new Map(); static timeout = 5; access = { key: 1 }; limit = 7;'),
     'runs',
   ],
-  'names that are far enough': [
+  'names unlike operations, which protect nothing': [
     klass('static options = { created: {} }; operators = [1]; operation = 1; static operation(name) {}'),
     'runs',
   ],
@@ -282,9 +294,9 @@ const REPLACED: Readonly<Record<string, readonly [source: string, outcome: Outco
     'held',
   ],
   'by a field': [klass('created = refuse;'), 'held'],
-  'by a bound one': [klass('constructor() { this.created = this.created.bind(this) }'), 'runs'],
-  'by nothing, by a field': [`class B { ${RAN} } export default class X extends B { created = undefined }`, 'gone'],
-  'by nothing, by a value of the prototype': [
+  'by its bound function': [klass('constructor() { this.created = this.created.bind(this) }'), 'runs'],
+  'by undefined in a field': [`class B { ${RAN} } export default class X extends B { created = undefined }`, 'gone'],
+  'by null on the prototype': [
     `class B { ${RAN} } class X extends B {} X.prototype.created = null; export default X`,
     'gone',
   ],
@@ -296,7 +308,7 @@ const REPLACED: Readonly<Record<string, readonly [source: string, outcome: Outco
     `class B { ${RAN} } export default class X extends B { get created() { return refuse } }`,
     'gone',
   ],
-  'by a decorated one': [`class X { ${RAN} } X.prototype.created = refuse; export default X`, 'held'],
+  'by a function on the prototype': [`class X { ${RAN} } X.prototype.created = refuse; export default X`, 'held'],
 };
 
 const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome]>> = {
@@ -312,9 +324,12 @@ const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome
     `const base = { _before() { refuse() } }; export default { __proto__: base, ${RAN} }`,
     'held',
   ],
-  'exported too': [`export const _before = refuse; export default { _before, ${RAN} }`, 'held'],
-  'set after the class': [`class X { ${RAN} } X.prototype._before = refuse; export default X`, 'held'],
-  afterwards: [klass('_after() { refuse() }'), 'held'],
+  'a property and an export': [`export const _before = refuse; export default { _before, ${RAN} }`, 'held'],
+  'a method set on the prototype after the class': [
+    `class X { ${RAN} } X.prototype._before = refuse; export default X`,
+    'held',
+  ],
+  'a method _after': [klass('_after() { refuse() }'), 'held'],
   'a static method': [
     klass('static _before() { refuse() }'),
     /static _before is no guard: write it as a method, _before\(data, params\) \{ … \}/,
@@ -360,18 +375,18 @@ const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome
     /#before is used nowhere: write it as a method, _before\(data, params\) \{ … \}/,
   ],
   'a private field': [klass('#_after = refuse;'), /#_after is used nowhere: write it as a method, _after\(/],
-  'without the underscore': [
+  'a method without the underscore': [
     klass('before() { refuse() }'),
     /before is no guard: rename it to _before; where it is an operation, name it in static operations/,
   ],
-  'without the underscore, of a base class': [
+  'a method of a base class without the underscore': [
     `class B { after() { refuse() } } export default class X extends B { ${RAN} }`,
     /after is no guard: rename it to _after/,
   ],
-  'without the underscore, a field': [klass('before = refuse;'), /before is no guard/],
-  'without the underscore, static': [klass('static before() { refuse() }'), /static before is no guard/],
-  'without the underscore, a list': [`export default { before: [refuse], ${RAN} }`, /before is no guard/],
-  'without the underscore, an export': [`export function before() { refuse() }\n${klass('')}`, /before is no guard/],
+  'a field without the underscore': [klass('before = refuse;'), /before is no guard/],
+  'a static method without the underscore': [klass('static before() { refuse() }'), /static before is no guard/],
+  'a list without the underscore': [`export default { before: [refuse], ${RAN} }`, /before is no guard/],
+  'an export without the underscore': [`export function before() { refuse() }\n${klass('')}`, /before is no guard/],
   ...Object.fromEntries(
     [
       '_beforeEach',
@@ -395,22 +410,22 @@ const GUARDS: Readonly<Record<string, readonly [source: string, outcome: Outcome
       [`export default { ${name}() { refuse() }, ${RAN} }`, new RegExp(`${name} is no guard: rename it to _after`)],
     ]),
   ),
-  'names that are far enough': [
+  'names unlike before and after, which protect nothing': [
     klass(`_format() {} _filter() {} _alter() {} _later() {} _enter() {} _meter() {} _core() {} _store() {} _restore() {} _ignore() {} _more() {} _other() {}
       alter() {} afters = 1; before = new Date(); static AFTER = 5; beforehand() {} aftermath() {} #before() {} first() { this.#before() } #core = 1;`),
     'runs',
   ],
-  'operations that are said to be some': [
+  'operations named before and after, listed in static operations': [
     klass('static operations = { before: {}, after: {} }; before() {} after() {}'),
     'runs',
   ],
 };
 
-describe('what was meant to protect', { concurrency: 16 }, () => {
+describe('each form of a protection works or refuses the file', { concurrency: 16 }, () => {
   const controllers = new Map<string, string>();
-  const tables = { settings: SETTINGS, 'a guard': GUARDS, 'a method that is replaced': REPLACED };
+  const tables = { 'settings as': SETTINGS, 'a guard as': GUARDS, 'a method replaced': REPLACED };
   const forms = Object.entries(tables).flatMap(([topic, table]) =>
-    Object.entries(table).map(([name, row]) => [`${topic}: ${name}`, ...row] as const),
+    Object.entries(table).map(([name, row]) => [`${topic} ${name}`, ...row] as const),
   );
   const rows = forms.map(([name, source, outcome], index) => {
     controllers.set(`C${index}Controller.mjs`, HEAD + source);

@@ -23,7 +23,7 @@ await createModuleLoader().load(process.argv[3], 0);
 console.log(registrations);
 `;
 
-describe('a process that loads TypeScript', {
+describe('a process does not register tsx a second time', {
   skip: process.features.typescript ? 'this Node strips types' : false,
 }, () => {
   const rows: [name: string, args: string[], env?: Record<string, string>][] = [

@@ -33,7 +33,7 @@ function lineOf(facts: object, status = 200, bytes = 96, took = 12.3456): Record
   return rest;
 }
 
-describe('a line', () => {
+describe('a line of the access log', () => {
   const usual = {
     method: 'GET',
     path: '/api/test',
@@ -45,27 +45,35 @@ describe('a line', () => {
     request_id: 'r-1',
   };
   const rows: [name: string, facts: object, line: object][] = [
-    ['as usual', {}, usual],
+    ['has the facts of the request', {}, usual],
     [
-      'of the group that serves, and not the one in the URL',
+      'names the group that answers, not the group in the URL',
       { groupInUrl: 'other', group: 'Sdk' },
       { ...usual, page: 'sdk' },
     ],
     [
-      'of an explicit row',
+      'names an explicit route',
       { groupInUrl: 'register', group: '', operation: 'register' },
       { ...usual, page: 'register', operation: 'register' },
     ],
-    ['where nothing serves', { groupInUrl: 'x', group: '', operation: '' }, { ...usual, page: '', operation: '' }],
-    ['with a credential', { credentialId: 'A1b2' }, { ...usual, credential: 'A1b2' }],
-    ['with an operation that is a route', { operation: 'GET {id}/"\\' }, { ...usual, operation: 'GET {id}/"\\' }],
-    ['with an odd path', { resolvedPath: { path: { raw: '/api/a"b\\c%20{' } } }, { ...usual, path: '/api/a"b\\c%20{' }],
-    ['without a path', { resolvedPath: undefined }, { ...usual, path: '' }],
+    [
+      'has an empty page and operation when no group answers',
+      { groupInUrl: 'x', group: '', operation: '' },
+      { ...usual, page: '', operation: '' },
+    ],
+    ['names the credential', { credentialId: 'A1b2' }, { ...usual, credential: 'A1b2' }],
+    ['names an operation that is a route', { operation: 'GET {id}/"\\' }, { ...usual, operation: 'GET {id}/"\\' }],
+    [
+      'has a path with quotes and backslashes unchanged',
+      { resolvedPath: { path: { raw: '/api/a"b\\c%20{' } } },
+      { ...usual, path: '/api/a"b\\c%20{' },
+    ],
+    ['has an empty path when the request has none', { resolvedPath: undefined }, { ...usual, path: '' }],
   ];
   for (const [name, facts, line] of rows) test(name, () => assert.deepEqual(lineOf(facts), line));
 });
 
-describe('over a socket', () => {
+describe('the access log of a service', () => {
   let service: Service;
   before(async () => {
     const controllers = {
@@ -102,7 +110,7 @@ describe('over a socket', () => {
     }
   }
 
-  test('a line comes when the client has taken the last byte, not before', async () => {
+  test('a line is written after the last byte is sent, not before', async () => {
     const client = connect(service.port, '127.0.0.1');
     client.write('GET /api/test/big HTTP/1.1\r\nHost: x\r\nX-Request-Id: slow\r\n\r\n');
     let read = 0;
@@ -116,7 +124,7 @@ describe('over a socket', () => {
   });
 
   for (const leave of ['resetAndDestroy', 'destroy', 'end'] as const) {
-    test(`a client that leaves in the middle is a 499, with the bytes that were sent: ${leave}`, async () => {
+    test(`a client that disconnects within the answer is logged as 499 with the bytes sent: ${leave}`, async () => {
       const client = connect(service.port, '127.0.0.1');
       client.write(`GET /api/test/big HTTP/1.1\r\nHost: x\r\nX-Request-Id: left-${leave}\r\n\r\n`);
       await once(client, 'data');
@@ -163,7 +171,7 @@ describe('over a socket', () => {
       { event: 'request-refused', level: 'info', page: 'test', stack: undefined },
     ],
     [
-      'a handler that is not there',
+      'a handler that does not exist',
       '/api/test',
       'GET',
       'lost',

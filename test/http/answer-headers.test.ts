@@ -12,7 +12,7 @@ const cors: CorsPolicy = {
   maxAge: 60,
 };
 
-test('header sets are kept for 100 origins, and the oldest goes first', () => {
+test('header sets are kept for 100 origins, and the oldest is dropped first', () => {
   const setOf = createHeaderSets({ cors, headers: [] });
   const first = setOf('https://0.example');
   for (let i = 1; i < 100; i++) setOf(`https://${i}.example`);
@@ -21,7 +21,7 @@ test('header sets are kept for 100 origins, and the oldest goes first', () => {
   assert.notEqual(setOf('https://0.example'), first);
 });
 
-test('a preflight that asks for no header names none', () => {
+test('a preflight that requests no header gets no Access-Control-Allow-Headers', () => {
   const set = createHeaderSets({ cors, headers: [] })('https://a.example');
   assert.equal(set.preflight(undefined).includes('Access-Control-Allow-Headers'), false);
   assert.equal(set.preflight('X-A').includes('Access-Control-Allow-Headers'), true);

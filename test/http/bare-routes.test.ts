@@ -85,7 +85,7 @@ after(() => service.close());
 const ask = (verb: string, path: string, authorization?: string) =>
   fetch(service.url + path, { method: verb, ...(authorization && { headers: { authorization } }) });
 
-describe('a group with routes of the bare group', () => {
+describe('routes of the bare group', () => {
   for (const verb of VERBS)
     test(`${verb} calls '${verb}'`, async () => {
       const answer = await ask(verb, '/api/user', 'foreign');
@@ -93,7 +93,7 @@ describe('a group with routes of the bare group', () => {
       assert.deepEqual([answer.status, body.method, body.slugs], [verb === 'PUT' ? 202 : 200, verb, []]);
     });
 
-  test('an empty PUT has an empty object for data, and GET its query', async () => {
+  test('PUT without a body gets an empty object as data, and GET gets the query', async () => {
     for (const [verb, data] of [
       ['PUT', {}],
       ['GET', { a: '1' }],
@@ -101,7 +101,7 @@ describe('a group with routes of the bare group', () => {
       assert.deepEqual(((await (await ask(verb, '/api/user?a=1')).json()) as { data: unknown }).data, data);
   });
 
-  test('its types are checked like those of any operation', async () => {
+  test('the data and the query of a route are checked against its types', async () => {
     const put = (name: unknown) =>
       fetch(`${service.url}/api/typed?dry=true`, {
         method: 'PUT',
@@ -112,13 +112,13 @@ describe('a group with routes of the bare group', () => {
     assert.equal((await put(7)).status, 422);
   });
 
-  test('HEAD falls to GET where there is no HEAD', async () => {
+  test('HEAD runs GET in a group without HEAD', async () => {
     const answer = await ask('HEAD', '/api/user');
     assert.deepEqual([answer.status, answer.headers.get('content-type')], [200, 'application/json; charset=UTF-8']);
     assert.equal((await ask('HEAD', '/api/head')).status, 500);
   });
 
-  test('an OPTIONS without Authorization stays a preflight', async () => {
+  test('OPTIONS without Authorization is a preflight', async () => {
     const answer = await ask('OPTIONS', '/api/user');
     assert.deepEqual([answer.status, await answer.text()], [200, '']);
   });
@@ -146,17 +146,17 @@ describe('a group with routes of the bare group', () => {
       assert.equal(answer.headers.get('allow') ?? undefined, allow);
     });
 
-  test('a literal Authorization and a literal segment call no route by its name', async () => {
+  test('the name of a route in the URL calls no route, even with a foreign Authorization', async () => {
     const request = 'POST /api/user/PUT HTTP/1.1\r\nHost: a\r\nAuthorization: foreign\r\nConnection: close\r\n\r\n';
     assert.equal(parseRaw(await service.raw(request)).status, 404);
   });
 
-  test('a segment that is a method is a value like any other where a route takes it', async () => {
+  test('a route captures a segment that is the name of another route', async () => {
     const body = (await (await ask('POST', '/api/mixed/PUT')).json()) as Record<string, unknown>;
     assert.deepEqual([body.method, body.path], ['POST {id}', { id: 'PUT' }]);
   });
 
-  test('it stands beside operations of the verb table and others by name', async () => {
+  test('a bare route works beside operations of the verb table and operations that the URL names', async () => {
     for (const [verb, path, method] of [
       ['GET', '/api/mixed', 'index'],
       ['PUT', '/api/mixed', 'PUT'],
@@ -192,7 +192,7 @@ describe('a group with routes of the bare group', () => {
     });
 });
 
-test('routes are chosen by what they say, own and inherited', async () => {
+test('routes are chosen by their patterns, own routes and inherited ones', async () => {
   for (const [verb, path, method] of [
     ['GET', 'lit', 'GET lit'],
     ['GET', '7', 'GET {id}'],
@@ -206,7 +206,7 @@ test('routes are chosen by what they say, own and inherited', async () => {
   ] as const)
     assert.equal(((await (await ask(verb, `/api/ordered/${path}`)).json()) as { method: string }).method, method);
   const head = await ask('HEAD', '/api/ordered/lit');
-  assert.notEqual(head.headers.get('content-length'), '2', 'HEAD lit is GET lit, and not HEAD {id}');
+  assert.notEqual(head.headers.get('content-length'), '2', 'HEAD lit runs HEAD {id} instead of GET lit');
   for (const [verb, path] of [
     ['GET', '7'],
     ['PUT', ''],
@@ -214,7 +214,7 @@ test('routes are chosen by what they say, own and inherited', async () => {
     assert.equal((await ask(verb, `/api/override/${path}`)).status, 200);
 });
 
-test('two answers for one request refuse the file, and the log names both', async () => {
+test('a file with ambiguous or invalid routes does not load, and the reason is logged', async () => {
   for (const [page, reason] of [
     ['twin', /'GET \{id\}' can never be reached: 'GET \{name\}' takes all of its paths/],
     ['inherits', /'PUT' and red are both/],

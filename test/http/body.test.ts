@@ -32,7 +32,7 @@ const post = (body: NonNullable<RequestInit['body']> | Buffer, headers: Record<s
 
 const utf8 = (text: string) => Buffer.from(text, 'utf8');
 
-describe('what data is', () => {
+describe('the data of an operation', () => {
   const J = { 'content-type': 'application/json' };
   const F = { 'content-type': 'application/x-www-form-urlencoded' };
   const rows: [name: string, body: string | Buffer, headers: Record<string, string>, data: unknown][] = [
@@ -43,17 +43,22 @@ describe('what data is', () => {
     ['a JSON null', 'null', J, null],
     ['a JSON false', 'false', J, false],
     ['a JSON number', '0', J, 0],
-    ['no content type: JSON', utf8('{"a":1}'), {}, { a: 1 }],
+    ['JSON without a content type', utf8('{"a":1}'), {}, { a: 1 }],
     ['a +json type', '{"a":1}', { 'content-type': 'application/vnd.api+JSON; charset="UTF-8"' }, { a: 1 }],
     ['charset utf8', '{"a":"é"}', { 'content-type': 'application/json;charset=utf8' }, { a: 'é' }],
     ['a byte order mark', '\ufeff{"a":1}', J, { a: 1 }],
-    ['a harmless word prototype', '{"prototype":1,"constructor":2}', J, { prototype: 1, constructor: 2 }],
+    [
+      'the keys prototype and constructor side by side',
+      '{"prototype":1,"constructor":2}',
+      J,
+      { prototype: 1, constructor: 2 },
+    ],
     ['a form', 'a=1&b=2&a=3', F, { a: ['1', '3'], b: '2' }],
     ['a form with plus and percent', 'a+b=%C3%A9+x&%3D=&c', F, { 'a b': 'é x', '=': '', c: '' }],
     ['a form with bad percent-encoding', 'a=%ZZ&b=%FF', F, { a: '%ZZ', b: '\ufffd' }],
     ['a form that begins with a question mark', '?a=1', F, { '?a': '1' }],
     ['a form key __proto__', '__proto__=1&constructor=2', F, JSON.parse('{"__proto__":"1","constructor":"2"}')],
-    ['a replacement character that was sent', utf8('{"a":"\ufffd"}'), {}, { a: '\ufffd' }],
+    ['a replacement character that the client sent', utf8('{"a":"\ufffd"}'), {}, { a: '\ufffd' }],
     ['plain text', 'hello', { 'content-type': 'text/plain; charset=UTF-8' }, 'hello'],
     ['gzip', gzipSync('{"a":1}'), { ...J, 'content-encoding': 'gzip' }, { a: 1 }],
     ['deflate', deflateSync('{"a":1}'), { ...J, 'content-encoding': 'deflate' }, { a: 1 }],
@@ -70,7 +75,7 @@ describe('what data is', () => {
     });
   }
 
-  test('multipart/form-data: fields and files', async () => {
+  test('multipart/form-data with fields and a file', async () => {
     const form = new FormData();
     form.append('a', '1');
     form.append('a', '2');
@@ -80,7 +85,7 @@ describe('what data is', () => {
     assert.equal(body.bare, true);
   });
 
-  test('an empty body is none: data is an empty object for POST, PUT and PATCH, else the query', async () => {
+  test('an empty body gives an empty object to POST, and the query to GET and to operations that the URL names', async () => {
     const empty = await post('', { 'content-type': 'application/json' }, '?a=1');
     assert.deepEqual(((await empty.json()) as { data: unknown }).data, {});
     const chunked = (path: string, verb = 'POST') =>
@@ -95,7 +100,7 @@ describe('what data is', () => {
     assert.deepEqual(await get.json(), { data: { x: 'A' }, type: 'object', bare: true });
   });
 
-  test('a GET with a body gets the body', async () => {
+  test('the body of a GET becomes its data', async () => {
     const answer = await service.raw('GET /api/echo?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\n\r\n{"a":1}');
     assert.match(answer, /"data":\{"a":1\}/);
   });
@@ -120,7 +125,7 @@ describe('what data is', () => {
   });
 });
 
-test('bytes are text when they are UTF-8, and only then', () => {
+test('a text body is decoded when it is UTF-8, and refused otherwise', () => {
   // Every kind of invalid UTF-8: cut, overlong, a surrogate, beyond U+10FFFF, bytes that never occur.
   const pieces = [
     '61',
@@ -150,15 +155,15 @@ test('bytes are text when they are UTF-8, and only then', () => {
   );
 });
 
-describe('what is refused', () => {
+describe('a refused body', () => {
   const J = { 'content-type': 'application/json' };
   const rows: [name: string, body: string | Buffer, headers: Record<string, string>, status: number, code: string][] = [
     ['broken JSON', '{"a":', J, 400, 'MALFORMED_JSON'],
-    ['white space alone', ' ', J, 400, 'MALFORMED_JSON'],
-    ['JSON behind JSON', '{} {}', J, 400, 'MALFORMED_JSON'],
+    ['JSON of white space only', ' ', J, 400, 'MALFORMED_JSON'],
+    ['two JSON values', '{} {}', J, 400, 'MALFORMED_JSON'],
     ['JSON that is not UTF-8', Buffer.from([0x22, 0xff, 0x22]), J, 400, 'MALFORMED_JSON'],
     ['JSON in UTF-16', Buffer.from('{"a":1}', 'utf16le'), J, 400, 'MALFORMED_JSON'],
-    ['100,000 open brackets', '['.repeat(9000), J, 400, 'MALFORMED_JSON'],
+    ['9,000 open brackets', '['.repeat(9000), J, 400, 'MALFORMED_JSON'],
     ['__proto__', '{"__proto__":{"x":1}}', J, 400, 'FORBIDDEN_KEY'],
     ['__proto__ deep inside', '[{"a":[{"__proto__":1}]}]', J, 400, 'FORBIDDEN_KEY'],
     ['__proto__ in escapes', '{"\\u005f\\u005fproto\\u005F_":1}', J, 400, 'FORBIDDEN_KEY'],
@@ -173,15 +178,21 @@ describe('what is refused', () => {
     ],
     ['text that is not UTF-8', Buffer.from([0xe9]), { 'content-type': 'text/plain' }, 400, 'MALFORMED_BODY'],
     ['multipart without a boundary', 'x', { 'content-type': 'multipart/form-data' }, 400, 'MALFORMED_BODY'],
-    ['multipart that is none', 'x', { 'content-type': 'multipart/form-data; boundary=b' }, 400, 'MALFORMED_BODY'],
     [
-      'multipart by the second of two types',
+      'multipart without a boundary line',
+      'x',
+      { 'content-type': 'multipart/form-data; boundary=b' },
+      400,
+      'MALFORMED_BODY',
+    ],
+    [
+      'multipart as the second of two media types',
       '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n--b--\r\n',
       { 'content-type': 'multipart/form-data; boundary=a, multipart/form-data; boundary=b' },
       400,
       'MALFORMED_BODY',
     ],
-    ['gzip that is none', 'x', { ...J, 'content-encoding': 'gzip' }, 400, 'MALFORMED_BODY'],
+    ['a body that is not gzip', 'x', { ...J, 'content-encoding': 'gzip' }, 400, 'MALFORMED_BODY'],
     [
       'gzip cut short',
       gzipSync('{"a":1}').subarray(0, 15),
@@ -189,15 +200,27 @@ describe('what is refused', () => {
       400,
       'MALFORMED_BODY',
     ],
-    ['a bomb', gzipSync(Buffer.alloc(1_000_000, 0x20)), { ...J, 'content-encoding': 'gzip' }, 413, 'BODY_TOO_LARGE'],
+    [
+      'a gzip bomb',
+      gzipSync(Buffer.alloc(1_000_000, 0x20)),
+      { ...J, 'content-encoding': 'gzip' },
+      413,
+      'BODY_TOO_LARGE',
+    ],
     ['XML', '<a/>', { 'content-type': 'application/xml' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
-    ['two types in one', '{}', { 'content-type': 'application/json, text/plain' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
-    ['a type that is none', '{}', { 'content-type': 'json' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
-    ['an empty type', '{}', { 'content-type': '' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    [
+      'two media types in one header',
+      '{}',
+      { 'content-type': 'application/json, text/plain' },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    ['a media type without a slash', '{}', { 'content-type': 'json' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['an empty media type', '{}', { 'content-type': '' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
     ['charset latin1', '{}', { 'content-type': 'application/json; charset=iso-8859-1' }, 415, 'UNSUPPORTED_CHARSET'],
-    ['an unknown coding', '{}', { ...J, 'content-encoding': 'zstd' }, 415, 'UNSUPPORTED_ENCODING'],
-    ['two codings', gzipSync('{}'), { ...J, 'content-encoding': 'gzip, br' }, 415, 'UNSUPPORTED_ENCODING'],
-    ['one byte too many', '1'.repeat(10_001), J, 413, 'BODY_TOO_LARGE'],
+    ['an unknown content coding', '{}', { ...J, 'content-encoding': 'zstd' }, 415, 'UNSUPPORTED_ENCODING'],
+    ['two content codings', gzipSync('{}'), { ...J, 'content-encoding': 'gzip, br' }, 415, 'UNSUPPORTED_ENCODING'],
+    ['one byte over BODY_LIMIT', '1'.repeat(10_001), J, 413, 'BODY_TOO_LARGE'],
   ];
   for (const [name, body, headers, status, code] of rows) {
     test(`${name} → ${status} ${code}`, async () => {
@@ -207,7 +230,7 @@ describe('what is refused', () => {
     });
   }
 
-  test('the position of a mistake is told', async () => {
+  test('the message has the position of the error', async () => {
     const answer = (await (await post('{"a":1,}', J)).json()) as { message: string };
     assert.match(answer.message, /position 7$/);
     const bytes = (await (await post(Buffer.concat([utf8('"é'), Buffer.from([0xff])]), J)).json()) as {
@@ -217,7 +240,7 @@ describe('what is refused', () => {
   });
 });
 
-describe('the number of fields is bounded, and so is the time they take', () => {
+describe('the number of form fields and parts is limited', () => {
   const F = { 'content-type': 'application/x-www-form-urlencoded' };
   const M = { 'content-type': 'multipart/form-data; boundary="b"' };
   const part = (headers: string) => `--b\r\nContent-Disposition: form-data; name="x"${headers}\r\n\r\n\r\n`;
@@ -254,7 +277,7 @@ describe('the number of fields is bounded, and so is the time they take', () => 
     });
   }
 
-  test('a query, too', async () => {
+  test('a query of 7,000 pairs is accepted', async () => {
     assert.equal((await fetch(`${service.url}/api/echo?${'a&'.repeat(7000)}`)).status, 200);
   });
 
@@ -267,7 +290,7 @@ describe('the number of fields is bounded, and so is the time they take', () => 
     assertEnvelope(await asRaw(await form('b'.repeat(71))), 400, 'MALFORMED_BODY');
   });
 
-  test('what made-up media types leave behind is bounded in bytes', () => {
+  test('different media types of many requests occupy a bounded number of bytes', () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
     const flood = (count: number, from = 0) => {
@@ -284,7 +307,7 @@ describe('the number of fields is bounded, and so is the time they take', () => 
   });
 });
 
-test('the body of a request is kept by nothing but its operation, while that waits', async (context) => {
+test('the server keeps no reference to a request body while its operation waits', async (context) => {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
   // The function is not async, because the frame of an async function can keep the parameters.
@@ -310,7 +333,7 @@ test('the body of a request is kept by nothing but its operation, while that wai
   assert.equal((await answered).status, 200);
 });
 
-describe('the position of a mistake in JSON', () => {
+describe('the position of an error in JSON', () => {
   /** Returns the position in the message. The message has no part of the text. */
   function positionIn(text: string): number {
     try {
@@ -326,7 +349,7 @@ describe('the position of a mistake in JSON', () => {
     return -1;
   }
 
-  test('of a text longer than a regular expression has stack for', () => {
+  test('is found in a text of 20 MB', () => {
     assert.equal(positionIn(`"${'a'.repeat(20_000_000)}`), 20_000_001);
     assert.equal(positionIn(`["${'\\"'.repeat(10_000_000)}",x`), 20_000_004);
   });

@@ -37,7 +37,7 @@ before(async () => {
 });
 after(() => service.close());
 
-test('authenticate is awaited, and then each rule before the next one', async () => {
+test('authenticate is awaited first, and then each access rule in order', async () => {
   const headers = { cookie: 'a=%zz; b=%20', 'content-type': 'application/json' };
   const answer = await fetch(`${service.url}/api/desk`, { method: 'POST', headers, body: '[1]' });
   assert.deepEqual(await answer.json(), { data: [1], cookies: { a: '%zz', b: ' ' } });
@@ -46,12 +46,12 @@ test('authenticate is awaited, and then each rule before the next one', async ()
   assert.deepEqual([line?.message, line?.address, line?.aborted], ['asked', '127.0.0.1', false]);
 });
 
-test('a rule that refuses is the last one that is asked', async () => {
+test('an access rule that refuses is the last one that is called', async () => {
   assertEnvelope(await asRaw(await fetch(`${service.url}/api/desk/refused`)), 403, 'ACCESS_DENIED');
   assert.deepEqual(shared.askedRules.splice(0), ['refuses']);
 });
 
-test('the time limit does not run while the body comes', async () => {
+test('the time limit does not run while the body arrives', async () => {
   const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
   socket.write('POST /api/desk HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\n[');
   await sleep(400);
@@ -59,7 +59,7 @@ test('the time limit does not run while the body comes', async () => {
   assert.match(parseRaw((await socket.toArray()).join('')).body, /"data":\[2\]/);
 });
 
-test('what authenticate fails with after the time limit is in the log', async () => {
+test('an error of authenticate after the time limit is logged', async () => {
   const answer = await fetch(`${service.url}/api/desk`, { headers: { authorization: 'Token late' } });
   assertEnvelope(await asRaw(answer), 503, 'OPERATION_TIMEOUT');
   shared.failLate(new Error('the pool is closed'));

@@ -39,7 +39,7 @@ async function startTracked(t: TestContext) {
   return { server, connections, client };
 }
 
-test('of a connection that has closed, the server forgets the exchange', async (t) => {
+test('the server forgets the exchange of a closed connection', async (t) => {
   const { server, connections, client } = await startTracked(t);
   client.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n1');
   const [request, response] = await once(server, 'request');
@@ -59,7 +59,7 @@ for (const [size, count] of [
   [32 * 1024, 256],
   [1024 * 1024, 16],
 ] as const) {
-  test(`connections that idle hold no bytes of the body they brought: ${size} bytes`, async (t) => {
+  test(`idle connections do not keep the bodies of their requests in memory: ${size} bytes`, async (t) => {
     const controllers = {
       'SizeController.mjs': 'export class SizeController { created(text) { return { length: text.length }; } }',
     };
@@ -105,7 +105,7 @@ function collectingBytes(): () => Promise<number> {
   };
 }
 
-test('what is closed because it idles is not what has an answer on its way', async (t) => {
+test('closeIdleConnections closes an idle connection, and keeps one whose answer is being sent', async (t) => {
   const controllers = { 'BigController.mjs': `export default class { index() { return 'x'.repeat(20_000_000); } }` };
   const service = await startService({ controllers });
   t.after(service.close);
@@ -129,7 +129,7 @@ test('what is closed because it idles is not what has an answer on its way', asy
   assert.ok(length > 20_000_000, `${length} bytes`);
 });
 
-test('a connection on which the next request is on its way is not closed as one that idles', async (t) => {
+test('closeIdleConnections keeps a connection that has received a part of its next request', async (t) => {
   const service = await startService();
   t.after(service.close);
   const { server } = service.app;
@@ -154,7 +154,7 @@ test('a connection on which the next request is on its way is not closed as one 
   await closed;
 });
 
-test('beyond MAX_CONNECTIONS those go first whose first request does not come, and of the others who has idled longest', async (t) => {
+test('beyond MAX_CONNECTIONS the server first ends connections whose first request is late, then the one that has idled longest', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const service = await startService({ settings: { MAX_CONNECTIONS: '4' } });
   t.after(() => service.close());
@@ -202,7 +202,7 @@ test('beyond MAX_CONNECTIONS those go first whose first request does not come, a
 });
 
 // After an answer that ends its connection, Node keeps reading until the connection is closed.
-test('what comes behind an answer that ends its connection is not begun', async (t) => {
+test('a pipelined request is not begun behind an answer that ends the connection', async (t) => {
   const { server, connections, client } = await startTracked(t);
   client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   const [request, response] = await once(server, 'request');
@@ -213,7 +213,7 @@ test('what comes behind an answer that ends its connection is not begun', async 
 });
 
 for (const scheme of ['http', 'https'] as const) {
-  test(`an answer is cut when its client has taken none of it for REQUEST_TIMEOUT, however long it takes who reads on: ${scheme}`, async (t) => {
+  test(`an answer is cut when its client reads nothing for REQUEST_TIMEOUT, and not while the client reads slowly: ${scheme}`, async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] });
     const controllers = {
       'BigController.mjs': "export class BigController { index() { return 'x'.repeat(50_000_000); } }",
@@ -252,7 +252,7 @@ for (const scheme of ['http', 'https'] as const) {
   });
 }
 
-test('clients that do not read are cut where their answers are too many, and nobody who reads', async (t) => {
+test('clients that do not read are cut while unsent answers exceed BODY_BUDGET, and a client that reads is kept', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const controllers = {
     'BigController.mjs': "export class BigController { index() { return 'x'.repeat(20_000_000); } }",

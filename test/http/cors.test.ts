@@ -50,13 +50,13 @@ const ROWS: Row[] = [
   { name: 'a preflighted PATCH', path: '/api/test/updated', init: { method: 'PATCH' }, status: 200 },
   { name: 'a preflighted DELETE', path: '/api/test', init: { method: 'DELETE' }, status: 200 },
   {
-    name: 'a header of one’s own',
+    name: 'a GET with custom headers',
     path: '/api/test',
     init: { headers: { 'X-Request-Id': 'page-1', 'X-Anything': '1' } },
     status: 200,
   },
   {
-    name: 'with Authorization',
+    name: 'a GET with Authorization',
     path: '/api/test',
     init: { headers: { Authorization: 'Bearer foreign' } },
     status: 200,

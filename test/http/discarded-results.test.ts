@@ -64,7 +64,7 @@ async function lineOf(operation: string): Promise<LogLine> {
   }
 }
 
-describe('the client has left before there is a result', () => {
+describe('a result is discarded when its client has disconnected', () => {
   before(() => fetch(url('now', 'json')));
   for (const kind of [...STREAMS, 'text', 'bytes', 'blob', 'json']) {
     test(kind, async () => {
@@ -83,7 +83,7 @@ describe('the client has left before there is a result', () => {
   }
 });
 
-describe('the time is over', () => {
+describe('a stream is closed when its result arrives after the time limit', () => {
   for (const kind of [...STREAMS, 'trap', 'broken']) {
     test(kind, async () => {
       assert.equal((await fetch(url('late', kind))).status, 503);
@@ -94,7 +94,7 @@ describe('the time is over', () => {
   }
 });
 
-describe('the answer has no body, or cannot be made', () => {
+describe('a stream is closed when its answer has no body or cannot be sent', () => {
   const rows: [kind: string, status: number][] = [
     ['none', 204],
     ['noneMissing', 204],

@@ -95,26 +95,26 @@ describe('an event stream', () => {
     assert.equal((await settled('some'))?.bytes, events.join('').length);
   });
 
-  test('may have a pause of its own before a client reconnects', async () =>
+  test('can set the time after which a client reconnects', async () =>
     assert.equal(await (await call('none')).text(), 'retry: 9\n\n: end\n\n'));
 
-  test('may have a pause of a timer’s longest', async () =>
+  test('accepts times to reconnect from 0 to 2147483647 ms', async () =>
     assert.equal(await (await call('maxRetry')).text(), 'retry: 0\n\nretry: 2147483647\ndata: 1\n\n: end\n\n'));
 
-  test('in a reply has its headers', async () => {
+  test('in a Reply is sent with the headers of the Reply', async () => {
     const answer = await call('headers');
     assert.deepEqual([answer.headers.get('cache-control'), answer.headers.get('x-mine')], ['no-cache', 'yes']);
     await answer.text();
   });
 
-  test('of HEAD is not begun', async () => {
+  test('is not begun for HEAD', async () => {
     const answer = parseRaw(await service.raw(get('some', 'Connection: close\r\n').replace('GET', 'HEAD'), 99));
     assert.deepEqual([answer.status, answer.headers.get('content-type'), answer.body], [200, 'text/event-stream', '']);
     for (const odd of ['oddReturn', 'oddReturn?throws=1'])
       assert.equal((await call(odd, { method: 'HEAD' })).status, 200, odd);
   });
 
-  test('waits for its events longer than the time limit, knows where the client was, and hears when it leaves', async () => {
+  test('outlives the time limit, gets Last-Event-ID, and is aborted when its client disconnects', async () => {
     const [begun, last] = [once(bus, 'begun'), once(bus, 'last')];
     const abort = new AbortController();
     const answer = await call('waiting', { headers: { 'Last-Event-ID': '41' }, signal: abort.signal });
@@ -134,7 +134,7 @@ describe('an event stream', () => {
     assert.equal(service.app.inFlight(), 0);
   });
 
-  test('whose source knows no signal is cancelled when its client leaves', async () => {
+  test('is cancelled when its client disconnects, even if its source ignores the signal', async () => {
     const abort = new AbortController();
     assert.equal((await call('held', { signal: abort.signal })).status, 200);
     const returned = once(bus, 'returned');
@@ -143,7 +143,7 @@ describe('an event stream', () => {
     assert.equal((await settled('held'))?.status, 499);
   });
 
-  test('gets the id of a client as the client has it: in UTF-8', async () => {
+  test('gets Last-Event-ID decoded from UTF-8, and unchanged if it is not UTF-8', async () => {
     for (const id of ['é 日本', '41', '\xe9']) {
       const last = once(bus, 'last');
       const abort = new AbortController();
@@ -175,7 +175,7 @@ describe('an event stream', () => {
     });
   }
 
-  test('with a header that cannot be sent is a 500', async () => {
+  test('with an invalid header is a 500', async () => {
     assertEnvelope(await asRaw(await call('badHeader')), 500, 'UNENCODABLE_RESULT');
   });
 
@@ -192,7 +192,7 @@ describe('an event stream', () => {
   }
 
   for (const operation of ['failsLater', 'badLater', 'badLaterRetry', 'lostLater']) {
-    test(`${operation} cuts the connection, and the log says why`, async () => {
+    test(`${operation} cuts the connection, and the failure is logged`, async () => {
       service.lines.length = 0;
       const text = await service.raw(get(operation), 99);
       assert.ok(!text.includes('\r\n0\r\n'));
@@ -202,7 +202,7 @@ describe('an event stream', () => {
   }
 });
 
-test('a worker that drains ends its event streams between two events, and those that still come', async () => {
+test('a draining worker ends its event streams between two events, and new event streams at once', async () => {
   const other = await startService({ controllers, expectedErrors: ['request-failed'] });
   const begun = once(bus, 'begun');
   const socket = connect(other.port, '127.0.0.1');
@@ -219,7 +219,7 @@ test('a worker that drains ends its event streams between two events, and those 
   other.app.setDraining();
   bus.emit('item', 'two');
   await Promise.all([ended, over, aborted]);
-  assert.ok(text.endsWith('\r\n0\r\n\r\n'), 'a whole body');
+  assert.ok(text.endsWith('\r\n0\r\n\r\n'), 'the body is not complete');
   assert.ok(!text.includes('two'));
   for (const operation of ['waiting', 'held'])
     assert.equal(await (await fetch(`${other.url}/api/feed/${operation}`)).text(), 'retry: 500\n\n');
@@ -227,7 +227,7 @@ test('a worker that drains ends its event streams between two events, and those 
   await other.close();
 });
 
-test('a comment is sent by the clock, whatever else is: nobody waits longer for a sign than between two of them', async () => {
+test('a busy event stream sends comments between its events', async () => {
   const response = new PassThrough() as unknown as ServerResponse & PassThrough;
   const busy = eventStream(
     (async function* () {
@@ -245,7 +245,7 @@ test('a comment is sent by the clock, whatever else is: nobody waits longer for 
   }
 });
 
-test('when nothing is sent for a while, a comment is', async () => {
+test('an event stream without events sends comments', async () => {
   const response = new PassThrough() as unknown as ServerResponse & PassThrough;
   const never = eventStream(
     (async function* () {

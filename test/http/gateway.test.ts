@@ -98,7 +98,7 @@ describe('demonstration group (reference 4.4)', () => {
     });
   });
 
-  test('PATCH has no operation: 500', async () => {
+  test('PATCH without an operation is refused with 500', async () => {
     assertEnvelope(
       await asRaw(await fetch(`${service.url}/api/test`, { method: 'PATCH' })),
       500,
@@ -147,12 +147,12 @@ describe('routing table (reference 1)', () => {
     });
   }
 
-  test('405 says which verbs the group takes', async () => {
+  test('the answer 405 lists the verbs of the group in Allow', async () => {
     const response = await fetch(`${service.url}/api/test`, { method: 'PROPFIND' });
     assert.equal(response.headers.get('allow'), 'GET, HEAD, POST, PUT, DELETE, OPTIONS');
   });
 
-  test('explicit routes never reach the gateway, whatever the Authorization', async () => {
+  test('explicit routes never reach the gateway, even with a revoked credential', async () => {
     for (const path of ['/api/idp-signin', '/api/idp%2Dsignin', '/api/register/']) {
       const response = await fetch(service.url + path, { method: 'POST', headers: { authorization: 'gfk_revoked' } });
       assert.ok(response.ok, path);
@@ -193,7 +193,7 @@ describe('preflight and headers (reference, gateway steps 1 and 2)', () => {
     assertEnvelope(answer, 500, 'OPERATION_NOT_FOUND');
   });
 
-  test('a success carries exactly the content type and the CORS headers', async () => {
+  test('a success has the content type of JSON, its length and the CORS headers', async () => {
     const { headers, body } = await json('/api/test');
     assert.equal(headers.get('content-type'), 'application/json; charset=UTF-8');
     assert.equal(headers.get('access-control-expose-headers'), '*');
@@ -202,7 +202,7 @@ describe('preflight and headers (reference, gateway steps 1 and 2)', () => {
     for (const [name, value] of Object.entries(CORS)) assert.equal(headers.get(name), value);
   });
 
-  test('HEAD is index without its body, with the same headers', async () => {
+  test('HEAD returns the headers of GET without a body', async () => {
     const [head, get] = [
       await fetch(`${service.url}/api/test`, { method: 'HEAD' }),
       await fetch(`${service.url}/api/test`),
@@ -216,7 +216,7 @@ describe('preflight and headers (reference, gateway steps 1 and 2)', () => {
   });
 });
 
-describe('Authorization without a credential of ours (reference 5)', () => {
+describe('a foreign Authorization (reference 5)', () => {
   test('delegates to the group in the URL', async () => {
     assert.equal((await json('/api/test', { headers: { authorization: 'Bearer foreign' } })).status, 200);
   });
@@ -231,7 +231,7 @@ describe('Authorization without a credential of ours (reference 5)', () => {
     }
   });
 
-  test('two of them are refused', async () => {
+  test('a second Authorization header is refused', async () => {
     const answer = parseRaw(
       await service.raw('GET /api/test HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nauthorization: b\r\n\r\n'),
     );

@@ -13,7 +13,7 @@ after(() => service.close());
 
 const get = (lines: string, version = '1.1') => `GET /api/test HTTP/${version}\r\n${lines}\r\n`;
 
-describe('refusals of the head', () => {
+describe('refused requests', () => {
   const many = (count: number) => 'A:\r\n'.repeat(count);
   const rows: [name: string, request: string, status: number, code: string][] = [
     ['Host missing', get(''), 400, 'MALFORMED_HOST'],
@@ -25,13 +25,13 @@ describe('refusals of the head', () => {
     ['Host with a path', get('Host: a/b\r\n'), 400, 'MALFORMED_HOST'],
     ['Host with a backslash', get('Host: a\\b\r\n'), 400, 'MALFORMED_HOST'],
     ['Host with a space', get('Host: a b\r\n'), 400, 'MALFORMED_HOST'],
-    ['Host with a port that is no number', get('Host: a:b\r\n'), 400, 'MALFORMED_HOST'],
+    ['Host with a port that is not a number', get('Host: a:b\r\n'), 400, 'MALFORMED_HOST'],
     ['Host with two colons', get('Host: a:1:2\r\n'), 400, 'MALFORMED_HOST'],
     ['a byte above 0x7F in the target', 'GET /api/\xe9 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'MALFORMED_PATH'],
     ['a byte above 0x7F in the query', 'GET /api/test?\xe9 HTTP/1.1\r\nHost: x\r\n\r\n', 400, 'MALFORMED_PATH'],
     ['more than 1,000 header lines', get(`Host: x\r\n${many(1000)}`), 400, 'TOO_MANY_HEADERS'],
     [
-      'a late second Authorization',
+      'a second Authorization behind 990 header lines',
       get(`Host: x\r\n${many(990)}Authorization: a\r\nAuthorization: b\r\n`),
       400,
       'DUPLICATE_AUTHORIZATION',
@@ -43,7 +43,7 @@ describe('refusals of the head', () => {
       'DUPLICATE_AUTHORIZATION',
     ],
     ['a header section over 16 KiB', get(`Host: x\r\nA: ${'a'.repeat(17_000)}\r\n`), 431, 'HEADERS_TOO_LARGE'],
-    ['a request line that is none', 'HELLO\r\n\r\n', 400, 'MALFORMED_REQUEST'],
+    ['a request line that is not HTTP', 'HELLO\r\n\r\n', 400, 'MALFORMED_REQUEST'],
     ['TLS on a plain port', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400, 'MALFORMED_REQUEST'],
     ['HTTP/2 prior knowledge', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'MALFORMED_REQUEST'],
     ['HTTP/3.0', get('Host: x\r\n', '3.0'), 400, 'MALFORMED_REQUEST'],
@@ -75,13 +75,13 @@ describe('refusals of the head', () => {
       'UNSUPPORTED_TRANSFER_CODING',
     ],
     [
-      'an unknown transfer coding in a line of its own',
+      'an unknown transfer coding in a separate line',
       'POST /api/test HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
       501,
       'UNSUPPORTED_TRANSFER_CODING',
     ],
     [
-      'two content codings, each in a line of its own',
+      'two content codings in separate lines',
       'POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Encoding: br\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}',
       415,
       'UNSUPPORTED_ENCODING',
@@ -99,12 +99,12 @@ describe('refusals of the head', () => {
       'MALFORMED_REQUEST',
     ],
     [
-      'a chunk size that is none',
+      'a chunk size that is not a number',
       'POST /api/test HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n',
       400,
       'MALFORMED_REQUEST',
     ],
-    ['an expectation nobody knows', get('Host: x\r\nExpect: tea\r\n'), 417, 'EXPECTATION_FAILED'],
+    ['an unknown expectation', get('Host: x\r\nExpect: tea\r\n'), 417, 'EXPECTATION_FAILED'],
   ];
   for (const [name, request, status, code] of rows) {
     test(`${name} → ${status} ${code}`, async () => {
@@ -113,12 +113,12 @@ describe('refusals of the head', () => {
   }
 });
 
-test('another version than HTTP/1 is refused', async () => {
+test('a request of HTTP/2.0 is refused with 505', async () => {
   const text = await service.raw(get('Host: x\r\n', '2.0'));
   assert.match(text, /^HTTP\/1\.1 505 [\s\S]*"error_code":"HTTP_VERSION_NOT_SUPPORTED"/);
 });
 
-describe('what is served', () => {
+describe('accepted requests', () => {
   const rows: [name: string, request: string][] = [
     ['HTTP/1.0 without Host', get('', '1.0')],
     ['Host with an IPv6 address', get('Host: [::1]:3000\r\n')],
@@ -126,7 +126,7 @@ describe('what is served', () => {
     ['exactly 1,000 header lines', get(`Host: x\r\n${'A:\r\n'.repeat(999)}`)],
     ['an upgrade that is ignored', get('Host: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n')],
     ['an empty line before the request', `\r\n${get('Host: x\r\n')}`],
-    ['a query of two question marks', 'GET /api/test??a=b HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a query that contains a question mark', 'GET /api/test??a=b HTTP/1.1\r\nHost: x\r\n\r\n'],
   ];
   for (const [name, request] of rows) {
     test(name, async () => {
@@ -145,7 +145,7 @@ describe('what is served', () => {
     );
   });
 
-  test('what is no HTTP behind a request under way is refused after its answer', async () => {
+  test('bytes that are not HTTP are refused after the answer to the request before them', async () => {
     const text = await service.raw('GET /api/test HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n', 2);
     assert.deepEqual(
       Array.from(text.matchAll(/HTTP\/1\.1 (\d+)/g), (match) => match[1]),
@@ -178,7 +178,7 @@ describe('Expect: 100-continue', () => {
   const post = (path: string, length: number) =>
     `POST ${path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
 
-  test('is answered when the body will be read', async () => {
+  test('gets 100 Continue when the body will be read', async () => {
     const socket = connect(service.port, '127.0.0.1');
     socket.write(post('/api/test', 2));
     const [interim] = await once(socket, 'data');
@@ -193,7 +193,7 @@ describe('Expect: 100-continue', () => {
     ['a group that does not exist', '/api/absent', 2, 404],
     ['a body over the limit', '/api/test', 1001, 413],
   ] as const) {
-    test(`is not answered for ${name}`, async () => {
+    test(`gets no 100 Continue for ${name}`, async () => {
       const text = await service.raw(post(path, length));
       assert.doesNotMatch(text, /100 Continue/);
       const answer = parseRaw(text);
@@ -204,13 +204,13 @@ describe('Expect: 100-continue', () => {
 });
 
 describe('body limit', () => {
-  test('an announced length over it is refused before a byte of it is sent, and the connection ends', async () => {
+  test('a Content-Length over the limit is refused before the body arrives, and the connection ends', async () => {
     const answer = parseRaw(await service.raw('POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n'));
     assertEnvelope(answer, 413, 'BODY_TOO_LARGE');
     assert.equal(answer.headers.get('connection'), 'close');
   });
 
-  test('the refusal reaches a client that sends on and on', async () => {
+  test('the refusal reaches a client that is still sending its body', async () => {
     const answer = parseRaw(
       await service.raw(
         `POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n${'a'.repeat(4_000_000)}`,
@@ -219,7 +219,7 @@ describe('body limit', () => {
     assertEnvelope(answer, 413, 'BODY_TOO_LARGE');
   });
 
-  test('chunks are counted as they come', async () => {
+  test('a chunked body is refused when its chunks exceed the limit', async () => {
     const chunk = `1f4\r\n${'1'.repeat(500)}\r\n`;
     assertEnvelope(
       parseRaw(
@@ -230,7 +230,7 @@ describe('body limit', () => {
     );
   });
 
-  test('exactly the limit is served', async () => {
+  test('a body of exactly the limit is accepted', async () => {
     const body = JSON.stringify('a'.repeat(998));
     const answer = parseRaw(
       await service.raw(`POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n${body}`),
@@ -239,25 +239,25 @@ describe('body limit', () => {
   });
 });
 
-describe('slow clients', () => {
+describe('timeouts', () => {
   const cases: [name: string, settings: Record<string, string>, bytes: string][] = [
-    ['that send nothing', { HEADERS_TIMEOUT: '100ms' }, ''],
-    ['that stop within the head', { HEADERS_TIMEOUT: '100ms' }, 'GET /api/test HTTP/1.1\r\nHost:'],
+    ['a client that sends nothing', { HEADERS_TIMEOUT: '100ms' }, ''],
+    ['a client that stops within the head', { HEADERS_TIMEOUT: '100ms' }, 'GET /api/test HTTP/1.1\r\nHost:'],
     [
-      'that stop within the body',
+      'a client that stops within the body',
       { REQUEST_TIMEOUT: '100ms', HEADERS_TIMEOUT: '50ms' },
       'POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12',
     ],
   ];
   for (const [name, settings, bytes] of cases) {
-    test(`${name} are cut with 408`, async (t) => {
+    test(`${name} gets 408`, async (t) => {
       const slow = await startService({ settings });
       t.after(slow.close);
       assertEnvelope(parseRaw(await slow.raw(bytes)), 408, 'REQUEST_TIMEOUT');
     });
   }
 
-  test('a kept-alive connection is closed when it has idled too long', async (t) => {
+  test('an idle connection is closed after KEEP_ALIVE_TIMEOUT', async (t) => {
     const idle = await startService({ settings: { KEEP_ALIVE_TIMEOUT: '50ms' } });
     t.after(idle.close);
     const text = await idle.raw(get('Host: x\r\n'), 2);
@@ -293,7 +293,7 @@ describe('overload', () => {
   });
 });
 
-test('a client that leaves in the middle of its body frees its place, and is no error of ours', async (t) => {
+test('a request whose client disconnects within the body is no longer in flight, and logs no error', async (t) => {
   const left = await startService({ settings: { LOG_LEVEL: 'info' } });
   t.after(left.close);
   for (const leave of ['destroy', 'resetAndDestroy', 'closeAllConnections'] as const) {
@@ -311,7 +311,7 @@ test('a client that leaves in the middle of its body frees its place, and is no 
   assert.equal(left.lines.filter(({ event }) => event === 'request').length, 6);
 });
 
-test('a client that leaves while the group of its request is imported frees its place', async (t) => {
+test('a request whose client disconnects while its group is imported is no longer in flight', async (t) => {
   const gate = globalThis as unknown as { gateOfHttpTest?: Promise<void> };
   let open = () => {};
   gate.gateOfHttpTest = new Promise((done) => {
@@ -355,7 +355,7 @@ test('a client that leaves while the group of its request is imported frees its 
   assert.equal(left.app.inFlight(), 0);
 });
 
-test('a client that leaves when its body was whole is not told of as one that left before', async (t) => {
+test('a client that disconnects after a complete body is logged once, with status 499', async (t) => {
   const shared = globalThis as unknown as { answerOfHttpTest?: () => void };
   const source =
     'export default { created: () => new Promise((done) => { globalThis.answerOfHttpTest = () => done({}); }) };';
@@ -377,7 +377,7 @@ test('a client that leaves when its body was whole is not told of as one that le
   );
 });
 
-test('a body that is all there before its group is imported reaches the operation', async (t) => {
+test('a body that is complete before its group is imported reaches the operation', async (t) => {
   const service = await startService({
     controllers: {
       'SlowController.mjs':
@@ -397,7 +397,7 @@ test('a body that is all there before its group is imported reaches the operatio
   assert.equal(answers.split(JSON.stringify({ data: JSON.parse(body) })).length, 3, answers.slice(0, 500));
 });
 
-test('an answer while draining ends its connection', async (t) => {
+test('an answer of a draining service ends its connection', async (t) => {
   const draining = await startService();
   t.after(draining.close);
   draining.app.setDraining();

@@ -31,8 +31,8 @@ const HOST = 'Host: a\r\nConnection: close\r\n';
 const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\n${HOST}${more}\r\n`;
 const rows: readonly [name: string, request: string, status: number][] = [
   ['JSON', get('/api/a'), 200],
-  ['its head', `HEAD /api/a HTTP/1.1\r\n${HOST}\r\n`, 200],
-  ['a value', get('/api/a/text'), 200],
+  ['the head of JSON', `HEAD /api/a HTTP/1.1\r\n${HOST}\r\n`, 200],
+  ['a string', get('/api/a/text'), 200],
   ['a reply without content', get('/api/a/empty'), 204],
   ['a reply with a tag', get('/api/a/tagged'), 200],
   ['a 304', get('/api/a/tagged', 'If-None-Match: "a"\r\n'), 304],
@@ -40,27 +40,27 @@ const rows: readonly [name: string, request: string, status: number][] = [
   ['a stream', get('/api/a/stream'), 200],
   ['the head of a stream', `HEAD /api/a/stream HTTP/1.1\r\n${HOST}\r\n`, 200],
   ['an event stream', get('/api/a/events'), 200],
-  ['a reply that brings one of its own', get('/api/a/own'), 200],
-  ['a web response that brings one of its own', get('/api/a/web'), 200],
+  ['a reply that brings the header itself', get('/api/a/own'), 200],
+  ['a web response that brings the header itself', get('/api/a/web'), 200],
   ['a redirect', get('/api/a/redirect'), 302],
-  ['a refusal that brings one of its own', get('/api/a/refused'), 418],
+  ['a refusal that brings the header itself', get('/api/a/refused'), 418],
   ['a 500', get('/api/a/broken'), 500],
   ['a 404', get('/'), 404],
-  ['a group that is not there', get('/api/b'), 404],
+  ['an absent group', get('/api/b'), 404],
   ['a preflight', `OPTIONS /api/a HTTP/1.1\r\n${HOST}\r\n`, 200],
   ['OPTIONS *', `OPTIONS * HTTP/1.1\r\n${HOST}\r\n`, 200],
-  ['the document', get('/api/openapi.json'), 200],
-  ['the page', get('/api/docs'), 200],
+  ['the OpenAPI document', get('/api/openapi.json'), 200],
+  ['the page of the documentation', get('/api/docs'), 200],
   ['an explicit route', `POST /api/register HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\n{}`, 400],
-  ['what is no HTTP', 'NONSENSE\r\n\r\n', 400],
-  ['TLS', '\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03\r\n\r\n', 400],
+  ['a request that is not HTTP', 'NONSENSE\r\n\r\n', 400],
+  ['TLS on the plain port', '\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03\r\n\r\n', 400],
   ['a head that is too long', get('/api/a', `X: ${'x'.repeat(20_000)}\r\n`), 431],
-  ['a tunnel', `CONNECT a:443 HTTP/1.1\r\n${HOST}\r\n`, 405],
-  ['an expectation', get('/api/a', 'Expect: more\r\n'), 417],
-  ['a broken body', `POST /api/a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\nx\r\n`, 400],
+  ['CONNECT', `CONNECT a:443 HTTP/1.1\r\n${HOST}\r\n`, 405],
+  ['an unknown expectation', get('/api/a', 'Expect: more\r\n'), 417],
+  ['a malformed chunk', `POST /api/a HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\nx\r\n`, 400],
 ];
 
-describe('X-Content-Type-Options: nosniff', () => {
+describe('X-Content-Type-Options: nosniff is sent once', () => {
   const cwd = makeProject({ after }, { 'controllers/AController.mjs': CONTROLLER });
   let api: TestApi;
   before(async () => {
@@ -78,7 +78,7 @@ describe('X-Content-Type-Options: nosniff', () => {
     });
   }
 
-  test('one that an operation brings is no reason for a line in the log', () => {
+  test('an operation that brings the header itself causes no line in the log', () => {
     assert.equal(
       api.lines.find(({ event }) => event === 'header-dropped'),
       undefined,

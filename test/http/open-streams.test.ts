@@ -27,7 +27,7 @@ for (const [caller, code, reason] of rows)
     assert.match((refusals[0]?.cause as Error | undefined)?.message ?? '', reason);
   });
 
-test('a stream whose key has no scopes goes on while its row allows the group', (context) => {
+test('a stream whose row allows the group continues, and is not checked again while the table is unchanged', (context) => {
   context.mock.timers.enable({ apis: ['setInterval'] });
   const refusals: unknown[] = [];
   const row = {

@@ -30,6 +30,8 @@ before(async () => {
           log.info({ toJSON() { throw new Error('no') } });
           log.info('odd', { get a() { throw new Error('b\\nc') } });
           log.info('odd', { error: new TypeError('not paid'), further: 1 });
+          // An error of an old package: its class was made without Error(), so it has no stack.
+          log.info('odd', { error: Object.assign(Object.create(Error.prototype), { name: 'OldError', message: 'no file' }) });
           return {};
         }
         later(data, { waitUntil }) { waitUntil(globalThis.work); return { answered: true } }
@@ -98,13 +100,13 @@ describe('params.bytes', () => {
     ['a number as it was written', '{"a":10.00,"b":12345678901234567890}'],
     ['an escape', '{"a":"\\u00e9"}'],
   ] as const) {
-    test(`are what was signed: ${name}`, async () => {
+    test(`are the bytes that the client signed: ${name}`, async () => {
       const answer = (await (await call('params', { method: 'POST', body })).json()) as Record<string, unknown>;
       assert.equal(answer.hmac, createHmac('sha256', 'key').update(body).digest('hex'));
       assert.deepEqual(answer.keys, ['page', 'method', 'verb', 'slugs', 'query', 'requestId']);
     });
   }
-  test('are inflated, whatever the type, and empty without a body', async () => {
+  test('are inflated, and empty without a body', async () => {
     const zipped = await call('params', {
       method: 'POST',
       body: gzipSync('a=1'),
@@ -116,7 +118,7 @@ describe('params.bytes', () => {
   });
 });
 
-test('params.log writes lines of the service’s own log, which name the request', async () => {
+test('params.log writes lines with the request id to the log of the service', async () => {
   await call('params/log', { headers: { 'x-request-id': 'logged' } });
   const lines = service.lines
     .filter(({ event }) => event.startsWith('operation-'))
@@ -135,21 +137,22 @@ test('params.log writes lines of the service’s own log, which name the request
   ]);
 });
 
-test('nothing that params.log is given fails the request', async () => {
+test('params.log never fails the request, whatever its arguments are', async () => {
   const answer = await call('params/logOdd', { headers: { 'x-request-id': 'odd' } });
   assert.equal(answer.status, 200);
   const lines = service.lines.filter((line) => line.request_id === 'odd' && line.event === 'operation-info');
   assert.deepEqual(
     lines.map(({ message }) => message),
-    ['odd', '{"form":"1"}', 'a message that has no text', 'odd', 'odd'],
+    ['odd', '{"form":"1"}', 'a message that has no text', 'odd', 'odd', 'odd'],
   );
   assert.equal(lines[3]?.fields_dropped, 'b');
   assert.match(String(lines[4]?.error), /^TypeError: not paid\n {4}at /);
   assert.equal(lines[4]?.further, 1);
+  assert.equal(lines[5]?.error, 'OldError: no file');
 });
 
 describe('params.waitUntil', () => {
-  test('goes on after the answer, and is counted until it has ended', async () => {
+  test('keeps work running after the answer, and counts it until it has ended', async () => {
     let finish = (): void => {};
     (globalThis as unknown as { work: Promise<void> }).work = new Promise((resolve) => {
       finish = resolve;
@@ -161,7 +164,7 @@ describe('params.waitUntil', () => {
     assert.equal(service.app.pendingWork(), 0);
   });
 
-  test('that has not ended when it is given up is a line', async () => {
+  test('logs work that has not ended when the service gives it up', async () => {
     const globals = globalThis as unknown as { work: Promise<void> };
     let finish = (): void => {};
     globals.work = new Promise((resolve) => {
@@ -181,7 +184,7 @@ describe('params.waitUntil', () => {
     assert.equal(service.app.pendingWork(), 0);
   });
 
-  test('that is rejected is a line, and ends nothing', async () => {
+  test('logs work that is rejected, and the request succeeds', async () => {
     assert.equal((await call('params/laterBad', { headers: { 'x-request-id': 'bad-work' } })).status, 200);
     const line = service.lines.find(({ event }) => event === 'background-work-failed');
     assert.deepEqual([line?.request_id, line?.error, line?.operation], ['bad-work', 'mail server away', 'laterBad']);
@@ -193,19 +196,19 @@ describe('params.address', () => {
   const proxies = parseTrustedProxies(['10.0.0.0/8', '2001:db8::/32', '192.0.2.7', '2001:dba::7']);
   const rows: [name: string, peer: string | undefined, forwarded: string | undefined, address: string][] = [
     ['no proxy', '203.0.113.5', undefined, '203.0.113.5'],
-    ['a client that makes it up', '203.0.113.5', '1.1.1.1', '203.0.113.5'],
+    ['a client that forges the header', '203.0.113.5', '1.1.1.1', '203.0.113.5'],
     ['one proxy', '10.0.0.1', '203.0.113.5', '203.0.113.5'],
     ['IPv4 as IPv6', '::ffff:10.0.0.1', '203.0.113.5', '203.0.113.5'],
     ['IPv4 as IPv6, no proxy', '::ffff:203.0.113.5', undefined, '203.0.113.5'],
-    ['a zone, no proxy', 'fe80::1%eth0', undefined, 'fe80::1'],
+    ['a peer with a zone, no proxy', 'fe80::1%eth0', undefined, 'fe80::1'],
     ['IPv4 as IPv6, in hexadecimal', '::ffff:10.0.0.1', '::FFFF:cb00:7105', '203.0.113.5'],
     ['a proxy as IPv6, in hexadecimal', '::ffff:a00:1', '203.0.113.5', '203.0.113.5'],
-    ['what the client wrote before', '10.0.0.1', '1.1.1.1, 203.0.113.5', '203.0.113.5'],
+    ['one proxy behind an address from the client', '10.0.0.1', '1.1.1.1, 203.0.113.5', '203.0.113.5'],
     ['two proxies', '10.0.0.1', '1.1.1.1, 203.0.113.5, 192.0.2.7', '203.0.113.5'],
-    ['proxies alone', '10.0.0.1', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
+    ['proxies only', '10.0.0.1', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
     ['IPv6', '2001:db8::1', '2001:db9::5', '2001:db9::5'],
     ['a proxy by its IPv6 address', '2001:dba::7', '203.0.113.5', '203.0.113.5'],
-    ['the neighbour of that proxy', '2001:dba::8', '203.0.113.5', '2001:dba::8'],
+    ['an address next to that of a proxy', '2001:dba::8', '203.0.113.5', '2001:dba::8'],
     ['IPv4 as IPv6, in full', '10.0.0.1', '0:0:0:0:0:ffff:203.0.113.5', '203.0.113.5'],
     ['IPv4 as IPv6, in full and with zeros', '10.0.0.1', '0000:0000:0000:0000:0000:FFFF:CB00:7105', '203.0.113.5'],
     ['IPv4 as IPv6, with its zeros elsewhere', '10.0.0.1', '0::0:ffff:203.0.113.5', '203.0.113.5'],
@@ -213,22 +216,27 @@ describe('params.address', () => {
     ['a proxy as IPv6, in full', '::ffff:10.0.0.1', '203.0.113.5, 0:0:0:0:0:ffff:a00:2', '203.0.113.5'],
     ['IPv6 in full', '10.0.0.1', '2001:DB9:0:0:0000:0:0:5', '2001:db9::5'],
     ['IPv6 with a dotted end', '10.0.0.1', '2001:db9::0.0.0.5', '2001:db9::5'],
-    ['a zone, which is another machine’s affair', '10.0.0.1', 'fe80:0::1%eth0', 'fe80::1'],
-    ['a zone of the peer', 'fe80::1%eth0', '1.1.1.1', 'fe80::1'],
+    ['a forwarded address with a zone', '10.0.0.1', 'fe80:0::1%eth0', 'fe80::1'],
+    ['a peer with a zone that is not a proxy', 'fe80::1%eth0', '1.1.1.1', 'fe80::1'],
     ['IPv4 within other IPv6', '10.0.0.1', '::ffff:0:203.0.113.5', '::ffff:0:cb00:7105'],
-    ['IPv6 that ends alike', '10.0.0.1', '::ffff:12', '::255.255.0.18'],
+    ['IPv6 that resembles IPv4 as IPv6', '10.0.0.1', '::ffff:12', '::255.255.0.18'],
     ['leading zeros, which some read as octal', '10.0.0.1', '203.0.113.05', '10.0.0.1'],
     ['too many groups', '10.0.0.1', '0:0:0:0:0:0:ffff:203.0.113.5', '10.0.0.1'],
-    ['a number', '10.0.0.1', '3405803781', '10.0.0.1'],
-    ['a port', '10.0.0.1', '203.0.113.5:1234', '203.0.113.5'],
+    ['an address as one number', '10.0.0.1', '3405803781', '10.0.0.1'],
+    ['an IPv4 address with a port', '10.0.0.1', '203.0.113.5:1234', '203.0.113.5'],
     ['IPv6 with a port, quoted', '10.0.0.1', '"[2001:db9::5]:80"', '2001:db9::5'],
     ['a hidden client', '10.0.0.1', '1.1.1.1, unknown', '10.0.0.1'],
     ['an empty header', '10.0.0.1', '', '10.0.0.1'],
-    ['commas', '10.0.0.1', ',,,', '10.0.0.1'],
+    ['only commas', '10.0.0.1', ',,,', '10.0.0.1'],
     ['a closed connection', undefined, '1.1.1.1', ''],
     ['8 KB of proxies', '10.0.0.1', '10.0.0.2,'.repeat(900), '10.0.0.1'],
     ['8 KB of proxies, well written', '10.0.0.1', Array(900).fill('10.0.0.2').join(','), '10.0.0.2'],
-    ['more proxies than are believed', '10.0.0.1', `203.0.113.5, ${Array(40).fill('10.0.0.2').join(',')}`, '10.0.0.2'],
+    [
+      'more proxies than the service follows',
+      '10.0.0.1',
+      `203.0.113.5, ${Array(40).fill('10.0.0.2').join(',')}`,
+      '10.0.0.2',
+    ],
     ['8 KB of nonsense', '10.0.0.1', 'x'.repeat(8192), '10.0.0.1'],
   ];
   for (const [name, peer, forwarded, address] of rows) {
@@ -236,7 +244,7 @@ describe('params.address', () => {
     test(name, () => assert.equal(addressOf({ request: request as unknown as IncomingMessage }, proxies), address));
   }
 
-  test('comes by the header lines that a trusted proxy sends', async () => {
+  test('is read from all header lines that a trusted proxy sends', async () => {
     const text = await service.raw(
       'GET /api/params HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 203.0.113.5\r\n\r\n',
     );
@@ -290,7 +298,7 @@ describe('guards', () => {
     });
   }
 
-  test('that let a call through when its time is over: it does not run any more', async () => {
+  test('do not start the operation when they pass after the time limit', async () => {
     let letThrough = () => {};
     (globalThis as unknown as { work: Promise<void> }).work = new Promise((resolve) => {
       letThrough = resolve;
@@ -303,12 +311,14 @@ describe('guards', () => {
     assert.equal(ran.ran, false);
   });
 
-  test('stand around routes, too', async () => {
+  test('run around routes', async () => {
     assert.deepEqual(await (await call('guarded/7?wrap=1')).json(), { wrapped: { path: { id: '7' } } });
     assert.equal((await call('guarded/7?guard=refuse')).status, 403);
   });
 
-  test('are no operations', async () => assert.equal((await call('guarded/_before', { method: 'POST' })).status, 405));
+  test('cannot be called as operations', async () =>
+    assert.equal((await call('guarded/_before', { method: 'POST' })).status, 405));
 
-  test('that are no methods refuse the file', async () => assert.equal((await call('wrongGuard')).status, 500));
+  test('keep a file from loading if they are not methods', async () =>
+    assert.equal((await call('wrongGuard')).status, 500));
 });

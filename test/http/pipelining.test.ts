@@ -59,12 +59,12 @@ const collected = (socket: Socket & { text: string }) => {
 };
 
 describe('many requests in one write', () => {
-  test('are all answered, and others come between', async (t) => {
+  test('are all answered in order, and other requests run in between', async (t) => {
     const start = await total();
     const first = once(events, 'called');
     const socket = collected(await open(t, get('/api/count').repeat(500)));
     await first;
-    assert.ok((await total()) - start < 500, 'all have run before anybody else had a turn');
+    assert.ok((await total()) - start < 500, 'all requests ran before another connection had a turn');
     while (answersIn(socket.text).length < 500) await once(socket, 'data');
     assert.equal((await total()) - start, 500);
     assert.deepEqual(
@@ -73,7 +73,7 @@ describe('many requests in one write', () => {
     );
   });
 
-  test('whose answers nobody reads do not run ahead of their reader', async (t) => {
+  test('stop running while the client reads no answers', async (t) => {
     const start = await total();
     const socket = await open(t, get('/api/count/big').repeat(200));
     socket.pause();
@@ -85,7 +85,7 @@ describe('many requests in one write', () => {
     assert.ok(before - start < 50, `${before - start} answers of 1 MB are kept for a client that reads none`);
   });
 
-  test('beyond what may wait are not even looked at', async (t) => {
+  test('beyond MAX_WAITING are not accepted, and some connections are cut', async (t) => {
     let requests = 0;
     const sockets: Socket[] = [];
     const count = () => void requests++;
@@ -105,7 +105,7 @@ describe('many requests in one write', () => {
     assert.ok(requests <= MAX_WAITING + 2 * 30, `${requests} requests`);
   });
 
-  test('of a slow operation are one request under way', async (t) => {
+  test('count as one request in flight', async (t) => {
     const start = await total();
     const socket = collected(await open(t, get('/api/count/held').repeat(20)));
     for (let done = 0; done < 20; done++) {
@@ -116,7 +116,7 @@ describe('many requests in one write', () => {
     while (answersIn(socket.text).length < 20) await once(socket, 'data');
   });
 
-  test('with bodies are not read far ahead', async (t) => {
+  test('with bodies are not read far ahead of their answers', async (t) => {
     const start = await total();
     let ahead = 0;
     let most = 0;
@@ -134,8 +134,8 @@ describe('many requests in one write', () => {
   });
 });
 
-describe('what the connection ends with', () => {
-  test('a draining worker answers all that waits, and says close in the last answer', async (t) => {
+describe('the end of a connection', () => {
+  test('a draining worker answers all waiting requests, and sends Connection: close in the last answer', async (t) => {
     const draining = await startService({ controllers });
     t.after(draining.close);
     const { events } = (await import(`file://${draining.dir}/CountController.mjs`)) as { events: EventTarget };
@@ -153,7 +153,7 @@ describe('what the connection ends with', () => {
   const inner = get('/api/count?smuggled');
   const upgrade = get('/api/count/total', 'Connection: Upgrade\r\nUpgrade: websocket\r\n');
   const rows: [name: string, bytes: string[], answers: string[], executed: number][] = [
-    ['an upgrade', [upgrade], ['200 close'], 0],
+    ['an upgrade is ignored, and its answer ends the connection', [upgrade], ['200 close'], 0],
     [
       'a request in the same segment behind an upgrade is not executed',
       [upgrade + get('/api/count')],
@@ -161,37 +161,37 @@ describe('what the connection ends with', () => {
       0,
     ],
     [
-      'a body whose head stood behind an upgrade is not taken for a request',
+      'a body whose head came behind an upgrade is not executed as a request',
       [`${upgrade}POST /api/count HTTP/1.1\r\nHost: x\r\nContent-Length: ${inner.length}\r\n\r\n`, inner],
       ['200 close'],
       0,
     ],
     [
-      'a request behind Connection: close',
+      'a request in the same segment behind Connection: close is not executed',
       [get('/api/count', 'Connection: close\r\n') + get('/api/count')],
       ['200 close'],
       1,
     ],
     [
-      'a request later than Connection: close',
+      'a request after the answer to Connection: close is not executed',
       [get('/api/count', 'Connection: close\r\n'), get('/api/count')],
       ['200 close'],
       1,
     ],
     [
-      'nonsense behind Connection: close',
+      'bytes that are not HTTP behind Connection: close get no answer',
       [`${get('/api/count', 'Connection: close\r\n')}nonsense\r\n\r\n`],
       ['200 close'],
       1,
     ],
     [
-      'nonsense behind two requests',
+      'bytes that are not HTTP behind two requests end the connection after both answers',
       [`${get('/api/count') + get('/api/count')}nonsense\r\n\r\n`],
       ['200 keep-alive', '200 close'],
       2,
     ],
     [
-      'a bad chunk in the body of a request that waits',
+      'a malformed chunk in the body of a waiting request is refused with 400',
       [`${get('/api/count')}POST /api/count HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`],
       ['200 keep-alive', '400 close'],
       1,
@@ -212,7 +212,7 @@ describe('what the connection ends with', () => {
     });
   }
 
-  test('a request whose body is not read to its end', async (t) => {
+  test('a request whose body is not read completely ends its connection', async (t) => {
     const head = (line: string, length: string) => `${line} HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n`;
     const rows: [bytes: string[], answer: string][] = [
       [[head('OPTIONS /api/count', 'Transfer-Encoding: chunked'), 'zz\r\n'], '200 close'],
@@ -236,14 +236,14 @@ describe('what the connection ends with', () => {
     );
   });
 
-  test('a body that never comes behind a 404 is no second answer', async (t) => {
+  test('a body that never arrives after a 404 causes no second answer', async (t) => {
     const slow = await startService({ settings: { REQUEST_TIMEOUT: '100ms', HEADERS_TIMEOUT: '50ms' } });
     t.after(slow.close);
     const text = await slow.raw('POST /api/absent HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc', 2);
     assert.deepEqual(answersIn(text), ['404 keep-alive']);
   });
 
-  test('a request refused on its own connection is followed by the next one', async () => {
+  test('a connection serves the next request after a 404 whose body is complete', async () => {
     const text = await service.raw(
       `POST /api/absent HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc${get('/api/count')}`,
       2,
@@ -251,7 +251,7 @@ describe('what the connection ends with', () => {
     assert.deepEqual(answersIn(text), ['404 keep-alive', '200 keep-alive']);
   });
 
-  test('a head that is late because reading has stopped is not blamed on the client', async (t) => {
+  test('a request is served although its head is late, when the server itself has stopped reading', async (t) => {
     const sockets: Socket[] = [];
     const remember = (socket: Socket) => sockets.push(socket);
     service.app.server.on('connection', remember);
@@ -269,7 +269,7 @@ describe('what the connection ends with', () => {
 });
 
 describe('MAX_CONNECTIONS', () => {
-  test('ends the connection that has idled longest, and none that is busy', async (t) => {
+  test('ends the connection that has idled longest, and keeps a busy one', async (t) => {
     const small = await startService({ controllers, settings: { MAX_CONNECTIONS: '3' } });
     t.after(small.close);
     const { events } = (await import(`file://${small.dir}/CountController.mjs`)) as { events: EventTarget };
@@ -292,7 +292,7 @@ describe('MAX_CONNECTIONS', () => {
     while (!busy.text.includes('held')) await once(busy, 'data');
   });
 
-  test('refuses a new one when none idles', async (t) => {
+  test('refuses a new connection when no connection is idle', async (t) => {
     const small = await startService({ controllers, settings: { MAX_CONNECTIONS: '1' } });
     t.after(small.close);
     const { events } = (await import(`file://${small.dir}/CountController.mjs`)) as { events: EventTarget };

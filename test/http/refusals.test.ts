@@ -50,7 +50,7 @@ before(async () => {
 });
 after(() => service.close());
 
-describe('an odd error is answered', () => {
+describe('an unusual error is answered', () => {
   const rows: [kind: string, status: number, code: string][] = [
     ['trailer', 422, 'X'],
     ['headers', 500, 'INTERNAL_ERROR'],
@@ -69,12 +69,12 @@ describe('an odd error is answered', () => {
     }
   }
 
-  test('thrown by a thenable', async () => {
+  test('later2 (a thenable that throws)', async () => {
     assertEnvelope(await asRaw(await fetch(`${service.url}/api/odd/later2`)), 500, 'INTERNAL_ERROR');
   });
 });
 
-test('headers that are the server’s own are dropped, each with a line', async () => {
+test('headers that belong to the server are dropped from an HttpError, and each is logged', async () => {
   const answer = await fetch(`${service.url}/api/odd?kind=own`);
   const raw = await asRaw(answer);
   assertEnvelope(raw, 422, 'X');
@@ -104,14 +104,14 @@ test('headers that are the server’s own are dropped, each with a line', async 
   );
 });
 
-test('an error that is thrown time and again, with another message each time, says the last one', async () => {
+test('an error object that is thrown again is answered with its current message', async () => {
   for (const message of ['one', 'other', 'one']) {
     const answer = await asRaw(await fetch(`${service.url}/api/odd/shared?message=${message}`));
     assert.equal(assertEnvelope(answer, 409, 'TAKEN').message, message);
   }
 });
 
-test('what an operation fails with after its time limit is in the log', async () => {
+test('an error that an operation throws after its time limit is logged', async () => {
   assertEnvelope(
     await asRaw(await fetch(`${service.url}/api/slow`, { headers: { 'x-request-id': 'late' } })),
     503,
@@ -132,7 +132,7 @@ test('what an operation fails with after its time limit is in the log', async ()
   assert.match(String(stack), /SlowController/);
 });
 
-test('a client that does not read its answer is cut', async () => {
+test('a connection is closed when its client does not read the answer', async () => {
   const accepted = once(service.app.server, 'connection');
   const client = connect(service.port, '127.0.0.1');
   client.on('error', () => {});

@@ -187,7 +187,7 @@ interface Expected {
 
 const JSON_TYPE = 'application/json; charset=UTF-8';
 
-describe('what is answered', () => {
+describe('a result that is sent', () => {
   const rows: Record<string, Expected> = {
     reply: {
       status: 201,
@@ -249,24 +249,24 @@ describe('what is answered', () => {
     });
   }
 
-  test('bytes arrive as they are', async () => {
+  test('bytes arrive unchanged', async () => {
     assert.deepEqual(new Uint8Array(await (await call('bytes')).arrayBuffer()), new Uint8Array([0, 255, 10]));
   });
 
-  test('cookies are lines of their own', async () => {
+  test('each cookie is sent in a separate header line', async () => {
     assert.deepEqual((await call('reply')).headers.getSetCookie(), ['a=1', 'b=2']);
   });
 
-  test('a body of null is a plain success', async () => {
+  test('a Reply with the body null is sent as a plain success', async () => {
     assert.equal(((await (await call('nil')).json()) as { status: string }).status, 'success');
   });
 
-  test('the status of what is no reply is that of static operations', async () => {
+  test('static operations sets the status of a result that is not a Reply', async () => {
     const answer = await fetch(`${service.url}/api/reply`, { method: 'POST', body: '{}' });
     assert.deepEqual([answer.status, await answer.json()], [201, { id: 7 }]);
   });
 
-  test('the server’s own headers are dropped, each with a line', async () => {
+  test('headers that belong to the server are dropped from a Reply, and each is logged', async () => {
     service.lines.length = 0;
     await call('own');
     const dropped = service.lines.filter(({ event }) => event === 'header-dropped').map(({ header }) => header);
@@ -279,7 +279,7 @@ describe('what is answered', () => {
     ]);
   });
 
-  test('a line about an answer of a key with a handler names the group that has answered', async (t) => {
+  test('log lines of a key with a handler name the group that answered', async (t) => {
     const row = { application: { id: 'a', name: 'a' }, handler: 'Desk', methods: undefined };
     const desk = await startService({
       controllers: {
@@ -296,11 +296,11 @@ describe('what is answered', () => {
     ]);
   });
 
-  test('a web Response drops what its connection said of it', async () => {
+  test('the Content-Length of a web Response is dropped', async () => {
     assert.equal((await call('response')).headers.get('content-length'), null);
   });
 
-  test('of a Response that fetch brought, inflated, its coding and its length are dropped without a line', async (t) => {
+  test('Content-Encoding and Content-Length of a Response from fetch are dropped without a log line', async (t) => {
     const text = 'a'.repeat(1000);
     const body = gzipSync(text);
     const head = {
@@ -329,7 +329,7 @@ describe('what is answered', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('a result that is refused', () => {
   const rows: Record<string, readonly [code: string, cause: RegExp]> = {
     crlf: ['UNENCODABLE_RESULT', /X-Bad/],
     crlfStream: ['UNENCODABLE_RESULT', /X-Bad/],
@@ -376,18 +376,18 @@ describe('what is refused', () => {
     });
   }
 
-  test('a stream that refuses at its start refuses', async () => {
+  test('a stream that throws an HttpError before its first byte is answered with that error', async () => {
     assertEnvelope(await asRaw(await call('failsAtStartOnPurpose')), 404, 'NO_FILE');
   });
 
-  test('a stream whose first byte does not come is out of time, and is given up', async () => {
+  test('a stream without a first byte within the time limit gets 503 and is destroyed', async () => {
     const destroyed = once(seen(), 'destroyed');
     const aborted = once(seen(), 'aborted');
     assertEnvelope(await asRaw(await call('stuck')), 503, 'OPERATION_TIMEOUT');
     await Promise.all([destroyed, aborted]);
   });
 
-  test('a stream of a request that has failed meanwhile is not begun', async () => {
+  test('the stream of a request that has already failed is destroyed and not sent', async () => {
     seen().once('stray', service.app.failCurrentRequest);
     const strayed = once(seen(), 'strayed');
     assertEnvelope(await asRaw(await call('stray')), 500, 'INTERNAL_ERROR');
@@ -402,20 +402,20 @@ describe('what is refused', () => {
   });
 });
 
-describe('a stream that fails in its middle cuts the connection', () => {
+describe('an answer that fails within its body cuts the connection', () => {
   for (const operation of ['failsLater', 'webFailsLater', 'closesEarly']) {
     test(operation, async () => {
       service.lines.length = 0;
       const text = await service.raw(`GET /api/reply/${operation} HTTP/1.1\r\nHost: a\r\n\r\n`, 99);
       assert.match(text, /^HTTP\/1\.1 200 /);
       assert.match(text, /half/);
-      assert.ok(!text.includes('\r\n0\r\n'), 'no end of a whole body');
+      assert.ok(!text.includes('\r\n0\r\n'), 'the body ends as if it were complete');
       assert.match(String((await logged(operation, 'stream-failed'))?.error), /disk|closed before/);
       assert.equal((await logged(operation))?.status, 200);
     });
   }
 
-  test('so do bytes that cannot be written once the head is out: nobody waits, and nothing is thrown outside of the request', async () => {
+  test('bytes that cannot be written after the head are logged, and the request ends', async () => {
     const text = await service.raw('GET /api/reply/unwritable HTTP/1.1\r\nHost: a\r\n\r\n', 99);
     assert.ok(!text.includes('\r\n\r\n') || text.endsWith('\r\n\r\n') || text.endsWith('\0'), text);
     assert.match(String((await logged('unwritable', 'request-failed'))?.error), /no length/);
@@ -424,13 +424,13 @@ describe('a stream that fails in its middle cuts the connection', () => {
   });
 
   for (const operation of ['sendsHead', 'sendsHeadLater'])
-    test(`so does an operation that sends a head itself: ${operation}`, async () => {
+    test(`an operation that writes the head itself is logged as failed, and the request ends: ${operation}`, async () => {
       await service.raw(`GET /api/reply/${operation} HTTP/1.1\r\nHost: a\r\n\r\n`, 99);
       assert.match(String((await logged(operation, 'request-failed'))?.error), /headers/i);
       assert.equal(service.app.inFlight(), 0);
     });
 
-  test('without chunks, it is reset', async () => {
+  test('an HTTP/1.0 connection is reset, because its body has no chunks', async () => {
     const socket = connect(service.port, '127.0.0.1');
     socket.write('GET /api/reply/closesWhenTold HTTP/1.0\r\n\r\n');
     // The bytes are read first. A client would report bytes that arrive together with a reset as a plain end.
@@ -440,10 +440,10 @@ describe('a stream that fails in its middle cuts the connection', () => {
   });
 });
 
-describe('a source that never waits', () => {
+describe('a stream that always has a next piece', () => {
   const most = { busyReadable: 32, busyLarge: 8, busyWeb: 32, busyEvents: 32 };
   for (const [operation, limit] of Object.entries(most))
-    test(`${operation}: other requests have their turn`, async () => {
+    test(`${operation} lets the event loop turn after a few pieces`, async () => {
       await fetch(`${service.url}/api/reply/text`);
       const given = once(seen(), 'given');
       const reading = fetch(`${service.url}/api/reply/${operation}`).then((answer) => answer.arrayBuffer());
@@ -453,8 +453,8 @@ describe('a source that never waits', () => {
     });
 });
 
-describe('a client that leaves', () => {
-  test('in the middle of a stream cancels it, and its line says 499', async () => {
+describe('the client of a stream', () => {
+  test('cancels the stream when it disconnects, and is logged as 499', async () => {
     service.lines.length = 0;
     const destroyed = once(seen(), 'endless-destroyed');
     const aborted = once(seen(), 'endless-aborted');
@@ -467,7 +467,7 @@ describe('a client that leaves', () => {
     assert.equal(service.app.inFlight(), 0);
   });
 
-  test('does not read is sent no more than fits on the way', async () => {
+  test('gets no more than the buffers hold while it does not read', async () => {
     const destroyed = once(seen(), 'endless-destroyed');
     const socket = connect({ port: service.port, host: '127.0.0.1' });
     socket.write('GET /api/reply/endless HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -494,7 +494,7 @@ describe('HEAD', () => {
     });
   }
 
-  test('never reads a stream, and lets it go', async () => {
+  test('destroys a stream without reading it', async () => {
     const destroyed = once(seen(), 'head-destroyed');
     let reads = 0;
     seen().on('read', () => reads++);
@@ -546,7 +546,7 @@ describe('conditional requests', () => {
       assert.equal((await call(operation, { headers })).status, status));
   }
 
-  test('a 304 has what a cache keeps, and nothing about a body', async () => {
+  test('a 304 has ETag and Cache-Control, and no header about a body', async () => {
     const answer = parseRaw(
       await service.raw(
         'GET /api/reply/tagged HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIf-None-Match: "v1"\r\n\r\n',
@@ -561,7 +561,7 @@ describe('conditional requests', () => {
     assert.equal(answer.headers.get('access-control-allow-origin'), '*');
   });
 
-  test('a 304 lets its stream go unread', async () => {
+  test('a 304 destroys the stream of its answer', async () => {
     const destroyed = once(seen(), 'tagged-destroyed');
     assert.equal((await call('taggedStream', { headers: { 'If-None-Match': '"v1"' } })).status, 304);
     await destroyed;
@@ -614,7 +614,7 @@ describe('on one connection', () => {
     assert.equal(Buffer.from(answer.body, 'latin1').toString(), 'abcéd');
   });
 
-  test('an answer to a draining service ends its connection', async () => {
+  test('an answer of a draining service ends its connection', async () => {
     const other = await startService({
       controllers: {
         'AController.mjs': `import { Reply } from ${JSON.stringify(GATEFOLD)}; export default { index: () => new Reply(201) }`,

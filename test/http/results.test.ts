@@ -87,7 +87,7 @@ describe('results', () => {
       assert.deepEqual([Object.keys(body), body.status], [['status', 'message', 'timestamp'], 'success']);
     });
   }
-  test('what a caller changes in its params reaches no other request', async () => {
+  test('an operation that changes its params does not affect the next request', async () => {
     for (let i = 0; i < 2; i++) assert.deepEqual(await (await call('shift/a')).json(), ['a']);
   });
 });
@@ -121,21 +121,21 @@ describe('failures', () => {
     });
   }
 
-  test('the cause of a 500 is in the log under the request id', async () => {
+  test('the cause of a 500 is logged with the request id', async () => {
     await call('thrower', { headers: { 'x-request-id': 'find-me' } });
     const line = service.lines.find(({ request_id, event }) => request_id === 'find-me' && event === 'request-failed');
     assert.equal(line?.error, 'secret of the database');
     assert.match(String(line?.stack), /ResultController\.mjs/);
   });
 
-  test('an HttpError brings headers, but neither ours nor broken ones', async () => {
+  test('headers of an HttpError are sent, except invalid headers and headers of the server', async () => {
     const answer = await call('refuse');
     assert.equal(answer.headers.get('retry-after'), '5');
     assert.equal(answer.headers.get('content-type'), 'application/json; charset=UTF-8');
     assert.equal(answer.headers.get('x-bad'), null);
   });
 
-  describe('what JSON would show as {} inside of a result is a 500, whose line names the place', () => {
+  describe('a value that JSON would encode as {} is refused with 500, and its place in the result is logged', () => {
     const rows: [code: string, pointer: string, instead: RegExp][] = [
       ['{ a: [{ "b/~": new Map([[1, 2]]) }] }', '/a/0/b~1~0', /an object of class Map.*: return Object\.fromEntries/],
       ['{ tags: new Set(["x"]) }', '/tags', /return \[\.\.\.set\]$/],
@@ -215,7 +215,7 @@ describe('failures', () => {
     }
   });
 
-  test('in development a 500 tells its detail', async (t) => {
+  test('a 500 includes the error in development', async (t) => {
     const controllers = { 'XController.mjs': 'export default { index() { throw new Error("what happened") } }' };
     const development = await startService({
       controllers,
@@ -228,7 +228,7 @@ describe('failures', () => {
   });
 });
 
-describe('time', () => {
+describe('the time limit and the signal', () => {
   const controllers = {
     'SlowController.mjs': `
       export const seen = [];
@@ -240,7 +240,7 @@ describe('time', () => {
       }`,
   };
 
-  test('an operation past OPERATION_TIMEOUT gets 503, its signal is aborted, its late end is nobody’s', async (t) => {
+  test('an operation beyond OPERATION_TIMEOUT gets 503, its signal is aborted, and its late end is logged', async (t) => {
     const slow = await startService({
       controllers,
       settings: { OPERATION_TIMEOUT: '50ms' },
@@ -263,7 +263,7 @@ describe('time', () => {
   });
 
   for (const reason of ['the operation is out of time', 'the client is gone'])
-    test(`a signal that is asked for late says what has happened before: ${reason}`, async (t) => {
+    test(`a signal that is first read late is already aborted with its reason: ${reason}`, async (t) => {
       const isTime = reason.includes('time');
       const settings = { OPERATION_TIMEOUT: isTime ? '50ms' : '60s' };
       const slow = await startService({ controllers, settings, expectedErrors: ['request-failed'] });
@@ -286,7 +286,7 @@ describe('time', () => {
       assert.deepEqual([signal.aborted, (signal.reason as Error | undefined)?.message], [true, reason]);
     });
 
-  test('a client that goes away aborts the signal', async (t) => {
+  test('a client that disconnects aborts the signal', async (t) => {
     const slow = await startService({ controllers });
     t.after(slow.close);
     const socket = connect(slow.port, '127.0.0.1');
@@ -303,7 +303,7 @@ describe('time', () => {
   });
 });
 
-test('a line a request, and never a header value, a body or a query', async (t) => {
+test('each request is logged in one line without header values, body or query', async (t) => {
   const logged = await startService();
   t.after(logged.close);
   await fetch(`${logged.url}/api/test/made%22up?password=hunter2`, {

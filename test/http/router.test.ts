@@ -8,7 +8,7 @@ import { ROUTES, type Route } from '../../src/http/routes.ts';
 
 const row = (methods: Route['methods'], path: string): Route => ({ methods, path, target: 'gateway.index' });
 
-test('the shipped table is the reference’s: explicit rows first, the three generic ones last', () => {
+test('the shipped route table has the explicit rows first and the three generic rows last', () => {
   assert.deepEqual(
     ROUTES.map(({ methods, path }) => `${methods === 'any' ? 'any' : methods.join()} ${path}`),
     [
@@ -55,14 +55,14 @@ describe('resolve', () => {
     });
   }
 
-  test('the same path is resolved once, and a flood of paths stays bounded', () => {
+  test('a resolved path is cached until a flood of other paths evicts it', () => {
     const first = router.resolve('/api/kept');
     assert.equal(router.resolve('/api/kept'), first);
     for (let i = 0; i < 2000; i++) router.resolve(`/api/flood${i}`);
     assert.notEqual(router.resolve('/api/kept'), first);
   });
 
-  test('what made-up paths leave behind is bounded in bytes, too', async () => {
+  test('the cached paths occupy a bounded number of bytes', async () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
     const flooded = createRouter(ROUTES);
@@ -82,29 +82,37 @@ describe('resolve', () => {
   });
 });
 
-describe('createRouter refuses a row that can never be reached, naming both', () => {
+describe('createRouter', () => {
   const rows: [name: string, table: Route[], message: RegExp | undefined][] = [
-    ['the shipped table', [...ROUTES], undefined],
+    ['accepts the shipped table', [...ROUTES], undefined],
     [
-      'a specific row below the generic one',
+      'refuses a specific row below the generic one',
       [row('any', '/api/{params}'), row(['POST'], '/api/x')],
       /POST \/api\/x can never be reached: any \/api\/\{params\}/,
     ],
-    ['the same row twice', [row(['GET'], '/a'), row(['GET'], '/a')], /GET \/a can never be reached: GET \/a/],
+    ['refuses the same row twice', [row(['GET'], '/a'), row(['GET'], '/a')], /GET \/a can never be reached: GET \/a/],
     [
-      'two rows that together take all methods',
+      'refuses a row below two rows that together match all its methods',
       [row(['GET'], '/a'), row(['POST'], '/a'), row(['GET', 'POST'], '/a')],
       /GET, POST \/a can never be reached/,
     ],
-    ['any below one method', [row(['GET'], '/a'), row('any', '/a')], undefined],
-    ['one method below any', [row('any', '/a'), row(['GET'], '/a')], /any \/a is above/],
-    ['another method', [row(['GET'], '/a'), row(['POST'], '/a')], undefined],
-    ['{params} below a literal', [row('any', '/a/b'), row('any', '/a/{params}')], undefined],
-    ['{params} twice', [row('any', '/a/{params}'), row('any', '/a/{params}')], /can never be reached/],
-    ['a deeper {params}', [row('any', '/a/{params}'), row('any', '/a/b/{params}')], /can never be reached/],
-    ['the two spellings of the root', [row('any', '/api'), row('any', '/api/')], undefined],
-    ['a shorter literal', [row('any', '/a/b'), row('any', '/a')], undefined],
-    ['a parameter in the middle', [row('any', '/a/{params}/b')], /\{params\} is not a literal segment/],
+    ['accepts any method below one method', [row(['GET'], '/a'), row('any', '/a')], undefined],
+    ['refuses one method below any method', [row('any', '/a'), row(['GET'], '/a')], /any \/a is above/],
+    ['accepts two methods of one path', [row(['GET'], '/a'), row(['POST'], '/a')], undefined],
+    ['accepts {params} below a literal segment', [row('any', '/a/b'), row('any', '/a/{params}')], undefined],
+    ['refuses {params} twice', [row('any', '/a/{params}'), row('any', '/a/{params}')], /can never be reached/],
+    [
+      'refuses {params} below a shorter {params}',
+      [row('any', '/a/{params}'), row('any', '/a/b/{params}')],
+      /can never be reached/,
+    ],
+    ['accepts the root with and without a slash at the end', [row('any', '/api'), row('any', '/api/')], undefined],
+    ['accepts a shorter literal path below a longer one', [row('any', '/a/b'), row('any', '/a')], undefined],
+    [
+      'refuses a parameter in the middle of a path',
+      [row('any', '/a/{params}/b')],
+      /\{params\} is not a literal segment/,
+    ],
   ];
   for (const [name, table, message] of rows) {
     test(name, () => {

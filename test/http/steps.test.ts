@@ -89,7 +89,7 @@ test('a request is refused by its first faulty step, in the order of the steps',
   }
 });
 
-test('an OPTIONS without a key is a preflight before its page is looked at, and `OPTIONS *` always is one', async (t) => {
+test('OPTIONS without a key is a preflight even for an absent group, and `OPTIONS *` is one even with a key', async (t) => {
   const service = await startService();
   t.after(service.close);
   for (const head of ['/api/absent/a', '*', '*\tAuthorization: x']) {

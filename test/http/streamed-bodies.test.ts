@@ -62,7 +62,7 @@ describe('accepts', () => {
     });
   }
 
-  test('lets nothing in that it does not name elsewhere', async () => {
+  test('applies to its own operation only', async () => {
     assertEnvelope(
       await asRaw(await send('PUT', '', 'pixels', { 'content-type': 'image/png' })),
       415,
@@ -71,25 +71,25 @@ describe('accepts', () => {
   });
 });
 
-test('bodyLimit of an operation is its own', async () => {
+test('bodyLimit applies to its own operation only', async () => {
   const text = { 'content-type': 'text/plain' };
   assert.deepEqual(await (await send('PUT', '', 'x'.repeat(4000), text)).json(), { length: 4000 });
   assertEnvelope(await asRaw(await send('PUT', '', 'x'.repeat(5001), text)), 413, 'BODY_TOO_LARGE');
   assertEnvelope(await asRaw(await send('POST', '', 'x'.repeat(2001), text)), 413, 'BODY_TOO_LARGE');
 });
 
-describe('a stream of which its operation reads one piece', () => {
+describe('a streamed body of which the operation reads one piece', () => {
   const bytes = randomBytes(8_000_000);
   for (const [name, body, headers] of [
-    ['as it is', bytes, ''],
+    ['without a coding', bytes, ''],
     ['in gzip', gzipSync(bytes), 'Content-Encoding: gzip\r\n'],
     [
-      'that inflates a thousandfold',
+      'in gzip that inflates a thousandfold',
       Buffer.concat(Array(200).fill(gzipSync(Buffer.alloc(40_000_000)))),
       'Content-Encoding: gzip\r\n',
     ],
   ] as const) {
-    test(`is not read from its client, but for some pieces: ${name}`, async (t) => {
+    test(`is not read much further from its client: ${name}`, async (t) => {
       const accepted = once(service.app.server, 'connection');
       const client = connect(service.port, '127.0.0.1');
       t.after(() => void client.destroy());
@@ -118,15 +118,15 @@ describe('a stream of which its operation reads one piece', () => {
   }
 });
 
-describe('a stream', () => {
+describe('a streamed body', () => {
   const bytes = randomBytes(3_000_000);
   for (const [name, body, headers] of [
-    ['as it is', bytes, {}],
+    ['without a coding', bytes, {}],
     ['in gzip', gzipSync(bytes), { 'content-encoding': 'gzip' }],
     ['in deflate', deflateSync(bytes), { 'content-encoding': 'deflate' }],
     ['in deflate without its header', deflateRawSync(bytes), { 'content-encoding': 'deflate' }],
     ['in br', brotliCompressSync(bytes.subarray(0, 50_000)), { 'content-encoding': 'br' }],
-    ['of whatever type', bytes, { 'content-type': 'video/mp4' }],
+    ['with any media type', bytes, { 'content-type': 'video/mp4' }],
   ] as const) {
     test(`arrives whole: ${name}`, async () => {
       const expected = name === 'in br' ? bytes.subarray(0, 50_000) : bytes;
@@ -137,7 +137,7 @@ describe('a stream', () => {
     });
   }
 
-  test('is there without a body, and empty', async () => {
+  test('is empty for a request without a body', async () => {
     assert.equal(
       ((await (await fetch(`${service.url}/api/upload`, { method: 'PATCH' })).json()) as { size: number }).size,
       0,
@@ -151,7 +151,7 @@ describe('a stream', () => {
     assert.match(text, /"size":0/);
   });
 
-  test('takes the types that accepts names', async () => {
+  test('is accepted with the types of accepts, and refused with other types', async () => {
     assert.equal((await send('POST', '/pictures', 'x', { 'content-type': 'image/png' })).status, 200);
     assertEnvelope(
       await asRaw(await send('POST', '/pictures', '{}', { 'content-type': 'application/json' })),
@@ -161,7 +161,7 @@ describe('a stream', () => {
     assertEnvelope(await asRaw(await send('POST', '/pictures', Buffer.from('{}'))), 415, 'UNSUPPORTED_MEDIA_TYPE');
   });
 
-  test('over its limit is 413, announced or not, inflated or not', async () => {
+  test('over its limit is refused with 413, also in gzip or in chunks', async () => {
     assertEnvelope(await asRaw(await send('DELETE', '', 'x'.repeat(2001))), 413, 'BODY_TOO_LARGE');
     assertEnvelope(
       await asRaw(await send('DELETE', '', gzipSync('x'.repeat(5000)), { 'content-encoding': 'gzip' })),
@@ -175,7 +175,7 @@ describe('a stream', () => {
     assert.match(text, /^HTTP\/1\.1 413 /);
   });
 
-  test('that cannot be inflated is 400, in an unknown coding 415', async () => {
+  test('is refused with 400 if it cannot be inflated, and with 415 in an unknown coding', async () => {
     const bad: [coding: string, body: string | Buffer][] = [
       ['gzip', 'no gzip'],
       ['deflate', 'no deflate, with or without a header'],
@@ -196,7 +196,7 @@ describe('a stream', () => {
     );
   });
 
-  test('whose client leaves in the middle fails, and ends nothing', async () => {
+  test('whose client disconnects is logged with 400 or 499', async () => {
     const socket = connect(service.port, '127.0.0.1');
     socket.write('PATCH /api/upload HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nX-Request-Id: leaves\r\n\r\nhalf');
     while (service.app.inFlight() === 0) await new Promise(setImmediate);
@@ -212,10 +212,10 @@ describe('a stream', () => {
   const breaks: [name: string, breakOff: (socket: Socket) => void][] = [
     ['the client ends', (socket) => socket.end()],
     ['the client resets', (socket) => socket.resetAndDestroy()],
-    ['what comes is no chunk', (socket) => socket.write('no chunk')],
+    ['the client sends a malformed chunk', (socket) => socket.write('no chunk')],
   ];
   for (const [name, breakOff] of breaks) {
-    test(`that breaks off under way while its answer is: ${name}`, async () => {
+    test(`that breaks off during its answer cuts the answer: ${name}`, async () => {
       service.lines.length = 0;
       const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
       socket.on('error', () => {});
@@ -227,14 +227,14 @@ describe('a stream', () => {
       while (!text.includes('half')) await once(socket, 'data');
       breakOff(socket);
       await once(socket, 'close');
-      assert.ok(!text.includes('\r\n0\r\n'), 'no end of a whole body');
+      assert.ok(!text.includes('\r\n0\r\n'), 'the body ends as if it were complete');
       const line = () => service.lines.find(({ event }) => event === 'request');
       while (line() === undefined) await new Promise((later) => setTimeout(later, 5));
       assert.equal(line()?.status, 499);
     });
   }
 
-  test('that passes its limit when its answer is under way cuts it, which is no error of the service', async () => {
+  test('that exceeds its limit during its answer cuts the answer, and is logged as stream-ended-early', async () => {
     const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
     socket.on('error', () => {});
     let text = '';
@@ -246,13 +246,13 @@ describe('a stream', () => {
     while (!text.includes('x')) await once(socket, 'data');
     socket.write(`${chunk}0\r\n\r\n`);
     await once(socket, 'close');
-    assert.ok(!text.includes('\r\n0\r\n'), 'no end of a whole body');
+    assert.ok(!text.includes('\r\n0\r\n'), 'the body ends as if it were complete');
     const line = service.lines.find(({ event }) => event === 'stream-ended-early');
     assert.equal(line?.operation, 'POST echo');
     assert.match(String(line?.error), /the limit of 2000/);
   });
 
-  test('that nobody reads is thrown away, and the connection goes on', async () => {
+  test('that the operation does not read is discarded, and the connection serves the next request', async () => {
     const post = `POST /api/upload/ignore HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n${'x'.repeat(2000)}`;
     const text = await service.raw(post + post, 2);
     assert.equal(text.match(/\{"ignored":true\}/g)?.length, 2);
@@ -264,7 +264,7 @@ describe('a stream', () => {
     ['readOne', 'Content-Encoding: gzip\r\n', gzipSync(randomBytes(900_000))],
     ['cancel', '', randomBytes(900_000)],
   ] as const)
-    test(`that is not read to its end, of a usual length, does not stand in the way of the next request: ${operation} ${headers}`, async (t) => {
+    test(`that is not read completely does not block the next request: ${operation} ${headers}`, async (t) => {
       const controllers = {
         'PartController.mjs': `export default class {
           static operations = { ignore: { body: 'stream' }, readOne: { body: 'stream' }, cancel: { body: 'stream' } };
@@ -295,7 +295,7 @@ describe('a stream', () => {
       await answered('"next":true');
     });
 
-  test('that nobody reads and that is long ends the connection, after the answer', async () => {
+  test('that is long and not read ends the connection after the answer', async () => {
     const socket = connect(service.port, '127.0.0.1');
     let text = '';
     socket.setEncoding('latin1').on('data', (piece) => {
@@ -311,7 +311,7 @@ describe('a stream', () => {
     assert.match(text, /\r\nConnection: close\r\n/);
   });
 
-  test('asks for its body (Expect: 100-continue) when it is read', async () => {
+  test('gets 100 Continue only when the operation reads it', async () => {
     const socket = connect(service.port, '127.0.0.1').setEncoding('latin1');
     const head = (path: string) => `${path} HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n`;
     socket.write(head('PATCH /api/upload'));

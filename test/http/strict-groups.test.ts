@@ -85,20 +85,20 @@ describe('a group with routes', () => {
     });
   }
 
-  test('HEAD falls to GET, with its headers and no body', async () => {
+  test('HEAD runs the route of GET, and returns its headers without a body', async () => {
     const get = await ask('GET', '/api/order/7');
     const head = parseRaw(await service.raw('HEAD /api/order/7 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'));
     assert.deepEqual([head.status, head.body], [200, '']);
     assert.equal(head.headers.get('content-length'), get.headers.get('content-length'));
   });
 
-  test('the named segments are in no echo of the params', async () => {
+  test('the captured segments are not among the enumerable keys of params', async () => {
     const body = (await (await ask('GET', '/api/order/params')).json()) as { keys: string[]; method: string };
     assert.deepEqual(body.keys, ['page', 'method', 'verb', 'slugs', 'query', 'requestId']);
   });
 });
 
-test('a group without routes is reached by its names under every verb, as ever', async () => {
+test('a group without routes runs the operation that the URL names, whatever the verb is', async () => {
   for (const [verb, path, method] of [
     ['GET', '/api/plain/pay', 'pay'],
     ['GET', '/api/plain/created', 'created'],
@@ -109,7 +109,7 @@ test('a group without routes is reached by its names under every verb, as ever',
   }
 });
 
-test('a file whose routes or settings make no sense does not load, and the log says why', async () => {
+test('a file with invalid routes or settings does not load, and the reason is logged', async () => {
   for (const [page, reason] of [
     ['unreachable', /route 'GET \{name\}' can never be reached: 'GET \{id\}' takes all of its paths/],
     ['wrong', /"get \{id\}" is no route: it must begin with one of GET, HEAD/],

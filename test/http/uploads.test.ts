@@ -54,8 +54,8 @@ async function answered(socket: Upload): Promise<number> {
   return parseRaw(socket.text).status;
 }
 
-describe('uploads that are not complete', () => {
-  test('are no requests under way: others are served', async (t) => {
+describe('incomplete uploads', () => {
+  test('do not count for MAX_IN_FLIGHT, so other requests are served', async (t) => {
     const service = await serve(t, { MAX_IN_FLIGHT: '5' });
     const slow = await Promise.all(Array.from({ length: 50 }, () => upload(t, service, 1000, 10)));
     while (service.app.inFlight() < 50) await new Promise(setImmediate);
@@ -64,7 +64,7 @@ describe('uploads that are not complete', () => {
     assert.deepEqual(new Set(await Promise.all(slow.map(answered))), new Set([200]));
   });
 
-  test('are requests under way once they are complete: beyond MAX_IN_FLIGHT they get 503', async (t) => {
+  test('count for MAX_IN_FLIGHT once they are complete, and get 503 beyond it', async (t) => {
     const service = await serve(t, { MAX_IN_FLIGHT: '1' });
     const { release } = (await import(`file://${service.dir}/HeldController.mjs`)) as { release(): void };
     const uploads = await Promise.all([upload(t, service, 1000, 10), upload(t, service, 1000, 10)]);
@@ -81,7 +81,7 @@ describe('uploads that are not complete', () => {
     assert.equal(await answered(later), 200);
   });
 
-  test('beyond the budget wait for each other, and all are served', async (t) => {
+  test('beyond BODY_BUDGET wait for each other, and all are served', async (t) => {
     const service = await serve(t, { BODY_LIMIT: '300KiB', BODY_BUDGET: '4MiB' });
     const crowd = await Promise.all(Array.from({ length: 40 }, () => upload(t, service, 300_000, 300_000)));
     assert.deepEqual(new Set(await Promise.all(crowd.map(answered))), new Set([200]));
@@ -92,7 +92,7 @@ describe('uploads that are not complete', () => {
     assert.deepEqual(new Set(await Promise.all(slow.map(answered))), new Set([200]));
   });
 
-  test('that do not move make room for those that wait, and those that do not fit get 503', async (t) => {
+  test('that stall beyond BODY_BUDGET get 503, and a small body is served', async (t) => {
     const service = await serve(t, { BODY_LIMIT: '300KiB', BODY_BUDGET: '1MiB' });
     const slow = await Promise.all(Array.from({ length: 4 }, () => upload(t, service, 300_000, 250_000)));
     while (service.app.inFlight() < 4) await new Promise(setImmediate);
@@ -117,7 +117,7 @@ describe('uploads that are not complete', () => {
     assert.equal(await answered(await upload(t, service, 300_000, 300_000)), 200);
   });
 
-  test('never keep a small body waiting, or one that comes in one piece', async (t) => {
+  test('never delay a small body or a body that arrives in one piece', async (t) => {
     const service = await serve(t, { BODY_BUDGET: '4MiB' });
     const stuck = await Promise.all(Array.from({ length: 300 }, () => upload(t, service, 1_000_000, 40_000)));
     while (stuck.every(({ text }) => text === '')) await new Promise(setImmediate);
@@ -148,7 +148,7 @@ describe('uploads that are not complete', () => {
     assert.equal(await answered(await upload(t, service, 900_000, 900_000)), 200);
   });
 
-  test('of which nothing but the head comes make room, too', async (t) => {
+  test('with only a head get 503 when other uploads need room', async (t) => {
     const service = await serve(t, { BODY_BUDGET: '2MiB' });
     const heads = await Promise.all(Array.from({ length: 130 }, () => upload(t, service, 1000, 0)));
     while (service.app.inFlight() < 130) await new Promise(setImmediate);
@@ -157,7 +157,7 @@ describe('uploads that are not complete', () => {
     assert.equal(await answered(await upload(t, service, 200_000, 200_000)), 200);
   });
 
-  test('that inflate do so a few at a time', async (t) => {
+  test('in gzip beyond BODY_BUDGET are all served', async (t) => {
     const service = await serve(t, { BODY_LIMIT: '100KiB', BODY_BUDGET: '256KiB' });
     const body = gzipSync('a'.repeat(100_000));
     const headers = { 'content-type': 'text/plain', 'content-encoding': 'gzip' };
@@ -215,7 +215,7 @@ describe('body budget', () => {
     return { budget, exchange, evicted };
   }
 
-  test('stops all but as many as can finish where three quarters are used, and refuses who begins when all is', () => {
+  test('pauses uploads that cannot finish when three quarters are used, and refuses new uploads when it is full', () => {
     const { budget, exchange } = budgetOf(400 * KB);
     const [a, b, c, d, e] = [exchange(), exchange(), exchange(), exchange(), exchange()];
     const flows = (...them: (typeof a)[]) => them.map(({ flow }) => flow.flowing);
@@ -239,7 +239,7 @@ describe('body budget', () => {
     assert.deepEqual([budget.uploadCount(), a.made.heldBytes, b.made.heldBytes, c.made.heldBytes], [0, 0, 0, 0]);
   });
 
-  test('never stops a small body, nor refuses it', () => {
+  test('never pauses or refuses a small body', () => {
     const { budget, exchange } = budgetOf(400 * KB);
     const crowd = Array.from({ length: 11 }, exchange);
     for (const { made } of crowd) {
@@ -254,7 +254,7 @@ describe('body budget', () => {
     assert.equal(budget.reserve(made, 1 * KB), false);
   });
 
-  test('counts uploads of which nothing has come', () => {
+  test('counts uploads that have sent no byte', () => {
     const { budget, exchange } = budgetOf(256 * KB);
     for (let i = 0; i < 16; i++) budget.beginUpload(exchange().made);
     const { made } = exchange();
@@ -263,7 +263,7 @@ describe('body budget', () => {
     assert.equal(budget.reserve(exchange().made, 16 * KB + 1), false);
   });
 
-  test('ends whom it has stopped and who has sent nothing since as soon as it may go on, one after the other', async (t) => {
+  test('ends stalled uploads, one after the other, when they may continue', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] });
     const { budget, exchange, evicted } = budgetOf(400 * KB);
     const crowd = Array.from({ length: 11 }, exchange);
@@ -296,7 +296,7 @@ describe('body budget', () => {
     assert.deepEqual(evicted, [finishing.made, empty.made]);
   });
 
-  test('does not end at once whom it has stopped for less than a tick', async (t) => {
+  test('does not end an upload that was paused for less than a tick', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] });
     const { budget, exchange, evicted } = budgetOf(400 * KB);
     const crowd = Array.from({ length: 10 }, exchange);
@@ -313,7 +313,7 @@ describe('body budget', () => {
     assert.equal(first.made.heldBytes, 0);
   });
 
-  test('lets a slow upload be while there is room for all', (t) => {
+  test('keeps a slow upload while there is room for all', (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] });
     const { budget, exchange, evicted } = budgetOf(400 * KB);
     const { made } = exchange();
@@ -333,12 +333,12 @@ describe('body budget', () => {
     assert.deepEqual(evicted, []);
   });
 
-  test('has room for two bodies by default, however long they may be', () => {
+  test('has room for two bodies of the limit by default', () => {
     assert.equal(defaultBodyBudget(1e12), 2e12);
     assert.ok(defaultBodyBudget(1000) <= 256 * KB * KB);
   });
 
-  test('forgets what is released twice or was never begun', () => {
+  test('ignores a second release, and a release of an upload that was never begun', () => {
     const { budget, exchange } = budgetOf(64 * KB);
     const { made } = exchange();
     budget.release(made);
@@ -349,7 +349,7 @@ describe('body budget', () => {
     assert.equal(budget.uploadCount(), 0);
   });
 
-  test('inflates a few at a time, and one when there is no room', () => {
+  test('lets eight bodies inflate at a time, and one when there is no room', () => {
     const { budget, exchange } = budgetOf(64 * KB);
     const dones: (() => void)[] = [];
     for (let i = 0; i < 20; i++) budget.whenMayInflate((done) => void dones.push(done));
@@ -363,7 +363,7 @@ describe('body budget', () => {
   });
 });
 
-test('pieces of any size are joined as they came', () => {
+test('pieces of any size are joined in the order of their arrival', () => {
   const pieces = new Pieces();
   const all: Buffer[] = [];
   for (let i = 0; i < 6000; i++) {

@@ -102,7 +102,7 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     return chain;
   }
 
-  test('obtains one certificate for two domains by http-01, with six of ten nonces refused; its chain leads to the root', async () => {
+  test('obtains a certificate for two domains by http-01, although six of ten nonces are refused', async () => {
     const chain = await obtain(['api.example.com', 'www.example.com'], 'http-01', presentHttp);
     const [leaf, intermediate] =
       chain.match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem)) ?? [];
@@ -112,11 +112,11 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     );
   });
 
-  test('obtains one by tls-alpn-01', async () => {
+  test('obtains a certificate by tls-alpn-01', async () => {
     await obtain(['alpn.example.com'], 'tls-alpn-01', presentTls);
   });
 
-  test('a challenge that is answered wrongly is an AcmeError that names the domain and the reason', async () => {
+  test('reports a wrong answer to a challenge as an AcmeError that names the domain and the type', async () => {
     const present: PresentChallenge = (challenge) =>
       presentHttp({ ...challenge, keyAuthorization: 'of somebody else' });
     await assert.rejects(obtain(['wrong.example.com'], 'http-01', present), (error: unknown) => {
@@ -127,26 +127,26 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     });
   });
 
-  test('a name that cannot be resolved', async () => {
+  test('reports a domain that cannot be resolved', async () => {
     await pebble.setServfail('nowhere.example.com', true);
     await assert.rejects(obtain(['nowhere.example.com'], 'http-01', presentHttp), /nowhere\.example\.com: .*/);
   });
 
-  test('an account that the directory has closed is replaced by a new one', async () => {
+  test('replaces an account that the directory has closed', async () => {
     await post(await addressOfAccount(), { status: 'deactivated' });
     accounts = 0;
     await obtain(['closed.example.com'], 'http-01', presentHttp);
     assert.equal(accounts, 1);
   });
 
-  test('an account has the addresses of ACME_CONTACT as they are, and not as they were', async () => {
+  test('sets the addresses of the account to the current ACME_CONTACT', async () => {
     for (const contact of [['mailto:new@example.com', 'mailto:other@example.com'], []]) {
       await obtain(['contact.example.com'], 'http-01', presentHttp, contact);
       assert.deepEqual(JSON.parse((await post(await addressOfAccount(), '')).text).contact ?? [], contact);
     }
   });
 
-  test('an address that the directory does not take is an AcmeError whose advice is about ACME_CONTACT', async () => {
+  test('reports an address that the directory refuses with advice about ACME_CONTACT', async () => {
     await assert.rejects(
       obtain(['contact.example.com'], 'http-01', presentHttp, ['mailto:nobody']),
       (error: unknown) => {
@@ -156,7 +156,7 @@ describe('createAcmeClient', { skip: withoutPebble }, () => {
     );
   });
 
-  test('a directory that has lost its accounts, and moved its addresses', async () => {
+  test('obtains a certificate after the directory has lost its accounts and moved its addresses', async () => {
     await pebble.stop();
     await assert.rejects(obtain(['lost.example.com'], 'http-01', presentHttp), /^Error: Cannot reach localhost:\d+: /);
     await pebble.restart();

@@ -93,71 +93,76 @@ async function order(changes: Answers, contact?: readonly string[], { client, as
 describe('the ACME client', () => {
   const problem = (type: string, detail: string) => ({ type: `urn:ietf:params:acme:error:${type}`, detail });
   const rows: [what: string, changes: Answers, error: RegExp, shown: number][] = [
-    ['shows a token', {}, /^"the chain"$/, 1],
-    ['shows none where none is wanted', { '/authorization': body({ status: 'valid' }) }, /^"the chain"$/, 0],
+    ['presents the token of a challenge', {}, /^"the chain"$/, 1],
     [
-      'shows none with a slash',
+      'presents no token if the authorization is valid already',
+      { '/authorization': body({ status: 'valid' }) },
+      /^"the chain"$/,
+      0,
+    ],
+    [
+      'presents no token with a slash',
       { '/authorization': offering({ type: 'http-01', url: `${AT}/c`, token: '../x' }) },
       /offers no http-01 challenge for a\./,
       0,
     ],
     [
-      'shows none with a line break',
+      'presents no token with a line break',
       { '/authorization': offering({ type: 'http-01', url: `${AT}/c`, token: 'x\r\nA: b' }) },
       /offers no http-01/,
       0,
     ],
     [
-      'shows none without end',
+      'presents no token of 257 characters',
       { '/authorization': offering({ type: 'http-01', url: `${AT}/c`, token: 'x'.repeat(257) }) },
       /offers no http-01/,
       0,
     ],
     [
-      'shows none that is empty',
+      'presents no empty token',
       { '/authorization': offering({ type: 'http-01', url: `${AT}/c`, token: '' }) },
       /offers no http-01/,
       0,
     ],
     [
-      'shows none of another kind',
+      'presents no token of another challenge type',
       { '/authorization': offering({ type: 'dns-01', url: `${AT}/c`, token: 'x' }) },
       /offers no http-01/,
       0,
     ],
     [
-      'goes to no address without TLS',
+      'refuses an address without TLS',
       { '/dir': body({ newNonce: `${AT}/nonce`, newAccount: 'http://ca.example.com/account' }) },
       /has no https address in "newAccount"$/,
       0,
     ],
     [
-      'goes to none that is no text',
+      'refuses an address that is not a string',
       { '/dir': body({ newNonce: `${AT}/nonce`, newAccount: [`${AT}/account`] }) },
       /no https address in "newAccount"$/,
       0,
     ],
-    ['believes no account that is not valid', { '/account': body({ status: 'revoked' }) }, /the account is revoked/, 0],
+    ['refuses an account that is not valid', { '/account': body({ status: 'revoked' }) }, /the account is revoked/, 0],
     [
-      'passes on why there is no nonce',
+      'reports the reason if there is no nonce',
       { '/nonce': [{ status: 503, body: problem('rateLimited', 'slow down') }] },
       /^slow down$/,
       0,
     ],
     [
-      'takes no nonce that is none',
+      'refuses a malformed nonce',
       { '/nonce': [{ headers: { 'replay-nonce': 'a b' } }] },
       /^the directory sent no nonce$/,
       0,
     ],
     [
-      'passes on why an order came to nothing',
+      'reports the reason of an invalid order',
       { '/order': body({ status: 'invalid', error: problem('caa', 'not by us') }) },
       /^not by us$/,
       1,
     ],
     [
-      'waits for an order that is begun',
+      'waits for an order that is in progress',
       {
         '/order': body(
           { status: 'ready', finalize: `${AT}/finalize` },
@@ -169,9 +174,14 @@ describe('the ACME client', () => {
       /^"the chain"$/,
       1,
     ],
-    ['says so where it is not told why', { '/order': body({ status: 'invalid' }) }, /^the order is invalid$/, 1],
     [
-      'asks a nonce that is refused for no longer than it must',
+      'reports an invalid order without a reason',
+      { '/order': body({ status: 'invalid' }) },
+      /^the order is invalid$/,
+      1,
+    ],
+    [
+      'stops its retries when the directory refuses each nonce',
       { '/new-order': [{ status: 400, body: problem('badNonce', 'no') }] },
       /^no$/,
       0,
@@ -193,7 +203,7 @@ describe('the ACME client', () => {
     );
   });
 
-  test('goes by the addresses that the directory has when an order is made', async () => {
+  test('reads the addresses of the directory anew for each order', async () => {
     const moved = { newNonce: `${AT}/nonce`, newAccount: `${AT}/moved` };
     const bench = createBench({
       '/dir': [...(GOOD['/dir'] ?? []), ...body(moved)],
@@ -203,7 +213,7 @@ describe('the ACME client', () => {
     assert.equal((await order({}, [], bench)).error, 'the account is gone');
   });
 
-  test('asks again when it is told to, and not sooner', async () => {
+  test('waits for Retry-After, up to ten intervals, before it asks again', async () => {
     const processing = { body: { status: 'processing' }, headers: { 'retry-after': '1' } };
     const { '/order': [ready, valid] = [] } = GOOD;
     const begun = performance.now();
@@ -214,14 +224,14 @@ describe('the ACME client', () => {
     assert.equal(asked.filter(({ url }) => url.endsWith('/order')).length, 7);
   });
 
-  test('waits for no order without end', async (test) => {
+  test('gives up a pending order after 180 s', async (test) => {
     let time = 0;
     test.mock.method(performance, 'now', () => (time += 10_000));
     const { error } = await order({ '/order': body({ status: 'pending' }) });
     assert.equal(error, 'the directory still reports pending after 180 s');
   });
 
-  test('tells an account its addresses only where they differ', async () => {
+  test('sends the contact addresses to the account only if they differ', async () => {
     const contact = ['mailto:a@example.com'];
     const told = async (known: unknown) =>
       (await order({ '/account': body({ status: 'valid', contact: known }) }, contact)).asked.filter(({ url }) =>
@@ -230,7 +240,7 @@ describe('the ACME client', () => {
     assert.deepEqual([await told(contact), await told(['mailto:b@example.com']), await told(undefined)], [0, 1, 1]);
   });
 
-  test('knows how far the clock of the directory is ahead', async () => {
+  test('measures how far the clock of the directory is ahead', async () => {
     const at = new Date(Math.floor(Date.now() / 1000) * 1000 + 3_600_000);
     const bench = createBench({ '/certificate': [{ headers: { date: at.toUTCString() } }] });
     assert.equal(bench.client.clockSkew(), 0);
@@ -238,18 +248,26 @@ describe('the ACME client', () => {
     assert.ok(Math.abs(bench.client.clockSkew() - 3_600_000) < 60_000);
   });
 
-  describe('asks when to renew', () => {
+  describe('asks for renewal information', () => {
     const [start, end] = ['2026-01-02T00:00:00Z', '2026-01-03T00:00:00Z'];
     const windows: [what: string, answer: Answer, outcome: unknown][] = [
       [
-        'a window',
+        'returns a window',
         { body: { suggestedWindow: { start, end } }, headers: { 'retry-after': '60' } },
         { start: Date.parse(start), end: Date.parse(end), retryAfter: 60_000 },
       ],
-      ['one that ends before it begins', { body: { suggestedWindow: { start: end, end: start } } }, /RFC 9773/],
-      ['one without an end', { body: { suggestedWindow: { start } } }, /RFC 9773/],
-      ['none', { body: {} }, /RFC 9773/],
-      ['a refusal', { status: 404, body: problem('malformed', 'no such certificate') }, /no such certificate/],
+      [
+        'refuses a window that ends before it begins',
+        { body: { suggestedWindow: { start: end, end: start } } },
+        /RFC 9773/,
+      ],
+      ['refuses a window without an end', { body: { suggestedWindow: { start } } }, /RFC 9773/],
+      ['refuses an answer without a window', { body: {} }, /RFC 9773/],
+      [
+        'reports the error of the directory',
+        { status: 404, body: problem('malformed', 'no such certificate') },
+        /no such certificate/,
+      ],
     ];
     for (const [what, answer, outcome] of windows) {
       test(what, async () => {
@@ -264,7 +282,7 @@ describe('the ACME client', () => {
       });
     }
 
-    test('not where the directory has no such thing', async () => {
+    test('returns nothing if the directory has no renewal information', async () => {
       assert.equal(await createBench({ '/dir': body({}) }).client.renewalInfo('id'), undefined);
     });
   });
@@ -284,7 +302,7 @@ describe('a request to an ACME server', () => {
     return `https://localhost:${(server.address() as AddressInfo).port}/`;
   }
 
-  test('goes nowhere without TLS, and reads no answer without end', async (test) => {
+  test('fails without TLS, and if the answer is too long', async (test) => {
     const url = await listen(test, (_request, response) => {
       const more = () => response.write('x'.repeat(65_536), (error) => error == null && more());
       more();
@@ -294,7 +312,7 @@ describe('a request to an ACME server', () => {
     await assert.rejects(send({ method: 'GET', url }), /the answer is longer than 524288 bytes/);
   });
 
-  test('waits for no answer without end, and follows no redirect', async (test) => {
+  test('fails after its timeout, and follows no redirect', async (test) => {
     const url = await listen(test, (request, response) => {
       if (request.url === '/moved') response.writeHead(302, { Location: '/' }).end();
     });
@@ -308,13 +326,13 @@ describe('a request to an ACME server', () => {
     assert.equal((await patient({ method: 'GET', url: `${url}moved` })).status, 302);
   });
 
-  test('trusts nobody whose certificate it has no root for', async (test) => {
+  test('fails if the certificate of the server is self-signed and not trusted', async (test) => {
     const url = await listen(test, (_request, response) => response.end('{}'));
     await assert.rejects(createSend({ userAgent: 'test' })({ method: 'GET', url }), /self-signed certificate/);
   });
 });
 
-test('an order that may not replace a certificate is sent again without it; another refusal is not', async () => {
+test('an order is sent again without `replaces` after alreadyReplaced, and not after another refusal', async () => {
   const rows: [type: string, replaced: (string | undefined)[], error: RegExp | undefined][] = [
     ['alreadyReplaced', ['id', undefined], undefined],
     ['rateLimited', ['id'], /too many/],

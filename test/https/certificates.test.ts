@@ -78,7 +78,7 @@ async function createBench(test: TestContext, days: number, httpPort?: number): 
   };
 }
 
-test('keys of session tickets change every twelve hours, for all workers: nobody pays for it with a handshake, and none lives for more than a day', async (test) => {
+test('session ticket keys change every twelve hours in all workers, and a ticket of a day ago is refused', async (test) => {
   const { certificates, advance } = await createBench(test, 90);
   const transports = [1, 2].map(() =>
     createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => '' }),
@@ -128,7 +128,7 @@ test('keys of session tickets change every twelve hours, for all workers: nobody
   }
 });
 
-test('plain HTTP is sent to the names of the certificate that is live, whichever that is, and to no other', async (test) => {
+test('plain HTTP redirects to the names of the current certificate only, also after its replacement', async (test) => {
   const [port = 0] = await freePorts(1);
   const { replace } = await createBench(test, 90, port);
   const ask = async (host: string) => {
@@ -143,13 +143,13 @@ test('plain HTTP is sent to the names of the certificate that is live, whichever
   assert.deepEqual(await Promise.all(hosts.map(ask)), [404, 404, 'https://a.example.com/a', 404]);
 });
 
-describe('of a certificate that nobody renews', () => {
+describe('a certificate that is not renewed', () => {
   const told = (events: readonly Record<string, unknown>[]) =>
     events
       .filter(({ event }) => String(event).startsWith('certificate-exp'))
       .map(({ event, days_left }) => [event, days_left]);
 
-  test('the log tells once a day from 14 days before the end, and then that it has ended', async (test) => {
+  test('is logged once a day from 14 days before its end, and then as expired', async (test) => {
     const { certificates, events, advance } = await createBench(test, 90);
     advance(76 * DAY - HOUR);
     assert.deepEqual(told(events), []);
@@ -166,7 +166,7 @@ describe('of a certificate that nobody renews', () => {
     assert.equal(certificates.status()?.names[0], 'localhost');
   });
 
-  test('one in its place that ends as soon is told of at once', async (test) => {
+  test('is logged at once if it has expired when it is loaded', async (test) => {
     const { events, advance, replace } = await createBench(test, 90);
     advance(80 * DAY);
     assert.deepEqual(told(events), [['certificate-expires-soon', 9]]);
@@ -177,7 +177,7 @@ describe('of a certificate that nobody renews', () => {
     assert.equal(told(events).length, 2);
   });
 
-  test('one of six days is not told of before its last two', async (test) => {
+  test('is logged only in its last two days if it is valid for six', async (test) => {
     const { events, advance } = await createBench(test, 6);
     for (let hour = 0; hour < 3 * 24; hour++) advance(HOUR);
     assert.deepEqual(told(events), []);
@@ -185,7 +185,7 @@ describe('of a certificate that nobody renews', () => {
     assert.deepEqual(told(events)[0], ['certificate-expires-soon', 2]);
   });
 
-  test('one that is not valid yet is the clock of this machine', async (test) => {
+  test('is logged as a wrong clock if it is not valid yet', async (test) => {
     const { events, advance, setBack } = await createBench(test, 6);
     setBack(3 * DAY);
     advance(HOUR);
@@ -196,7 +196,7 @@ describe('of a certificate that nobody renews', () => {
   });
 });
 
-test('a service whose HTTP_PORT is taken does not start, and says so', async (test) => {
+test('a service whose HTTP_PORT is taken does not start, and the error names the port', async (test) => {
   const server = createServer().listen(0);
   await once(server, 'listening');
   test.after(() => server.close());

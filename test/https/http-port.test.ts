@@ -58,68 +58,108 @@ describe('createHttpPort', () => {
 
   const rows: [what: string, request: string, answer: RegExp][] = [
     [
-      'the answer of a challenge',
+      'serves the answer of a challenge',
       `GET ${PATH}/to-ken_1 HTTP/1.1\r\n${HOST}`,
       /^HTTP\/1\.1 200 [\s\S]*\r\n\r\nto-ken_1\.thumb$/,
     ],
-    ['its head', `HEAD ${PATH}/to-ken_1 HTTP/1.1\r\n${HOST}`, /^HTTP\/1\.1 200 [\s\S]*\r\n\r\n$/],
-    ['no other challenge', `GET ${PATH}/other HTTP/1.1\r\n${HOST}`, UNKNOWN],
-    ['no challenge of another folder', `GET ${PATH}/../to-ken_1 HTTP/1.1\r\n${HOST}`, to(`${PATH}/../to-ken_1`)],
-    ['no challenge by an encoded path', `GET ${PATH}/%74o-ken_1 HTTP/1.1\r\n${HOST}`, to(`${PATH}/%74o-ken_1`)],
     [
-      'no file',
+      'serves HEAD for the answer of a challenge',
+      `HEAD ${PATH}/to-ken_1 HTTP/1.1\r\n${HOST}`,
+      /^HTTP\/1\.1 200 [\s\S]*\r\n\r\n$/,
+    ],
+    ['refuses an unknown challenge', `GET ${PATH}/other HTTP/1.1\r\n${HOST}`, UNKNOWN],
+    [
+      'redirects a challenge in another folder',
+      `GET ${PATH}/../to-ken_1 HTTP/1.1\r\n${HOST}`,
+      to(`${PATH}/../to-ken_1`),
+    ],
+    [
+      'redirects a challenge with an encoded path',
+      `GET ${PATH}/%74o-ken_1 HTTP/1.1\r\n${HOST}`,
+      to(`${PATH}/%74o-ken_1`),
+    ],
+    [
+      'redirects a path to a file',
       `GET ${PATH}/..%2f..%2f..%2fetc%2fpasswd HTTP/1.1\r\n${HOST}`,
       to(`${PATH}/..%2f..%2f..%2fetc%2fpasswd`),
     ],
-    ['no property of an object', `GET ${PATH}/__proto__ HTTP/1.1\r\n${HOST}`, UNKNOWN],
-    ['no challenge by POST', `POST ${PATH}/to-ken_1 HTTP/1.1\r\n${HOST}Content-Length: 0\r\n`, UNKNOWN],
-    ['HTTPS, path and query kept', 'GET /api/a?b=%20 HTTP/1.1\r\nHost: API.example.com\r\n', to('/api/a?b=%20')],
-    ['HTTPS without the port of HTTP', 'GET / HTTP/1.1\r\nHost: api.example.com:80\r\n', to('/')],
-    ['HTTPS for an absolute target', `GET http://evil.example/x HTTP/1.1\r\n${HOST}`, to('/x')],
-    ['nor for one with a user', `GET http://api.example.com@evil.example/x HTTP/1.1\r\n${HOST}`, to('/x')],
-    ['nothing for one without a path', `GET http://evil.example?x HTTP/1.1\r\n${HOST}`, REFUSED],
-    ['nothing for one of another scheme', `GET ftp://evil.example/x HTTP/1.1\r\n${HOST}`, REFUSED],
-    ['a path that looks like a host stays a path', `GET //evil.example/ HTTP/1.1\r\n${HOST}`, to('//evil.example/')],
-    ['by backslashes too', `GET /\\evil.example/ HTTP/1.1\r\n${HOST}`, to('/\\evil.example/')],
-    ['and behind an absolute one', `GET http://x//evil.example/ HTTP/1.1\r\n${HOST}`, to('//evil.example/')],
+    ['refuses a challenge that is a property of each object', `GET ${PATH}/__proto__ HTTP/1.1\r\n${HOST}`, UNKNOWN],
+    ['refuses a challenge by POST', `POST ${PATH}/to-ken_1 HTTP/1.1\r\n${HOST}Content-Length: 0\r\n`, UNKNOWN],
     [
-      'an encoded line break stays encoded',
+      'redirects with the path and the query',
+      'GET /api/a?b=%20 HTTP/1.1\r\nHost: API.example.com\r\n',
+      to('/api/a?b=%20'),
+    ],
+    ['redirects without the port of HTTP', 'GET / HTTP/1.1\r\nHost: api.example.com:80\r\n', to('/')],
+    [
+      'redirects an absolute target to the host of the header',
+      `GET http://evil.example/x HTTP/1.1\r\n${HOST}`,
+      to('/x'),
+    ],
+    [
+      'redirects an absolute target with a user to the host of the header',
+      `GET http://api.example.com@evil.example/x HTTP/1.1\r\n${HOST}`,
+      to('/x'),
+    ],
+    ['refuses an absolute target without a path', `GET http://evil.example?x HTTP/1.1\r\n${HOST}`, REFUSED],
+    ['refuses an absolute target of another scheme', `GET ftp://evil.example/x HTTP/1.1\r\n${HOST}`, REFUSED],
+    [
+      'redirects a path that looks like a host as a path',
+      `GET //evil.example/ HTTP/1.1\r\n${HOST}`,
+      to('//evil.example/'),
+    ],
+    ['redirects a path with a backslash as a path', `GET /\\evil.example/ HTTP/1.1\r\n${HOST}`, to('/\\evil.example/')],
+    [
+      'redirects a path that looks like a host in an absolute target',
+      `GET http://x//evil.example/ HTTP/1.1\r\n${HOST}`,
+      to('//evil.example/'),
+    ],
+    [
+      'redirects an encoded line break without decoding it',
       `GET /%0d%0aSet-Cookie:%20a=b HTTP/1.1\r\n${HOST}`,
       to('/%0d%0aSet-Cookie:%20a=b'),
     ],
-    ['nothing for a line break', `GET /a\rSet-Cookie: HTTP/1.1\r\n${HOST}`, REFUSED],
-    ['nothing for a control character', `GET /a\x01b HTTP/1.1\r\n${HOST}`, REFUSED],
-    ['nothing for a form feed', `GET /a\fb HTTP/1.1\r\n${HOST}`, REFUSED],
-    ['HTTPS for any method', `POST /api/a HTTP/1.1\r\n${HOST}Content-Length: 5\r\n`, to('/api/a')],
-    ['HTTPS and no upgrade', `GET /a HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n`, to('/a')],
+    ['refuses a line break in the target', `GET /a\rSet-Cookie: HTTP/1.1\r\n${HOST}`, REFUSED],
+    ['refuses a control character in the target', `GET /a\x01b HTTP/1.1\r\n${HOST}`, REFUSED],
+    ['refuses a form feed in the target', `GET /a\fb HTTP/1.1\r\n${HOST}`, REFUSED],
+    ['redirects POST', `POST /api/a HTTP/1.1\r\n${HOST}Content-Length: 5\r\n`, to('/api/a')],
+    ['redirects an upgrade', `GET /a HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n`, to('/a')],
     [
-      'HTTPS and nothing to go on with',
+      'redirects Expect: 100-continue without 100 Continue',
       `POST /a HTTP/1.1\r\n${HOST}Expect: 100-continue\r\nContent-Length: 5\r\n`,
       to('/a'),
     ],
-    ['HTTPS whatever is expected', `POST /a HTTP/1.1\r\n${HOST}Expect: more\r\nContent-Length: 5\r\n`, to('/a')],
-    ['nothing for a tunnel', `CONNECT evil.example:443 HTTP/1.1\r\n${HOST}`, NOTHING],
-    ['nothing for the server as such', `OPTIONS * HTTP/1.1\r\n${HOST}`, REFUSED],
-    ['nothing for HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n', REFUSED],
-    ['nothing for TLS', '\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03', REFUSED],
-    ['nothing for the name of another', 'GET / HTTP/1.1\r\nHost: evil.example\r\n', UNKNOWN],
-    ['nothing without a name', 'GET / HTTP/1.1\r\nX: y\r\n', REFUSED],
-    ['nothing in HTTP/1.0 without one', 'GET / HTTP/1.0\r\n', REFUSED],
-    ['nothing for two names', `GET / HTTP/1.1\r\n${HOST}Host: evil.example\r\n`, REFUSED],
-    ['nothing for the same one twice', `GET / HTTP/1.1\r\n${HOST}${HOST}`, REFUSED],
-    ['nothing for what is no name', 'GET / HTTP/1.1\r\nHost: api.example.com/@evil\r\n', REFUSED],
-    ['nothing for a user before it', 'GET / HTTP/1.1\r\nHost: evil.example@api.example.com\r\n', REFUSED],
-    ['nothing for it as a user', 'GET / HTTP/1.1\r\nHost: api.example.com@evil.example\r\n', REFUSED],
-    ['nothing for it as a password', 'GET / HTTP/1.1\r\nHost: api.example.com:80@evil.example\r\n', REFUSED],
-    ['nothing for a line break in it', 'GET / HTTP/1.1\r\nHost: api.example.com\rX: y\r\n', REFUSED],
-    ['nothing for a port that is none', 'GET / HTTP/1.1\r\nHost: api.example.com:80:80\r\n', REFUSED],
+    ['redirects an unknown expectation', `POST /a HTTP/1.1\r\n${HOST}Expect: more\r\nContent-Length: 5\r\n`, to('/a')],
+    ['closes the connection of CONNECT without an answer', `CONNECT evil.example:443 HTTP/1.1\r\n${HOST}`, NOTHING],
+    ['refuses OPTIONS *', `OPTIONS * HTTP/1.1\r\n${HOST}`, REFUSED],
+    ['refuses HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n', REFUSED],
+    ['refuses TLS', '\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03', REFUSED],
+    ['refuses a host that is not served', 'GET / HTTP/1.1\r\nHost: evil.example\r\n', UNKNOWN],
+    ['refuses a request without a host', 'GET / HTTP/1.1\r\nX: y\r\n', REFUSED],
+    ['refuses HTTP/1.0 without a host', 'GET / HTTP/1.0\r\n', REFUSED],
+    ['refuses two hosts', `GET / HTTP/1.1\r\n${HOST}Host: evil.example\r\n`, REFUSED],
+    ['refuses the same host twice', `GET / HTTP/1.1\r\n${HOST}${HOST}`, REFUSED],
+    ['refuses a host with a path', 'GET / HTTP/1.1\r\nHost: api.example.com/@evil\r\n', REFUSED],
+    ['refuses a host with a user', 'GET / HTTP/1.1\r\nHost: evil.example@api.example.com\r\n', REFUSED],
     [
-      'nothing for two lengths',
+      'refuses a host of another with the served host as its user',
+      'GET / HTTP/1.1\r\nHost: api.example.com@evil.example\r\n',
+      REFUSED,
+    ],
+    [
+      'refuses a host of another with the served host as its user with a password',
+      'GET / HTTP/1.1\r\nHost: api.example.com:80@evil.example\r\n',
+      REFUSED,
+    ],
+    ['refuses a host with a line break', 'GET / HTTP/1.1\r\nHost: api.example.com\rX: y\r\n', REFUSED],
+    ['refuses a host with two ports', 'GET / HTTP/1.1\r\nHost: api.example.com:80:80\r\n', REFUSED],
+    [
+      'refuses Content-Length beside Transfer-Encoding',
       `POST / HTTP/1.1\r\n${HOST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n`,
       REFUSED,
     ],
-    ['nothing for a head without measure', `GET / HTTP/1.1\r\n${HOST}X: ${'x'.repeat(20_000)}\r\n`, TOO_LARGE],
-    ['nothing for a target without measure', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n${HOST}`, TOO_LARGE],
+    ['refuses a head that is too long', `GET / HTTP/1.1\r\n${HOST}X: ${'x'.repeat(20_000)}\r\n`, TOO_LARGE],
+    ['refuses a target that is too long', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n${HOST}`, TOO_LARGE],
   ];
   for (const [what, request, answer] of rows) {
     test(what, async () => {
@@ -132,12 +172,12 @@ describe('createHttpPort', () => {
     });
   }
 
-  test('one answer a connection, whatever else it has sent', async () => {
+  test('sends one answer to a connection with 2,000 requests', async () => {
     const text = await send(`GET /a HTTP/1.1\r\n${HOST}\r\n`.repeat(2000));
     assert.equal(text.match(/HTTP\/1\.1 308 /g)?.length, 1);
   });
 
-  test('half a head and half a body are not waited for without end, nor is a client that says nothing', async (test) => {
+  test('limits the wait for a head, for a body, and for a client that sends nothing', async (test) => {
     const [brief = 0] = await freePorts(1);
     const hasty = createHttpPort({ port: brief, host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs: 500 });
     await hasty.listen();
@@ -153,7 +193,7 @@ describe('createHttpPort', () => {
     assert.match(String(body), to('/a'));
   });
 
-  test('a connection that is open when the service ends is no reason to go on', async () => {
+  test('closes its open connections when the service ends', async () => {
     const [brief = 0] = await freePorts(1);
     const ending = createHttpPort({
       port: brief,
@@ -173,13 +213,13 @@ describe('createHttpPort', () => {
     await closed;
   });
 
-  test('a challenge that is withdrawn is gone', async () => {
+  test('refuses a challenge that was withdrawn', async () => {
     const withdraw = httpPort.present({ ...challenge, token: 'second' });
     withdraw();
     assert.match(await send(`GET ${PATH}/second HTTP/1.1\r\n${HOST}\r\n`), UNKNOWN);
   });
 
-  test('of connections that say nothing only the latest are kept, and the next one is answered', async () => {
+  test('ends silent connections beyond its limit, and answers the next one', async () => {
     const most = 100;
     const [crowded = 0] = await freePorts(1);
     const options = { host: '127.0.0.1', httpsPort: () => 443, isServed, timeoutMs: 60_000 };
@@ -205,7 +245,9 @@ describe('createHttpPort', () => {
     await httpPort.close();
   });
 
-  test('a flood leaves the process most of its descriptors', { skip: process.platform !== 'linux' }, async (t) => {
+  test('leaves at least 32 of 128 descriptors free in a flood of connections', {
+    skip: process.platform !== 'linux',
+  }, async (t) => {
     const limit = 128;
     const [flooded = 0] = await freePorts(1);
     const script = `import { readdirSync } from 'node:fs';

@@ -77,7 +77,7 @@ describe('createLivePair takes a new pair', () => {
     assert.equal(name(), 'new.example.com');
   });
 
-  test('in the place of a torn one, if it may come later', async () => {
+  test('in the place of a damaged one, with mayComeLater', async () => {
     const { at, next, name } = watch({ ...old, cert: old.cert.slice(0, 99) }, { mayComeLater: true });
     assert.equal(name(), undefined);
     const loaded = next('certificate-loaded');
@@ -86,7 +86,7 @@ describe('createLivePair takes a new pair', () => {
     assert.equal(name(), 'new.example.com');
   });
 
-  test('where there was none, if there may be none', async () => {
+  test('in an empty folder, with mayComeLater', async () => {
     const { at, next, name, pair } = watch(undefined, { mayComeLater: true });
     assert.deepEqual([name(), pair.status().lastFailure], [undefined, undefined]);
     const loaded = next('certificate-loaded');
@@ -96,7 +96,7 @@ describe('createLivePair takes a new pair', () => {
   });
 });
 
-describe('createLivePair keeps the last good pair, and says once why', () => {
+describe('createLivePair keeps the last good pair, and logs the reason once', () => {
   const rows: [what: string, spoil: (at: string) => void, reason: RegExp][] = [
     [
       'a certificate without its key',
@@ -111,7 +111,7 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
     ['an empty file', (at) => writeFileSync(join(at, 'key.pem'), ''), /the file has no private key in PEM form$/],
     ['a file that is gone', (at) => rmSync(join(at, 'key.pem')), /there is no such file$/],
     [
-      'a folder in its place',
+      'a folder in the place of the key',
       (at) => {
         rmSync(join(at, 'key.pem'));
         mkdirSync(join(at, 'key.pem'));
@@ -119,7 +119,7 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
       /it is not a regular file$/,
     ],
     [
-      'a file without end',
+      'a file that is too large',
       (at) => writeFileSync(join(at, 'cert.pem'), 'x'.repeat(2_000_000)),
       /it is larger than 1048576 bytes$/,
     ],
@@ -142,7 +142,7 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
     });
   }
 
-  test('and not before three looks have found the same: whoever replaces two files takes a moment between them', async () => {
+  test('a pair that does not fit is a failure only after three looks, because two files are not replaced at once', async () => {
     const { at, pair } = watch(old, { pollMs: 60_000 });
     writeFileSync(join(at, 'cert.pem'), anew.cert);
     const failures: number[] = [];
@@ -153,13 +153,13 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
     assert.deepEqual(failures, [0, 0, 1, 1]);
   });
 
-  test('one that may come later and has not is none', async () => {
+  test('an absent pair with mayComeLater is not a failure', async () => {
     const { pair, events } = watch(undefined, { mayComeLater: true, pollMs: 60_000 });
     for (let look = 0; look < 5; look++) await pair.look();
     assert.deepEqual([pair.status().reloadFailures, pair.status().lastFailure, events], [0, undefined, []]);
   });
 
-  test('and forgets the failure when the old files are back', async () => {
+  test('a failure is forgotten when the old files are back', async () => {
     const { at, next, pair } = watch(old);
     const failed = next('certificate-reload-failed');
     writeFileSync(join(at, 'key.pem'), '');
@@ -173,10 +173,10 @@ describe('createLivePair keeps the last good pair, and says once why', () => {
   });
 });
 
-describe('createLivePair without a pair to begin with', () => {
+describe('createLivePair refuses to start', () => {
   const rows: [what: string, pair: TestPair | undefined, mayComeLater: boolean, reason: RegExp][] = [
-    ['that has to be there', undefined, false, /there is no such file$/],
-    ['that is torn', { ...old, cert: old.cert.slice(0, 99) }, false, /the certificate is damaged/],
+    ['without a pair', undefined, false, /there is no such file$/],
+    ['with a damaged pair', { ...old, cert: old.cert.slice(0, 99) }, false, /the certificate is damaged/],
   ];
   for (const [what, pair, mayComeLater, reason] of rows) {
     test(what, () => {

@@ -29,7 +29,7 @@ describe('readPair', () => {
     String(createKeyPair().privateKey.export({ type, format: 'pem', cipher: 'aes-128-cbc', passphrase: 'secret' })),
   );
 
-  test('says what is known of it', () => {
+  test('returns the names, the lifetime and the issuer of a certificate', () => {
     const { facts } = readPair(pair.cert, pair.key);
     assert.deepEqual(facts.names, ['api.example.com']);
     assert.equal(facts.notAfter - facts.notBefore, 91 * DAY);
@@ -39,17 +39,17 @@ describe('readPair', () => {
     assert.deepEqual(readPair(cert, key).facts.names, ['api.example.com']);
   });
 
-  test('knows by which name renewal information is asked for: the example of RFC 9773, appendix A', () => {
+  test('returns the renewal id of the example in RFC 9773, appendix A', () => {
     assert.equal(readFacts(new X509Certificate(RFC_9773)).renewalId, 'aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE');
   });
 
   const rows: [what: string, cert: string, key: string, reason: RegExp][] = [
-    ['nothing', '', '', /^the file has no certificate in PEM form$/],
+    ['an empty file', '', '', /^the file has no certificate in PEM form$/],
     ['a torn certificate', pair.cert.slice(0, 300), pair.key, /^the certificate is damaged or incomplete$/],
     ['no key', pair.cert, pair.cert, /^the file has no private key in PEM form$/],
     ['a torn key', pair.cert, pair.key.slice(0, 100), /^the private key is damaged or incomplete$/],
     [
-      'a key with a passphrase, as OpenSSL wrote it once',
+      'a key with a passphrase in the old format of OpenSSL',
       pair.cert,
       encryptedOnce,
       /^the private key has a passphrase$/,
@@ -69,7 +69,7 @@ describe('readPair', () => {
     ],
   ];
   for (const [what, cert, key, reason] of rows) {
-    test(`refuses ${what}, without a byte of the key`, () => {
+    test(`refuses ${what}, in one line without the key`, () => {
       assert.throws(
         () => readPair(cert, key),
         (error: Error) => reason.test(error.message) && !error.message.includes('\n'),
@@ -78,7 +78,7 @@ describe('readPair', () => {
   }
 });
 
-describe('a certificate is for', { skip: withoutOpenssl }, () => {
+describe('the hosts of a certificate', { skip: withoutOpenssl }, () => {
   const dir = mkdtempSync(join(tmpdir(), 'gatefold-names-'));
   after(() => rmSync(dir, { recursive: true, force: true }));
   let isFor = (_host: string) => false;
@@ -123,7 +123,8 @@ describe('a certificate is for', { skip: withoutOpenssl }, () => {
     ['999.0.2.1', false],
     ['', false],
   ];
-  test('is said in one line', () => assert.equal(facts.subject, 'C=DE, O=Example, CN=common.example.com'));
+  test('the subject of the certificate is one line', () =>
+    assert.equal(facts.subject, 'C=DE, O=Example, CN=common.example.com'));
   for (const [host, expected] of rows)
     test(`${host}: ${expected ? 'yes' : 'no'}`, () => assert.equal(isFor(host), expected));
 });

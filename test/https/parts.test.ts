@@ -45,7 +45,7 @@ describe('DER', () => {
       `170d${Buffer.from('261122010203Z').toString('hex')}`,
     ],
     [
-      'a time after it',
+      'a time after 2049',
       time(new Date('2050-01-01T00:00:00Z')),
       `180f${Buffer.from('20500101000000Z').toString('hex')}`,
     ],
@@ -59,18 +59,18 @@ describe('DER', () => {
     }
   });
 
-  test('what is cut short is an error', () => {
+  test('bytes that are cut short are refused', () => {
     for (const bytes of ['30', '3005', '3081', '308201', '3080', '30850100000000']) {
       assert.throws(() => readElements(Buffer.from(bytes, 'hex')), /the bytes are not DER/, bytes);
     }
   });
 });
 
-describe('what openssl reads', { skip: withoutOpenssl }, () => {
+describe('certificates and requests that are written', { skip: withoutOpenssl }, () => {
   const openssl = (args: string[], input: string | Buffer) =>
     execFileSync('openssl', args, { input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
 
-  test('a certificate request: signed, with its names', () => {
+  test('a certificate request has its names and a signature', () => {
     const text = openssl(
       ['req', '-inform', 'DER', '-noout', '-text', '-verify'],
       createCertificateRequest(['api.example.com', 'www.example.com'], createKeyPair()),
@@ -80,39 +80,39 @@ describe('what openssl reads', { skip: withoutOpenssl }, () => {
     assert.match(text, /Version: 1 \(0x0\)/);
   });
 
-  test('the certificate of a challenge: the digest in its critical extension, the one name', () => {
+  test('the certificate of a challenge has one name and a critical extension', () => {
     const { cert } = createChallengeCertificate('api.example.com', 'token.thumbprint');
     const text = openssl(['x509', '-noout', '-text'], cert);
     assert.match(text, /DNS:api\.example\.com\s/);
     assert.match(text, /1\.3\.6\.1\.5\.5\.7\.1\.31: critical/);
   });
 
-  test('serial numbers are never the same and always positive', () => {
+  test('serial numbers are unique and positive', () => {
     const serials = Array.from({ length: 20 }, () => new X509Certificate(makePair('a.example.com').cert).serialNumber);
     assert.equal(new Set(serials).size, 20);
     for (const serial of serials) assert.doesNotMatch(serial, /^-/);
   });
 });
 
-describe('when', () => {
+describe('times', () => {
   const of = (days: number) => ({ notBefore: 0, notAfter: days * DAY });
 
-  test('a certificate is renewed at two thirds of its lifetime, whatever that is', () => {
+  test('a certificate is renewed at two thirds of its lifetime', () => {
     assert.equal(renewalTime(of(90)), 60 * DAY);
     assert.equal(renewalTime(of(6)), 4 * DAY);
   });
 
-  test('or at one moment of the window that the directory advises', () => {
+  test('the renewal time lies in the advised window, and the interval between two questions is limited', () => {
     assert.equal(adviceTime({ start: 1000, end: 3000, retryAfter: undefined }, 0.25), 1500);
     assert.deepEqual([undefined, 1, 10 * DAY].map(adviceInterval), [6 * HOUR, MINUTE, DAY]);
   });
 
-  test('a warning comes 14 days before the end, and later for one that lives days alone', () => {
+  test('a warning comes 14 days before the end, and later for a certificate of six days', () => {
     assert.equal(warningPeriod(of(90)), 14 * DAY);
     assert.ok(warningPeriod(of(6)) < 2 * DAY);
   });
 
-  test('a failed order is made again after growing pauses, four times in the first hour, and never before the server allows it', () => {
+  test('pauses after failed orders grow up to 12 hours, and follow Retry-After up to 7 days', () => {
     const pauses = Array.from({ length: 8 }, (_, i) => retryPause(i + 1, undefined, 0.5));
     assert.deepEqual(
       pauses,
@@ -137,7 +137,7 @@ describe('when', () => {
   });
 });
 
-test('a refusal is one line with its type, the time to wait, and what to do', () => {
+test('an ACME error has its type, the time to wait, a message in one line, and advice', () => {
   const error = readError(
     {
       status: 429,
@@ -167,7 +167,7 @@ describe('the files of DATA_DIR/tls', () => {
   const dir = mkdtempSync(join(tmpdir(), 'gatefold-tls-'));
   after(() => rmSync(dir, { recursive: true, force: true }));
 
-  test('are mode 0600 in a folder of mode 0700, and nothing else is left there', () => {
+  test('have mode 0600 in a folder of mode 0700, and no other file is left there', () => {
     const folder = createTlsFolder(dir);
     assert.equal(folder.readCertificate(), undefined);
     folder.checkWritable();
@@ -184,14 +184,14 @@ describe('the files of DATA_DIR/tls', () => {
     assert.equal(statSync(folder.path).mode & 0o777, 0o700);
   });
 
-  test('an account key that is damaged stops the order with a line that says what helps', () => {
+  test('include an account key that is refused with advice when it is damaged', () => {
     const folder = createTlsFolder(dir);
     writeFileSync(join(folder.path, 'account.key'), 'torn');
     assert.throws(() => folder.accountKey(false), /account\.key: it is not a private key in PEM form\. Remove it/);
     assert.equal(readFileSync(join(folder.path, 'account.key'), 'utf8'), 'torn');
   });
 
-  test('one of two orders at a time, and one whose holder cannot be seen for five minutes is over', async () => {
+  test('include a lock with one holder at a time, which may be broken after five minutes', async () => {
     let clock = 0;
     const path = join(dir, 'order.lock');
     const [first, second] = [createTryLock(acquireLock), createTryLock(acquireLock)];
@@ -241,7 +241,7 @@ describe('the files of DATA_DIR/tls', () => {
   });
 });
 
-test('createSelfSigned for a name that was issued twice has two subjects, so that a client can trust both', () => {
+test('two self-signed certificates for one name have different subjects, so that a client can trust both', () => {
   const subjects = [1, 2].map(() => new X509Certificate(makePair('a.example.com').cert).subject);
   assert.notEqual(subjects[0], subjects[1]);
 });

@@ -11,12 +11,12 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-describe('an order is made', () => {
+describe('the check of a certificate', () => {
   const rows: [what: string, bench: () => Bench, reason: RegExp | undefined][] = [
-    ['where there is no certificate', () => createBench(), /^there is no certificate yet$/],
-    ['not where there is a young one', () => createBench({ stored: ONE }), undefined],
+    ['orders one if there is none', () => createBench(), /^there is no certificate yet$/],
+    ['orders none if the certificate is young', () => createBench({ stored: ONE }), undefined],
     [
-      'where it is damaged',
+      'orders one if the certificate is damaged',
       () => {
         const bench = createBench({ stored: ONE });
         writeFileSync(bench.folder.certificatePath, 'torn');
@@ -25,7 +25,7 @@ describe('an order is made', () => {
       /^there is no certificate yet$/,
     ],
     [
-      'not where somebody has put one there who names no directory',
+      'orders none if the file of the certificate names no directory',
       () => {
         const bench = createBench({ stored: ONE });
         writeFileSync(
@@ -37,13 +37,17 @@ describe('an order is made', () => {
       undefined,
     ],
     [
-      'for further names',
+      'orders one if DOMAINS has more names',
       () => createBench({ domains: ['a.example.com', 'b.example.com'], stored: ONE }),
       /^DOMAINS has changed$/,
     ],
-    ['for fewer names', () => createBench({ stored: ['a.example.com', 'b.example.com'] }), /^DOMAINS has changed$/],
     [
-      'at another directory',
+      'orders one if DOMAINS has fewer names',
+      () => createBench({ stored: ['a.example.com', 'b.example.com'] }),
+      /^DOMAINS has changed$/,
+    ],
+    [
+      'orders one if ACME_DIRECTORY has changed',
       () => createBench({ directory: 'https://other.example.com/dir', stored: ONE }),
       /^ACME_DIRECTORY has changed$/,
     ],
@@ -61,7 +65,7 @@ describe('an order is made', () => {
     });
   }
 
-  test('at two thirds of the lifetime, and not a day before', async () => {
+  test('orders one at two thirds of the lifetime, and not a day before', async () => {
     const bench = createBench({ stored: ONE });
     await bench.advance(59 * DAY);
     assert.equal(bench.orders.length, 0);
@@ -70,8 +74,8 @@ describe('an order is made', () => {
   });
 });
 
-describe('after a refusal', () => {
-  test('pauses grow, the other kind of challenge has its turn, and each line says what to do and when it goes on', async () => {
+describe('after a failed order', () => {
+  test('pauses grow, challenge types alternate, and the advice and the next attempt are logged', async () => {
     const bench = createBench();
     bench.outcome = new AcmeError('a.example.com: connection refused', { type: 'connection' });
     await bench.tick();
@@ -90,7 +94,7 @@ describe('after a refusal', () => {
     assert.deepEqual([bench.renewals.failures, bench.renewals.lastFailure()], [4, 'a.example.com: connection refused']);
   });
 
-  test('a success ends the row: the pauses of the next one begin anew', async () => {
+  test('a success resets the pauses', async () => {
     const bench = createBench();
     const pauses = [2 * MINUTE, 10 * MINUTE, 40 * MINUTE];
     await bench.tick();
@@ -106,7 +110,7 @@ describe('after a refusal', () => {
     assert.equal(Date.parse(String(failed?.next_attempt)), START + 2 * HOUR + 52 * MINUTE + 61 * DAY + 2 * MINUTE);
   });
 
-  test('a rate limit is obeyed to the second', async () => {
+  test('the next attempt waits for the Retry-After of a rate limit, and no longer', async () => {
     const bench = createBench();
     bench.outcome = new AcmeError('too many', { type: 'rateLimited', retryAfter: 5 * HOUR });
     await bench.tick();
@@ -117,7 +121,7 @@ describe('after a refusal', () => {
     assert.equal(bench.orders[1]?.challengeType, 'http-01');
   });
 
-  test('hurry does not wait', async () => {
+  test('retryNow orders at once', async () => {
     const bench = createBench();
     await bench.tick();
     bench.renewals.retryNow();
@@ -125,7 +129,7 @@ describe('after a refusal', () => {
     assert.equal(bench.orders.length, 2);
   });
 
-  test('a clock that is wrong is told of, and after a success too', async () => {
+  test('a wrong clock is logged, after a failed order and after a success', async () => {
     const bench = createBench();
     bench.skew = -2 * HOUR;
     for (const outcome of [bench.outcome, issue]) {
@@ -139,7 +143,7 @@ describe('after a refusal', () => {
     }
   });
 
-  test('what cannot be written is known before anything is asked of the directory', async () => {
+  test('a folder that cannot be written is logged, and no order is made', async () => {
     const bench = createBench();
     // The path of the probe file is a folder with content, so the folder cannot be written.
     mkdirSync(join(bench.folder.path, '.probe/full'), { recursive: true });
@@ -151,7 +155,7 @@ describe('after a refusal', () => {
   });
 });
 
-test('a certificate for another key is not stored, and is a failure like any other', async () => {
+test('a certificate for another key is not stored, and is reported as the last failure', async () => {
   const bench = createBench({ stored: ONE });
   const { text } = bench.folder.readCertificate() as { text: string };
   bench.outcome = (order, now) => issue({ ...order, request: createCertificateRequest(ONE, createKeyPair()) }, now);
@@ -163,7 +167,7 @@ test('a certificate for another key is not stored, and is a failure like any oth
   assert.equal(bench.folder.readCertificate()?.text, text);
 });
 
-test('while another process orders nothing is ordered, and it is looked again soon', async () => {
+test('no order is made while another process holds the lock, and the next check follows soon', async () => {
   const bench = createBench();
   bench.locked = true;
   await bench.tick();
@@ -174,7 +178,7 @@ test('while another process orders nothing is ordered, and it is looked again so
   assert.equal(bench.orders.length, 1);
 });
 
-test('what another process has ordered in the meantime is not ordered again; the lock is let go of either way', async () => {
+test('a certificate from another process is not ordered again, and the lock is released in any case', async () => {
   const bench = createBench();
   bench.onLock = () => void store(bench.folder);
   await bench.tick();
@@ -186,7 +190,7 @@ test('what another process has ordered in the meantime is not ordered again; the
 });
 
 describe('with renewal information', () => {
-  test('the directory is asked by the name that RFC 9773 gives the certificate, and its moment counts', async () => {
+  test('the directory sets the time of the order, which names the old certificate as RFC 9773 does', async () => {
     const bench = createBench();
     const certificate = store(bench.folder);
     bench.information = { start: START + 10 * DAY, end: START + 12 * DAY, retryAfter: 6 * HOUR };
@@ -205,7 +209,7 @@ describe('with renewal information', () => {
     );
   });
 
-  test('another directory is not told which certificate it replaces', async () => {
+  test('an order at another directory does not name the old certificate', async () => {
     const bench = createBench({ directory: 'https://other.example.com/dir' });
     store(bench.folder);
     await bench.tick();
@@ -215,7 +219,7 @@ describe('with renewal information', () => {
     );
   });
 
-  test('a window in the past, as before a revocation, is now; it is seen when the directory said to ask again', async () => {
+  test('a window in the past causes an order as soon as Retry-After has passed', async () => {
     const bench = createBench();
     store(bench.folder);
     bench.information = { start: START + 50 * DAY, end: START + 60 * DAY, retryAfter: HOUR };
@@ -227,7 +231,7 @@ describe('with renewal information', () => {
     assert.equal(bench.orders.length, 1);
   });
 
-  test('a directory that has none, or is away, leaves it to the lifetime', async () => {
+  test('the lifetime decides when the directory has no renewal information or cannot be reached', async () => {
     for (const information of [undefined, new AcmeError('it is away')]) {
       const bench = createBench({ stored: ONE });
       bench.information = information;
@@ -238,7 +242,7 @@ describe('with renewal information', () => {
     }
   });
 
-  test('a directory that does not answer is asked no more often than one that does, and its last answer counts', async () => {
+  test('a directory that fails is asked again only after Retry-After, and its last window still counts', async () => {
     const bench = createBench({ stored: ONE });
     bench.information = { start: START + 9 * HOUR, end: START + 9 * HOUR, retryAfter: HOUR };
     await bench.tick();
@@ -249,7 +253,7 @@ describe('with renewal information', () => {
     assert.equal(bench.orders.length, 1);
   });
 
-  test('what was advised for one certificate is not for the next', async () => {
+  test('the window of one certificate does not apply to the next certificate', async () => {
     const bench = createBench({ stored: ONE });
     bench.information = { start: START - DAY, end: START, retryAfter: DAY };
     bench.outcome = issue;

@@ -66,17 +66,17 @@ describe('an app over TLS', () => {
   const GET = 'GET /api/test HTTP/1.1\r\nHost: first.example.com\r\n\r\n';
 
   const rows: [what: string, options: ConnectionOptions, outcome: string][] = [
-    ['TLS 1.3', { minVersion: 'TLSv1.3' }, 'TLSv1.3'],
-    ['TLS 1.2', { maxVersion: 'TLSv1.2' }, 'TLSv1.2'],
+    ['accepts TLS 1.3', { minVersion: 'TLSv1.3' }, 'TLSv1.3'],
+    ['accepts TLS 1.2', { maxVersion: 'TLSv1.2' }, 'TLSv1.2'],
     [
-      'not TLS 1.1',
+      'refuses TLS 1.1',
       { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
       'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION',
     ],
-    ['http/1.1 by ALPN', { ALPNProtocols: ['h2', 'http/1.1'] }, 'TLSv1.3 http/1.1'],
-    ['not h2 alone', { ALPNProtocols: ['h2'] }, 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'],
+    ['selects http/1.1 by ALPN', { ALPNProtocols: ['h2', 'http/1.1'] }, 'TLSv1.3 http/1.1'],
+    ['refuses a client that offers only h2', { ALPNProtocols: ['h2'] }, 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'],
     [
-      'no challenge where none is under way',
+      'refuses acme-tls/1 while no challenge is pending',
       { ALPNProtocols: ['acme-tls/1'] },
       'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL',
     ],
@@ -90,17 +90,17 @@ describe('an app over TLS', () => {
     });
   }
 
-  test('no second handshake on a connection', async () => {
+  test('refuses a second handshake on a connection', async () => {
     const socket = await open({ maxVersion: 'TLSv1.2' });
     const outcome = await new Promise((resolve) => {
       socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
-      socket.renegotiate({}, (error) => resolve(error === null ? 'it had one' : error));
+      socket.renegotiate({}, (error) => resolve(error === null ? 'the connection had a second handshake' : error));
     });
     assert.equal(outcome, 'ERR_SSL_NO_RENEGOTIATION');
     socket.destroy();
   });
 
-  test('another certificate is for new connections; open ones go on, and sessions are resumed', async () => {
+  test('uses a new certificate for new connections, keeps open connections, and resumes sessions', async () => {
     const before = await open();
     let session: Buffer | undefined;
     before.on('session', (ticket) => {
@@ -118,7 +118,7 @@ describe('an app over TLS', () => {
     for (const socket of [before, anew, resumed]) socket.destroy();
   });
 
-  test('while a challenge is under way only who asks for its protocol and its name gets its certificate', async () => {
+  test('presents the certificate of a challenge only for the protocol and the name of the challenge', async () => {
     const { cert, key } = makePair('first.example.com');
     transport.use({ ...stateOf(first), challenge: { domain: 'first.example.com', cert, key } });
     const seen = async (servername: string, protocol: string) => {
@@ -143,11 +143,11 @@ describe('an app over TLS', () => {
     assert.equal(await seen('first.example.com', 'acme-tls/1'), refused);
   });
 
-  test('a request without TLS is refused in words', async () => {
+  test('answers a request without TLS with a refusal in plain HTTP', async () => {
     assert.equal(await sendRaw(service.port, GET), REFUSAL);
   });
 
-  test('what is no TLS, or says nothing, or stops in the middle, is cut', async () => {
+  test('closes a connection that is not TLS, sends nothing, or stops within its handshake', async () => {
     const sent = [randomBytes(64), Buffer.alloc(0), Buffer.from('160301020001', 'hex')];
     const ends = sent.map((bytes) => {
       const socket: Socket = connectPlainly(brief.port, '127.0.0.1');
@@ -160,7 +160,7 @@ describe('an app over TLS', () => {
     assert.match(await ask(await open({ port: brief.port }), GET), /"value":1/);
   });
 
-  test('of as many handshakes that stand still as there may be connections, the oldest ends for the next one; what stands is not touched', async () => {
+  test('ends the oldest stalled handshake for a new connection at the limit, and keeps established connections', async () => {
     const patient = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 100, plainRefusal: () => REFUSAL });
     patient.use(stateOf(first));
     const server = patient.createServer({}, (_request, response) => response.end('{}'));
@@ -185,7 +185,7 @@ describe('an app over TLS', () => {
     server.close();
   });
 
-  test('beyond MAX_CONNECTIONS the one that has idled longest is ended', async (test) => {
+  test('ends the connection that has idled longest, beyond MAX_CONNECTIONS', async (test) => {
     const narrow = createTlsServer({ handshakeTimeout: 60_000, maxConnections: 2, plainRefusal: () => REFUSAL });
     narrow.use(stateOf(first));
     const { port, close } = await startService({
@@ -207,7 +207,7 @@ describe('an app over TLS', () => {
     for (const socket of [other, third]) assert.match(await ask(socket, GET), /"value":1/);
   });
 
-  test('answers without a body, and one that ends its connection, are whole', async () => {
+  test('sends complete answers to HEAD, to OPTIONS and to Connection: close', async () => {
     const socket = await open();
     let text = '';
     socket.setEncoding('utf8').on('data', (chunk) => {
@@ -231,7 +231,7 @@ describe('an app over TLS', () => {
     assert.ok(text.endsWith('\r\n\r\n{"value":1}'));
   });
 
-  test('pipelined requests, a body, an answer of megabytes and a malformed request: as without TLS', async () => {
+  test('serves pipelined requests, a body, a large answer and a malformed request as without TLS', async () => {
     const socket = await open();
     const text = await ask(socket, `POST /api/test HTTP/1.1\r\nHost: x\r\nContent-Length: 7\r\n\r\n{"a":1}`);
     assert.match(text, /"received":\{"a":1\}|"data":\{"a":1\}/);
@@ -253,7 +253,7 @@ describe('an app over TLS', () => {
   });
 
   for (const version of ['1.0', '1.1']) {
-    test(`a stream that fails in its middle cuts the connection, which is reset where only that tells (HTTP/${version})`, async () => {
+    test(`cuts the connection when a stream fails, and resets it if the body has no chunks (HTTP/${version})`, async () => {
       const socket = await open();
       let text = '';
       let error: NodeJS.ErrnoException | undefined;
@@ -273,7 +273,7 @@ describe('an app over TLS', () => {
     });
   }
 
-  test('a connection that idles beyond KEEP_ALIVE_TIMEOUT is ended, and one without any request at HEADERS_TIMEOUT', async () => {
+  test('closes an idle connection after KEEP_ALIVE_TIMEOUT, and one without a request after HEADERS_TIMEOUT', async () => {
     const used = await open({ port: brief.port });
     assert.match(await ask(used, GET), /"value":1/);
     const unused = await open({ port: brief.port });

@@ -38,7 +38,7 @@ function connectTo(port: number, options: ConnectionOptions): Promise<TLSSocket>
 }
 
 describe('HTTPS by files', () => {
-  test('rolls and a renewed pair under load lose nothing, on new connections and on open ones; then a pair that does not fit', async (test) => {
+  test('loses no request in rolls and a renewal under load, and keeps its certificate when a new pair does not fit', async (test) => {
     const dir = createFolder(test, FILES);
     const first = makePair('localhost');
     const second = makePair('localhost');
@@ -82,7 +82,7 @@ describe('HTTPS by files', () => {
     assert.deepEqual(secretsIn(service.errors() ?? '', [first, second]), []);
   });
 
-  test('a session of one worker is resumed by any other, of this generation and of the next', async (test) => {
+  test('resumes a session of one worker in the other workers of this generation and the next', async (test) => {
     const dir = createFolder(test, FILES);
     const pair = makePair('localhost');
     const service = await startService(test, { dir, env: install(dirname(dir), pair) });
@@ -126,7 +126,7 @@ describe('HTTPS by files', () => {
     assert.equal(resumed, 40);
   });
 
-  test('a start without a usable pair ends with one line', async (test) => {
+  test('refuses to start with a pair that does not fit, and reports the reason', async (test) => {
     const dir = createFolder(test, FILES);
     const env = install(dirname(dir), { ...makePair('localhost'), key: makePair('localhost').key });
     const service = spawnService(test, { dir, env });
@@ -139,7 +139,7 @@ describe('HTTPS by files', () => {
 });
 
 describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
-  test('obtains, serves, redirects; a restart serves at once; further names are ordered while the old certificate serves; nothing leaks', async (test) => {
+  test('obtains a certificate, serves it at once after a restart, adds names under load, and leaks no private key', async (test) => {
     const pebble = await startPebble();
     test.after(() => pebble.close());
     const dir = createFolder(test, FILES);
@@ -208,7 +208,7 @@ describe('HTTPS by DOMAINS', { skip: withoutPebble }, () => {
     assert.deepEqual((await load.stop()).failures, []);
   });
 
-  test('by tls-alpn-01 where HTTP_PORT is off: first in the supervisor, then in the workers, under load', async (test) => {
+  test('obtains a certificate by tls-alpn-01 in the supervisor, and a second one in the workers under load', async (test) => {
     const pebble = await startPebble();
     test.after(() => pebble.close());
     const dir = createFolder(test, FILES);

@@ -46,7 +46,7 @@ describe('session tickets', () => {
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
     const only = { minVersion: version, maxVersion: version };
 
-    test(`keys change: that before opens its own and hands out new ones, one before that is refused (${version})`, async () => {
+    test(`resume with the previous key, are renewed, and are refused with an older key (${version})`, async () => {
       const { ticket: oldest } = await visit(only);
       // The ticket is valid for an hour, although keys are kept longer.
       assert.ok(oldest?.includes(FOR_AN_HOUR));
@@ -55,7 +55,7 @@ describe('session tickets', () => {
       assert.equal(after.resumed, true);
       use(third, second);
       const afterBoth = await visit({ ...only, session: after.ticket });
-      assert.equal(afterBoth.resumed, true, 'what the first change handed out was not of the new key');
+      assert.equal(afterBoth.resumed, true, 'the ticket from after the first change is not of the new key');
       assert.equal((await visit({ ...only, session: oldest })).resumed, false);
       assert.equal((await visit({ ...only, session: afterBoth.ticket })).resumed, true);
       // This client uses each ticket once.
@@ -69,7 +69,7 @@ describe('session tickets', () => {
     });
   }
 
-  test('they are of the keys that Node itself would use: a server with its option opens them', async (test) => {
+  test('are accepted by a Node server whose option ticketKeys has the same key', async (test) => {
     const { ticket: session } = await visit({});
     const other = createServer(
       { ...pair, ticketKeys: Buffer.from(first, 'base64'), sessionIdContext: 'gatefold' },

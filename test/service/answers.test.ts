@@ -60,7 +60,7 @@ describe('answers under a service file', () => {
   };
 
   for (const code of ['THROW', 'NOTHING', 'PROMISE', 'BIGINT', 'SYMBOL', 'STATUS', 'CHANGED'])
-    it(`sends the envelope and logs a line where formatError fails: ${code}`, async () => {
+    it(`sends the envelope and logs an error when formatError fails: ${code}`, async () => {
       service.lines.length = 0;
       const { status, headers, text } = await ask(`/api/x/fails/${code}`);
       assert.equal(status, 400);
@@ -69,7 +69,7 @@ describe('answers under a service file', () => {
       assert.ok(service.lines.some(({ event, error_code }) => event === 'error-format-failed' && error_code === code));
     });
 
-  it('sends an ErrorReply with its status, type and headers, and keeps the headers that are ours', async () => {
+  it('sends the status, type and headers of an ErrorReply, but keeps the headers of the server', async () => {
     const { status, headers, text } = await ask('/api/x/fails/TEXT');
     assert.deepEqual([status, text], [418, 'plain']);
     assert.equal(headers.get('content-type'), 'text/plain');
@@ -83,7 +83,7 @@ describe('answers under a service file', () => {
     assert.equal(line?.status, 418);
   });
 
-  it('gives formatError what was thrown, and keeps it out of an echo', async () => {
+  it('passes the thrown error to formatError as a cause that a copy leaves out', async () => {
     const away = await ask('/api/x/away');
     assert.deepEqual([away.status, away.text, away.headers.get('retry-after')], [503, '{"busy":true}', '5']);
     const { text, headers } = await ask('/api/x/fails/OTHER?q=secret');
@@ -94,7 +94,7 @@ describe('answers under a service file', () => {
     assert.equal(headers.get('content-type'), 'application/problem+json');
   });
 
-  it('formats what the parser refuses, and a path outside', async () => {
+  it('formats the errors of the HTTP parser and of a path outside /api', async () => {
     const raw = await service.raw('GET /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n');
     assert.match(raw, /^HTTP\/1\.1 400 /);
     assert.match(raw, /Content-Type: application\/problem\+json\r\n/);
@@ -103,12 +103,12 @@ describe('answers under a service file', () => {
     assert.equal(JSON.parse((await ask('/elsewhere')).text).type, 'NOT_FOUND');
   });
 
-  it('challenges by the scheme of users', async () => {
+  it('sends WWW-Authenticate with the security scheme of users', async () => {
     const { status, headers } = await ask('/api/x/user');
     assert.deepEqual([status, headers.get('www-authenticate')], [401, 'Bearer']);
   });
 
-  it('sends the headers of the service with each answer, except those that the answer itself has', async () => {
+  it('sends the headers of the service file unless a reply sets the header itself', async () => {
     for (const path of ['/api/x', '/api/nothing'])
       assert.equal((await ask(path)).headers.get('strict-transport-security'), 'max-age=1', path);
     const { headers } = await ask('/api/x/reply');
@@ -120,7 +120,7 @@ describe('answers under a service file', () => {
   const LISTED = 'https://a.example';
   const corsOf = (headers: Headers) => [...headers.keys()].filter((name) => name.startsWith('access-control-')).sort();
 
-  it('lets a listed origin read, with the names of the headers', async () => {
+  it('sends CORS headers and exposed header names to a listed origin', async () => {
     for (const path of ['/api/x', '/api/x/reply', '/api/x/fails/TEXT', '/elsewhere']) {
       const { headers } = await ask(path, { headers: { origin: LISTED } });
       assert.equal(headers.get('access-control-allow-origin'), LISTED, path);
@@ -137,14 +137,14 @@ describe('answers under a service file', () => {
   });
 
   for (const origin of ['https://b.example', 'null', 'https://a.example.evil', undefined])
-    it(`sends no CORS header to ${origin}, and varies by the origin`, async () => {
+    it(`sends Vary: Origin and no CORS header to the origin ${origin}`, async () => {
       const { status, headers } = await ask('/api/x', origin === undefined ? {} : { headers: { origin } });
       assert.equal(status, 200);
       assert.deepEqual(corsOf(headers), []);
       assert.equal(headers.get('vary'), 'Origin');
     });
 
-  it('answers a preflight by the origin', async () => {
+  it('sends CORS headers in a preflight response only to a listed origin', async () => {
     const preflight = (origin: string) =>
       ask('/api/x', {
         method: 'OPTIONS',
@@ -205,7 +205,7 @@ describe('answers under a service file', () => {
       if (code !== undefined) assert.match(answer, new RegExp(code));
     });
 
-  it('takes OPTIONS with a key header alone for a preflight', async () => {
+  it('answers OPTIONS with an invalid key as a preflight', async () => {
     const answer = await service.raw('OPTIONS /api/x HTTP/1.1\r\nHost: a\r\nX-Api-Key: dead\r\n\r\n');
     assert.match(answer, /^HTTP\/1\.1 200 /);
   });

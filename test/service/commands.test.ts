@@ -64,7 +64,7 @@ after(() => {
 const run = (command: typeof explain, argv: readonly string[], dir = cwd) =>
   runHere((given, io) => runCommand(command, given, io), argv, { cwd: dir });
 
-test('a controller in a folder that serves is no look-alike', async (t) => {
+test('doctor and explain accept a controller in a subfolder under folders: true', async (t) => {
   const dir = makeProject(t, {
     'controllers/service.mjs': `import { defineService } from '${GATEFOLD}';\nexport default defineService({ folders: true });\n`,
     'controllers/v2/TagController.mjs': TAG,
@@ -79,7 +79,7 @@ test('a controller in a folder that serves is no look-alike', async (t) => {
 describe('gatefold explain names the step at which a request ends', () => {
   const rows: readonly [title: string, argv: readonly string[], answer: string, says: readonly string[]][] = [
     [
-      'nobody, with a body that no type would take',
+      'an anonymous request with a body of the wrong type',
       ['POST', '/api/note', '--data', '{"text":1}'],
       '401 USER_REQUIRED',
       [
@@ -92,18 +92,23 @@ describe('gatefold explain names the step at which a request ends', () => {
       ],
     ],
     [
-      'a user with that body',
+      'a user with a body of the wrong type',
       ['POST', '/api/note', '--user', 'ann', '--data', '{"text":1}'],
       '422 INVALID_DATA',
       ['step       types', 'body /text must be a string'],
     ],
     [
-      'a user',
+      'a user with a valid body',
       ['POST', '/api/note', '--user', 'ann', '--data', '{"text":"a"}'],
       'the operation is called',
       ['access     user'],
     ],
-    ['anyone', ['GET', '/api/note'], 'the operation is called', ['authenticate is not called here']],
+    [
+      'an operation with access: anyone',
+      ['GET', '/api/note'],
+      'the operation is called',
+      ['authenticate is not called here'],
+    ],
     [
       'a function in access',
       ['POST', '/api/note/pay', '--user', 'ann'],
@@ -111,25 +116,25 @@ describe('gatefold explain names the step at which a request ends', () => {
       ['access     user and a function', 'access has a function, which is not called here'],
     ],
     [
-      'a scope',
+      'a scope in access',
       ['POST', '/api/note/keyed'],
       '401 CREDENTIAL_REQUIRED',
       ['access     scope notes', 'step       access'],
     ],
     [
-      'a verb by the name of an operation',
+      'a path with the name of an operation in a strict group',
       ['GET', '/api/note/index'],
       '404 ROUTE_NOT_FOUND',
       ['step       group and operation', 'Note is strict because service.ts says so'],
     ],
     [
-      'a group that is not there, with a token',
+      'an absent group with a token',
       ['GET', '/api/nope', '--authorization', 'Token x'],
       '404 GROUP_NOT_FOUND',
       ['step       group and operation'],
     ],
     [
-      'another origin',
+      'an origin that is not listed',
       ['POST', '/api/note', '--origin', 'https://evil.example'],
       '403 ORIGIN_NOT_ALLOWED',
       ['step       origin', 'operation  none'],
@@ -140,8 +145,8 @@ describe('gatefold explain names the step at which a request ends', () => {
       '401 CREDENTIAL_REQUIRED',
       [],
     ],
-    ['no row', ['GET', '/other'], '404 NOT_FOUND', ['step       row']],
-    ['no path', ['GET', '/api/%zz'], '400 MALFORMED_PATH', ['step       request']],
+    ['a path outside /api', ['GET', '/other'], '404 NOT_FOUND', ['step       row']],
+    ['a malformed path', ['GET', '/api/%zz'], '400 MALFORMED_PATH', ['step       request']],
   ];
   for (const [title, argv, answer, says] of rows)
     test(title, async () => {
@@ -151,20 +156,20 @@ describe('gatefold explain names the step at which a request ends', () => {
       for (const line of says) assert.ok(out.includes(line), `${line}\nis not in\n${out}`);
     });
 
-  test('and calls nothing of the author', async () => {
+  test('without a call of any function in the controller or service file', async () => {
     await run(explain, ['POST', '/api/note/pay', '--user', 'ann']);
     await run(explain, ['POST', '/api/note/pay']);
     assert.equal(existsSync(called), false);
   });
 
-  test('as JSON, too', async () => {
+  test('in the output of --json', async () => {
     const { out } = await run(explain, ['POST', '/api/note', '--json']);
     const { step, access, operation, status } = JSON.parse(out) as Record<string, unknown>;
     assert.deepEqual([step, access, operation, status], ['access', 'user', 'created', 401]);
   });
 });
 
-test('gatefold routes shows the access of each operation, and which groups are strict because of the file', async () => {
+test('gatefold routes shows the access of each operation and the groups that service.ts makes strict', async () => {
   const { code, out } = await run(routes, []);
   assert.equal(code, 0, out);
   assert.match(out, /^POST +\/api\/note +created +user +controllers\/NoteController\.ts/m);
@@ -189,7 +194,7 @@ const findingsOf = async (dir: string) => {
   return { code, findings };
 };
 
-test('gatefold doctor says what the file sets', async () => {
+test('gatefold doctor lists the properties that the service file sets', async () => {
   const { code, findings } = await findingsOf(cwd);
   assert.equal(code, 0, JSON.stringify(findings));
   const [first, second, ...others] = findings.filter(({ topic }) => topic === 'service');
@@ -213,7 +218,7 @@ describe('a service file that does not load', () => {
   });
   const PLACE = /controllers\/service\.ts:4/;
 
-  test('is a finding of doctor with its line', async () => {
+  test('is reported by doctor with its line', async () => {
     const { code, findings } = await findingsOf(broken);
     assert.equal(code, 1);
     const [found] = findings.filter(({ level }) => level === 'wrong');
@@ -222,7 +227,7 @@ describe('a service file that does not load', () => {
     assert.match(found?.message ?? '', /every request is a 500: service\.ts:4: strict must be true or false/);
   });
 
-  test('is named by routes and openapi, whose exit code is 1', async () => {
+  test('makes routes and openapi fail with its line', async () => {
     for (const command of [routes, openapi]) {
       const { code, err } = await run(command, [], broken);
       assert.equal(code, 1);
@@ -230,7 +235,7 @@ describe('a service file that does not load', () => {
     }
   });
 
-  test('is why explain says that nothing answers', async () => {
+  test('is the reason that explain gives for a 500', async () => {
     const { code, out } = await run(explain, ['GET', '/api/tag/a'], broken);
     assert.equal(code, 1);
     assert.match(out, /answer +500 SERVICE_NOT_LOADABLE/);

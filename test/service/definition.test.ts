@@ -97,12 +97,12 @@ describe('the definition of a service', () => {
     });
   }
 
-  it('refuses what defineService has not made', () => {
+  it('refuses an export that defineService did not make', () => {
     for (const exported of [undefined, null, {}, { strict: true }, () => {}, class {}])
       assert.throws(() => readDefinition(exported), /is not made by defineService/);
   });
 
-  it('takes all that it knows', () => {
+  it('accepts every property', () => {
     const definition = readDefinition(
       defineService({
         strict: true,
@@ -128,7 +128,7 @@ describe('the definition of a service', () => {
     assert.deepEqual(definition.headers, ['Strict-Transport-Security', 'max-age=1']);
   });
 
-  it('takes a method whose name is or begins with class', () => {
+  it('accepts a method whose name begins with "class"', () => {
     const rules = {
       class() {
         return true;
@@ -155,7 +155,7 @@ describe('the definition of a service', () => {
     ['null', false],
     ['', false],
   ] as const) {
-    it(`${isAllowed ? 'lists' : 'does not list'} the origin ${JSON.stringify(origin)}`, () => {
+    it(`${isAllowed ? 'allows' : 'does not allow'} the origin ${JSON.stringify(origin)}`, () => {
       const { cors } = readDefinition(
         defineService({ cors: { origins: ['https://a.example', 'https://*.b.example'] } }),
       );
@@ -243,13 +243,13 @@ describe('a controller under a service file', () => {
       );
     });
   for (const [options, body] of acceptedGroups)
-    it(`is taken: ${body.slice(0, 70)}`, async () => {
+    it(`is accepted: ${body.slice(0, 70)}`, async () => {
       const { status, reasons } = await run(options, body);
       assert.notEqual(status, 500, reasons.join('\n'));
     });
 });
 
-describe('an entry of the folder with the name of a service file', () => {
+describe('an entry of the controllers folder', () => {
   const stateOf = async (dir: string, skip = new Map<string, string>()) => {
     const kinds: ServiceState['kind'][] = [];
     const log = createLog({ level: 'error', sink: { write: () => {} } });
@@ -258,12 +258,12 @@ describe('an entry of the folder with the name of a service file', () => {
     return kinds;
   };
 
-  it('is a broken service file where its import has ended a process before', async (t) => {
+  it('is a broken service file when its import has already ended a process', async (t) => {
     const dir = createFolder(t as TestContext, { 'service.mjs': 'process.exit(1);' });
     assert.deepEqual(await stateOf(dir, new Map([['service.mjs', 'its import ended a process']])), ['broken']);
   });
 
-  it('is a broken service file where it is a folder or a link that leads nowhere', async (t) => {
+  it('is a broken service file when service.ts is a folder or a dangling link', async (t) => {
     const linked = createFolder(t as TestContext, { 'XController.mjs': controller('x') });
     symlinkSync('/nowhere/service.ts', join(linked, 'service.ts'));
     assert.deepEqual(await stateOf(linked), ['broken']);
@@ -273,7 +273,7 @@ describe('an entry of the folder with the name of a service file', () => {
   });
 
   for (const property of ['access', 'close', 'folders', 'securitySchemes', 'unchecked'])
-    it(`is broken where it exports the property ${property} beside its default`, async (t) => {
+    it(`is a broken service file when it exports ${property} beside its default export`, async (t) => {
       const dir = createFolder(t as TestContext, {
         'service.mjs': `import { defineService } from '${GATEFOLD}';
           export default defineService({});
@@ -283,7 +283,7 @@ describe('an entry of the folder with the name of a service file', () => {
     });
 
   for (const name of ['services.ts', 'device.ts', 'service-worker.ts'])
-    it(`is an ordinary module with the name ${name}`, (t) => {
+    it(`is an ordinary module when its name is ${name}`, (t) => {
       assert.deepEqual(findLookAlikes(createFolder(t as TestContext, { [name]: '' })), []);
     });
 
@@ -296,7 +296,7 @@ describe('an entry of the folder with the name of a service file', () => {
     'servise.mjs',
     'Sevice.ts',
   ])
-    it(`is reported where its name does not count: ${name}`, (t) => {
+    it(`is reported when its name only resembles a service file: ${name}`, (t) => {
       const [lookAlike] = findLookAlikes(createFolder(t as TestContext, { [name]: '' }));
       assert.equal(lookAlike?.file, name);
       assert.match(lookAlike?.reason ?? '', /^the name that counts is service\.(?:ts|mjs)$/);

@@ -48,7 +48,7 @@ describe('the service file of docs/CONTROLLERS.md', () => {
     ['`GET /api/note/1/2` by Ann', '/note/1/2', { headers: ann }],
     ['`GET /api/nothing` by Ann', '/nothing', { headers: ann }],
   ];
-  test('answers as the table says', async () => {
+  test('gives the responses that the table shows', async () => {
     assert.deepEqual(
       [...answers.keys()],
       requests.map(([row]) => row),
@@ -59,7 +59,7 @@ describe('the service file of docs/CONTROLLERS.md', () => {
     }
   });
 
-  test('has every property in its table', () => {
+  test('has a table of all properties of ServiceOptions', () => {
     const options = readFileSync(join(ROOT, 'src/controller/service.ts'), 'utf8');
     const [, body = ''] = /interface ServiceOptions<[^{]*\{([\s\S]*?)^\}/m.exec(options) ?? [];
     const names = Array.from(body.matchAll(/^ {2}readonly (\w+)\?/gm), ([, name = '']) => name);
@@ -68,7 +68,7 @@ describe('the service file of docs/CONTROLLERS.md', () => {
   });
 });
 
-test('the steps of the drawing are those that explain names', async (t) => {
+test('the drawing in docs/CONTROLLERS.md has the steps that gatefold explain prints', async (t) => {
   const service = `import { defineService } from 'gatefold';
     export default defineService({ cors: { origins: ['https://a.example'], credentials: true } });`;
   const controller = `export default class { 'POST'(data: { n: number }) { return data; } }`;

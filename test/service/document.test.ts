@@ -87,8 +87,8 @@ async function documentOf(t: { after(done: () => void): void }, options: string)
 const operationOf = ({ paths }: Document, name: string) => paths[`/api/note/${name}`]?.get as Operation;
 const securityOf = (document: Document, name: string) => operationOf(document, name).security;
 
-describe('the access of an operation', () => {
-  test('has users by the schemes of the service file, and keys, as alternatives', async (t) => {
+describe('the access of an operation in the OpenAPI document', () => {
+  test('lists the user schemes of the service file and the application keys as alternatives', async (t) => {
     const document = await documentOf(t, `${USERS} ${SCHEMES}`);
     const users = [{ token: [] }, { session: [] }];
     assert.deepEqual(securityOf(document, 'user'), users);
@@ -109,7 +109,7 @@ describe('the access of an operation', () => {
     });
   });
 
-  test('has the 401 of users and the 403 of a function', async (t) => {
+  test('adds a 401 response for users and a 403 response for functions', async (t) => {
     const document = await documentOf(t, `${USERS} ${SCHEMES}`);
     const refusals = (name: string) =>
       ['401', '403'].map((status) => operationOf(document, name).responses[status]?.$ref.split('/').at(-1));
@@ -121,22 +121,26 @@ describe('the access of an operation', () => {
     for (const name of ['UserRequired', 'AccessDenied']) assert.ok(name in document.components.responses, name);
   });
 
-  test('is that of the service file where the operation has none', async (t) => {
+  test('comes from the service file when the operation sets none', async (t) => {
     const document = await documentOf(t, `${USERS} ${SCHEMES} access: 'user',`);
     assert.deepEqual(securityOf(document, '{id}'), [{ token: [] }, { session: [] }]);
     assert.ok(operationOf(document, '{id}').responses[401]);
     assert.equal(securityOf(document, 'anyone'), undefined);
   });
 
-  test('has a 401 without a scheme where the service file names none', async (t) => {
+  test('has a 401 response without a scheme when the service file has no securitySchemes', async (t) => {
     const document = await documentOf(t, USERS);
     assert.equal(securityOf(document, 'user'), undefined);
     assert.ok(operationOf(document, 'user').responses[401]);
     assert.deepEqual(securityOf(document, 'both'), [{ application: [] }]);
-    assert.equal(securityOf(document, 'twice'), undefined, 'a credential alone lets nobody in');
+    assert.equal(
+      securityOf(document, 'twice'),
+      undefined,
+      'an application key alone must not be listed: the operation needs a user',
+    );
   });
 
-  test('has keys in keyHeader beside Authorization', async (t) => {
+  test('lists keys in keyHeader beside keys in Authorization', async (t) => {
     const document = await documentOf(t, `${USERS} ${SCHEMES} keyHeader: 'X-Api-Key',`);
     const { type, in: place, name } = document.components.securitySchemes.applicationKey as Record<string, unknown>;
     assert.deepEqual([type, place, name], ['apiKey', 'header', 'x-api-key']);
@@ -145,7 +149,7 @@ describe('the access of an operation', () => {
   });
 });
 
-test('a group that the service file makes strict has its other operations under POST alone', async (t) => {
+test('a group that the service file makes strict documents its other operations only under POST', async (t) => {
   const files = { 'service.ts': serviceFile('strict: true,'), 'problem.ts': PROBLEM };
   const controllers = createFolder(t, { ...files, 'TagController.mjs': 'export default { index() {}, find() {} };' });
   const api = await startTest({ controllers });
@@ -157,10 +161,10 @@ test('a group that the service file makes strict has its other operations under 
   );
 });
 
-describe('the answers that refuse', () => {
+describe('the error responses in the OpenAPI document', () => {
   const schemaOf = ({ components }: Document, name: string) => components.responses[name]?.content;
 
-  test('have the type of formatError', async (t) => {
+  test('have the return type of formatError', async (t) => {
     const document = await documentOf(
       t,
       `${USERS} formatError: ({ message }): Problem => ({ title: message, causes: [] }),`,
@@ -186,13 +190,13 @@ describe('the answers that refuse', () => {
     });
   });
 
-  test('have a body of any kind where formatError has no annotation', async (t) => {
+  test('have a body of any type when formatError has no return type', async (t) => {
     const document = await documentOf(t, `${USERS} formatError: ({ message }) => ({ title: message }),`);
     assert.deepEqual(schemaOf(document, 'Refused'), { 'application/json': { schema: {} } });
     assert.deepEqual(document.components.schemas, {});
   });
 
-  test('keep our envelope without formatError', async (t) => {
+  test('have the default envelope without formatError', async (t) => {
     const document = await documentOf(t, USERS);
     assert.deepEqual(schemaOf(document, 'Refused'), {
       'application/json': { schema: { $ref: '#/components/schemas/Error' } },
@@ -200,7 +204,7 @@ describe('the answers that refuse', () => {
   });
 });
 
-test('DOCS=application takes a key in keyHeader, and the page knows that header', async (t) => {
+test('DOCS=application accepts a key in keyHeader, and the docs page names that header', async (t) => {
   const controllers = createFolder(t, {
     'service.ts': serviceFile(`${USERS} keyHeader: 'X-Api-Key',`),
     'NoteController.ts': NOTES,

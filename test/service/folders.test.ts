@@ -27,7 +27,7 @@ async function start(test: TestContext, files: Readonly<Record<string, string>>)
         return `${response.status} ${value ?? error_code}`;
       }),
     );
-    assert.equal(answers[0], answers[1], `${path}: both workers answer alike`);
+    assert.equal(answers[0], answers[1], `${path}: both workers must give the same response`);
     return answers[0] ?? '';
   };
   let generation = 1;
@@ -41,7 +41,7 @@ async function start(test: TestContext, files: Readonly<Record<string, string>>)
 }
 
 describe('groups in folders of a running service', () => {
-  it('serve a new file in a new folder at the next request, and an edit of it as a generation', async (t) => {
+  it('serve a new file at the next request and an edited file in a new generation', async (t) => {
     const { dir, ask, served } = await start(t, { 'service.mjs': service('folders: true') });
     assert.equal(await ask('v2/order'), '404 GROUP_NOT_FOUND');
     for (const folder of ['v2', 'v3']) {
@@ -55,7 +55,7 @@ describe('groups in folders of a running service', () => {
     assert.equal(await ask('v2/order'), '404 GROUP_NOT_FOUND');
   });
 
-  it('come and go with folders: true, in one generation each', async (t) => {
+  it('appear and disappear with folders: true in one generation each', async (t) => {
     const { dir, lines, ask, served } = await start(t, { 'v2/OrderController.mjs': controller('v2') });
     assert.equal(await ask('v2/order'), '404 GROUP_NOT_FOUND');
     await served(() => write(dir, 'service.mjs', service('folders: true')));
@@ -73,7 +73,7 @@ describe('groups in folders of a running service', () => {
     );
   });
 
-  it('give way to a controller with the name of the folder, with a line that names both', async (t) => {
+  it('give way to a controller with the name of the folder, and the log names both files', async (t) => {
     const running = await start(t, {
       'service.mjs': service('folders: true'),
       'v2/OrderController.mjs': controller('folder'),

@@ -34,7 +34,7 @@ const NOTE = `export default class NoteController {
 
 describe('a service file in plain JavaScript', () => {
   for (const extension of ['mjs', 'js'])
-    test(`service.${extension}`, async (t) => {
+    test(`applies its settings as service.${extension}`, async (t) => {
       const cwd = makeProject(t, {
         [`controllers/service.${extension}`]: SERVICE,
         [`controllers/NoteController.${extension}`]: NOTE,
@@ -58,13 +58,13 @@ describe('a service file in plain JavaScript', () => {
       assert.deepEqual(Object.keys(document.components.schemas), ['Problem']);
     });
 
-  test('wrongly written, with its line', async (t) => {
+  test('is refused with the line of a mistake', async (t) => {
     const source = `import { defineService } from '${GATEFOLD}';\n\nexport default defineService({\n  close: 7,\n});\n`;
     const cwd = makeProject(t, { 'controllers/service.mjs': source });
     await assert.rejects(startTest({ controllers: `${cwd}/controllers` }), /service\.mjs:4: close must be a function/);
   });
 
-  test('a module of that name that is none', async (t) => {
+  test('is refused when it does not export a service', async (t) => {
     const cwd = makeProject(t, { 'controllers/service.js': 'export const query = () => {};\n' });
     await assert.rejects(startTest({ controllers: `${cwd}/controllers` }), /service\.js:1: .*defineService.*rename it/);
   });

@@ -13,7 +13,7 @@ const service = (options: string) =>
   `import { defineService } from '${GATEFOLD}';\nexport default defineService({ ${options} });\n`;
 
 describe('the service file of a running service', () => {
-  it('comes, breaks and goes as one change of all workers', async (t) => {
+  it('takes effect when added or removed, and keeps its last good version while broken', async (t) => {
     const running = await startService(t, { files: { 'TestController.mjs': controller(1) }, env: { WORKERS: '2' } });
     const unknown = async () => {
       const headers = { authorization: 'Token of somebody', connection: 'close' };
@@ -30,14 +30,14 @@ describe('the service file of a running service', () => {
     const rejected = await running.logged('generation-rejected');
     assert.match(String(rejected.error), /authentikate is no property of a service; there are strict, /);
     assert.match(String(rejected.at), /service\.mjs:3$/);
-    assert.equal(await unknown(), '404 GROUP_NOT_FOUND', 'the last good one serves');
+    assert.equal(await unknown(), '404 GROUP_NOT_FOUND', 'the last good service file must still apply');
 
     rmSync(join(running.dir, 'service.mjs'));
     await running.logged('service-file-removed');
     assert.equal(await unknown(), '500 DELEGATED_GROUP_NOT_FOUND');
   });
 
-  it('answers nothing before a first good one has loaded', async (t) => {
+  it('causes a 500 for every request until its first good version has loaded', async (t) => {
     const [opsPort = 0] = await freePorts(1);
     const running = await startService(t, {
       files: { 'TestController.mjs': controller(1), 'service.mjs': 'export default { strict: true };\n' },

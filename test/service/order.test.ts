@@ -86,20 +86,26 @@ const rows: readonly Row[] = [
     problem: 'GROUP_NOT_FOUND',
     asked: 0,
   },
-  { title: 'a path outside', request: ['GET', '/other'], status: 404, problem: 'NOT_FOUND', asked: 0 },
-  { title: 'no route', request: ['GET', '/api/note/1/2', ANN], status: 404, problem: 'ROUTE_NOT_FOUND', asked: 0 },
+  { title: 'a path outside /api', request: ['GET', '/other'], status: 404, problem: 'NOT_FOUND', asked: 0 },
   {
-    title: 'another verb',
+    title: 'a path without a route',
+    request: ['GET', '/api/note/1/2', ANN],
+    status: 404,
+    problem: 'ROUTE_NOT_FOUND',
+    asked: 0,
+  },
+  {
+    title: 'a verb that the route does not have',
     request: ['PATCH', '/api/note', ANN],
     status: 405,
     problem: 'METHOD_NOT_ALLOWED',
     asked: 0,
     headers: { allow: 'POST, OPTIONS' },
   },
-  { title: 'an anonymous caller where one may be', request: ['GET', '/api/note/7'], status: 200, asked: 1 },
-  { title: 'HEAD', request: ['HEAD', '/api/note/7'], status: 200, asked: 1 },
+  { title: 'an anonymous caller of a public operation', request: ['GET', '/api/note/7'], status: 200, asked: 1 },
+  { title: 'HEAD of a public operation', request: ['HEAD', '/api/note/7'], status: 200, asked: 1 },
   {
-    title: 'nobody where a user is needed, with a body that no type would take',
+    title: 'an anonymous caller of an operation for users, with a body of the wrong type',
     request: ['POST', '/api/note', { 'content-type': 'application/json' }, '{"text":1}'],
     status: 401,
     problem: 'USER_REQUIRED',
@@ -107,14 +113,14 @@ const rows: readonly Row[] = [
     headers: { 'www-authenticate': null },
   },
   {
-    title: 'nobody, with a body that is no JSON',
+    title: 'an anonymous caller of an operation for users, with malformed JSON',
     request: ['POST', '/api/note', { 'content-type': 'application/json' }, '{'],
     status: 401,
     problem: 'USER_REQUIRED',
     asked: 1,
   },
   {
-    title: 'a user with a body that is no JSON',
+    title: 'a user with malformed JSON',
     request: ['POST', '/api/note', { ...ANN, 'content-type': 'application/json' }, '{'],
     status: 400,
     problem: 'MALFORMED_JSON',
@@ -135,20 +141,20 @@ const rows: readonly Row[] = [
     asked: 1,
   },
   {
-    title: 'a user',
+    title: 'a user with a valid body',
     request: ['POST', '/api/note', { ...ANN, 'content-type': 'application/json' }, '{"text":"a"}'],
     status: 200,
     asked: 1,
   },
   {
-    title: 'a user without an id',
+    title: 'authenticate that returns a user with an empty id',
     request: ['GET', '/api/note/7', { authorization: 'Token odd' }],
     status: 500,
     problem: 'INTERNAL_ERROR',
     asked: 1,
   },
   {
-    title: 'a user that is a text',
+    title: 'authenticate that returns a string',
     request: ['GET', '/api/note/7', { authorization: 'Token text' }],
     status: 500,
     problem: 'INTERNAL_ERROR',
@@ -162,56 +168,61 @@ const rows: readonly Row[] = [
     asked: 1,
   },
   {
-    title: 'authenticate that refuses',
+    title: 'authenticate that throws an HttpError',
     request: ['GET', '/api/note/7', { authorization: 'Token refused' }],
     status: 403,
     problem: 'BANNED',
     asked: 1,
   },
   {
-    title: 'a function that returns neither true nor false',
+    title: 'an access function that returns neither true nor false',
     request: ['GET', '/api/note/odd', ANN],
     status: 500,
     problem: 'INTERNAL_ERROR',
     asked: 1,
   },
   {
-    title: 'a function that returns false',
+    title: 'an access function that returns false',
     request: ['GET', '/api/note/odd'],
     status: 403,
     problem: 'ACCESS_DENIED',
     asked: 1,
   },
   {
-    title: 'a list whose second rule fails',
+    title: 'an access list whose second rule fails',
     request: ['GET', '/api/note/mine', ANN],
     status: 403,
     problem: 'ACCESS_DENIED',
     asked: 1,
   },
   {
-    title: 'a list whose first rule fails',
+    title: 'an access list whose first rule fails',
     request: ['GET', '/api/note/mine'],
     status: 401,
     problem: 'USER_REQUIRED',
     asked: 1,
   },
-  { title: 'a caller by a user', request: ['GET', '/api/note/either', ANN], status: 200, asked: 1 },
   {
-    title: 'a caller by a credential',
+    title: 'a user at an operation with access: caller',
+    request: ['GET', '/api/note/either', ANN],
+    status: 200,
+    asked: 1,
+  },
+  {
+    title: 'an application at an operation with access: caller',
     request: ['GET', '/api/note/either', { authorization: 'Bearer app' }],
     status: 200,
     asked: 1,
   },
   {
-    title: 'a caller by nothing',
+    title: 'an anonymous caller at an operation with access: caller',
     request: ['GET', '/api/note/either'],
     status: 401,
     problem: 'USER_REQUIRED',
     asked: 1,
   },
   {
-    title: 'a dead credential',
+    title: 'a revoked credential',
     request: ['GET', '/api/note/7', { authorization: 'Bearer dead' }],
     status: 401,
     problem: 'INVALID_CREDENTIAL',
@@ -219,7 +230,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-describe('a request under a service file', () => {
+describe('a server with a service file', () => {
   let service: Service;
   let calls: string[];
   before(async () => {
@@ -251,14 +262,14 @@ describe('a request under a service file', () => {
     });
   }
 
-  it('gives authenticate the texts of path, query and cookies, and no body', async () => {
+  it('passes the path, query and cookies to authenticate as strings', async () => {
     calls.length = 0;
     const headers = { cookie: 'session=s%201; session=2; odd', 'content-type': 'application/json' };
     await fetch(`${service.url}/api/note/07?q=a`, { headers });
     assert.deepEqual(calls, ['note,GET {id},GET,07,a,s 1']);
   });
 
-  it('keeps the user out of an echo of the params, and in the log line', async () => {
+  it('leaves the user out of a copy of the params and logs the user', async () => {
     const response = await fetch(`${service.url}/api/note/secret`, { headers: ANN });
     const { echo, by } = (await response.json()) as { echo: object; by: string };
     assert.equal(by, 'ann');
@@ -267,7 +278,7 @@ describe('a request under a service file', () => {
     assert.equal(line?.user, 'ann');
   });
 
-  it('asks for no byte of a body before the caller may call', async () => {
+  it('sends 100 Continue only after the access check', async () => {
     const head = 'POST /api/note HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 12\r\n';
     const refused = await service.raw(`${head}Expect: 100-continue\r\n\r\n`);
     assert.match(refused, /^HTTP\/1\.1 401 /);
@@ -278,16 +289,16 @@ describe('a request under a service file', () => {
     assert.match(asked, /^HTTP\/1\.1 100 /);
   });
 
-  it('counts the limit of an operation by the user', async () => {
+  it('counts the rate limit of an operation per user', async () => {
     const limited = (headers: Record<string, string>) => fetch(`${service.url}/api/note/limited`, { headers });
     assert.equal((await limited(ANN)).status, 200);
     const second = await limited(ANN);
     assert.equal(second.status, 429);
     assert.match(second.headers.get('retry-after') ?? '', /^\d+$/);
-    assert.equal((await limited({})).status, 200, 'an anonymous caller is counted by the address');
+    assert.equal((await limited({})).status, 200, 'an anonymous caller must be counted by address');
   });
 
-  it('counts users, applications and addresses of the same name apart, for each operation', async () => {
+  it('counts users, applications and addresses of the same name separately for each operation', async () => {
     for (const name of ['127.0.0.1', 'application app']) {
       const path = `${service.url}/api/limit`;
       assert.equal((await fetch(path, { headers: { authorization: `Name ${name}` } })).status, 200, name);
@@ -304,7 +315,7 @@ describe('a request under a service file', () => {
     assert.deepEqual([line?.path, line?.user], ['/api/note/either', 'once']);
   });
 
-  it('answers 500 at once where authenticate throws in a callback', async (t) => {
+  it('answers 500 when authenticate throws in a callback', async (t) => {
     // The worker has such a listener (worker/life.ts). The test runner has one, too, which would fail the test.
     const others = process.rawListeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
@@ -320,7 +331,7 @@ describe('a request under a service file', () => {
     assert.equal(response.status, 500, await response.text());
   });
 
-  it('tells formatError nothing of a request that is none', async () => {
+  it('passes no page, method, path or verb to formatError for a malformed request', async () => {
     const answer = await service.raw('NONSENSE\r\n\r\n');
     const body = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4));
     assert.deepEqual(body, { problem: 'MALFORMED_REQUEST', status: 400, text: body.text, count: 0 });

@@ -30,7 +30,7 @@ export default class NoteController {
   'GET key'() { return {}; }
 }`;
 
-describe('the page under a service file', { skip: noChromium }, () => {
+describe('the docs page under a service file', { skip: noChromium }, () => {
   let api: TestApi;
   let browser: Browser;
   let page: Page;
@@ -73,13 +73,13 @@ describe('the page under a service file', { skip: noChromium }, () => {
     return request;
   }
 
-  test('has a field for each place of a caller, labelled by its scheme', async () => {
+  test('has a labelled field for each credential in a header or in the query', async () => {
     const labels = await page.locator('#caller label span').allInnerTexts();
     assert.deepEqual(labels.sort(), ['x-api-key', 'legacy', 'token'].sort());
     assert.equal(await field('token').getAttribute('placeholder'), 'Token …');
   });
 
-  test('marks each operation that needs a caller, and says which', async () => {
+  test('marks each operation that needs a caller with the accepted schemes', async () => {
     const marks = async (name: string) => (await panel(name)).locator('.locked').allInnerTexts();
     assert.deepEqual(await marks('anyone'), []);
     assert.deepEqual(await marks('user'), ['token or legacy or session']);
@@ -105,7 +105,7 @@ describe('the page under a service file', { skip: noChromium }, () => {
     assert.equal(new URL(both.url()).searchParams.get('session_key'), 'old-session-of-ann');
   });
 
-  test('refuses the document to a key that is not live, as the service does', async () => {
+  test('shows that the service refuses the document to an invalid key', async () => {
     await page.reload();
     await page.getByText('The service refuses the document').waitFor();
     assert.equal(await field('x-api-key').inputValue(), 'gfk_secretsecretsecret');
@@ -114,7 +114,7 @@ describe('the page under a service file', { skip: noChromium }, () => {
     await page.locator('nav a.group').waitFor();
   });
 
-  test('keeps what was typed over a reload, and shows the error format', async () => {
+  test('keeps typed credentials over a reload and shows the error format', async () => {
     await page.reload();
     await page.locator('nav a.group').waitFor();
     assert.equal(await field('token').inputValue(), 'Token ann');
@@ -125,13 +125,13 @@ describe('the page under a service file', { skip: noChromium }, () => {
     assert.match(answers, /title: string/);
   });
 
-  test('is as wide as a phone', async () => {
+  test('fits a screen 360 pixels wide', async () => {
     await page.setViewportSize({ width: 360, height: 740 });
     assert.ok((await page.evaluate<number>('document.documentElement.scrollWidth')) <= 360);
     await page.setViewportSize({ width: 1280, height: 860 });
   });
 
-  test('asks for the key in its header where the document needs one', async () => {
+  test('asks for a key when the document needs one, and sends it in keyHeader', async () => {
     await page.route('**/api/openapi.json', (route) => route.fulfill({ status: 401, json: { title: 'No' } }));
     await page.evaluate('sessionStorage.clear()');
     await page.reload();

@@ -53,13 +53,13 @@ describe('a test under a service file', () => {
   });
   after(() => api.close());
 
-  it('asks authenticate for a request of no user', async () => {
+  it('calls authenticate for a request without a test user', async () => {
     assert.deepEqual(await ask(api), { user: null, application: null });
     assert.deepEqual(await ask(api, '/me', EVE), { user: 'Eve', application: null });
     assert.equal(await ask(api, '/me/user'), 401);
   });
 
-  it('calls as a user, by fetch and by the client', async () => {
+  it('calls as a user with fetch and with the client', async () => {
     const ann = api.as(ANN);
     assert.deepEqual(await ask(ann, '/me/user'), { user: 'Ann' });
     assert.deepEqual(await ask(ann, '/me', EVE), { user: 'Ann', application: null });
@@ -69,7 +69,7 @@ describe('a test under a service file', () => {
     assert.deepEqual(await ask(ann, '/me/user'), { user: 'Ann' });
   });
 
-  it('calls as an application, and as a user by an application', async () => {
+  it('calls as an application, and as a user with an application', async () => {
     const application = { name: 'shop' };
     assert.deepEqual(await ask(api.as({ application })), { user: null, application: 'shop' });
     assert.equal(await ask(api.as({ application }), '/me/both'), 401);
@@ -77,7 +77,7 @@ describe('a test under a service file', () => {
     assert.deepEqual(await ask(api.as({ application, user: ANN }), '/me/both'), { user: 'Ann', application: 'shop' });
   });
 
-  it('calls as a default user, as another one, and as nobody', async (t) => {
+  it('calls as the default user, as another user and as an anonymous caller', async (t) => {
     const signedIn = await startTest({ controllers: createFolder(t, FILES), user: ANN });
     t.after(() => signedIn.close());
     assert.deepEqual(await ask(signedIn, '/me/user'), { user: 'Ann' });
@@ -86,7 +86,7 @@ describe('a test under a service file', () => {
   });
 });
 
-it('a user that no service file looks for is a mistake of the test', async (t) => {
+it('startTest refuses a user when no service file has authenticate', async (t) => {
   const controllers = createFolder(t, { 'MeController.mjs': 'export default { index() {} };' });
   await assert.rejects(
     startTest({ controllers, user: ANN }),
@@ -98,7 +98,7 @@ it('a user that no service file looks for is a mistake of the test', async (t) =
   assert.throws(() => api.as({ application: {}, user: ANN }), /no service file/);
 });
 
-it('a broken service file fails the start with its line, once', async (t) => {
+it('a broken service file makes startTest fail once, with its line', async (t) => {
   const source = `import { defineService } from '${GATEFOLD}';\nexport default defineService({\n  strikt: true,\n} as object);\n`;
   const controllers = createFolder(t, { 'service.ts': source, 'MeController.mjs': 'export default { index() {} };' });
   await assert.rejects(startTest({ controllers }), (error: Error) => {
@@ -114,7 +114,7 @@ it('a broken service file fails the start with its line, once', async (t) => {
 describe('createParams', () => {
   const greet = (_: unknown, { user, cookies }: ControllerParams<{ user: User }>) => `${user.name} ${cookies.session}`;
 
-  it('has the user and the cookies that it is given', () => {
+  it('returns the given user and cookies', () => {
     assert.equal(greet({}, createParams({ user: ANN, cookies: { session: 's1' } })), 'Ann s1');
     const path = { id: 7 };
     const mine = (_: unknown, params: ControllerParams<{ user: User; path: { id: number } }>) =>
@@ -122,7 +122,7 @@ describe('createParams', () => {
     assert.equal(mine({}, createParams({ user: ANN, path })), 'Ann 7');
   });
 
-  it('has no user where none is given, and its type says so', () => {
+  it('returns params without a user, also in their type, when no user is given', () => {
     // @ts-expect-error this operation needs a user
     assert.throws(() => greet({}, createParams()), TypeError);
     const maybe = (_: unknown, { user }: ControllerParams<{ user?: User }>) => user?.name ?? 'nobody';
@@ -132,7 +132,7 @@ describe('createParams', () => {
     maybe({}, createParams({ user: { id: 1 } }));
   });
 
-  it('keeps the user out of an echo', () => {
+  it('returns params whose JSON leaves out the user', () => {
     assert.equal(JSON.stringify(createParams({ user: ANN, cookies: { a: '1' } })).includes('Ann'), false);
   });
 });

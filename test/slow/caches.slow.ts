@@ -12,7 +12,7 @@ const types = (field: string) => `export interface Order { ${field}: number }\n`
 const CONTROLLER =
   "import type { Order } from './types.ts';\nexport default class { created(data: Order) { return { data }; } }\n";
 
-test('a changed file of types is what every worker checks by, also after a restart and with damaged caches', async (t) => {
+test('every worker checks by the current types file, also after a restart and with damaged caches', async (t) => {
   const dir = createFolder(t, { 'types.ts': types('a') });
   for (let i = 0; i < COUNT; i++) write(dir, `G${i}Controller.ts`, CONTROLLER);
   const TMPDIR = join(dirname(dir), 'tmp');

@@ -45,7 +45,7 @@ interface Answer {
   readonly hasId: boolean;
 }
 
-describe('a front end of another origin with a cookie', { skip: noChromium }, () => {
+describe('a front end with a session cookie', { skip: noChromium }, () => {
   let browser: Browser;
   let context: BrowserContext;
   let pages: Server;
@@ -137,7 +137,7 @@ describe('a front end of another origin with a cookie', { skip: noChromium }, ()
 
   const notes = async () => ((await call(await open(listed), 'GET', '/api/session')).body as { notes: string[] }).notes;
 
-  it('of a listed origin reads, writes and is refused, all with the cookie', async () => {
+  it('on a listed origin reads and writes with the cookie', async () => {
     const page = await open(listed);
     const read = await call(page, 'GET', '/api/session');
     assert.deepEqual([read.status, (read.body as { name: string }).name, read.hasId], [200, 'ann', true]);
@@ -153,17 +153,17 @@ describe('a front end of another origin with a cookie', { skip: noChromium }, ()
   });
 
   for (const [title, origin, cookie] of [
-    ['of an origin that is not listed', () => unlisted, 'session=ann'],
+    ['on an unlisted origin', () => unlisted, 'session=ann'],
     // Chromium withholds the cookies of another site from fetch, and sends them with a form.
-    ['of another site', () => otherSite, undefined],
+    ['on another site', () => otherSite, undefined],
   ] as const) {
-    it(`${title} reads nothing`, async () => {
+    it(`${title} cannot read an answer`, async () => {
       const page = await open(origin());
       await assert.rejects(call(page, 'GET', '/api/session'), /Failed to fetch/);
       assert.deepEqual(seen, [{ verb: 'GET', cookie, origin: origin() }]);
     });
 
-    it(`${title} writes nothing: its preflight fails`, async () => {
+    it(`${title} cannot write JSON, because its preflight fails`, async () => {
       const before = await notes();
       const page = await open(origin());
       seen.length = 0;
@@ -172,7 +172,7 @@ describe('a front end of another origin with a cookie', { skip: noChromium }, ()
       assert.deepEqual(await notes(), before);
     });
 
-    it(`${title} posts no form, though the cookie is sent, and nothing else that needs no preflight`, async () => {
+    it(`${title} cannot post a form, even with the cookie`, async () => {
       const before = await notes();
       const page = await open(origin());
       seen.length = 0;
@@ -189,7 +189,7 @@ describe('a front end of another origin with a cookie', { skip: noChromium }, ()
     });
   }
 
-  it('of a sandboxed frame, whose origin is null, posts no form', async () => {
+  it('in a sandboxed frame, with the origin null, cannot post a form', async () => {
     const before = await notes();
     const page = await open(unlisted);
     seen.length = 0;
@@ -198,14 +198,14 @@ describe('a front end of another origin with a cookie', { skip: noChromium }, ()
     assert.deepEqual(await notes(), before);
   });
 
-  it('of the service itself may do all of it', async () => {
+  it('on the origin of the service writes with the cookie', async () => {
     const page = await open(`${service.url}/api/session`);
     const written = await call(page, 'POST', '/api/session/note', { text: 'own' });
     assert.equal(written.status, 200);
     assert.equal(seen.at(-1)?.origin, service.url);
   });
 
-  it('gets Vary: Origin with each answer, and CORS headers where its origin is listed alone', async () => {
+  it('gets Vary: Origin with each answer, and CORS headers only on a listed origin', async () => {
     for (const path of ['/api/session', '/api/nothing', '/other'])
       for (const origin of [listed, unlisted, 'null', undefined]) {
         const { headers } = await fetch(service.url + path, { headers: origin === undefined ? {} : { origin } });

@@ -11,7 +11,7 @@ import { ask, startLoad } from '../support/cluster-client.ts';
 import { isOfFormat, PATH, startBench, until } from '../support/database-bench.ts';
 import { write } from '../support/folder.ts';
 
-describe('a service whose PostgreSQL changes', { skip: noPostgres }, () => {
+describe('a service on a changing PostgreSQL', { skip: noPostgres }, () => {
   it('answers 503 in its own format while the database restarts, and loses no worker', async (test) => {
     const { database, service, project, edit } = await startBench(test);
     const statuses = new Map<number, number>();
@@ -34,7 +34,7 @@ describe('a service whose PostgreSQL changes', { skip: noPostgres }, () => {
     await database.stop();
     await load.until(({ status }) => status === 503);
     const signedIn = await fetch(url, { headers: { authorization: `Token ${user.token}` } });
-    assert.equal(signedIn.status, 503, 'a user is nobody while the database is away');
+    assert.equal(signedIn.status, 503, 'a signed-in request gets 503 while the database is stopped');
     await edit('lib/database.ts', (text) => `${text}// while the database is away\n`);
     // docs/DATABASES.md calls a query at the top level of a module a mistake.
     const asks = 'controllers/ArticlesController.ts';
@@ -63,7 +63,7 @@ describe('a service whose PostgreSQL changes', { skip: noPostgres }, () => {
     assert.ok(codes.has('ECONNREFUSED'), [...codes].join());
   });
 
-  it('takes a migration in three steps under load: add, use, drop', async (test) => {
+  it('loses no request during a migration in three steps: add, use, drop', async (test) => {
     const { service, edit, migrate } = await startBench(test);
     const load = startLoad(test, { port: service.port, connections: 6, mode: 'kept-alive', path: PATH });
     await load.until(() => true);
@@ -78,7 +78,7 @@ describe('a service whose PostgreSQL changes', { skip: noPostgres }, () => {
     assert.deepEqual((await load.stop()).failures, []);
   });
 
-  it('fails with a migration in one step, from the rename to the new code', async (test) => {
+  it('answers 500 after a column rename until the new code serves', async (test) => {
     const { service, sql, edit } = await startBench(test);
     await sql`alter table users rename column bio to about`;
     assert.equal((await ask(service.port, PATH)).status, 500);
@@ -86,7 +86,7 @@ describe('a service whose PostgreSQL changes', { skip: noPostgres }, () => {
     assert.equal((await ask(service.port, PATH)).status, 200);
   });
 
-  it('rolls a transaction back when it throws, and when its worker is killed', async (test) => {
+  it('rolls back a transaction that throws or whose worker is killed', async (test) => {
     const { service, sql } = await startBench(test);
     assert.equal((await ask(service.port, '/api/probe/refused')).status, 409);
     assert.deepEqual([...(await sql`select from users`)], []);
@@ -106,7 +106,7 @@ describe('a service whose PostgreSQL changes', { skip: noPostgres }, () => {
     assert.equal((await ask(service.port, PATH)).status, 200);
   });
 
-  it('does not stop a query when the time of its operation is over', async (test) => {
+  it('does not cancel a query when its operation times out', async (test) => {
     const { database, service, sql } = await startBench(test, { env: { OPERATION_TIMEOUT: '500ms' } });
     const gate = postgres(database.url, { max: 1 });
     test.after(() => gate.end());

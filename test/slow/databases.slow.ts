@@ -16,8 +16,8 @@ import {
   watchConnections,
 } from '../support/database-bench.ts';
 
-describe('the pools of a service on PostgreSQL', { skip: noPostgres }, () => {
-  it('takes 20 edits under load: no request is lost, and no pool is larger than POOL', async (test) => {
+describe('a service with connection pools on PostgreSQL', { skip: noPostgres }, () => {
+  it('loses no request and exceeds no pool size during 20 edits under load', async (test) => {
     const { service, sql, edit } = await startBench(test);
     const load = startLoad(test, { port: service.port, connections: 8, mode: 'kept-alive', path: PATH });
     await load.until(() => true);
@@ -33,11 +33,11 @@ describe('the pools of a service on PostgreSQL', { skip: noPostgres }, () => {
     assert.deepEqual(failures, []);
     assert.ok(answers > 500, String(answers));
     assert.equal(peak.ofOneWorker, POOL);
-    assert.ok(peak.connections <= 3 * POOL * WORKERS, 'more than two generations drain');
+    assert.ok(peak.connections <= 3 * POOL * WORKERS, 'at most two generations drain');
     await until(service, async () => (await connectionsOf(sql)).size <= WORKERS);
   });
 
-  it('keeps the connections of each generation that drains, until its last answer', async (test) => {
+  it('keeps the connections of a draining generation until its last answer', async (test) => {
     const { database, service, sql, edit } = await startBench(test);
     const gate = postgres(database.url, { max: 1 });
     test.after(() => gate.end());
@@ -56,7 +56,7 @@ describe('the pools of a service on PostgreSQL', { skip: noPostgres }, () => {
     const counts = await connectionsOf(sql);
     const connections = [...counts.values()].reduce((sum, count) => sum + count, 0);
     test.diagnostic(`${connections} connections of ${counts.size} workers`);
-    assert.ok(counts.size >= generations, 'an old generation has gone before its answers');
+    assert.ok(counts.size >= generations, 'each old generation runs until its answers');
     assert.ok(connections >= waiting.length && connections <= POOL * WORKERS * (1 + generations));
     await gate`select pg_advisory_unlock(1)`;
     const statuses = (await Promise.all(waiting)).map(({ status }) => status);
@@ -64,7 +64,7 @@ describe('the pools of a service on PostgreSQL', { skip: noPostgres }, () => {
     await until(service, async () => (await connectionsOf(sql)).size <= WORKERS);
   });
 
-  it('answers 503 where the pools together are larger than the database allows', async (test) => {
+  it('answers 503 when its pools together exceed the connections of the database', async (test) => {
     // Two connections are left: fewer than the pool of one worker, so it does not matter which worker gets the
     // requests.
     const { database, service, sql } = await startBench(test, {

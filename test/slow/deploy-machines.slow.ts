@@ -26,8 +26,8 @@ import { deploy, NO_SSH, spawnDeploy, startSshMachine } from '../support/ssh-mac
 const ROOT = join(import.meta.dirname, '../..');
 const CAN_MOUNT = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0;
 
-describe('gatefold deploy to odd machines', { skip: NO_SSH }, () => {
-  it('two machines that serve, one after the other; a failure leaves the second one as it was', async (test) => {
+describe('gatefold deploy to unusual machines', { skip: NO_SSH }, () => {
+  it('deploys to two machines in turn, and a failure leaves the second machine unchanged', async (test) => {
     const one = await startDeployed(test);
     const two = await startDeployed(test);
     // Both sshd run on this machine, so each of them reaches both folders.
@@ -45,7 +45,7 @@ describe('gatefold deploy to odd machines', { skip: NO_SSH }, () => {
     assert.deepEqual([one.current(), two.current()], currents);
   });
 
-  it('a connection cut during predeploy: nothing is swapped', async (test) => {
+  it('swaps no release when the connection is cut during predeploy', async (test) => {
     const shop = await startDeployed(test);
     const good = shop.current();
     const gate = join(shop.machine.folder, 'gate');
@@ -63,7 +63,7 @@ describe('gatefold deploy to odd machines', { skip: NO_SSH }, () => {
     await until('sshd has ended the session', () => sessions() === '');
     writeFileSync(gate, '');
     await until('the lock is free', () => !existsSync(join(shop.dir, 'deploy.lock')));
-    assert.ok(existsSync(`${gate}.passed`), 'predeploy has come to its end');
+    assert.ok(existsSync(`${gate}.passed`), 'predeploy finished');
     assert.equal(shop.current(), good);
     assert.equal(json(await ask(shop.port, '/api/test')).value, 0);
     const next = await shop.deploy();
@@ -71,7 +71,7 @@ describe('gatefold deploy to odd machines', { skip: NO_SSH }, () => {
     assert.deepEqual(shop.releases(), [good, shop.current()]);
   });
 
-  it('hostile names arrive as they are, and --setup twice keeps what is there', async (test) => {
+  it('copies hostile file names unchanged, and a second --setup keeps existing files', async (test) => {
     const machine = await startSshMachine(test);
     const dir = join(machine.folder, `-srv/ a shop's "best" $HOME \`id\` %h ; & ä\u{1f600}*`);
     const names = [
@@ -119,7 +119,7 @@ describe('gatefold deploy to odd machines', { skip: NO_SSH }, () => {
     assert.match(open.out, /can change .*\/run, and so run programs as /);
   });
 
-  it('a full data folder is an error before the swap', { skip: !CAN_MOUNT }, async (test) => {
+  it('fails before the swap when the data folder is full', { skip: !CAN_MOUNT }, async (test) => {
     const folder = mkdtempSync(join(tmpdir(), 'gatefold-data-'));
     test.after(() => {
       spawnSync('umount', ['-l', folder]);
@@ -137,7 +137,7 @@ describe('gatefold deploy to odd machines', { skip: NO_SSH }, () => {
     assert.equal(shop.current(), good);
   });
 
-  it('a user who is not root', { skip: !CAN_MOUNT }, async (test) => {
+  it('sets up folders for a user who is not root', { skip: !CAN_MOUNT }, async (test) => {
     const uid = 12_345;
     const machine = await startSshMachine(test, { login: { name: 'ada', uid } });
     const mine = join(machine.folder, "ada's");
@@ -167,7 +167,7 @@ describe('gatefold deploy to odd machines', { skip: NO_SSH }, () => {
 const NAMESPACE = `mount -t tmpfs t /run && mkdir -p /run/systemd/system /run/etc && cp -a /etc/. /run/etc/ &&
 mount --bind /run/etc /etc && export SYSTEMD_OFFLINE=1 && exec "$0" "$@"`;
 
-it('--setup makes a user and a unit, twice, and takes neither from others', {
+it('gatefold deploy --setup creates a user and a unit once, and keeps those of other services', {
   skip: !CAN_MOUNT || spawnSync('systemctl', ['--version']).status !== 0,
 }, (test) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-unit-'));
@@ -200,7 +200,11 @@ it('--setup makes a user and a unit, twice, and takes neither from others', {
   const { stdout, stderr } = spawnSync('unshare', words, { encoding: 'utf8', cwd: ROOT });
   assert.notEqual(stdout, '', stderr);
   const { results, owners, unit } = JSON.parse(stdout);
-  assert.deepEqual(results.slice(0, 2), [5, 1], 'four files and a unit; then the unit alone');
+  assert.deepEqual(
+    results.slice(0, 2),
+    [5, 1],
+    'the first run writes four files and a unit, the second run only the unit',
+  );
   for (const result of results.slice(2)) assert.match(String(result), /is there already, and not for /);
   assert.deepEqual(owners, ['shop:shop 700', 'root:shop 640', 'root:root 755', 'root:root 755']);
   assert.match(unit, /^User=shop$/m);

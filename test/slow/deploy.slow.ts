@@ -46,7 +46,7 @@ const VENDOR = {
 };
 
 describe('gatefold deploy, twenty times', { skip: NO_SSH }, () => {
-  it('loses no request, and serves on without the old releases and after the death of every worker', async (test) => {
+  it('loses no request, and keeps serving after the removal of old releases and the death of all workers', async (test) => {
     const files = {
       ...VENDOR,
       ...valueFiles(0),
@@ -66,7 +66,7 @@ describe('gatefold deploy, twenty times', { skip: NO_SSH }, () => {
       assert.equal(code, 0, out + err);
       assert.match(out, new RegExp(`serves ${shop.current()}, before it ${before}\n$`));
       assert.equal(json(await ask(shop.port, '/api/test')).value, value);
-      assert.equal(err.includes('npm ci'), false, 'the lock file is the same');
+      assert.equal(err.includes('npm ci'), false, 'npm ci is skipped for the same lock file');
     }
     const reports = await Promise.all(loads.map((load) => load.stop()));
     assert.deepEqual(
@@ -76,10 +76,14 @@ describe('gatefold deploy, twenty times', { skip: NO_SSH }, () => {
     test.diagnostic(`${reports.map(({ answers }) => answers).join(' + ')} answers, none lost`);
 
     assert.equal(shop.record().generation, 21, 'each deployment makes one generation');
-    assert.equal(statSync(join(shop.dir, 'current/lib/unchanged.js')).nlink, 1, 'no release has files of another');
+    assert.equal(
+      statSync(join(shop.dir, 'current/lib/unchanged.js')).nlink,
+      1,
+      'a release shares no file with another release',
+    );
     await until('the old generations have drained', () => shop.record().draining.length === 0);
     assert.equal((await shop.deploy('--keep', '1')).code, 0);
-    assert.ok(shop.releases().length <= 2, 'the one that serves, and the one before');
+    assert.ok(shop.releases().length <= 2, 'at most the serving release and the release before remain');
     await until('the old generation has drained', () => shop.record().draining.length === 0);
     for (const name of readdirSync(join(shop.dir, 'releases')))
       if (name !== shop.current()) rmSync(join(shop.dir, 'releases', name), { recursive: true });
@@ -105,8 +109,8 @@ async function workersOf(port: number): Promise<Set<number>> {
   return pids;
 }
 
-describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
-  it('a file that does not load: its place is printed, the link goes back, and the next machine is untouched', async (test) => {
+describe('gatefold deploy with a failure', { skip: NO_SSH }, () => {
+  it('prints the place in a file that does not load, restores the link, and skips the next machine', async (test) => {
     const shop = await startDeployed(test);
     const load = startLoad(test, { port: shop.port, connections: 3, mode: 'one request a connection', pause: 3 });
     const good = shop.current();
@@ -116,7 +120,7 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
     assert.match(broken.out, /^vm1: lib\/value\.js:1: SyntaxError/m);
     assert.match(broken.out, /^Untouched: vm2:/m);
     assert.equal(shop.current(), good);
-    assert.deepEqual(shop.releases(), [good], 'nothing is left of it');
+    assert.deepEqual(shop.releases(), [good], 'the failed release was removed');
     writeFiles(shop.project, {
       ...valueFiles(1),
       'controllers/NewController.js': 'export default class {\n  index( {}\n}\n',
@@ -142,7 +146,7 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
     assert.deepEqual(failures, []);
   });
 
-  it('cut off while the files arrive: nothing has changed, and the next deployment succeeds', async (test) => {
+  it('changes nothing when it is killed during the copy, and the next deployment succeeds', async (test) => {
     const shop = await startDeployed(test);
     const load = startLoad(test, { port: shop.port, connections: 3, mode: 'kept-alive', pause: 3 });
     const [good] = shop.releases();
@@ -172,10 +176,10 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
     const next = await shop.deploy();
     assert.equal(next.code, 0, next.out + next.err);
     assert.equal(json(await ask(shop.port, '/api/test')).value, 1);
-    assert.deepEqual(shop.releases(), [good, shop.current()], 'what was cut off is gone');
+    assert.deepEqual(shop.releases(), [good, shop.current()], 'the incomplete release was removed');
   });
 
-  it('cut off after the swap: the machine comes to the end by itself', async (test) => {
+  it('finishes on the machine when the command is killed after the swap', async (test) => {
     const shop = await startDeployed(test);
     const good = shop.current();
     writeFiles(shop.project, valueFiles(1));
@@ -187,20 +191,20 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
     assert.equal(json(await ask(shop.port, '/api/test')).value, 1);
   });
 
-  it('killed between the swap and its end: the next failure goes back to what serves', async (test) => {
+  it('restores the serving release when an earlier deployment was killed after its swap', async (test) => {
     const shop = await startDeployed(test);
     const good = shop.current();
     // A killed process leaves `current` as a link to a release that does not load.
     writeFiles(join(shop.dir, 'releases/20200101T000000000Z'), { 'controllers/TestController.js': 'export {' });
     rmSync(join(shop.dir, 'current'));
     symlinkSync('releases/20200101T000000000Z', join(shop.dir, 'current'));
-    await until('it is refused', () => shop.record().state === 'rejected');
+    await until('the release is rejected', () => shop.record().state === 'rejected');
     writeFiles(shop.project, { 'lib/value.js': 'export const value = ;\n' });
     assert.equal((await shop.deploy()).code, 1);
     assert.equal(shop.current(), good);
   });
 
-  it('the disk is full: nothing has changed, and with space the next deployment succeeds', async (test) => {
+  it('changes nothing on a full disk, and succeeds once there is space', async (test) => {
     const dir = mkdtempSync(join(tmpdir(), 'gatefold-disk-'));
     const unmount = () => {
       spawnSync('umount', ['-l', dir]);
@@ -233,7 +237,7 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
     assert.deepEqual(failures, []);
   });
 
-  it('two at the same time: the second one is refused and changes nothing', async (test) => {
+  it('refuses a second deployment at the same time', async (test) => {
     const shop = await startDeployed(test);
     const gate = join(shop.machine.folder, 'gate');
     writeFiles(shop.project, {
@@ -245,7 +249,7 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
       }),
     });
     const first = spawnDeploy(shop.machine, shop.project, [`vm1:${shop.dir}`]);
-    await until('the first one is in its predeploy', () => first.said().includes('npm run predeploy'));
+    await until('the first deployment runs its predeploy', () => first.said().includes('npm run predeploy'));
     const second = await shop.deploy();
     assert.equal(second.code, 1);
     assert.match(second.out, /Another deployment to .* is under way/);
@@ -257,7 +261,7 @@ describe('gatefold deploy, when something goes wrong', { skip: NO_SSH }, () => {
 });
 
 describe('gatefold deploy, over several releases', { skip: NO_SSH }, () => {
-  it('--back goes to the release before, and not to one that was left', async (test) => {
+  it('--back restores the previous release, and skips a release that was rolled back', async (test) => {
     const shop = await startDeployed(test);
     const first = shop.current();
     for (const value of [1, 2]) {
@@ -281,7 +285,7 @@ describe('gatefold deploy, over several releases', { skip: NO_SSH }, () => {
     assert.equal(shop.current(), first);
   });
 
-  it('another Gatefold is a restart, and the command says so; --back starts the old one again', async (test) => {
+  it('restarts the service for another version of Gatefold, and --back restarts the old version', async (test) => {
     const shop = await startDeployed(test);
     const old = shop.record();
     const other = join(shop.machine.folder, 'other');
@@ -307,7 +311,11 @@ describe('gatefold deploy, over several releases', { skip: NO_SSH }, () => {
     const broken = await shop.deploy();
     assert.equal(broken.code, 1);
     assert.match(broken.out, /lib\/value\.js:1: SyntaxError/);
-    assert.match(shop.record().runtime, /\/runtime\/9\.9\.9/, 'the release before has its Gatefold again');
+    assert.match(
+      shop.record().runtime,
+      /\/runtime\/9\.9\.9/,
+      'the previous release runs its version of Gatefold again',
+    );
     assert.equal(json(await ask(shop.port, '/api/test')).value, 1);
     for (const runtime of [/9\.9\.9/, /\/runtime\/(?!9)/]) {
       assert.equal((await by('--back')).code, 0);
@@ -327,11 +335,15 @@ function slowTar({ folder, env }: SshMachine, bytes: number): NodeJS.ProcessEnv 
   return { ...env, PATH: `${bin}:${env.PATH}` };
 }
 
-describe('gatefold deploy to a machine that is not ready', { skip: NO_SSH }, () => {
+describe('gatefold deploy reports a machine with', { skip: NO_SSH }, () => {
   const rows: [name: string, options: MachineOptions, reason: RegExp][] = [
     ['an unknown host key', { client: ['UserKnownHostsFile /dev/null'] }, /Run ssh vm1 once, and compare its key/],
-    ['a key that it does not accept', { client: ['IdentityFile none', 'PubkeyAuthentication no'] }, /ssh-copy-id vm1/],
-    ['a port that nobody listens on', { client: ['Port 1'] }, /Cannot reach vm1: .*refused/],
+    [
+      'an SSH key that the machine refuses',
+      { client: ['IdentityFile none', 'PubkeyAuthentication no'] },
+      /ssh-copy-id vm1/,
+    ],
+    ['a closed SSH port', { client: ['Port 1'] }, /Cannot reach vm1: .*refused/],
     ['no node', { path: [] }, /has no node in the PATH of ssh: install Node 22\.18/],
   ];
   for (const [name, options, reason] of rows)
@@ -344,10 +356,10 @@ describe('gatefold deploy to a machine that is not ready', { skip: NO_SSH }, () 
       const { code, out } = await deploy(machine, project, ['--setup', `vm1:${machine.folder}/srv`]);
       assert.equal(code, 1);
       assert.match(out, reason);
-      assert.equal(out.trim().split('\n').length, 1, 'in one line');
+      assert.equal(out.trim().split('\n').length, 1, 'the failure has one line');
     });
 
-  it('TypeScript on a Node that does not load it, without tsx', {
+  it('a Node that cannot load the TypeScript of the project, without tsx', {
     skip: Boolean(process.features.typescript),
   }, async (test) => {
     const shop = await startDeployed(test);

@@ -51,7 +51,7 @@ export default class OddController {
 }`;
 const noCurl = spawnSync('curl', ['--version']).status === 0 ? false : 'no curl is installed';
 
-describe('the page', { skip: noChromium }, () => {
+describe('the docs page', { skip: noChromium }, () => {
   let api: TestApi;
   let browser: Browser;
   let page: Page;
@@ -107,7 +107,7 @@ describe('the page', { skip: noChromium }, () => {
     await found.locator('form:not(.running)').waitFor();
   }
 
-  test('finds, chooses, fills in and sends by the keyboard alone', async () => {
+  test('finds and sends an operation by keyboard only', async () => {
     await page.keyboard.press('/');
     await page.keyboard.type('pays an order');
     await page.keyboard.press('ArrowDown');
@@ -128,7 +128,7 @@ describe('the page', { skip: noChromium }, () => {
     assert.match(await found.locator('.answer pre').first().innerText(), /"ORDER_NOT_FOUND"/);
   });
 
-  test('skips to the operations of the group that is shown', async () => {
+  test('skips to the main content of the current group', async () => {
     await panel('order/order_index');
     await page.locator('.skip').focus();
     await page.keyboard.press('Enter');
@@ -136,7 +136,7 @@ describe('the page', { skip: noChromium }, () => {
     assert.equal(await page.locator('h1').innerText(), 'order');
   });
 
-  test('shows what a field takes', async () => {
+  test('shows the type, the bounds and the description of a field', async () => {
     const found = await panel('book/book_created');
     const row = (key: string) => found.locator(`.field[data-key="${key}"]`).first().innerText();
     assert.match(await row('title'), /title\s*\*\s*string\s*1 to 200 characters\s*As printed on the title page\./);
@@ -146,7 +146,7 @@ describe('the page', { skip: noChromium }, () => {
     assert.match(await found.locator('.right').innerText(), /201[\s\S]*stock: integer {2}\/\/ Copies on the shelf\./);
   });
 
-  test('sends a good request, and says what came of it', async () => {
+  test('sends a valid request, and shows the answer', async () => {
     const found = await panel('book/book_created');
     await found.getByRole('button', { name: 'Fill in an example' }).click();
     await found.locator('[data-key="dryRun"] select').selectOption('false');
@@ -159,7 +159,7 @@ describe('the page', { skip: noChromium }, () => {
     assert.equal(await found.locator('.wrong:not(:empty)').count(), 0);
   });
 
-  test('shows each wrong field beside its input, also deep inside, and in the view of JSON in one place', async () => {
+  test('shows each error beside its field, and all errors below the JSON view', async () => {
     const found = await panel('book/book_created');
     await found.locator('.field[data-key="isbn"] input').first().fill('12');
     await found.locator('.field[data-key="price"] input').first().fill('cheap');
@@ -181,7 +181,7 @@ describe('the page', { skip: noChromium }, () => {
     assert.equal(await found.locator('.field[data-key="price"] input').first().inputValue(), 'cheap');
   });
 
-  test('checks a path and a query, too', async () => {
+  test('shows errors of a path and a query', async () => {
     const one = await panel('book/book_GET_by_id');
     await one.locator('input').first().fill('x');
     await send(one, 4);
@@ -192,7 +192,7 @@ describe('the page', { skip: noChromium }, () => {
     assert.match(await all.locator('[data-key="size"] .wrong:not(:empty)').innerText(), /100/);
   });
 
-  test('sends the token, and keeps it out of sight in the curl line', async () => {
+  test('sends the token, and shortens it in the curl line', async () => {
     const found = await panel('report/report_count');
     assert.match(await found.locator('.access').innerText(), /Needs a credential/);
     await page.locator('#token').fill('Bearer not-a-token-of-ours');
@@ -206,7 +206,7 @@ describe('the page', { skip: noChromium }, () => {
     await page.locator('#token').fill('');
   });
 
-  test('copies a curl line that does the same', { skip: noCurl }, async () => {
+  test('copies a curl line that sends the same request', { skip: noCurl }, async () => {
     const found = await panel('book/book_created');
     await found.locator('.field[data-key="title"] input').fill(`it's $HOME "and" \\ more`);
     await found.getByRole('button', { name: 'Copy' }).click();
@@ -223,7 +223,7 @@ describe('the page', { skip: noChromium }, () => {
     assert.equal(isbn, '9780140449136');
   });
 
-  test('sends files, saves files, and follows a stream', async () => {
+  test('uploads a file, offers a download, and shows the events of a stream', async () => {
     const form = await panel('book/book_POST_by_id_scans');
     await form.locator('[data-key="id"] input').first().fill('1');
     await form.locator('[data-key="title"] input').first().fill('pages');
@@ -242,7 +242,7 @@ describe('the page', { skip: noChromium }, () => {
     await events.getByText('"order":3').waitFor();
   });
 
-  test('takes no description for HTML', async () => {
+  test('shows HTML in a description as text', async () => {
     const found = await panel('book/book_PATCH_by_id');
     assert.match(await found.locator('.prose').first().innerText(), /<img src=x onerror=/);
     assert.equal(await page.locator('main img').count(), 0);
@@ -250,7 +250,7 @@ describe('the page', { skip: noChromium }, () => {
   });
 
   for (const colorScheme of ['light', 'dark'] as const) {
-    test(`is as wide as a phone, in ${colorScheme}`, async () => {
+    test(`fits the width of a phone, in ${colorScheme}`, async () => {
       const phone = await open('#/book/book_created', { viewport: { width: 360, height: 740 }, colorScheme });
       await phone.locator('form').waitFor();
       assert.ok((await phone.evaluate<number>('document.documentElement.scrollWidth')) <= 360);
@@ -265,7 +265,7 @@ describe('the page', { skip: noChromium }, () => {
     });
   }
 
-  test('works with 500 groups', async () => {
+  test('lists and filters 500 groups', async () => {
     const names = ['index', 'created', 'GET {id}', 'PATCH {id}', 'DELETE {id}'];
     const method = (_: unknown) => {};
     const operations = new Map(names.map((name) => [name, { name, method, settings: {} }]));
@@ -290,7 +290,7 @@ describe('the page', { skip: noChromium }, () => {
     await page.unroute('**/api/openapi.json');
   });
 
-  test('sends to the base path that the service has', async (t) => {
+  test('sends to the base path of the service', async (t) => {
     const echo = "export default { 'GET {id}'(_, { base, path }) { return { base, id: path.id }; } }";
     for (const base of ['/shop/v1', '/']) {
       const prefix = base === '/' ? '' : base;
@@ -310,7 +310,7 @@ describe('the page', { skip: noChromium }, () => {
     }
   });
 
-  test('holds with types that contain themselves, long names, an answer that breaks off and an address that is none', async (t) => {
+  test('works with recursive types, long names, a broken answer and an invalid hash', async (t) => {
     const odd = await startTest({
       controllers: createFolder(t, { 'OddController.ts': ODD }),
       expectedErrors: ['stream-failed'],
@@ -352,7 +352,7 @@ describe('the page', { skip: noChromium }, () => {
     await phone.context().close();
   });
 
-  test('shows bounds as people say them, and fills in the names of fields', async (t) => {
+  test('shows bounds in words, and fills in an example that is valid', async (t) => {
     const odd = await startTest({ controllers: createFolder(t, { 'OddController.ts': ODD }) });
     t.after(() => odd.close());
     const own = await open('#/odd/odd_POST_facts', {}, odd.url);
@@ -384,7 +384,7 @@ describe('the page', { skip: noChromium }, () => {
     await own.context().close();
   });
 
-  test('shows what is wrong, and nothing for errors that are no list of the service', async (t) => {
+  test('shows the errors of the service, and ignores other fields named errors', async (t) => {
     const odd = await startTest({ controllers: createFolder(t, { 'OddController.ts': ODD }) });
     t.after(() => odd.close());
     const own = await open('#/odd/odd_POST_errors', {}, odd.url);
@@ -397,7 +397,7 @@ describe('the page', { skip: noChromium }, () => {
     await own.context().close();
   });
 
-  test('marks what needs a credential, writes verbs in full and links to the document', async () => {
+  test('marks operations that need a credential, shows full verbs, and links to the OpenAPI document', async () => {
     await page.goto('about:blank');
     const marked = async (id: string) => {
       await page.goto(`${api.url}/api/docs#/${id}`);
@@ -413,7 +413,7 @@ describe('the page', { skip: noChromium }, () => {
     assert.match((await page.locator('#token').getAttribute('placeholder')) ?? '', /another scheme/);
   });
 
-  test('says that it needs a credential where the service shows its document to nobody else', async () => {
+  test('asks for a credential when the OpenAPI document needs one', async () => {
     await page.route('**/api/openapi.json', (route) =>
       route.fulfill({ status: 401, json: { message: 'A credential is needed' } }),
     );
@@ -427,7 +427,7 @@ describe('the page', { skip: noChromium }, () => {
     await page.locator('nav a.group').first().waitFor();
   });
 
-  test('asks nobody but its own service, and breaks no rule of its policy', () => {
+  test('requests only its own service, and logs no error in the console', () => {
     assert.deepEqual(
       [...asked].filter((origin) => origin !== 'null'),
       ['its own'],

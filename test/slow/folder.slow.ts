@@ -25,7 +25,7 @@ after(async () => {
   for (const cleanup of cleanups.reverse()) await cleanup();
 });
 
-describe('a folder that is served', () => {
+describe('the folder of a running service', () => {
   let service: Service;
   before(async () => {
     service = await startService(shared, {
@@ -33,21 +33,21 @@ describe('a folder that is served', () => {
     });
   });
 
-  it('a new group answers the very next request on every worker, and nothing is restarted', async () => {
+  it('a new group answers the next request on every worker without a restart', async () => {
     const pids = new Set(await seen(service, '/api/steady', 'pid'));
     write(service.dir, 'NewController.js', controller('new'));
     for (const answer of await Promise.all(Array.from({ length: 40 }, () => ask(service.port, '/api/new')))) {
       assert.equal(answer.status, 200);
       pids.add(json(answer).pid);
     }
-    assert.ok(pids.size <= 2, 'only the workers that served before');
+    assert.ok(pids.size <= 2, 'no new worker serves');
   });
 
   const edits: readonly (readonly [name: string, group: string, edit: (dir: string, file: string) => void])[] = [
     ['written in place', 'InPlace', (dir, file) => writeFileSync(join(dir, file), controller('after'))],
     ['replaced by an atomic rename', 'Renamed', (dir, file) => write(dir, file, controller('after'))],
     [
-      'replaced by one of the same size and times, as rsync -t may',
+      'replaced by a file of the same size and times, like rsync -t',
       'SameTimes',
       (dir, file) => {
         const { size, atime, mtime } = statSync(join(dir, file));
@@ -68,7 +68,7 @@ describe('a folder that is served', () => {
     });
   }
 
-  it('an edit of what an operation imports when it is called is live', async () => {
+  it('an edit of a module that an operation imports during its call is live', async () => {
     write(service.dir, 'lib/lazy.js', 'export const value = 1;\n');
     write(
       service.dir,
@@ -81,7 +81,7 @@ describe('a folder that is served', () => {
     assert.deepEqual(json(await ask(service.port, '/api/lazy')), { data: 2 });
   });
 
-  it('a module that two controllers share is live in both at once', async () => {
+  it('an edit of a shared module is live in both controllers', async () => {
     const file = (name: string) =>
       `import { shared } from './lib/${name}.js';\nexport default class { index() { return { value: shared }; } }\n`;
     write(service.dir, 'lib/two.js', 'export const shared = 1;\n');
@@ -94,7 +94,7 @@ describe('a folder that is served', () => {
     await live(service, '/api/shareB', 2);
   });
 
-  it('a module outside of the folder is live, too', async () => {
+  it('an edit of a module outside the folder is live', async () => {
     const outside = join(dirname(service.dir), 'outside.js');
     writeFileSync(outside, 'export const value = 1;\n');
     write(
@@ -114,7 +114,7 @@ describe('a folder that is served', () => {
     await until(service, '/api/going', ({ status }) => status === 404);
   });
 
-  it('X.ts beside X.js wins, and X.js is back when it goes', async () => {
+  it('X.ts serves instead of X.js, and X.js serves again after the removal of X.ts', async () => {
     write(service.dir, 'BothController.js', controller('js'));
     await live(service, '/api/both', 'js');
     write(service.dir, 'BothController.ts', controller('ts').replace('index()', 'index(): object'));
@@ -127,11 +127,11 @@ describe('a folder that is served', () => {
     ['it does not parse', 'Unparsed', 'export default class { index( }\n', /Unparsed/],
     ['it throws while loading', 'Throwing', `throw new Error('no database');\n`, /no database/],
     ['it exports no group', 'Empty', '', /exports no group/],
-    ['it imports what is not there', 'Lacking', `import './lib/lacking.js';\n`, /lacking/],
+    ['it imports a missing file', 'Lacking', `import './lib/lacking.js';\n`, /lacking/],
     ['it ends the process', 'Exiting', 'process.exit(7);\n', /exit code 7/],
   ];
   for (const [name, group, text, reason] of broken) {
-    it(`a group that serves goes on serving when ${name}, and the mended one is live`, async (test) => {
+    it(`a serving group keeps serving when ${name}, and the repaired file is live`, async (test) => {
       const file = `${group}Controller.js`;
       const path = `/api/${group}`;
       write(service.dir, file, controller('good'));
@@ -153,10 +153,10 @@ describe('a folder that is served', () => {
       const lines = service.lines.filter(
         (candidate) => candidate.event === 'generation-rejected' && candidate.file === file,
       );
-      assert.equal(lines.length, 1, 'once per change');
+      assert.equal(lines.length, 1, 'the rejection is logged once per change');
     });
 
-    it(`a group that never loaded is 500 when ${name}, harms nobody, and is live when it is mended`, async () => {
+    it(`a new group is a 500 when ${name}, and the repaired file is live`, async () => {
       const file = `Never${group}Controller.js`;
       const path = `/api/Never${group}`;
       write(service.dir, file, text);
@@ -167,7 +167,7 @@ describe('a folder that is served', () => {
     });
   }
 
-  it('a module that was missing heals the group that imports it as soon as it is there', async () => {
+  it('a group loads as soon as its missing module appears', async () => {
     write(
       service.dir,
       'WaitingController.js',
@@ -178,7 +178,7 @@ describe('a folder that is served', () => {
     await live(service, '/api/waiting', 1);
   });
 
-  it('a module that ended the process heals although the controller itself did not change', async () => {
+  it('a controller loads after the repair of a module that ended the process', async () => {
     write(service.dir, 'lib/poison.js', 'process.exit(3);\n');
     write(service.dir, 'PoisonedController.js', `import './lib/poison.js';\n${controller('healed')}`);
     await until(service, '/api/poisoned', ({ status }) => status === 500);
@@ -191,7 +191,7 @@ describe('a folder that is served', () => {
     ['loops for ever', 'Looping', 'for (;;);\n'],
   ] as const;
   for (const [name, group, text] of hangs) {
-    it(`a group that serves goes on when its new code ${name} while loading, and the mended one does not wait for it`, async (test) => {
+    it(`a serving group keeps serving when its new code ${name}, and the repaired file is live`, async (test) => {
       const file = `${group}Controller.js`;
       write(service.dir, file, controller('good'));
       await live(service, `/api/${group}`, 'good');
@@ -216,7 +216,7 @@ describe('a folder that is served', () => {
     });
   }
 
-  it('a file that never settles holds up an edit of another once, and not again', async () => {
+  it('a file that never finishes loading delays the edits of another file at most once', async () => {
     const path = '/api/steady';
     const texts = ['before', 'between', 'after'];
     write(service.dir, 'SettlingController.js', 'await new Promise(() => {});\n');
@@ -233,7 +233,7 @@ describe('a folder that is served', () => {
     await live(service, path, 'steady');
   });
 
-  it('a controller that listens on the port of the service costs its worker, and no edit', async () => {
+  it('a controller that listens on the port of the service blocks no edit', async () => {
     const text = `import { createServer } from 'node:http';\ncreateServer().listen(${service.port}, '127.0.0.1');\n${controller('greedy')}`;
     write(service.dir, 'GreedyController.js', text);
     await ask(service.port, '/api/greedy').catch(() => undefined);
@@ -245,7 +245,7 @@ describe('a folder that is served', () => {
     await live(service, '/api/steady', 'steady');
   });
 
-  it('a file that is copied piece by piece ends on its last byte', async () => {
+  it('a file copied in pieces is live with its complete text', async () => {
     write(service.dir, 'CopiedController.js', controller('before'));
     await live(service, '/api/copied', 'before');
     const text = controller('after', `// ${'x'.repeat(2000)}`);
@@ -257,7 +257,7 @@ describe('a folder that is served', () => {
     await live(service, '/api/copied', 'after');
   });
 
-  it('a burst of changes ends on the newest state', async () => {
+  it('a burst of changes ends with the newest state live', async () => {
     write(service.dir, 'BurstController.js', controller(0));
     await live(service, '/api/burst', 0);
     for (let value = 1; value <= 60; value++) {
@@ -267,7 +267,7 @@ describe('a folder that is served', () => {
     await live(service, '/api/burst', 60);
   });
 
-  it('what is no controller starts nothing', async () => {
+  it('a file that is not a controller starts no generation', async () => {
     const strangers = [
       'NoteController.test.js',
       'NoteController.d.ts',
@@ -285,7 +285,7 @@ describe('a folder that is served', () => {
     assert.equal((await ask(service.port, '/api/note')).status, 404);
   });
 
-  it('a folder that vanishes leaves the last generation serving, and is followed when it is back', async () => {
+  it('the last generation serves while the folder is missing, and edits are live when it returns', async () => {
     renameSync(service.dir, `${service.dir}.away`);
     await service.logged('folder-missing');
     assert.equal(json(await ask(service.port, '/api/steady')).value, 'steady again');
@@ -297,7 +297,7 @@ describe('a folder that is served', () => {
 });
 
 describe('folders that are links', () => {
-  it('a swapped symbolic link to the folder is followed, with everything its controllers import', async (test) => {
+  it('a swapped link to the folder loads the new folder and its imports', async (test) => {
     const root = dirname(createFolder(test));
     for (const release of ['r1', 'r2']) {
       mkdirSync(join(root, release));
@@ -316,7 +316,7 @@ describe('folders that are links', () => {
     await live(service, '/api/test', 'r2');
   });
 
-  it('a mounted volume is followed when its ..data link is swapped', async (test) => {
+  it('a mounted volume loads its new files when its ..data link is swapped', async (test) => {
     const dir = createFolder(test);
     for (const version of ['..v1', '..v2']) {
       mkdirSync(join(dir, version));

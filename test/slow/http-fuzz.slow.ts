@@ -37,7 +37,7 @@ const visible = fc.string({
 });
 const runs = (numRuns: number) => ({ numRuns, endOnFailure: true });
 
-test('any path', () =>
+test('the server handles any path', () =>
   fc.assert(
     fc.asyncProperty(visible, (path) =>
       probe(Buffer.from(`GET /api/${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)),
@@ -45,7 +45,7 @@ test('any path', () =>
     runs(300),
   ));
 
-test('any path of percent-encodings and slashes', () =>
+test('the server handles any path of percent-encodings and slashes', () =>
   fc.assert(
     fc.asyncProperty(
       fc.array(
@@ -75,7 +75,7 @@ test('any path of percent-encodings and slashes', () =>
     runs(300),
   ));
 
-test('any query', () =>
+test('the server handles any query', () =>
   fc.assert(
     fc.asyncProperty(visible, (query) =>
       probe(Buffer.from(`POST /api/test?${query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)),
@@ -83,7 +83,7 @@ test('any query', () =>
     runs(200),
   ));
 
-test('any header name and value', () =>
+test('the server handles any header value', () =>
   fc.assert(
     fc.asyncProperty(
       fc.constantFrom(
@@ -110,7 +110,7 @@ test('any header name and value', () =>
     runs(300),
   ));
 
-test('any body under any content type', () =>
+test('the server handles any body of any content type', () =>
   fc.assert(
     fc.asyncProperty(
       fc.constantFrom(
@@ -136,13 +136,13 @@ test('any body under any content type', () =>
     runs(300),
   ));
 
-test('any bytes at all', () =>
+test('the server handles any bytes', () =>
   fc.assert(
     fc.asyncProperty(bytes(60), (noise) => probe(Buffer.concat([noise, Buffer.from('\r\n\r\n')]))),
     runs(100),
   ));
 
-test('any JSON value comes back as it was sent', () =>
+test('any JSON value is returned unchanged, or refused', () =>
   fc.assert(
     fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }), async (value) => {
       const text = JSON.stringify(value);
@@ -158,7 +158,7 @@ test('any JSON value comes back as it was sent', () =>
     runs(100),
   ));
 
-test('parsePath: what is not refused holds no control character and no empty segment', () =>
+test('parsePath returns no control character and no empty segment', () =>
   fc.assert(
     fc.property(visible, (path) => {
       try {
@@ -203,7 +203,7 @@ const formText = fc
   )
   .map((pieces) => pieces.join(''));
 
-test('parseQuery agrees with the URL standard’s parser and has no prototype', () =>
+test('parseQuery agrees with URLSearchParams, and its result has no prototype', () =>
   fc.assert(
     fc.property(fc.oneof(fc.string(), formText), (text) => {
       const query = parseQuery(text);

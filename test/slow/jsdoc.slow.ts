@@ -120,16 +120,16 @@ const ROWS: readonly Row[] = [
   docs('an optional name with a default', "/** @param {string} [data='[x]'] */"),
   docs('@arg', '/** @arg {string} data */'),
   docs('@argument', '/** @argument {string} data */'),
-  docs('behind text on one line', '/** Makes one. @param {string} data @returns {string} */'),
-  docs('with text, and braces and quotes in it', '/** @param {{ "a}": string }} data - the {data} isn\'t long */'),
+  docs('@param behind text on one line', '/** Makes one. @param {string} data @returns {string} */'),
+  docs('text with braces and quotes', '/** @param {{ "a}": string }} data - the {data} isn\'t long */'),
   docs('two comments', '/** @param {string} data */\n  /** Makes one. */', { differs: 'comments' }),
   docs(
-    'a @callback above it',
+    'a @callback above the comment',
     '/**\n   * @callback Handler\n   * @param {number} a\n   */\n  /** @param {string} data */',
   ),
-  docs('@type of the parameter', '', { params: '/** @type {string} */ data' }),
-  docs('@type of the parameter, on its own line', '', { params: '/** @type {?Number} the data */\n    data' }),
-  docs('@type of the parameter, without braces', '', { params: '/** @type string */ data' }),
+  docs('a @type of the parameter', '', { params: '/** @type {string} */ data' }),
+  docs('a @type of the parameter, on its own line', '', { params: '/** @type {?Number} the data */\n    data' }),
+  docs('a @type of the parameter, without braces', '', { params: '/** @type string */ data' }),
   docs('a pattern', '/** @param {{ a: string }} options */', { params: '{ a }' }),
   docs('fields of a pattern', '/**\n   * @param {Object} options\n   * @param {string} options.a\n   */', {
     params: '{ a }',
@@ -150,14 +150,17 @@ const ROWS: readonly Row[] = [
     'fields of the entries of a list',
     '/**\n   * @param {Object[]} data\n   * @param {string} data[].name\n   * @param {number} [data[].age]\n   */',
   ),
-  docs('the same without brackets', '/**\n   * @param {Object[]} data\n   * @param {string} data.name\n   */'),
+  docs(
+    'fields of the entries of a list, without brackets',
+    '/**\n   * @param {Object[]} data\n   * @param {string} data.name\n   */',
+  ),
   docs(
     'a list in a field',
     '/**\n   * @param {Object} data\n   * @param {Object[]} data.items\n   * @param {string} data.items[].name\n   */',
   ),
   docs('fields of *', '/**\n   * @param {*} data\n   * @param {string} data.a\n   */', { differs: 'nested' }),
-  docs('text of fields of a type', '/**\n   * @param {{ a: string }} data\n   * @param data.a its a\n   */'),
-  docs('a @type with and without braces', '/** @type {(data: string) => void} */', {
+  docs('a description of a field of a type', '/**\n   * @param {{ a: string }} data\n   * @param data.a its a\n   */'),
+  docs('a @type with braces', '/** @type {(data: string) => void} */', {
     refused: /created: @type of an operation is not read: write @param$/,
   }),
   docs('a @type without braces', '/** @type Handler */', { refused: /@type of an operation is not read/ }),
@@ -167,12 +170,16 @@ const ROWS: readonly Row[] = [
   docs('a @template', '/**\n   * @template T\n   * @param {T} data\n   */', {
     refused: /@template of an operation is not read/,
   }),
-  docs('no parameter', '/** @param {string} date */', { refused: /@param date is no parameter of the operation$/ }),
-  docs('no name', '/** @param {string} */', { refused: /@param without a name is no parameter of the operation$/ }),
+  docs('a @param of another parameter', '/** @param {string} date */', {
+    refused: /@param date is no parameter of the operation$/,
+  }),
+  docs('a @param without a name', '/** @param {string} */', {
+    refused: /@param without a name is no parameter of the operation$/,
+  }),
   docs('two types', '/** @param {string} data\n   * @param {number} data */', {
     refused: /@param data is written twice: write it once$/,
   }),
-  docs('two types, one of the parameter', '/** @param {string} data */', {
+  docs('a second type beside the parameter', '/** @param {string} data */', {
     params: '/** @type {number} */ data',
     refused: /@param data already has a type/,
   }),
@@ -182,7 +189,7 @@ const ROWS: readonly Row[] = [
   docs('a field of a missing field', '/** @param {Object} data\n   * @param {string} data.a.b */', {
     refused: /@param data\.a\.b has no parent/,
   }),
-  docs('a field of what has no type', '/** @param data\n   * @param {string} data.a */', {
+  docs('a field of a @param without a type', '/** @param data\n   * @param {string} data.a */', {
     refused: /@param data\.a is a field of something that is not an Object: write @param \{Object\} data/,
   }),
   docs('a field of a type', '/** @param {{ a: string }} data\n   * @param {string} data.b */', {
@@ -191,10 +198,10 @@ const ROWS: readonly Row[] = [
   docs('a field of a list of texts', '/** @param {string[]} data\n   * @param {string} data[].a */', {
     refused: /is a field of something that is not an Object/,
   }),
-  docs('an entry of no list', '/** @param {Object} data\n   * @param {string} data[].a */', {
+  docs('an entry of an object that is not a list', '/** @param {Object} data\n   * @param {string} data[].a */', {
     refused: /@param data\[\]\.a: data is not a list: write \{Object\[\]\} data/,
   }),
-  docs('a type that is not understood, in a parameter', '', {
+  docs('an unknown type of a parameter', '', {
     params: '/** @type {string, number} */ data',
     refused: UNKNOWN,
   }),
@@ -318,7 +325,7 @@ describe('a form of JSDoc', () => {
       });
       continue;
     }
-    test(`${form} takes what tsc takes`, async () => {
+    test(`${form} accepts the same values as tsc`, async () => {
       const checker = program.getTypeChecker();
       const type = typeOf(program, i);
       const literals =
@@ -337,7 +344,7 @@ describe('a form of JSDoc', () => {
         );
         reasons.add(reason);
       }
-      if (differs !== undefined) assert.ok(reasons.has(differs), `${differs} is no difference`);
+      if (differs !== undefined) assert.ok(reasons.has(differs), `no value shows the difference ${differs}`);
     });
   }
 
@@ -349,7 +356,7 @@ describe('a form of JSDoc', () => {
   }
 });
 
-describe('the comment of an operation counts wherever TypeScript reads one', () => {
+describe('the JSDoc comment of an operation is read', () => {
   const DOC = '/** @param {{ a: string }} data */';
   const rows: Record<string, string> = {
     'before a function that an object names': `${DOC}\nfunction create(data) { return data; }\nexport default { /** Creates. */ created: create };`,

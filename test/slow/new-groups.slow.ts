@@ -8,8 +8,8 @@ import { ask, json } from '../support/cluster-client.ts';
 import { type Service, startService } from '../support/cluster-server.ts';
 import { controller, write } from '../support/folder.ts';
 
-describe('a group that comes while the service runs', () => {
-  it('is imported by every worker before one answers from it', async (test) => {
+describe('a group added to a running service', () => {
+  it('is imported by every worker before its first answer', async (test) => {
     const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
     const state = stateOf(service, 'new');
     // The first worker imports the file at once. Each other worker first waits, and reads the state only then.
@@ -23,7 +23,7 @@ describe('a group that comes while the service runs', () => {
     await answersOnly200(service, '/api/new', 40);
   });
 
-  it('answers although another worker cannot import it, and is one again when it is mended', async (test) => {
+  it('answers although another worker cannot import it, and answers on all workers after a repair', async (test) => {
     const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
     const state = stateOf(service, 'half');
     write(service.dir, 'HalfController.js', fickle(state, `if (had > 0) throw new Error('no second time');`));
@@ -36,7 +36,7 @@ describe('a group that comes while the service runs', () => {
     }
   });
 
-  it('goes on serving when its file breaks right after its first answer, while generations take over', async (test) => {
+  it('keeps serving when its import breaks right after its first answer', async (test) => {
     const service = await startService(test, { files: { 'SteadyController.js': controller('steady') } });
     for (let round = 0; round < 12; round++) {
       const name = `Brief${round}`;
@@ -51,7 +51,7 @@ describe('a group that comes while the service runs', () => {
     await service.logged('generation-serving', ({ generation }) => Number(generation) > 1);
   });
 
-  it('stays when the folder goes away while a generation is being loaded', async (test) => {
+  it('keeps serving when the folder is removed during the load of a generation', async (test) => {
     const names = ['A', 'B', 'C', 'D', 'E', 'F'];
     const files = Object.fromEntries(names.map((name) => [`${name}Controller.js`, controller(name)]));
     const service = await startService(test, { files });
@@ -73,7 +73,7 @@ while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setT
     for (const name of names) assert.equal((await ask(service.port, `/api/${name}`)).status, 200, name);
   });
 
-  it('is a 404 when a folder takes the place of its file', async (test) => {
+  it('is a 404 when a folder replaces its file', async (test) => {
     const service = await startService(test, {
       files: { 'SteadyController.js': controller('steady'), 'PlaceController.js': controller('file') },
     });
@@ -85,10 +85,10 @@ while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setT
 });
 
 // Each test waits five seconds for the first retry, so the tests run at the same time.
-describe('a group that has not loaded is tried again without a change of the folder', { concurrency: 4 }, () => {
+describe('a group that failed to load is retried without a change of the folder', { concurrency: 4 }, () => {
   const AHEAD = { 'AheadController.js': controller('ahead', 'globalThis.ahead = true;') };
 
-  it('and serves as soon as what it needs is there', async (test) => {
+  it('and serves as soon as it loads', async (test) => {
     const service = await startService(test, { files: AHEAD });
     const state = stateOf(service, 'database');
     writeFileSync(state, 'broken');
@@ -104,7 +104,7 @@ describe('a group that has not loaded is tried again without a change of the fol
     assert.equal(generations.length, 2, JSON.stringify(generations));
   });
 
-  it('and costs no generation when it loads alone and not beside the others', async (test) => {
+  it('and starts no generation when it loads only without the other groups', async (test) => {
     const service = await startService(test, { files: AHEAD });
     const state = stateOf(service, 'twin');
     write(service.dir, 'TwinController.js', fickle(state, `if (globalThis.ahead) throw new Error('a second one');`));
@@ -119,7 +119,7 @@ describe('a group that has not loaded is tried again without a change of the fol
     assert.ok(!service.lines.some(({ event, cause }) => event === 'generation-serving' && cause === 'retry'));
   });
 
-  it('and does no harm to what serves and does not load at the moment', async (test) => {
+  it('and its retry does not harm a serving group that cannot load', async (test) => {
     const service = await startService(test, { files: AHEAD });
     const [mine, other] = [stateOf(service, 'mine'), stateOf(service, 'other')];
     const leave = `if (readFileSync(${JSON.stringify(other)}, 'utf8') === 'away') process.exit(1);`;
@@ -143,12 +143,12 @@ describe('a group that has not loaded is tried again without a change of the fol
     assert.deepEqual(
       died.map(({ worker }) => worker),
       [pid],
-      'a trial that ends its process is not one of them',
+      'the death of a probe worker is not logged as worker-died',
     );
     await service.logged('probe-worker-exited', ({ file }) => file === 'BreakableController.js');
   });
 
-  it('so is a replacement that could not import what serves', async (test) => {
+  it('and a worker replacement that failed to load is retried, too', async (test) => {
     const service = await startService(test, { files: AHEAD });
     const state = stateOf(service, 'database');
     write(service.dir, 'LeaningController.js', fickle(state));
@@ -163,7 +163,7 @@ describe('a group that has not loaded is tried again without a change of the fol
     assert.ok(!service.lines.some(({ event, generation }) => event === 'generation-serving' && generation !== 1));
   });
 
-  it('holds up neither a replacement nor a change when it hangs', async (test) => {
+  it('and a retry that hangs delays neither a replacement nor a change', async (test) => {
     // The import waits for a database that never answers. The supervisor ends such a worker after 10 s.
     const GIVEN_UP = 10_000;
     const disturb = async (event: string, disturbance: (service: Service, pid: number) => void) => {
@@ -182,7 +182,7 @@ describe('a group that has not loaded is tried again without a change of the fol
       const begun = Date.now();
       disturbance(service, Number(pid));
       const { time } = await service.logged(event, ({ time }) => Date.parse(String(time)) >= begun);
-      assert.ok(Date.parse(String(time)) - begun < GIVEN_UP * 0.8, `${event} waited for the try to end`);
+      assert.ok(Date.parse(String(time)) - begun < GIVEN_UP * 0.8, `${event} waited for the end of the retry`);
     };
     await Promise.all([
       disturb('worker-replaced', (_, pid) => process.kill(pid, 'SIGKILL')),

@@ -15,7 +15,7 @@ import { freePorts } from '../support/ports.ts';
 const ROUNDS = 3;
 
 describe('two supervisors on one DATA_DIR', { skip: withoutPebble }, () => {
-  test('order one certificate together, however often there is none, and both serve it', async (test) => {
+  test('order each missing certificate only once, and both serve it', async (test) => {
     const pebble = await startPebble();
     test.after(() => pebble.close());
     const dir = createFolder(test, { 'TestController.js': controller(0) });

@@ -23,8 +23,8 @@ export default class {
   exit() { process.exit(5); }
 }`;
 
-describe('a table that cannot be read', () => {
-  it('while serving: the old generation serves on, and the next one starts when the table is mended', async (test) => {
+describe('an application table that is not JSON', () => {
+  it('rejects the next generation until the table is repaired', async (test) => {
     const dir = createFolder(test, { 'TestController.js': controller('old') });
     const service = await startService(test, { dir });
     writeFileSync(join(dir, '../data/production.json'), '{"production":[');
@@ -39,7 +39,7 @@ describe('a table that cannot be read', () => {
 });
 
 describe('workers', () => {
-  it('kill -9 of a worker loses at most what it was answering, and the worker is replaced', async (test) => {
+  it('a killed worker loses at most its running requests, and is replaced', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
     const load = startLoad(test, { port: service.port, connections: 6, mode: 'one request a connection', pause: 1 });
     const { pid } = json(await load.until(() => true));
@@ -48,11 +48,11 @@ describe('workers', () => {
     assert.equal(died.worker, pid);
     await service.logged('worker-replaced');
     const { failures } = await load.stop();
-    assert.ok(failures.length <= 6, `${failures.length} failures, no more than connections at that moment`);
-    assert.ok(isOneMoment(failures), 'all of them at that moment');
+    assert.ok(failures.length <= 6, `${failures.length} failures, more than connections at that moment`);
+    assert.ok(isOneMoment(failures), 'all failures are at the moment of the death');
   });
 
-  it('the only worker is replaced under load, then drained like any other', async (test) => {
+  it('the only worker is replaced under load, and its replacement drains without loss', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF }, env: { WORKERS: '1' } });
     const begun = performance.now();
     const load = startLoad(test, { port: service.port, connections: 4, mode: 'one request a connection', pause: 2 });
@@ -70,12 +70,12 @@ describe('workers', () => {
     assert.deepEqual(
       failures.filter(({ at }) => at > replaced),
       [],
-      'all of them between the death and the replacement',
+      'no request fails after the replacement',
     );
-    assert.ok(isOneMoment(failures), 'all of them at the moment of the death');
+    assert.ok(isOneMoment(failures), 'requests fail only at the moment of the death');
   });
 
-  it('a worker whose event loop is stuck is killed and replaced; the others go on', async (test) => {
+  it('a worker with a blocked event loop is killed and replaced', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
     const stuck = openConnection(service.port);
     const lost = stuck.ask('GET /api/test/loop HTTP/1.1\r\nHost: localhost\r\n\r\n');
@@ -88,9 +88,9 @@ describe('workers', () => {
 
   for (const [name, operation, text] of [
     ['a throw in a timer', 'timer', 'thrown late'],
-    ['a rejection that nobody handles', 'rejection', 'nobody cared'],
+    ['an unhandled rejection', 'rejection', 'nobody cared'],
   ] as const) {
-    it(`${name} is logged with its file, costs no other request, and has the worker replaced`, async (test) => {
+    it(`${name} is logged with its file, loses no other request, and replaces the worker`, async (test) => {
       const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
       const slow = ask(service.port, '/api/test/slow');
       const load = startLoad(test, { port: service.port, connections: 4, mode: 'kept-alive', pause: 2 });
@@ -108,7 +108,7 @@ describe('workers', () => {
   }
 
   for (const operation of ['late', 'floating']) {
-    it(`the request at hand gets its 500 (${operation}), and a slow one of the same group its answer`, async (test) => {
+    it(`a request whose code throws late gets 500 (${operation}), and a slow request still gets its answer`, async (test) => {
       const service = await startService(test, { files: { 'TestController.js': MISCHIEF }, env: { WORKERS: '1' } });
       const slow = ask(service.port, '/api/test/slow');
       const answer = await ask(service.port, `/api/test/${operation}`);
@@ -118,7 +118,7 @@ describe('workers', () => {
     });
   }
 
-  it('a burst of throws costs one replacement and a few lines', async (test) => {
+  it('a burst of exceptions causes one replacement and at most 20 log lines', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
     const { pid } = json(await ask(service.port, '/api/test/burst'));
     await service.logged('worker-replaced');
@@ -126,7 +126,7 @@ describe('workers', () => {
     assert.ok(service.lines.filter((line) => line.event === 'uncaught-exception' && line.pid === pid).length <= 20);
   });
 
-  it('a replacement that cannot equal the others is kept out until the folder loads again', async (test) => {
+  it('a replacement without a serving group is rejected until the folder loads again', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
     write(service.dir, 'TestController.js', 'export default class { index( }\n');
     await service.logged('generation-rejected');
@@ -141,7 +141,7 @@ describe('workers', () => {
     assert.equal((await ask(service.port, '/api/test')).status, 200);
   });
 
-  it('a replacement brings no group that the others do not have', async (test) => {
+  it('a replacement adds no group that the other workers have not loaded', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
     write(service.dir, 'NewController.js', controller('first'));
     await assert.rejects(ask(service.port, '/api/test/exit'));
@@ -152,7 +152,7 @@ describe('workers', () => {
     }
   });
 
-  it('a worker that dies while the folder is away is replaced when it is back, not by one without groups', async (test) => {
+  it('a worker that dies while the folder is missing is replaced when the folder returns', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
     renameSync(service.dir, `${service.dir}.away`);
     await service.logged('folder-missing');
@@ -164,7 +164,7 @@ describe('workers', () => {
     assert.equal(service.lines.filter(({ event }) => event === 'replacement-rejected').length, 1);
   });
 
-  it('a group that ends the process on its first import takes nothing else down', async (test) => {
+  it('a group that ends the process on import does not stop the other groups', async (test) => {
     const service = await startService(test, {
       files: { 'ExitController.js': 'process.exit(4);\n', 'TestController.js': MISCHIEF },
     });
@@ -175,7 +175,7 @@ describe('workers', () => {
     assert.match(String(line.error), /exit code 4/);
   });
 
-  it('end when their supervisor is killed, after they have answered', async (test) => {
+  it('workers answer and end when their supervisor is killed', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
     const slow = ask(service.port, '/api/test/slow');
     await ask(service.port, '/api/test');
@@ -188,7 +188,7 @@ describe('workers', () => {
 
 describe('signals', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`stop drains and exits 0 on ${signal}`, async (test) => {
+    it(`${signal} drains the service, which exits with 0`, async (test) => {
       const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
       const kept = openConnection(service.port);
       const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
@@ -201,7 +201,7 @@ describe('signals', () => {
       let last = '';
       while (!/^connection: close\r?$/im.test(last)) {
         const answer = await kept.ask(request('/api/test'));
-        assert.ok('headers' in answer, 'its last answer says that it is the last');
+        assert.ok('headers' in answer, 'the last answer on a connection has Connection: close');
         last = answer.headers;
       }
       assert.deepEqual(await service.exited, { code: 0, signal: null });
@@ -209,7 +209,7 @@ describe('signals', () => {
     });
   }
 
-  it('a second signal exits at once, workers included', async (test) => {
+  it('a second signal ends the service and its workers at once', async (test) => {
     const service = await startService(test, { files: { 'TestController.js': MISCHIEF } });
     const { pid } = json(await ask(service.port, '/api/test'));
     const stuck = openConnection(service.port);

@@ -11,7 +11,7 @@ const ROLLS = 3;
 
 describe('rolls under load', () => {
   for (const mode of ['kept-alive', 'one request a connection'] as const) {
-    it(`putToWork loses no request: ${mode}`, async (test) => {
+    it(`a new generation loses no request: ${mode}`, async (test) => {
       const service = await startService(test, {
         files: { 'TestController.js': controller(0) },
         env: { LOG_LEVEL: 'warn' },
@@ -27,7 +27,7 @@ describe('rolls under load', () => {
     });
   }
 
-  it('a response that takes longer than the roll arrives whole', async (test) => {
+  it('a response that takes longer than the roll arrives complete', async (test) => {
     // The operation answers when the reload is over. The last pause lets the `drain` message arrive before the answer.
     const gate = join(createFolder(test), 'over');
     const slow = `

@@ -27,22 +27,22 @@ const shifted = (hours: number): Record<string, string> => ({
   )}`,
 });
 
-describe('a clock that is an hour off', { skip: noPostgres }, () => {
+describe('a clock that is wrong by an hour', { skip: noPostgres }, () => {
   for (const hours of [-1, 1])
-    it(`of the database, ${hours} h: tokens come back, and machines are counted`, async (test) => {
+    it(`on the database, ${hours} h: rate limit tokens refill, and machines are counted`, async (test) => {
       const bench = await startStore(test);
       await bench.store.spend([['a', 10, 10, 1, 10]]);
       await bench.store.spend([['b', 5, 10, 3600, 10]]);
       await openStore(test, bench.url).reportMachine();
       const store = await setClock(test, bench, hours);
-      await until('tokens come back', async () => ((await store.spend([['a', 0, 10, 1, 10]]))[0] ?? 0) > 1);
+      await until('tokens refill', async () => ((await store.spend([['a', 0, 10, 1, 10]]))[0] ?? 0) > 1);
       const [left = 0] = await store.spend([['b', 0, 10, 3600, 10]]);
-      assert.equal(Math.round(left), hours < 0 ? 5 : 10, 'a clock that goes back gives nothing away');
-      assert.equal(await store.reportMachine(), 1, 'the machine that has ended is not counted for an hour');
+      assert.equal(Math.round(left), hours < 0 ? 5 : 10, 'a clock set back refills no tokens');
+      assert.equal(await store.reportMachine(), 1, 'a machine that has ended is not counted');
     });
 
   for (const hours of [-1, 1])
-    it(`of a machine, ${hours} h: keys and revocations hold on all machines`, async (test) => {
+    it(`on a machine, ${hours} h: keys and revocations apply on all machines`, async (test) => {
       const { url } = await startStore(test);
       const [right, wrong] = await Promise.all([
         startMachine(test, url),
@@ -52,9 +52,10 @@ describe('a clock that is an hour off', { skip: noPostgres }, () => {
         const { id, token } = await issue(machine.env);
         assert.deepEqual(await Promise.all([right.ask(token), wrong.ask(token)]), [200, 200]);
         assert.equal((await run(machine.env, 'credentials', 'revoke', id)).code, 0);
-        for (const each of [right, wrong]) await until('revoked', async () => (await each.ask(token)) === 401);
+        for (const each of [right, wrong])
+          await until('the key is revoked', async () => (await each.ask(token)) === 401);
       }
-      await until('both have reported', async () => (await wrong.ready()).store.machines === 2);
+      await until('both machines have reported', async () => (await wrong.ready()).store.machines === 2);
       const { store } = await wrong.ready();
       assert.deepEqual([store.state, store.age_seconds < 3600], ['connected', true]);
       const doctor = await run(wrong.env, 'doctor');

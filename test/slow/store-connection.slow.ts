@@ -49,7 +49,7 @@ async function useCertificate(cluster: Cluster, certificate: string, key: string
 }
 
 describe('the connection to PostgreSQL', { skip: noPostgres }, () => {
-  it('by TLS is accepted for the right name and authority alone', { skip: noOpenssl }, async (test) => {
+  it('by TLS is accepted only for the right host name and certificate authority', { skip: noOpenssl }, async (test) => {
     const folder = mkdtempSync(join(tmpdir(), 'gatefold-tls-'));
     test.after(() => rmSync(folder, { recursive: true, force: true }));
     const cluster = await startCluster(0);
@@ -69,9 +69,9 @@ describe('the connection to PostgreSQL', { skip: noPostgres }, () => {
       ['another name', { by: 'authority', names: 'DNS:db.example' }, 'localhost', 'authority', /altnames.*db\.example/],
       ['an address, and a certificate for localhost', byName, '127.0.0.1', 'authority', /127\.0\.0\.1/],
       ['another authority', byName, 'localhost', 'other', /certificate|issuer/],
-      ['an authority that Node does not have', byName, 'localhost', '', /certificate|issuer/],
+      ['an authority unknown to Node', byName, 'localhost', '', /certificate|issuer/],
       ['an expired certificate', 'expired', 'localhost', 'expired', /expired/],
-      ['a file that is not there', byName, 'localhost', 'none', /Cannot read .*none\.crt/],
+      ['a missing certificate file', byName, 'localhost', 'none', /Cannot read .*none\.crt/],
     ];
     for (const [index, [title, certificate, host, root, refusal]] of cases.entries()) {
       if (certificate === 'expired') await useCertificate(cluster, expired.cert, expired.key);
@@ -95,7 +95,7 @@ describe('the connection to PostgreSQL', { skip: noPostgres }, () => {
     }
   });
 
-  it('is opened by a second attempt while the first one hangs', async (test) => {
+  it('is opened by a second attempt while the first attempt hangs', async (test) => {
     const { url } = await startStore(test);
     const { port } = new URL(url);
     const sockets: Socket[] = [];

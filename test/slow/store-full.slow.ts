@@ -55,7 +55,7 @@ function createSmallDisk(test: TestContext): { folder: string; fill(): void; fre
 }
 
 describe('a full disk', { skip: noPostgres || noMount }, () => {
-  it('of the database: machines serve, writes are refused with the reason, no confirmed one is lost', async (test) => {
+  it('on the database: machines serve, writes are refused, and no confirmed write is lost', async (test) => {
     const disk = createSmallDisk(test);
     const cluster = await startCluster(0);
     test.after(() => cluster.close());
@@ -89,11 +89,11 @@ describe('a full disk', { skip: noPostgres || noMount }, () => {
     disk.free();
     const { id } = kept;
     await updateRows(store, [id], (table) => revokeRow(table, id, Date.now()));
-    await until('revoked', async () => (await machine.ask(kept.token)) === 401);
+    await until('the key is revoked', async () => (await machine.ask(kept.token)) === 401);
     for (const token of confirmed) assert.equal(await machine.ask(token), 200);
   });
 
-  it('of a machine: it serves by the last copy, says so, and is complete when there is room', async (test) => {
+  it('on a machine: it serves from its last copy, logs the error, and recovers once there is space', async (test) => {
     const disk = createSmallDisk(test);
     const cluster = await startCluster(0);
     test.after(() => cluster.close());

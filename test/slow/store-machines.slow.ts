@@ -13,7 +13,7 @@ import { findStoreHost, issue, run, startMachine, until } from '../support/store
 const KEY = 'a key of the tests with 32 characters or more';
 
 describe('machines that share a store', { skip: noPostgres }, () => {
-  it('accept a key that any of them has issued at the first try, and refuse a revoked one', async (test) => {
+  it('accept a key of any machine at the first request, and refuse a revoked key', async (test) => {
     const { url } = await startStore(test);
     const env = { STORE_KEY: KEY };
     const [one, two] = await Promise.all([startMachine(test, url, { env }), startMachine(test, url, { env })]);
@@ -26,26 +26,26 @@ describe('machines that share a store', { skip: noPostgres }, () => {
       await until('the old secret is refused', async () => (await two.ask(token)) === 401);
       const revoked = await run(machine.env, 'credentials', 'revoke', id);
       assert.equal(revoked.code, 0, revoked.err);
-      for (const each of [one, two]) await until('401', async () => (await each.ask(next)) === 401);
+      for (const each of [one, two]) await until('the token is refused', async () => (await each.ask(next)) === 401);
     }
-    await until('both have reported', async () => (await one.ready()).store.machines === 2);
+    await until('both machines have reported', async () => (await one.ready()).store.machines === 2);
     const listed = await run(two.env, 'credentials', 'list', '--json');
     assert.deepEqual(
       (JSON.parse(listed.out) as { state: string }[]).map(({ state }) => state),
       ['revoked', 'revoked'],
     );
     const keyOf = (data: string) => readFileSync(join(data, 'session.key'), 'utf8');
-    await until('both have the session key', () =>
+    await until('both machines have the session key', () =>
       [one, two].every(({ data }) => existsSync(join(data, 'session.key'))),
     );
-    await until('it is the same', () => keyOf(one.data) === keyOf(two.data));
+    await until('both session keys are the same', () => keyOf(one.data) === keyOf(two.data));
     // The bell has announced each change, also the changes before the time after which it counts as missing.
     for (const each of [one, two]) assert.equal(await each.metric('gatefold_store_missed_bells_total'), 0);
     const status = await run(one.env, 'store', 'status', '--json');
     assert.equal((JSON.parse(status.out) as { rows: number }).rows, 2);
   });
 
-  it('accept each new key at the first try without any notification', async (test) => {
+  it('accept each new key at the first request without notifications', async (test) => {
     const { url, store } = await startStore(test);
     const { port } = new URL(url);
     const proxy = await startProxy(Number(port), withoutNotifications);
@@ -58,7 +58,7 @@ describe('machines that share a store', { skip: noPostgres }, () => {
     }
   });
 
-  it('serve while the store is away, and say so', async (test) => {
+  it('serve while the store is away, and report its state', async (test) => {
     const { database, url } = await startOwnStore(test);
     const first = await startMachine(test, url);
     const kept = await issue(first.env);
@@ -66,7 +66,7 @@ describe('machines that share a store', { skip: noPostgres }, () => {
     assert.equal(await first.ask(token), 200);
     assert.equal((await first.ready()).store.state, 'connected');
     await database.stop();
-    await until('away', async () => (await first.ready()).store.state === 'away');
+    await until('the store is away', async () => (await first.ready()).store.state === 'away');
     assert.equal(await first.metric('gatefold_store_up'), 0);
     assert.equal((await first.ready()).http, 200);
     assert.deepEqual([await first.ask(token), await first.ask(makeRow().token)], [200, 401]);
@@ -82,30 +82,30 @@ describe('machines that share a store', { skip: noPostgres }, () => {
 
     const here = await run(again.env, 'credentials', 'revoke', id, '--here');
     assert.equal(here.code, 0, here.err);
-    await until('revoked here', async () => (await again.ask(token)) === 401);
+    await until('the key is revoked here', async () => (await again.ask(token)) === 401);
     await database.start();
     await again.logged('store-back');
     const fresh = await issue(again.env);
     assert.deepEqual([await again.ask(fresh.token), await again.ask(token)], [200, 401]);
     assert.equal((await run(again.env, 'credentials', 'revoke', id, '--here', '--undo')).code, 0);
-    await until('as in the store', async () => (await again.ask(token)) === 200);
+    await until('the key is valid again, as in the store', async () => (await again.ask(token)) === 200);
   });
 
-  it('refuse credentials when the table is older than STORE_MAX_AGE, and serve the public', async (test) => {
+  it('refuse credentials when the table is older than STORE_MAX_AGE, and serve public pages', async (test) => {
     const { database, url } = await startOwnStore(test);
     const machine = await startMachine(test, url, { env: { STORE_MAX_AGE: '10s' } });
     const { token } = await issue(machine.env);
     assert.equal(await machine.ask(token), 200);
     await database.stop();
-    await until('too old', async () => (await machine.ask(token)) === 503);
+    await until('the table is too old', async () => (await machine.ask(token)) === 503);
     assert.deepEqual((({ http, status }) => [http, status])(await machine.ready()), [503, 'store-too-old']);
     const anonymous = await fetch(`http://127.0.0.1:${machine.port}/api/openapi.json`);
     assert.equal(anonymous.status, 200);
     await database.start();
-    await until('accepted again', async () => (await machine.ask(token)) === 200);
+    await until('the token is accepted again', async () => (await machine.ask(token)) === 200);
   });
 
-  it('keep a table that was there before, until it is imported', async (test) => {
+  it('keep an existing table until it is imported', async (test) => {
     const { url } = await startStore(test);
     const machine = await startMachine(test, url);
     const row = makeRow({ groups: '*', own: { field: [1, 2] } });
@@ -142,12 +142,12 @@ describe('machines that share a store', { skip: noPostgres }, () => {
     assert.deepEqual(production, [row.row]);
   });
 
-  it('do not start with a store that can never work, unless they have a table', async (test) => {
+  it('fail to start when the database of the store does not exist', async (test) => {
     const { url } = await startStore(test);
     await assert.rejects(startMachine(test, url.replace(/[^/]+$/, 'none')), /STORE: .*no such database/);
   });
 
-  it('connect again after the server has ended the connection', async (test) => {
+  it('reconnect after the server has ended the connection', async (test) => {
     const { url, store } = await startStore(test);
     const machine = await startMachine(test, url);
     const [ended] = await store.query(
@@ -155,10 +155,10 @@ describe('machines that share a store', { skip: noPostgres }, () => {
     );
     assert.equal(ended?.done, true);
     const { token } = await issue(machine.env);
-    await until('connected again', async () => (await machine.ask(token)) === 200);
+    await until('the store is connected again', async () => (await machine.ask(token)) === 200);
   });
 
-  it('start a store-host again that has ended, and serve meanwhile', async (test) => {
+  it('restart a killed store-host, and keep serving', async (test) => {
     const { url } = await startStore(test);
     const machine = await startMachine(test, url);
     const { token } = await issue(machine.env);
@@ -166,8 +166,8 @@ describe('machines that share a store', { skip: noPostgres }, () => {
     process.kill(first, 'SIGKILL');
     assert.equal(await machine.ask(token), 200);
     await machine.logged('store-host-exited', ({ signal }) => signal === 'SIGKILL');
-    await until('another one runs', () => ![undefined, first].includes(findStoreHost(machine)));
+    await until('another store-host runs', () => ![undefined, first].includes(findStoreHost(machine)));
     const fresh = await issue(machine.env);
-    await until('connected again', async () => (await machine.ask(fresh.token)) === 200);
+    await until('the store is connected again', async () => (await machine.ask(fresh.token)) === 200);
   });
 });

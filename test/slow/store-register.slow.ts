@@ -39,7 +39,7 @@ async function post({ port }: Machine, path: string, body: object): Promise<Answ
 }
 
 describe('/api/register on machines that share a store', { skip: noPostgres }, () => {
-  it('gives a token and a session that are good everywhere, and each name once', async (test) => {
+  it('returns a token and a session that all machines accept, and uses each name once', async (test) => {
     const { url, database } = await startOwnStore(test);
     const provider = await startIdentityProvider();
     test.after(() => provider.close());
@@ -54,7 +54,7 @@ describe('/api/register on machines that share a store', { skip: noPostgres }, (
     const statuses = (token: unknown) => Promise.all(machines.map((each) => each.ask(String(token))));
     assert.deepEqual(await statuses(registered.authorization), [200, 200]);
     for (const machine of machines)
-      await until('a session is good everywhere', async () => {
+      await until('all machines accept a session', async () => {
         const { status, authorization } = await post(machine, 'idp-signin', { credential });
         return status === 200 && (await statuses(authorization)).every((each) => each === 200);
       });
@@ -65,7 +65,7 @@ describe('/api/register on machines that share a store', { skip: noPostgres }, (
     const listed = await run(two.env, 'credentials', 'list', '--json');
     assert.equal((JSON.parse(listed.out) as unknown[]).length, 2);
     await database.stop();
-    await until('away', async () => (await one.ready()).store.state === 'away');
+    await until('the store is away', async () => (await one.ready()).store.state === 'away');
     const refused = await register(one, 'later');
     assert.deepEqual([refused.status, refused.error_code], [503, 'REGISTRATION_UNAVAILABLE']);
     await database.start();

@@ -87,7 +87,7 @@ const revoke = (store: PostgresStore, id: string) =>
 const isStreaming = async (primary: Server, count: number) =>
   (await primary.sql('select count(*) from pg_stat_replication')) === String(count);
 
-describe('the store through faults', { skip: noPostgres }, () => {
+describe('the store during faults', { skip: noPostgres }, () => {
   it('loses no confirmed change when the primary is killed and a synchronous standby promoted', async (test) => {
     const cluster = await openCluster(test, 2);
     const url = cluster.url();
@@ -96,7 +96,7 @@ describe('the store through faults', { skip: noPostgres }, () => {
       await server.sql("alter system set synchronous_standby_names = 'ANY 1 (*)'");
       await server.sql('select pg_reload_conf()');
     };
-    await until('both stream', () => isStreaming(primary, 2));
+    await until('both standbys stream', () => isStreaming(primary, 2));
     await setSynchronous(primary);
     const copies = await Promise.all([1, 2, 3].map(() => openCopy(test, url)));
     const store = openStore(test, url);
@@ -126,7 +126,7 @@ describe('the store through faults', { skip: noPostgres }, () => {
     assert.equal((await store.read('keys')).entries.size, ids.length);
   });
 
-  it('writes revocations again that a promoted standby lacks, and never undoes one', async (test) => {
+  it('restores revocations that a promoted standby lacks, and undoes none', async (test) => {
     const cluster = await openCluster(test, 1);
     const [primary, standby] = cluster.servers as [Server, Server];
     const copies = await Promise.all([1, 2].map(() => openCopy(test, cluster.url())));
@@ -140,7 +140,10 @@ describe('the store through faults', { skip: noPostgres }, () => {
     await standby.sql('select pg_reload_conf()');
     await until('the standby lags', () => isStreaming(primary, 0));
     for (const id of ids.slice(0, 40)) await revoke(store, id);
-    for (const copy of copies) await until('seen', () => ids.slice(0, 40).every((id) => copy.rows().get(id) === true));
+    for (const copy of copies)
+      await until('the copies have the revocations', () =>
+        ids.slice(0, 40).every((id) => copy.rows().get(id) === true),
+      );
     const undone = new Set<string>();
     const watch = setInterval(() => {
       for (const copy of copies) for (const id of ids.slice(0, 40)) if (copy.rows().get(id) !== true) undone.add(id);
@@ -162,7 +165,7 @@ describe('the store through faults', { skip: noPostgres }, () => {
     assert.ok(copies.some(({ events }) => events.includes('store-revocation-restored')));
   });
 
-  it('notices a connection that is cut without a word, and is complete when it is back', async (test) => {
+  it('detects a silently cut connection, and is complete after the reconnect', async (test) => {
     const cluster = await openCluster(test, 0);
     const [primary] = cluster.servers as [Server];
     const proxy = await startProxy(primary.port);
@@ -171,10 +174,10 @@ describe('the store through faults', { skip: noPostgres }, () => {
     const store = openStore(test, cluster.url());
     proxy.cut();
     const ids = await addRows(store, 5);
-    await until('away', () => copy.state().awayReason !== null);
+    await until('the store is away', () => copy.state().awayReason !== null);
     assert.equal(copy.rows().size, 0);
     proxy.heal();
-    await until('complete', () => ids.every((id) => copy.rows().has(id)));
+    await until('the copy is complete', () => ids.every((id) => copy.rows().has(id)));
   });
 
   it('is away while the server is frozen or out of connections', async (test) => {
@@ -187,23 +190,25 @@ describe('the store through faults', { skip: noPostgres }, () => {
     const copy = await openCopy(test, url);
     const isAway = () => copy.state().awayReason !== null;
     primary.freeze();
-    await until('frozen', isAway);
+    await until('the store is away while the server is frozen', isAway);
     const looksBefore = copy.looks();
-    await until('more attempts', () => copy.looks() > looksBefore + 1);
+    await until('the store-host makes more attempts', () => copy.looks() > looksBefore + 1);
     assert.equal(copy.events.filter((event) => event === 'store-away').length, 1);
     primary.thaw();
-    await until('back', () => !isAway());
+    await until('the store is back', () => !isAway());
 
     await primary.sql('alter user machine connection limit 0');
     await primary.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'machine'");
-    await until('no free connection', () => /no free connection/.test(String(copy.state().awayReason)));
+    await until('the store reports no free connection', () =>
+      /no free connection/.test(String(copy.state().awayReason)),
+    );
     const ids = await addRows(openStore(test, cluster.url()), 1);
     await primary.sql('alter user machine connection limit -1');
-    await until('complete', () => ids.every((id) => copy.rows().has(id)));
+    await until('the copy is complete', () => ids.every((id) => copy.rows().has(id)));
     assert.equal(isAway(), false);
   });
 
-  it('logs in by SCRAM, and says when the password was changed', async (test) => {
+  it('logs in by SCRAM, and reports a changed password', async (test) => {
     const cluster = await openCluster(test, 0);
     const [primary] = cluster.servers as [Server];
     await primary.sql("create user guarded superuser password 'first word'");
@@ -216,14 +221,16 @@ describe('the store through faults', { skip: noPostgres }, () => {
     const copy = await openCopy(test, url);
     await primary.sql("alter user guarded password 'second word'");
     await primary.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'guarded'");
-    await until('refused', () => /refuses the user or the password/.test(String(copy.state().awayReason)));
+    await until('the password is refused', () =>
+      /refuses the user or the password/.test(String(copy.state().awayReason)),
+    );
     await assert.rejects(openStore(test, url).read('keys'), /refuses the user or the password/);
     const ids = await addRows(openStore(test, cluster.url()), 1);
     await primary.sql("alter user guarded password 'first word'");
-    await until('complete', () => ids.every((id) => copy.rows().has(id)));
+    await until('the copy is complete', () => ids.every((id) => copy.rows().has(id)));
   });
 
-  it('serves from a store that is full or read-only, and refuses writes with the reason', async (test) => {
+  it('serves while the database is full or read-only, and refuses writes with the reason', async (test) => {
     const cluster = await openCluster(test, 0);
     const [primary] = cluster.servers as [Server];
     const copy = await openCopy(test, cluster.url());
@@ -245,10 +252,10 @@ describe('the store through faults', { skip: noPostgres }, () => {
       await primary.sql('drop trigger refuse on gatefold.head; drop function refuse()');
     }
     await revoke(store, id);
-    await until('revoked', () => copy.rows().get(id) === true);
+    await until('the copy has the revocations', () => copy.rows().get(id) === true);
   });
 
-  it('misses nothing when notifications never come', async (test) => {
+  it('reads every change without notifications', async (test) => {
     const cluster = await openCluster(test, 0);
     const [primary] = cluster.servers as [Server];
     const proxy = await startProxy(primary.port, withoutNotifications);
@@ -256,9 +263,9 @@ describe('the store through faults', { skip: noPostgres }, () => {
     const copy = await openCopy(test, cluster.url([proxy]));
     const store = openStore(test, cluster.url());
     const ids = await addRows(store, 3);
-    await until('there', () => ids.every((id) => copy.rows().has(id)));
-    await until('reported', () => copy.events.includes('store-bell-missing'));
+    await until('the copy has the rows', () => ids.every((id) => copy.rows().has(id)));
+    await until('the missing notifications are logged', () => copy.events.includes('store-bell-missing'));
     for (const id of ids) await revoke(store, id);
-    await until('revoked', () => ids.every((id) => copy.rows().get(id)));
+    await until('the copy has the revocations', () => ids.every((id) => copy.rows().get(id)));
   });
 });

@@ -48,7 +48,7 @@ function treeOf(spans: readonly ReceivedSpan[], parent: string | undefined): Tre
 }
 
 describe('a request through two services and a database', { skip: noPostgres }, () => {
-  it('is one tree of spans, with log lines of the same trace, and counted by a metric', async (test) => {
+  it('exports one tree of spans, with log lines of the same trace and a metric', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '50', OPS_PORT: '0' };

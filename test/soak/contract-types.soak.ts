@@ -18,11 +18,11 @@ function run(file: string, env: Record<string, string>): void {
   assert.equal(status, 0, `${JSON.stringify(env)}\n${stdout.slice(-4000)}`);
 }
 
-test('random types take what TypeScript takes', () => {
+test('the check of a random type accepts the same values as TypeScript', () => {
   for (let i = 0; i < ROUNDS; i++)
     run('test/contract/types.test.ts', { SEED: String(1 + Math.floor(Math.random() * 1e6)), RANDOM_TYPES: '1000' });
 });
 
-test('every file that is installed is read as TypeScript reads it', () => {
+test('the parser reads every installed file like TypeScript', () => {
   run('test/contract/parser.test.ts', { ALL_FILES: '1' });
 });

@@ -20,7 +20,7 @@ const PROBE = `if (process.env.NODE_UNIQUE_ID === undefined) process.on('SIGUSR2
   console.error(JSON.stringify({ event: 'memory', kib: Math.round(process.memoryUsage().heapUsed / 1024) }));
 });`;
 
-it(`${GENERATIONS} generations leave the memory of the supervisor flat`, {
+it(`the memory of the supervisor does not grow over ${GENERATIONS} generations`, {
   skip: process.platform !== 'linux',
 }, async (test) => {
   const env = { WORKERS: '1', NODE_OPTIONS: `--expose-gc --import data:text/javascript,${encodeURIComponent(PROBE)}` };
@@ -39,8 +39,11 @@ it(`${GENERATIONS} generations leave the memory of the supervisor flat`, {
   }
   const last = await memory(service);
   test.diagnostic(`supervisor, heap in KiB: ${warm} after ${WARM} generations, ${last} after ${GENERATIONS}`);
-  assert.ok(last - warm < TOLERANCE_KIB * (GENERATIONS - WARM), `it grew by ${last - warm} KiB`);
-  assert.ok(childrenOf(pid) <= 4, 'one that serves, one in reserve, at most two that are about to end');
+  assert.ok(last - warm < TOLERANCE_KIB * (GENERATIONS - WARM), `the heap grew by ${last - warm} KiB`);
+  assert.ok(
+    childrenOf(pid) <= 4,
+    'the supervisor has at most a serving worker, a reserve worker and two ending workers',
+  );
 });
 
 async function memory(service: Service): Promise<number> {

@@ -15,7 +15,7 @@ for (const node of NODES) {
   describe(`Node ${execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()}`, () => {
     for (const workers of ['1', '2']) {
       for (const mode of ['kept-alive', 'one request a connection'] as const) {
-        it(`${DEATHS} deaths, ${workers} worker(s), ${mode}`, async (test) => {
+        it(`${DEATHS} killed workers lose only their running requests: ${workers} worker(s), ${mode}`, async (test) => {
           const files = { 'TestController.js': controller(0) };
           const service = await startService(test, { node, files, env: { LOG_LEVEL: 'info', WORKERS: workers } });
           const load = startLoad(test, { port: service.port, connections: CONNECTIONS, mode, pause: 1 });
@@ -31,10 +31,10 @@ for (const node of NODES) {
           test.diagnostic(
             `${answers} requests, ${failures.length} lost in ${moments(failures)} moments: ${kinds(failures)}`,
           );
-          assert.ok(moments(failures) <= DEATHS, 'losses only when a worker died');
+          assert.ok(moments(failures) <= DEATHS, 'requests fail only when a worker dies');
           assert.ok(
             failures.length <= DEATHS * CONNECTIONS * 2,
-            'a client loses the answer and at most one attempt to connect anew',
+            'a client loses at most its answer and one new connection per death',
           );
         });
       }

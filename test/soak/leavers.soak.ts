@@ -113,7 +113,7 @@ const controller = (roll: number) => `// ${roll}
 for (const node of NODES) {
   describe(`Node ${execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()}`, () => {
     for (const secure of [false, true]) {
-      it(`clients that leave, ${secure ? 'HTTPS' : 'HTTP'}: nothing is left open, no worker is lost`, async (test) => {
+      it(`clients that disconnect leave no open stream or socket: ${secure ? 'HTTPS' : 'HTTP'}`, async (test) => {
         const dir = createFolder(test, { 'LeaveController.mjs': controller(0) });
         const { cert, key } = makePair('localhost');
         const [TLS_CERT, TLS_KEY] = [join(dirname(dir), 'cert.pem'), join(dirname(dir), 'key.pem')] as const;

@@ -13,7 +13,7 @@ const NODES = (process.env.SOAK_NODES ?? process.execPath).split(':');
 for (const node of NODES) {
   describe(`Node ${execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()}`, () => {
     for (const mode of ['kept-alive', 'one request a connection'] as const) {
-      it(`${ROLLS} rolls, ${mode}: none lost`, async (test) => {
+      it(`${ROLLS} rolls lose no request: ${mode}`, async (test) => {
         const text = (value: number) => `import { value } from './lib.js';\n${controller(value)}`;
         const files = { 'TestController.js': text(0), 'lib.js': 'export const value = 0;\n' };
         const service = await startService(test, { node, files, env: { LOG_LEVEL: 'warn' } });

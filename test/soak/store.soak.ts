@@ -17,7 +17,9 @@ const MACHINES = Number(process.env.SOAK_MACHINES ?? 3);
 const memoryOf = (pid?: number) =>
   Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024);
 
-test(`${MACHINES} machines, ${MINUTES} minutes of faults`, { skip: noPostgres }, async (suite) => {
+test(`${MACHINES} machines fail no request and undo no revocation in ${MINUTES} minutes of faults`, {
+  skip: noPostgres,
+}, async (suite) => {
   const cluster = await startCluster(2, 'synchronous_standby_names=ANY 1 (*)', 'synchronous_commit=on');
   suite.after(() => cluster.close());
   let [primary, next, last] = cluster.servers as [Server, Server, Server];
@@ -31,7 +33,7 @@ test(`${MACHINES} machines, ${MINUTES} minutes of faults`, { skip: noPostgres },
     for (const proxy of proxies.flat()) proxy.close();
   });
   const machines = await Promise.all(proxies.map((list) => startMachine(suite, cluster.url(list))));
-  await until('each has a store-host', () => machines.every((machine) => findStoreHost(machine) !== undefined));
+  await until('each machine has a store-host', () => machines.every((machine) => findStoreHost(machine) !== undefined));
   const memoryBefore = machines.map((machine) => memoryOf(findStoreHost(machine)));
 
   const live = new Map<string, string>();
@@ -42,7 +44,8 @@ test(`${MACHINES} machines, ${MINUTES} minutes of faults`, { skip: noPostgres },
   const faults = new Map<string, number>();
   const kept = createRow({ name: 'kept', groups: '*' }, Date.now());
   await updateRows(store, [], (table) => table.append(kept.row));
-  for (const machine of machines) await until('kept', async () => (await machine.ask(kept.token.token)) === 200);
+  for (const machine of machines)
+    await until('the kept key is accepted', async () => (await machine.ask(kept.token.token)) === 200);
 
   const end = performance.now() + MINUTES * 60_000;
   const isOver = () => performance.now() > end;
@@ -120,8 +123,10 @@ test(`${MACHINES} machines, ${MINUTES} minutes of faults`, { skip: noPostgres },
   await Promise.all([change(), change(), disturb(), ...machines.map(ask)]);
   const begun = performance.now();
   for (const machine of machines) {
-    for (const token of revoked.values()) await until('refused', async () => (await machine.ask(token)) === 401);
-    for (const token of live.values()) await until('accepted', async () => (await machine.ask(token)) === 200);
+    for (const token of revoked.values())
+      await until('the revoked key is refused', async () => (await machine.ask(token)) === 401);
+    for (const token of live.values())
+      await until('the live key is accepted', async () => (await machine.ask(token)) === 200);
   }
   const memory = machines.map((machine, index) => `${memoryBefore[index]} → ${memoryOf(findStoreHost(machine))}`);
   suite.diagnostic(JSON.stringify({ ...counts, faults: Object.fromEntries(faults) }));

@@ -75,7 +75,7 @@ const LONG: Readonly<
 
 for (const node of NODES) {
   describe(`Node ${execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()}`, () => {
-    it(`what takes ${SECONDS} s survives ${ROLLS} rolls whole, event streams reconnect, and nothing is lost`, async (test) => {
+    it(`a request of ${SECONDS} s is complete after ${ROLLS} rolls, and event streams lose no event`, async (test) => {
       const worked = join(createFolder(test), 'worked');
       const service = await startService(test, {
         node,
@@ -96,10 +96,15 @@ for (const node of NODES) {
       const followers = codes.map((seen) => {
         let last = 0;
         return followEvents(`http://127.0.0.1:${port}/api/feed/events`, stop.signal, ({ id, data, reconnected }) => {
-          assert.equal(Number(id), ++last, 'every event, once');
-          if (reconnected === undefined) assert.equal(Number(data), seen.at(-1) ?? 0, 'one stream, one code');
+          assert.equal(Number(id), ++last, 'the client gets every event once');
+          if (reconnected === undefined)
+            assert.equal(Number(data), seen.at(-1) ?? 0, 'a stream has events of one version only');
           else {
-            assert.equal(Number(data), (seen.at(-1) ?? 0) + 1, 'the first event after an end is of the new code');
+            assert.equal(
+              Number(data),
+              (seen.at(-1) ?? 0) + 1,
+              'the first event after a reconnect is of the new version',
+            );
             reconnects.push(Math.round(reconnected));
           }
           seen.push(Number(data));
@@ -139,7 +144,7 @@ for (const node of NODES) {
       assert.equal(
         readFileSync(worked, 'utf8').length,
         answers[1],
-        'work after its answer is done, also in workers that leave',
+        'waitUntil work finishes, also in draining workers',
       );
       assert.deepEqual(
         service.lines.filter(({ level }) => level === 'warn' || level === 'error'),
@@ -147,7 +152,7 @@ for (const node of NODES) {
       );
     });
 
-    it('what takes longer than DRAIN_TIMEOUT is cut, and is never a whole answer', async (test) => {
+    it('a stream longer than DRAIN_TIMEOUT is cut without a complete end', async (test) => {
       const worked = join(createFolder(test), 'worked');
       const files = { 'FeedController.mjs': controller(0, worked) };
       const service = await startService(test, { node, files, env: { LOG_LEVEL: 'warn', DRAIN_TIMEOUT: '2s' } });
@@ -176,13 +181,14 @@ function ask(
     over: answer.closed.then(() => {
       const got = bodies(answer.text());
       const wanted = answers(code);
-      assert.equal(got.length, wanted.length, `${name}, begun under code ${code}`);
+      assert.equal(got.length, wanted.length, `${name}, started by version ${code}`);
       got.forEach((body, i) => {
-        if (wanted[i] === 'index') assert.equal(JSON.parse(body).code, code, 'the request behind it, by the same code');
+        if (wanted[i] === 'index')
+          assert.equal(JSON.parse(body).code, code, 'the same version answers the next request on the connection');
         else
           assert.ok(
             body === wanted[i],
-            `${name}, begun under code ${code}: ${body.length} bytes, of ${wanted[i]?.length}`,
+            `${name}, started by version ${code}: ${body.length} of ${wanted[i]?.length} bytes`,
           );
       });
     }),

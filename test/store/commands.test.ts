@@ -9,7 +9,9 @@ import { syncSessionKey } from '../../src/store/session-key.ts';
 import { makeProject, runHere } from '../support/command-bench.ts';
 import { noPostgres, startStore } from '../support/store-bench.ts';
 
-it('a wrong STORE_KEY imports no row and exports no file', { skip: noPostgres }, async (test) => {
+it('store import and store export fail with a wrong STORE_KEY, and write nothing', {
+  skip: noPostgres,
+}, async (test) => {
   const { store, url } = await startStore(test);
   const text = '{"production":[{"id":"a","name":"A","hash":"x"}]}';
   const cwd = makeProject(test, { 'data/production.json': text });

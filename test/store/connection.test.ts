@@ -10,7 +10,7 @@ import { loadPostgres, openConnection } from '../../src/store/connection.ts';
 import { StoreAway } from '../../src/store/store.ts';
 import { addressOf, load } from '../support/store-bench.ts';
 
-it('names the reason when the package of the project cannot be loaded', async (test) => {
+it('loadPostgres reports why the package postgres cannot be loaded', async (test) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-package-'));
   test.after(() => rmSync(folder, { recursive: true, force: true }));
   mkdirSync(join(folder, 'node_modules/postgres'), { recursive: true });
@@ -22,7 +22,7 @@ it('names the reason when the package of the project cannot be loaded', async (t
   });
 });
 
-it('gives up a server that accepts a connection and never answers', async (test) => {
+it('openConnection fails after its timeout when the server accepts the connection but never answers', async (test) => {
   const sockets: Socket[] = [];
   const server = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
   await once(server, 'listening');

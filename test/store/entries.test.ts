@@ -15,12 +15,12 @@ function makeFolder(test: TestContext, text: string): string {
 
 const ROW = '{"id":"0123456789ab","revoked_at":"2026-01-01T00:00:00Z","revoked_at":null}';
 
-it('refuses a table with a repeated field, which would make an invalid row valid in the store', (test) => {
+it('readTableFile refuses a table with a repeated field in a row', (test) => {
   const folder = makeFolder(test, `{"production":[${ROW}]}`);
   assert.throws(() => readTableFile(folder), /production\/0 has the field "revoked_at" twice; remove one of them/);
 });
 
-it('reads a copy with a repeated field as one that must be read anew from the store', (test) => {
+it('readTableFile returns an empty version for a copy of the store with a repeated field in a row', (test) => {
   const folder = makeFolder(test, `{"store":{"version":"a/b/1"},"production":[${ROW}]}`);
   assert.equal(readTableFile(folder)?.copyMark?.version, '');
   const whole = makeFolder(test, '{"store":{"version":"a/b/1"},"production":[]}');

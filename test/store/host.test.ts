@@ -69,7 +69,7 @@ const newRow = (name: string) => createRow({ name, owner: OWNER }, Date.now()).r
 const register = (name: string, row: object = newRow(name)): Request => ({ kind: 'register', row, owner: OWNER, name });
 
 describe('a store-host', { skip: noPostgres }, () => {
-  it('registers a name of an identity once, however many machines are asked at the same time', async (test) => {
+  it('registers a name of an identity once when several machines register the name at the same time', async (test) => {
     const { url, store } = await startStore(test);
     const hosts = await Promise.all([1, 2, 3].map(() => openHost(test, url)));
     const answers = await Promise.all(hosts.flatMap((host) => [1, 2].map(() => host.call(register('same')))));
@@ -90,7 +90,7 @@ describe('a store-host', { skip: noPostgres }, () => {
     assert.deepEqual(await host.call({ kind: 'spend', spendings: [['a', 3, 10, 3600, 10]] }), { tokens: [7] });
   });
 
-  it('never undoes a revocation that it has seen, and writes it again', async (test) => {
+  it('keeps a revocation that the store lost in a failover, and writes the revocation to the store', async (test) => {
     const { url, store } = await startStore(test);
     const host = await openHost(test, url);
     const [row, live] = [newRow('revoked'), newRow('live')];
@@ -110,16 +110,18 @@ describe('a store-host', { skip: noPostgres }, () => {
     await store.query('update gatefold.head set history = gen_random_uuid()');
 
     const again = await openHost(test, url, { data: host.data });
-    await until('the store has it again', async () =>
+    await until('the store has the revocation again', async () =>
       String((await store.read('keys', [row.id])).entries.get(row.id)?.value).includes('revoked_at'),
     );
     assert.ok(again.rows().get(row.id)?.revoked_at);
     assert.equal(again.rows().get(live.id)?.revoked_at, undefined);
     assert.ok(again.events.includes('store-history-changed'));
-    await until('it is reported', () => again.events.includes('store-revocation-restored'));
+    await until('the store-host logs store-revocation-restored', () =>
+      again.events.includes('store-revocation-restored'),
+    );
   });
 
-  it('keeps a revocation that it cannot write again', async (test) => {
+  it('keeps a lost revocation while the store refuses writes', async (test) => {
     const { url, store } = await startStore(test);
     const row = { ...newRow('revoked'), revoked_at: '2026-01-01T00:00:00Z' };
     const first = await openHost(test, url);
@@ -140,12 +142,12 @@ describe('a store-host', { skip: noPostgres }, () => {
     await host.close();
     await store.query('drop trigger refuse on gatefold.head');
     await openHost(test, url, { data: first.data });
-    await until('a new process writes it again', async () =>
+    await until('a new process writes the revocation to the store', async () =>
       String((await store.read('keys', [row.id])).entries.get(row.id)?.value).includes('revoked_at'),
     );
   });
 
-  it('finds changes without the bell, and says that it is missing', async (test) => {
+  it('finds changes without the bell, and logs store-bell-missing', async (test) => {
     const { url, store } = await startStore(test);
     const host = await openHost(test, url);
     await host.call({ kind: 'look' });
@@ -158,22 +160,22 @@ describe('a store-host', { skip: noPostgres }, () => {
       `with h as (update gatefold.head set v = v + 1 where space = 'keys' returning v)
         insert into gatefold.entry select 'keys', '${row.id}', v, 0, v, '${JSON.stringify(row)}', 'x' from h`,
     );
-    await until('it is there', () => host.rows().has(row.id));
-    await until('it is reported', () => host.events.includes('store-bell-missing'));
-    await until('it is counted', () => host.state().missedBells === 1);
+    await until('the file has the row', () => host.rows().has(row.id));
+    await until('the store-host logs store-bell-missing', () => host.events.includes('store-bell-missing'));
+    await until('the store-host counts the missed bell', () => host.state().missedBells === 1);
   });
 
-  it('gives all machines the session key of the first, sealed', async (test) => {
+  it('shares the session key of the first machine with other machines, sealed by STORE_KEY', async (test) => {
     const { url, store } = await startStore(test);
     const data = mkdtempSync(join(tmpdir(), 'gatefold-host-'));
     writeFileSync(join(data, 'session.key'), `${'s'.repeat(43)}\n`);
     const keyOf = (host: TestHost) => readFileSync(join(host.data, 'session.key'), 'utf8').trim();
     const first = await openHost(test, url, { data, storeKey: KEY });
     const sealed = async () => String((await store.read('secrets')).entries.get(SESSION_KEY)?.value);
-    await until('the store has it', async () => (await store.read('secrets')).entries.size === 1);
+    await until('the store has the session key', async () => (await store.read('secrets')).entries.size === 1);
     assert.doesNotMatch(await sealed(), /ssss/);
     const second = await openHost(test, url, { storeKey: `${'n'.repeat(40)},${KEY}` });
-    await until('the second has it', () => {
+    await until('the second machine has the session key', () => {
       try {
         return keyOf(second) === keyOf(first);
       } catch {
@@ -181,9 +183,12 @@ describe('a store-host', { skip: noPostgres }, () => {
       }
     });
     // The second machine has sealed it with its first key.
-    await until('sealed anew', async () => createSeal(['n'.repeat(40)]).open(SESSION_KEY, await sealed()).isCurrent);
+    await until(
+      'the second machine seals the session key with its first key',
+      async () => createSeal(['n'.repeat(40)]).open(SESSION_KEY, await sealed()).isCurrent,
+    );
     const wrong = await openHost(test, url, { storeKey: 'w'.repeat(40) });
-    await until('it is reported', () => wrong.events.includes('store-refused'));
+    await until('the machine with a wrong key logs store-refused', () => wrong.events.includes('store-refused'));
     assert.throws(() => keyOf(wrong), /ENOENT/);
     assert.equal(wrong.state().awayReason, null);
   });
@@ -193,15 +198,15 @@ describe('a sealed value', () => {
   const seal = createSeal([KEY]);
   const sealed = seal.seal('a', 'the text');
   const cases: readonly (readonly [name: string, open: () => unknown])[] = [
-    ['another key', () => createSeal(['x'.repeat(40)]).open('a', sealed)],
-    ['another name', () => seal.open('b', sealed)],
-    ['a changed byte', () => seal.open('a', sealed.slice(0, -2) + (sealed.endsWith('AA') ? 'BB' : 'AA'))],
-    ['a part of it', () => seal.open('a', sealed.slice(0, 20))],
-    ['no seal', () => seal.open('a', 'the text')],
-    ['another form', () => seal.open('a', sealed.replace('v1', 'v2'))],
+    ['with another key', () => createSeal(['x'.repeat(40)]).open('a', sealed)],
+    ['with another name', () => seal.open('b', sealed)],
+    ['with a changed byte', () => seal.open('a', sealed.slice(0, -2) + (sealed.endsWith('AA') ? 'BB' : 'AA'))],
+    ['without its last part', () => seal.open('a', sealed.slice(0, 20))],
+    ['when the text was never sealed', () => seal.open('a', 'the text')],
+    ['with an unknown version', () => seal.open('a', sealed.replace('v1', 'v2'))],
   ];
-  for (const [name, open] of cases) it(`does not open: ${name}`, () => assert.throws(open, /STORE_KEY|sealed/));
-  it('opens with its key, and differs each time', () => {
+  for (const [name, open] of cases) it(`does not open ${name}`, () => assert.throws(open, /STORE_KEY|sealed/));
+  it('opens with its key, and differs from other seals of the same text', () => {
     assert.deepEqual(seal.open('a', sealed), { text: 'the text', isCurrent: true });
     assert.notEqual(seal.seal('a', 'the text'), sealed);
     assert.equal(createSeal(['y'.repeat(40), KEY]).open('a', sealed).isCurrent, false);

@@ -112,7 +112,7 @@ describe('the store-host of a supervisor', () => {
     [1_000_000, false],
     [50_000, true],
   ] as const)
-    it(`corrects what an early worker has heard of the age of the table, to ${isTooOld}`, async (test) => {
+    it(`corrects isTooOld to ${isTooOld} in a worker that called before the store-host knew the age of the table`, async (test) => {
       const { store, logged } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }] }], [], maxAge);
       const { call, notices } = addWorker(test);
       const started = store.start();
@@ -123,7 +123,14 @@ describe('the store-host of a supervisor', () => {
       if (isTooOld) await logged('store-too-old');
     });
 
-  it('gives its answers to the callers', async (test) => {
+  it('logs a table that is too old, although the first start of the store-host failed', async (test) => {
+    const steps = [{ exit: 1 }, { messages: [{ kind: 'state', state: STATE }] }] as const;
+    const { store, logged } = openStore(test, steps, [], 50_000);
+    await store.start();
+    await logged('store-too-old');
+  });
+
+  it('returns its answers to the supervisor and to workers', async (test) => {
     const answer = { tokens: [3] };
     const { store } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }], answer }]);
     const { call } = addWorker(test);
@@ -133,14 +140,14 @@ describe('the store-host of a supervisor', () => {
     assert.deepEqual(await Promise.all([1, 2, 3].map(() => call({ kind: 'look' }))), [answer, answer, answer]);
   });
 
-  it('fails the calls that wait when it ends', async (test) => {
+  it('fails pending calls when it exits', async (test) => {
     const { store } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }] }]);
     const { call } = addWorker(test);
     await store.start();
     assert.deepEqual(await call({ kind: 'look' }), { error: 'the store-host has ended' });
   });
 
-  it('lets the table get older while it cannot start again', async (test) => {
+  it('adds the time of failed restarts to the age of the table', async (test) => {
     const { store, logged } = openStore(test, [
       { messages: [{ kind: 'state', state: STATE }], exit: 1 },
       { messages: [{ kind: 'failed', reason: 'a file is damaged' }] },
@@ -156,12 +163,12 @@ describe('the store-host of a supervisor', () => {
     assert.ok((ageSeconds ?? 0) >= 100 + seconds - 0.1, `${ageSeconds} s, of which ${seconds} s passed here`);
   });
 
-  it('fails the start with its reason, when there is no table', async (test) => {
+  it('fails the start of the supervisor with its reason when there is no table', async (test) => {
     const { store } = openStore(test, [{ messages: [{ kind: 'failed', reason: 'a file is damaged' }], exit: 1 }]);
     await assert.rejects(store.start(), { message: 'a file is damaged' });
   });
 
-  it('is started again when it has ended, and the log has the end of its standard error', async (test) => {
+  it('is restarted after it exits, and the log has the end of its standard error', async (test) => {
     const { store, logged, runs } = openStore(test, [
       { stderr: `${'x'.repeat(60_000)} the end\n`, exit: 3 },
       { messages: [{ kind: 'state', state: STATE }] },
@@ -173,7 +180,7 @@ describe('the store-host of a supervisor', () => {
     assert.equal(runs(), 2);
   });
 
-  it('is started again when the system could not start it', async (test) => {
+  it('is restarted after the system did not find its executable', async (test) => {
     const { store, logged } = openStore(test, [{ messages: [{ kind: 'state', state: STATE }] }]);
     const { execPath } = process;
     test.after(() => {
@@ -187,7 +194,7 @@ describe('the store-host of a supervisor', () => {
     await start;
   });
 
-  it('is started again when the system refuses the start at once', async (test) => {
+  it('logs store-host-exited when the system refuses to start its process', async (test) => {
     const { store, logged } = openStore(test, [{}], ['x'.repeat(4_000_000)]);
     store.start().catch(() => {});
     const { code, error } = await logged('store-host-exited');
@@ -195,7 +202,7 @@ describe('the store-host of a supervisor', () => {
     assert.match(String(error), /E2BIG/);
   });
 
-  it('is not started again after the end', async (test) => {
+  it('is not restarted after the supervisor has closed the store', async (test) => {
     const { store, logged, runs } = openStore(test, [
       { messages: [{ kind: 'state', state: STATE }], exit: 1 },
       { messages: [{ kind: 'state', state: STATE }] },

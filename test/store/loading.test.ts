@@ -28,7 +28,7 @@ for (const entry of [
   'cli/doctor.ts',
   'supervisor/serve.ts',
 ]) {
-  it(`${entry} loads nothing of the store`, () => {
+  it(`${entry} has no static import of the store`, () => {
     const files = filesOf(entry);
     assert.ok(files.length > 3);
     assert.deepEqual(
@@ -48,7 +48,7 @@ describe('without the package postgres', () => {
   const env = { ...process.env, STORE: 'postgres://gatefold@127.0.0.1:1/none', PORT: '0', HOST: '127.0.0.1' };
 
   for (const words of [['cli.js', 'store', 'status'], ['server.js']])
-    it(`${words.join(' ')} says what to install`, () => {
+    it(`${words.join(' ')} fails and reports what to install`, () => {
       const { status, stderr } = spawnSync(process.execPath, [join(root, 'dist', words[0] ?? ''), ...words.slice(1)], {
         ...{ cwd: root, env, encoding: 'utf8', timeout: 60_000 },
       });

@@ -20,12 +20,12 @@ function makeFolder(test: TestContext, row: string): string {
 }
 
 const cases = [
-  { name: 'of this machine', listed: TIME, rowInMemory: LIVE },
-  { name: 'of the store', listed: undefined, rowInMemory: REVOKED },
-  { name: 'of the store, in a row that was also revoked here', listed: '2026-02-02T00:00:00Z', rowInMemory: REVOKED },
+  { name: 'on this machine', listed: TIME, rowInMemory: LIVE },
+  { name: 'in the store', listed: undefined, rowInMemory: REVOKED },
+  { name: 'in the store and on this machine', listed: '2026-02-02T00:00:00Z', rowInMemory: REVOKED },
 ];
 for (const { name, listed, rowInMemory } of cases)
-  it(`keeps a revocation ${name} at a start`, (test) => {
+  it(`the replica keeps a revocation made ${name} after a restart`, (test) => {
     const folder = makeFolder(test, REVOKED);
     if (listed !== undefined) writeRevokedHere(folder, new Map([['a', listed]]));
     const replica = openReplica(folder, createMemoryLog().log);
@@ -35,7 +35,7 @@ for (const { name, listed, rowInMemory } of cases)
     assert.equal(replica.publish(), false);
   });
 
-it('removes a row that the store has removed, and its lost revocation', (test) => {
+it('the replica removes a row and its lost revocation when the store removes the row', (test) => {
   const folder = makeFolder(test, REVOKED);
   const replica = openReplica(folder, createMemoryLog().log);
   replica.replaceAll({ version: 'new/1/1', entries: new Map([['a', { version: '1', value: LIVE }]]) });
@@ -44,7 +44,7 @@ it('removes a row that the store has removed, and its lost revocation', (test) =
   assert.deepEqual([replica.lostRevocations().size, replica.rows().size], [0, 0]);
 });
 
-it('has no age before the rows were ever complete', (test) => {
+it('the replica has no age until its rows are complete', (test) => {
   const folder = makeFolder(test, LIVE);
   const replica = openReplica(folder, createMemoryLog().log);
   assert.equal(replica.age(), null);

@@ -23,7 +23,7 @@ const versionOf = async (store: Store, name: string): Promise<string> =>
   (await store.read('keys', [name])).entries.get(name)?.version ?? '';
 
 describe('the store in PostgreSQL', { skip: noPostgres }, () => {
-  it('reads what was written, in the order of the first writes', async (test) => {
+  it('reads entries in the order of their first writes', async (test) => {
     const store = await open(test);
     assert.equal(await store.write('keys', [add('b'), add('a')], '1'), true);
     assert.equal(await store.write('keys', [add('c')], '2'), true);
@@ -33,15 +33,15 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.deepEqual([...(await store.read('keys', ['c', 'none'])).entries.keys()], ['c']);
   });
 
-  it('writes nothing when one of the versions is another', async (test) => {
+  it('writes nothing when a version differs from the expected version', async (test) => {
     const store = await open(test);
     await store.write('keys', [add('a'), add('b')], '1');
     const is = await versionOf(store, 'a');
     const cases: readonly [name: string, changes: readonly Change[], at?: string][] = [
-      ['an entry that must not exist', [add('a')]],
-      ['one of two', [{ name: 'a', expectedVersion: is, value: row('a', { x: 1 }) }, add('b')]],
-      ['an old version', [{ name: 'a', expectedVersion: `${is}0`, value: row('a', { x: 1 }) }]],
-      ['another version of the space', [add('c')], 'never/seen/1'],
+      ['a new entry with the name of an old entry', [add('a')]],
+      ['one wrong version in two changes', [{ name: 'a', expectedVersion: is, value: row('a', { x: 1 }) }, add('b')]],
+      ['a wrong version of an entry', [{ name: 'a', expectedVersion: `${is}0`, value: row('a', { x: 1 }) }]],
+      ['a wrong version of the space', [add('c')], 'never/seen/1'],
     ];
     const before = await store.read('keys');
     for (const [index, [title, changes, at]] of cases.entries())
@@ -49,7 +49,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.deepEqual([...(await store.read('keys')).entries], [...before.entries]);
   });
 
-  it('returns an empty list of changes at the newest version, and undefined at an unknown one', async (test) => {
+  it('returns an empty list of changes at the newest version, and undefined at an unknown version', async (test) => {
     const store = await open(test);
     await store.write('keys', [add('a')], '1');
     const { version } = await store.read('keys');
@@ -69,7 +69,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.deepEqual((await store.since('keys', next))?.changes, []);
   });
 
-  it('does a repeated write once', async (test) => {
+  it('applies a write once when the write is repeated with its id', async (test) => {
     const { store } = await startStore(test);
     assert.equal(await store.write('keys', [add('a')], 'same'), true);
     assert.equal(await store.write('keys', [add('a')], 'same'), true);
@@ -77,7 +77,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.equal((await store.read('keys')).entries.size, 1);
   });
 
-  it('loses no change of several writers of one row, and a reader misses none', async (test) => {
+  it('keeps all updates of four concurrent writers to one entry, and a reader sees them in order', async (test) => {
     const { store, url } = await startStore(test);
     await store.write('keys', [{ name: 'sum', expectedVersion: '', value: '0' }], 'first');
     let { version } = await store.read('keys');
@@ -110,7 +110,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.equal(seen.at(-1), 100);
   });
 
-  it('pages what it returns, and misses none', async (test) => {
+  it('returns many changes in pages without losing a change', async (test) => {
     const { store } = await startStore(test);
     const { version } = await store.read('keys');
     const ids = Array.from({ length: 12_001 }, (_, index) => `id${index}`);
@@ -125,7 +125,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.deepEqual(found, ids);
   });
 
-  it('rings after a write of somebody else, on one connection', async (test) => {
+  it('rings the bell after a write of another client, and needs one connection', async (test) => {
     const { store: writer, url } = await startStore(test);
     const rung = new EventTarget();
     const store = openStore(test, url, { onBell: () => rung.dispatchEvent(new Event('ring')) });
@@ -139,7 +139,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.equal(row?.connections, 2);
   });
 
-  it('shares buckets: the debt ends at two bursts, and tokens come back by the clock of the store', async (test) => {
+  it('shares rate limits: the debt is at most two bursts, and tokens return by the clock of the store', async (test) => {
     const { store, url } = await startStore(test);
     const other = openStore(test, url);
     const hour = 3600;
@@ -168,7 +168,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.equal(await store.reportMachine(), 1);
   });
 
-  it('names the reason and the cure when it cannot work', async (test) => {
+  it('reports why the database cannot be used, and never the password', async (test) => {
     const { database, store, url } = await startOwnStore(test);
     await store.query("create user reader password 'a secret'");
     await store.query('create database empty');
@@ -196,7 +196,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     await refused(url, /ECONNREFUSED/);
   });
 
-  it('opens a new connection after the old one was ended', async (test) => {
+  it('opens a new connection after the server has ended the old connection', async (test) => {
     const { store, url } = await startStore(test);
     await store.read('keys');
     await openStore(test, url).query(
@@ -209,7 +209,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
       );
   });
 
-  it('refuses queries after its end', async (test) => {
+  it('refuses queries after it was closed', async (test) => {
     const { store } = await startStore(test);
     await store.close();
     await assert.rejects(store.read('keys'), /the store was closed/);
@@ -224,7 +224,7 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.equal(await versionOf(store, 'a'), version);
   });
 
-  it('has one session key, when two machines write theirs at the same time', async (test) => {
+  it('keeps one session key when two machines write different keys at the same time', async (test) => {
     const { store } = await startStore(test);
     const folders = [1, 2].map(() => mkdtempSync(join(tmpdir(), 'gatefold-store-')));
     test.after(() => {
@@ -236,13 +236,13 @@ describe('the store in PostgreSQL', { skip: noPostgres }, () => {
     assert.equal(first, second);
   });
 
-  it('refuses a server without TLS when TLS was asked for, and sends it nothing', async (test) => {
+  it('refuses a server without TLS when the URL requires TLS', async (test) => {
     const { url } = await startStore(test);
     await assert.rejects(openStore(test, `${url}?sslmode=verify-full`).read('keys'), StoreAway);
   });
 });
 
-it('the file of a table keeps hand-written rows', (test) => {
+it('readTableFile returns hand-written rows unchanged', (test) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-store-'));
   test.after(() => rmSync(folder, { recursive: true, force: true }));
   const rows = [{ id: 'a', own: [1] }, { id: 'a' }, { name: 'no id' }, { name: 'no id' }, 7, { id: 'ü' }];

@@ -15,7 +15,7 @@ function section(heading: string): string {
 
 /** Returns the first block of code in the text. */
 function drawing(text: string): string {
-  return text.split('```')[1] ?? assert.fail('there is no drawing');
+  return text.split('```')[1] ?? assert.fail('the section has no drawing');
 }
 
 /** Returns the words in the boxes of a drawing. */
@@ -37,13 +37,13 @@ function assertFiles(paths: readonly string[]): void {
   );
 }
 
-describe('the drawings', () => {
-  it('of the watch have its states', () => {
+describe('the drawings in the docs', () => {
+  it('show the states of the folder watch', () => {
     const states = wordsIn('src/supervisor/folder/watch.ts', 'type State =', '\ninterface', /kind: '(\w+)'/g);
     assert.deepEqual(new Set(boxes(drawing(section('How a change is seen')))), states);
   });
 
-  it('of a worker have its states', () => {
+  it('show the states of a worker', () => {
     const states = wordsIn('src/supervisor/workers/worker-handle.ts', 'export type WorkerState =', ';', /'(\w+)'/g);
     const drawn = drawing(section('The life of a worker'));
     assert.deepEqual(new Set([...boxes(drawn), 'gone']), states);
@@ -58,14 +58,14 @@ describe('the drawings', () => {
     for (const [, order = ''] of drawn.matchAll(/the order to (\w+)/g)) assert.ok(orders.has(order), order);
   });
 
-  it('of a generation name files that exist', () => {
+  it('name existing files for a generation', () => {
     const paths = drawing(section('How a generation takes over')).match(/\b(?:supervisor|worker|groups)\/[\w/-]+/g);
     assertFiles(paths ?? []);
     const lines = /\nsupervisor\/ .*\n([^`]*)```/.exec(read('docs/ARCHITECTURE.md'))?.[1] ?? '';
     assertFiles(Array.from(lines.matchAll(/^ +([\w/-]+)/gm), ([, name]) => `supervisor/${name}`));
   });
 
-  it('have every result of a step', () => {
+  it('name every result of a step', () => {
     const results = wordsIn('src/supervisor/service.ts', 'export type StepResult =', '\n\n', /kind: '([\w-]+)'/g);
     const text = section('How a generation takes over');
     assert.deepEqual(

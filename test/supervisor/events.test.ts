@@ -32,7 +32,7 @@ function followed(test: TestContext) {
 }
 
 describe('createFolderEvents', { skip }, () => {
-  it('reports a code file written in place, and no other file', async (test) => {
+  it('reports a code file written in place, but not a data file', async (test) => {
     const { dir, events, identity, count, event } = followed(test);
     assert.equal(events.follow(identity()), true);
     assert.equal(events.isTrusted(), true);
@@ -49,7 +49,7 @@ describe('createFolderEvents', { skip }, () => {
     await told;
   });
 
-  it('returns whether a folder is new, also one that took the place of another', (test) => {
+  it('returns whether a folder is new or has replaced another folder', (test) => {
     const { dir, events, identity } = followed(test);
     assert.equal(events.follow(identity()), true);
     assert.equal(events.follow(identity()), false);
@@ -61,10 +61,10 @@ describe('createFolderEvents', { skip }, () => {
   });
 
   const UNTRUSTED: readonly (readonly [name: string, folders: (dir: string) => string[]])[] = [
-    ['no folder at all', () => []],
-    ['one that is not there', (dir) => [dir, join(dir, 'absent')]],
-    ['one on a file system that others can change', (dir) => [dir, '/proc/self']],
-    ['more of them than a user may watch', (dir) => Array.from({ length: 1001 }, (_, i) => `${dir}${'/.'.repeat(i)}`)],
+    ['no folder', () => []],
+    ['a missing folder', (dir) => [dir, join(dir, 'absent')]],
+    ['a folder in /proc', (dir) => [dir, '/proc/self']],
+    ['more folders than the limit', (dir) => Array.from({ length: 1001 }, (_, i) => `${dir}${'/.'.repeat(i)}`)],
   ];
   for (const [name, folders] of UNTRUSTED) {
     it(`is not trusted with ${name}`, (test) => {
@@ -77,14 +77,14 @@ describe('createFolderEvents', { skip }, () => {
 
 describe('takeOutline', () => {
   const CHANGES: readonly (readonly [name: string, change: (dir: string) => void, isSeen: boolean])[] = [
-    ['nothing', () => {}, false],
+    ['an unchanged folder', () => {}, false],
     ['a file written in place', (dir) => writeFileSync(join(dir, 'lib/a.js'), '22'), false],
     ['a new file', (dir) => write(dir, 'lib/new.js', '1'), true],
     ['a file renamed over another', (dir) => renameSync(join(dir, 'lib/b.js'), join(dir, 'lib/a.js')), true],
-    ['a file looked for in vain that is there now', (dir) => write(dir, '../wanted.js', '1'), true],
+    ['a missing file that appears', (dir) => write(dir, '../wanted.js', '1'), true],
   ];
   for (const [name, change, isSeen] of CHANGES) {
-    it(`${isSeen ? 'sees' : 'does not see'} ${name}`, (test) => {
+    it(`${isSeen ? 'changes with' : 'does not change with'} ${name}`, (test) => {
       const dir = join(
         createFolder(test, { 'deep/AController.js': '1', 'deep/lib/a.js': '1', 'deep/lib/b.js': '1' }),
         'deep',
@@ -98,8 +98,8 @@ describe('takeOutline', () => {
   }
 });
 
-describe('a folder that is removed and made again', () => {
-  it('is another one, although it may have the number of the old one', (test) => {
+describe('a folder that is removed and created again', () => {
+  it('has a new identity, even with the same inode number', (test) => {
     const dir = createFolder(test, { 'AController.js': '1', 'lib/a.js': '1' });
     const lib = join(dir, 'lib');
     const places = { folders: [lib], links: [], missing: [] };
@@ -114,7 +114,7 @@ describe('a folder that is removed and made again', () => {
 
 describe('createFolderWatch with events', { skip }, () => {
   // On this clock a snapshot takes a quarter of an hour, so the next one is due long after the end of the test.
-  it('sees a file written in place long before the next snapshot is due', {
+  it('reports a file written in place before the next snapshot is due', {
     timeout: 20_000,
   }, async (test) => {
     const dir = createFolder(test, { 'AController.js': '1', 'lib/a.js': '1' });

@@ -14,11 +14,11 @@ const read = (dir: string): GenerationRecord => JSON.parse(readFileSync(fileOf(d
 async function until(service: Service, isTrue: (record: GenerationRecord) => boolean): Promise<GenerationRecord> {
   for (const end = performance.now() + service.patience(); performance.now() < end; await sleep(10))
     if (existsSync(fileOf(service.dir)) && isTrue(read(service.dir))) return read(service.dir);
-  throw new Error(`it does not come: ${readFileSync(fileOf(service.dir), 'utf8')}`);
+  throw new Error(`the expected record was not written: ${readFileSync(fileOf(service.dir), 'utf8')}`);
 }
 
 describe('the generation file', () => {
-  it('says which release serves, which is refused and why, and which ones drain', async (test) => {
+  it('contains the serving, the rejected and the draining releases, and the errors', async (test) => {
     const real = createFolder(test, { 'TestController.js': controller(1) });
     const releases = dirname(real);
     const dir = join(releases, 'link');
@@ -62,7 +62,7 @@ describe('the generation file', () => {
     assert.equal(read(dir).state, 'stopped');
   });
 
-  it('says why no worker of a new release can start', (test) => {
+  it('contains the error when no worker of a new release can start', (test) => {
     const folder = createFolder(test, {});
     const dataDir = dirname(folder);
     const { log } = createMemoryLog();
@@ -76,7 +76,7 @@ describe('the generation file', () => {
     assert.deepEqual([record.release, record.state, record.errors], [release, 'rejected', [{ error }]]);
   });
 
-  it('is not there where the data folder is not', async (test) => {
+  it('is not written without a data folder', async (test) => {
     const dir = createFolder(test, { 'TestController.js': controller(1) });
     const data = join(dirname(dir), 'nowhere');
     const service = await startService(test, { dir, env: { DATA_DIR: data } });
@@ -84,7 +84,7 @@ describe('the generation file', () => {
     assert.equal(existsSync(data), false);
   });
 
-  it('is written when the obstacle has gone, and a service that cannot write it serves', async (test) => {
+  it('is retried until it can be written, while the service serves', async (test) => {
     const dir = createFolder(test, { 'TestController.js': controller(1) });
     // A folder cannot be replaced by a file, also not by root.
     mkdirSync(join(fileOf(dir), 'in-the-way'), { recursive: true });

@@ -25,7 +25,7 @@ describe('the launchers of a service', () => {
     ['a supervisor whose path has npm in it', ['/opt/npm-tools/runner start', 'bash'], 0],
   ];
   for (const [name, commands, count] of rows) {
-    it(`are ${count} of: ${name}`, async () => {
+    it(`are ${count} processes for ${name}`, async () => {
       const describe = (pid: number): Ancestor | undefined => {
         const command = commands[pid - 1];
         return command === undefined ? undefined : { parent: pid + 1, command };
@@ -35,7 +35,7 @@ describe('the launchers of a service', () => {
   }
 });
 
-it('gatefold dev serves for development, with one worker', { timeout: 120_000 }, async (test) => {
+it('gatefold dev reports error details and runs one worker', { timeout: 120_000 }, async (test) => {
   const service = await start(test, process.execPath, [CLI, 'dev'], '');
   test.after(() => service.child.kill('SIGTERM'));
   const failed = (await (await fetch(`${service.url}/fail`)).json()) as { detail?: { message: string } };
@@ -51,8 +51,8 @@ it('gatefold dev serves for development, with one worker', { timeout: 120_000 },
 describe('gatefold serve', { timeout: 120_000 }, () => {
   for (const [name, signal, script] of [
     ['a SIGTERM', 'SIGTERM', 'serve'],
-    ['a SIGKILL, which leaves the shell of its script', 'SIGKILL', 'serve'],
-    ['a SIGTERM, while developing', 'SIGTERM', 'dev'],
+    ['a SIGKILL that leaves the shell of its script', 'SIGKILL', 'serve'],
+    ['a SIGTERM in gatefold dev', 'SIGTERM', 'dev'],
   ] as const) {
     it(`ends when npm has ended by ${name}`, async (test) => {
       const service = await start(test, 'npm', ['start'], `"${process.execPath}" "${CLI}" ${script} && true`);

@@ -28,7 +28,7 @@ function createWorker() {
 const countTimers = () => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
 
 describe('createPool', () => {
-  it('close leaves no timer behind when all workers have ended, so the process can end', async () => {
+  it('close clears every timer when all workers have ended', async () => {
     const before = countTimers();
     const { worker, earlyWorker } = createWorker();
     const pool = createPool({ earlyWorkers: [earlyWorker], events: EVENTS, drainTimeout: 30_000 });

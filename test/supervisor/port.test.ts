@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import { describeListenError, hostAndPort, openPort } from '../../src/supervisor/workers/port.ts';
 
 describe('port', () => {
-  it('openPort finds a free one, and says in one line why it cannot', async (test) => {
+  it('openPort binds a free port, and reports each failure in one line', async (test) => {
     const port = await openPort(0, '127.0.0.1');
     port.close();
     assert.ok(port.number > 0);
@@ -26,7 +26,7 @@ describe('port', () => {
   });
 
   for (const host of [undefined, '127.0.0.1', 'localhost']) {
-    it(`is shared by whoever listens on it, and keeps who comes while nobody does: ${host ?? 'all interfaces'}`, async (test) => {
+    it(`keeps a connection until a process listens again: ${host ?? 'all interfaces'}`, async (test) => {
       const port = await openPort(0, host);
       let isOpen = true;
       test.after(() => isOpen && port.close());
@@ -55,7 +55,7 @@ describe('port', () => {
     });
   }
 
-  it('hostAndPort and describeListenError write addresses as in a URL', () => {
+  it('hostAndPort and describeListenError format addresses as in a URL', () => {
     assert.equal(hostAndPort('::1', 80), '[::1]:80');
     assert.equal(hostAndPort(undefined, 80), 'localhost:80');
     assert.equal(describeListenError(80, undefined, 'EOTHER'), 'Cannot listen on port 80: the system refuses (EOTHER)');

@@ -6,7 +6,7 @@ import { createQuarantine } from '../../src/supervisor/quarantine.ts';
 import { createFolder, write } from '../support/folder.ts';
 
 describe('createQuarantine', () => {
-  it('holds a file for as long as it stays as it was', (test) => {
+  it('keeps a file until the file itself changes', (test) => {
     const dir = createFolder(test, { 'AController.js': '1', 'lib.js': '1' });
     const look = () => takeSnapshot({ dir, paths: [], wholeTree: true }) ?? new Map();
     const quarantine = createQuarantine(dir);

@@ -16,7 +16,7 @@ function create(freeDeaths = 1) {
 
 describe('createRetries', () => {
   for (const what of ['generation', 'replacement', 'probe'] as const) {
-    it(`${what}: pauses double up to a minute, and are in proportion to what a try costs`, () => {
+    it(`${what}: pauses double up to a minute, and grow with the cost of an attempt`, () => {
       const { retries, pauses } = create();
       assert.equal(retries.remaining(what), 0);
       assert.deepEqual(pauses(what, 6), [5000, 10_000, 20_000, 40_000, 60_000, 60_000]);
@@ -27,7 +27,7 @@ describe('createRetries', () => {
     });
   }
 
-  it('lostWorker: as many as serve are free, then pauses double up to five seconds, and are forgotten after a good while', () => {
+  it('lostWorker: free deaths have no pause, then pauses double up to five seconds and later reset', () => {
     const { retries, pauses, pass } = create(2);
     assert.deepEqual(pauses('lostWorker', 10), [0, 0, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
     pass(4000);
@@ -36,11 +36,11 @@ describe('createRetries', () => {
     assert.deepEqual(pauses('lostWorker', 3), [0, 0, 100]);
   });
 
-  it('workerStart: pauses begin short, whatever a try costs', () => {
+  it('workerStart: pauses start at one second and ignore the cost of an attempt', () => {
     assert.deepEqual(create().pauses('workerStart', 7, 10_000), [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
   });
 
-  it('is not due while it is being tried', () => {
+  it('an attempt that has started is not due again', () => {
     const { retries, pass } = create();
     retries.recordFailure('generation');
     pass(5000);
@@ -51,7 +51,7 @@ describe('createRetries', () => {
     assert.equal(retries.remaining('generation'), 10_000);
   });
 
-  it('attempts that fail in use are rarer, up to one an hour, and stay so', () => {
+  it('pauses grow up to an hour after failures in use, and stay long', () => {
     const { retries, pauses } = create();
     retries.recordFailure('probe');
     const deceived = Array.from({ length: 4 }, () => {

@@ -41,18 +41,18 @@ describe('a service', () => {
     for (const cleanup of cleanups.reverse()) await cleanup();
   });
 
-  it('says where it listens in one line, first of all', () => {
+  it('prints its address in one line and nothing else', () => {
     assert.equal(service.output(), `gatefold listening on http://127.0.0.1:${service.port}\n`);
   });
 
-  it('serves a group on every worker that one of them could not load at first', async () => {
+  it('serves a group on every worker after one worker failed to load it once', async () => {
     for (const { status } of await together(20, () => ask(service.port, '/api/locked'))) assert.equal(status, 200);
     assert.ok(
       !service.lines.some(({ event, file }) => event === 'group-not-loadable' && file === 'LockedController.js'),
     );
   });
 
-  it('serves a new group on the very next request, on every worker, and restarts nothing', async () => {
+  it('serves a new group on the next request, on every worker, without a new generation', async () => {
     write(service.dir, 'NewController.js', controller('new'));
     for (const { status } of await together(20, () => ask(service.port, '/api/new'))) assert.equal(status, 200);
     await service.logged('generation-serving');
@@ -78,7 +78,7 @@ describe('a service', () => {
     for (const load of loads) assert.deepEqual((await load.stop()).failures, []);
   });
 
-  it('goes on with what works when a file no longer loads, and takes the mended one', async () => {
+  it('keeps serving the old code when an edit does not load, and serves the repaired file', async () => {
     write(service.dir, 'EditedController.js', 'export default class { index( }\n');
     const line = await service.logged('generation-rejected', ({ file }) => file === 'EditedController.js');
     assert.match(`${line.at}`, /EditedController\.js:1$/);
@@ -89,7 +89,7 @@ describe('a service', () => {
     await until(service, '/api/edited', ({ status }) => status === 404);
   });
 
-  it('takes an edit of a file that is read only for its types, and goes on with the last good one', async () => {
+  it('applies an edit of a types file, and keeps the last valid types after a bad edit', async () => {
     // Node loads neither file, and the controller reaches the second file only through the first.
     write(service.dir, 'types/index.ts', "export type { NewUser } from './user.ts';\n");
     write(service.dir, 'types/user.ts', 'export interface NewUser { name: string }\n');
@@ -119,7 +119,7 @@ describe('a service', () => {
     await untilAnswer(service, ada, ({ status }) => status === 200);
   });
 
-  it('obeys no message that a controller sends over the channel', async () => {
+  it('ignores messages that a controller sends over the channel', async () => {
     // The worker keeps answering, and the controller's message arrived before the answer. A worker of the last
     // generation may have answered while it drained, so several tries are allowed.
     let isSeen = false;
@@ -131,7 +131,7 @@ describe('a service', () => {
     assert.ok(!service.lines.some((line) => line.event === 'worker-faulty'));
   });
 
-  it('replaces a worker in which something was thrown outside of any request, and loses none', async (test) => {
+  it('replaces a worker after an exception outside a request, and loses no request', async (test) => {
     const load = startLoad(test, {
       port: service.port,
       connections: 2,
@@ -148,7 +148,7 @@ describe('a service', () => {
     assert.deepEqual((await load.stop()).failures, []);
   });
 
-  it('lets a new file end one worker that serves, and no other', async () => {
+  it('loses at most one worker to a new file that ends its process', async () => {
     const serving = await workersSeen(service);
     write(service.dir, 'ExitController.js', 'process.exit(4);\n');
     // The retry of a broken folder may start a generation earlier. Then only workers of that generation die.
@@ -164,14 +164,14 @@ describe('a service', () => {
     rmSync(join(service.dir, 'ExitController.js'));
   });
 
-  it('follows its folder beside a file that throws what cannot be described', async () => {
+  it('applies edits next to a file whose error cannot be described', async () => {
     write(service.dir, 'OddController.js', ODD);
     assert.equal(json(await ask(service.port, '/api/odd')).error_code, 'GROUP_NOT_LOADABLE');
     write(service.dir, 'SteadyController.js', controller('steady again'));
     await live(service, '/api/steady', 'steady again');
   });
 
-  it('makes a new generation on SIGHUP although nothing has changed', async () => {
+  it('starts a new generation on SIGHUP without a change', async () => {
     const pids = await workersSeen(service);
     service.process.kill('SIGHUP');
     await service.logged('generation-serving', ({ cause }) => cause === 'signal');
@@ -188,7 +188,7 @@ describe('a service', () => {
     await until(service, '/api/steady', (answer) => json(answer).pid !== pid);
   });
 
-  it('answers what is under way when it is told to end, says so on each connection, and exits with 0', async () => {
+  it('answers running requests on SIGTERM, closes each connection, and exits with 0', async () => {
     const kept = openConnection(service.port);
     const request = 'GET /api/steady HTTP/1.1\r\nHost: localhost\r\n\r\n';
     await kept.ask(request);
@@ -199,7 +199,7 @@ describe('a service', () => {
     // A request on an open connection is answered, and the connection ends with that answer.
     for (let last = ''; !/^connection: close\r?$/im.test(last); ) {
       const answer = await kept.ask(request);
-      assert.ok('headers' in answer, 'its last answer says that it is the last');
+      assert.ok('headers' in answer, 'the last answer on a connection has Connection: close');
       last = answer.headers;
     }
     assert.deepEqual(await service.exited, { code: 0, signal: null });

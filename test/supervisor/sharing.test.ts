@@ -20,7 +20,7 @@ function create(...states: WorkerState[]) {
 }
 
 describe('createNewGroups', () => {
-  it('has every other worker import, and lets all answer when the last has said how it fared', async () => {
+  it('orders every other worker to import, and shares the group after the last report', async () => {
     const { workers, told, answer, groups } = create('serving', 'serving', 'loaded', 'draining', 'standby');
     const [first, second] = workers as [WorkerHandle, WorkerHandle];
     groups.imported(first, 'New');
@@ -35,12 +35,12 @@ describe('createNewGroups', () => {
     assert.deepEqual(
       told,
       [0, 1, 2, 3, 4].map((id) => `${id}: shared New`),
-      'one that is on its way out may hold requests as well',
+      'a draining worker may hold requests, too',
     );
     assert.ok(!groups.isPending('New'));
   });
 
-  it('waits for nobody where there is no other', async () => {
+  it('shares the group at once when there is only one worker', async () => {
     const { workers, told, groups } = create('serving');
     groups.imported(workers[0] as WorkerHandle, 'New');
     await turn();

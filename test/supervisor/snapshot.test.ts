@@ -7,11 +7,11 @@ import { ABSENT, firstDifference, takeSnapshot } from '../../src/supervisor/fold
 import { createFolder } from '../support/folder.ts';
 
 describe('takeSnapshot', () => {
-  it('is undefined for a folder that is not there', () => {
+  it('is undefined for a missing folder', () => {
     assert.equal(takeSnapshot({ dir: '/nowhere/at/all', paths: [], wholeTree: true }), undefined);
   });
 
-  it('sees links by their targets, absent paths, and code files of the tree; neither packages nor data', (test) => {
+  it('contains link targets, absent paths and code files, but no packages or data files', (test) => {
     const dir = createFolder(test, {
       'AController.js': '',
       'lib/a.js': '',

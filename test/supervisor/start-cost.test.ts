@@ -7,7 +7,7 @@ import { ask } from '../support/cluster-client.ts';
 import { startService } from '../support/cluster-server.ts';
 import { controller, createFolder } from '../support/folder.ts';
 
-test('no process of the service loads the HTTP client that comes with Node, or node:crypto where there is no secret', async (t) => {
+test('a service without a secret loads neither the HTTP client of Node nor node:crypto', async (t) => {
   const dir = createFolder(t, { 'TestController.js': controller('test') });
   // The table has no row, as in the repository.
   mkdirSync(join(dirname(dir), 'data'));
@@ -27,17 +27,17 @@ test('no process of the service loads the HTTP client that comes with Node, or n
   service.process.kill('SIGTERM');
   await service.exited;
   const names = readdirSync(dirname(dir)).filter((name) => name.startsWith('reports-'));
-  assert.equal(names.length, 2, 'the supervisor and a worker');
+  assert.equal(names.length, 2, 'the supervisor and the worker each write a report');
   for (const name of names) {
     const loaded = readFileSync(join(dirname(dir), name), 'utf8').split('\n');
-    assert.ok(loaded.includes('NativeModule _http_server'), 'the list names what is loaded');
+    assert.ok(loaded.includes('NativeModule _http_server'), 'the report lists the loaded modules');
     const client = loaded.filter((module) => module.includes('undici'));
     assert.deepEqual(client, []);
-    assert.ok(!loaded.includes('NativeModule crypto'), 'node:crypto is loaded by the first secret');
+    assert.ok(!loaded.includes('NativeModule crypto'), 'node:crypto is not loaded without a secret');
   }
 });
 
-test('no process loads a file of the tools for agents where MCP is off; a service without a tool logs that once', async (t) => {
+test('MCP files are loaded only with MCP on, and a service without tools logs one line', async (t) => {
   for (const MCP of ['off', 'on']) {
     const dir = createFolder(t, { 'TestController.js': controller('test') });
     const list = join(dirname(dir), 'loaded');
@@ -56,7 +56,7 @@ test('no process loads a file of the tools for agents where MCP is off; a servic
     const loaded = readFileSync(list, 'utf8').split('\n');
     assert.ok(
       loaded.some((url) => url.endsWith('/worker.js')),
-      'the list names what is loaded',
+      'the list contains the loaded files',
     );
     // In the bundle the room is one file, with the name of its entry.
     const room = loaded.filter((url) => /\/mcp\/|\/messages-\w+\.js$/.test(url));

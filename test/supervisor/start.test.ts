@@ -10,7 +10,7 @@ import { ask } from '../support/cluster-client.ts';
 import { SERVER, type ServiceOptions, spawnService, startService } from '../support/cluster-server.ts';
 import { controller, createFolder } from '../support/folder.ts';
 
-describe('a start that fails ends with one line and exit code 1', () => {
+describe('a start fails with one line and exit code 1 for', () => {
   const other = createServer();
   before(() => new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening)));
   after(() => other.close());
@@ -42,19 +42,19 @@ describe('a start that fails ends with one line and exit code 1', () => {
       },
       () => /controllers folder \S+: it is not a folder \(ENOTDIR\)/,
     ],
-    ['a setting that makes no sense', () => ({ WORKERS: 'many' }), () => /WORKERS: "many" is not/],
+    ['an invalid setting', () => ({ WORKERS: 'many' }), () => /WORKERS: "many" is not/],
     [
-      'a setting with our name in front',
+      'a setting with the prefix GATEFOLD_',
       () => ({ GATEFOLD_RATE_LIMIT: '1/s' }),
       () => /GATEFOLD_RATE_LIMIT: the variable is called RATE_LIMIT/,
     ],
     [
-      'a table that cannot be read',
+      'an application table that is not JSON',
       (dir) => void writeFileSync(join(dirname(dir), 'data/production.json'), '{"production":['),
       () => /production\.json/,
     ],
     [
-      'providers that cannot be read',
+      'identity providers that are not JSON',
       (dir) => void writeFileSync(join(dirname(dir), 'data/identity-providers.json'), '[{'),
       () => /identity-providers\.json/,
     ],
@@ -76,7 +76,7 @@ describe('a start that fails ends with one line and exit code 1', () => {
     });
   }
 
-  it('a folder that this user may not read', { skip: process.getuid?.() === 0 }, async (test) => {
+  it('a folder that the user may not read', { skip: process.getuid?.() === 0 }, async (test) => {
     const dir = createFolder(test);
     chmodSync(dir, 0o000);
     const service = spawnService(test, { dir });
@@ -84,7 +84,7 @@ describe('a start that fails ends with one line and exit code 1', () => {
     assert.match(service.errors(), /^gatefold: [^\n]+this user may not read it \(EACCES\)\n$/);
   });
 
-  it('a worker that is started by hand', () => {
+  it('a worker started by hand', () => {
     const { status, stdout, stderr } = spawnSync(process.execPath, [SERVER.replace(/server(\.\w+)$/, 'worker$1')], {
       encoding: 'utf8',
     });
@@ -94,7 +94,7 @@ describe('a start that fails ends with one line and exit code 1', () => {
 });
 
 describe('a start', () => {
-  it('names localhost for all interfaces, says who may see the document, and warns of what everyone can write', async (test) => {
+  it('prints localhost for all interfaces, logs the docs page, and warns about world-writable files', async (test) => {
     const dir = createFolder(test, { 'TestController.js': controller(1), 'DocsController.js': controller(1) });
     chmodSync(dir, 0o777);
     chmodSync(join(dir, 'TestController.js'), 0o666);
@@ -114,13 +114,13 @@ describe('a start', () => {
     addresses?.some(({ address }) => address === '::1'),
   );
   const skip = !hasIpv6 && 'this machine has no IPv6';
-  it('puts an IPv6 address in brackets, and says nothing of documents that are off', { skip }, async (test) => {
+  it('prints an IPv6 address in brackets, and logs no docs page with DOCS=off', { skip }, async (test) => {
     const service = await startService(test, { files: {}, env: { HOST: '::1', WORKERS: '1', DOCS: 'off' } });
     assert.equal(service.output(), `gatefold listening on http://[::1]:${service.port}\n`);
     assert.doesNotMatch(service.errors(), /docs-served|group-shadowed/);
   });
 
-  it('ends with exit code 0 when a signal comes before it has succeeded, and leaves nobody', async (test) => {
+  it('exits with 0 on a signal during the start, and leaves no process', async (test) => {
     const text = `console.error('{"event":"importing"}');\nawait new Promise(() => {});\n`;
     const service = spawnService(test, { files: { 'TestController.js': text } });
     await service.logged('importing');
@@ -130,14 +130,14 @@ describe('a start', () => {
     assert.equal(service.output(), '');
   });
 
-  it('refuses all requests, and does not fail, when the service file is a dead link', async (test) => {
+  it('succeeds with a dead link as its service file, and requests get 500', async (test) => {
     const dir = createFolder(test, { 'TestController.js': controller(1) });
     symlinkSync('nowhere.ts', join(dir, 'service.ts'));
     const service = await startService(test, { dir, env: { WORKERS: '1' } });
     assert.equal((await ask(service.port, '/api/test')).status, 500);
   });
 
-  it('serves on although its folder goes the moment it has begun', async (test) => {
+  it('keeps serving when its folder is removed right after the start', async (test) => {
     const dir = createFolder(test, { 'TestController.js': controller(1) });
     const service = await startService(test, { dir, env: { WORKERS: '1' } });
     renameSync(dir, `${dir}.away`);
@@ -146,7 +146,7 @@ describe('a start', () => {
     assert.ok(!service.lines.some(({ event }) => event === 'worker-died'));
   });
 
-  it('refuses nobody who comes while the only worker is replaced: the supervisor holds the port', async (test) => {
+  it('refuses no connection while its only worker is replaced', async (test) => {
     const text = 'export default class { index() { return { pid: process.pid }; } exit() { process.exit(5); } }';
     const service = await startService(test, { files: { 'TestController.js': text }, env: { WORKERS: '1' } });
     for (let death = 1; death <= 3; death++) {

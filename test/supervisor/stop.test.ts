@@ -38,7 +38,7 @@ function serve(test: TestContext, store: string) {
 }
 
 describe('a signal during the start', () => {
-  it('starts no worker after it, and ends with exit code 0', (test) => {
+  it('prevents the fork of workers, and exits with 0', (test) => {
     const store = '{ async start() {}, close() {}, machines: () => 1, get spend() { signal(); return () => {}; } }';
     const { status, stdout, stderr } = serve(test, store);
     assert.deepEqual([status, stderr], [0, ''], stdout);
@@ -46,7 +46,7 @@ describe('a signal during the start', () => {
     assert.doesNotMatch(stdout, /forked/);
   });
 
-  it('ends with exit code 0, whatever then fails', (test) => {
+  it('exits with 0 even if the start fails after the signal', (test) => {
     const { status, stdout, stderr } = serve(
       test,
       `{ async start() { signal(); throw new Error('the store is closed'); }, close() {} }`,
@@ -55,7 +55,7 @@ describe('a signal during the start', () => {
     assert.match(stdout, /supervisor-exception.*the store is closed.*"stopped"/s);
   });
 
-  it('ends the process with exit code 1 when a part cannot be stopped', (test) => {
+  it('exits with 1 when the store fails to close', (test) => {
     const { status, stdout } = serve(
       test,
       `{ start() { signal(); return new Promise(() => {}); }, close() { throw new Error('it does not close'); } }`,

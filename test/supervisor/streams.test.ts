@@ -11,7 +11,7 @@ import { createFolder, write } from '../support/folder.ts';
 const piece = (code: string, i: number) => `${code} ${i} ${'.'.repeat(i % 1000)}\n`;
 const GATEFOLD = new URL('../../dist/controller.js', import.meta.url).href;
 
-it('a stream survives a roll whole, an event stream goes on from the new code, and what a controller holds is closed', async (test) => {
+it('a roll keeps a stream complete, moves event streams to the new code, and disposes the old controller', async (test) => {
   const state = createFolder(test);
   const gate = join(state, 'over');
   const closed = join(state, 'closed');
@@ -49,15 +49,11 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
 
   write(service.dir, 'AController.mjs', controller('new'));
   await until(() => seen.at(-1)?.code === 'new');
-  assert.equal(
-    seen.find(({ isFirst }) => isFirst)?.code,
-    'new',
-    'its stream has ended once, and then it was on the new code',
-  );
+  assert.equal(seen.find(({ isFirst }) => isFirst)?.code, 'new', 'the event stream reconnected once, to the new code');
   assert.deepEqual(
     seen.map(({ id }) => id),
     seen.map((_, i) => i + 1),
-    'every event, once',
+    'the client gets every event once',
   );
   // The old worker still has this stream, and nothing else.
   writeFileSync(gate, '');
@@ -65,7 +61,7 @@ it('a stream survives a roll whole, an event stream goes on from the new code, a
   const pieces = Number(/end (\d+)$/.exec(text)?.[1]);
   assert.ok(
     text === `${Array.from({ length: pieces }, (_, i) => piece('old', i)).join('')}end ${pieces}`,
-    'every byte of the old code, in order',
+    'the stream has every byte of the old code, in order',
   );
   // The file exists before its text is written.
   await until(() => existsSync(closed) && readFileSync(closed, 'utf8') !== '');

@@ -16,7 +16,7 @@ async function started(test: TestContext, options: Parameters<typeof createFakeS
 }
 
 describe('a generation', () => {
-  it('goes to work before the old one drains, and counts', async (test) => {
+  it('serves before the old generation drains', async (test) => {
     const service = await started(test);
     service.change('AController.js');
     await service.settled();
@@ -32,7 +32,7 @@ describe('a generation', () => {
     assert.equal(service.logged('generation-serving').at(-1)?.cause, 'AController.js');
   });
 
-  it('that loses a group is rejected, logged once, and tried again after ever longer pauses', async (test) => {
+  it('that loses a group is rejected, logged once, and retried after growing pauses', async (test) => {
     const service = await started(test);
     service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
     service.change('AController.js');
@@ -49,17 +49,17 @@ describe('a generation', () => {
       await service.pass(1);
       assert.equal(service.supervisor.status().generationsRejected, tries + 1);
     }
-    assert.equal(service.logged('generation-rejected').length, 1, 'one that fails in the same way is no news');
+    assert.equal(service.logged('generation-rejected').length, 1, 'a repeated failure is logged only once');
     service.made.load = (order) => loaded(order);
     await service.pass(60_000);
     assert.equal(service.supervisor.status().rejected, undefined);
     assert.equal(service.logged('generation-serving').at(-1)?.cause, 'retry');
     await service.pass(600_000);
-    assert.equal(service.logged('generation-serving').length, 2, 'what serves is not tried again');
+    assert.equal(service.logged('generation-serving').length, 2, 'a generation that serves is not retried');
   });
 
   for (const count of [29, 30])
-    it(`of ${count} files finds the one that ends its process, and serves the others`, async (test) => {
+    it(`with ${count} files skips the file that ends its process, and serves the others`, async (test) => {
       const groups = Array.from({ length: count }, (_, i) => `G${i}`);
       const service = createFakeService(test, { groups });
       const loads: boolean[] = [];
@@ -78,7 +78,7 @@ describe('a generation', () => {
       );
     });
 
-  it('that no worker can start is rejected, and the reason is in the log and in the status', async (test) => {
+  it('without a worker that starts is rejected, with the error in the log and the status', async (test) => {
     const service = await started(test);
     service.made.load = () => ({ kind: 'ended', file: undefined, reason: 'the system refused to start it (EAGAIN)' });
     service.change('AController.js');
@@ -92,7 +92,7 @@ describe('a generation', () => {
     assert.equal(service.supervisor.status().generation, 3);
   });
 
-  it('that missed a new group is made again', async (test) => {
+  it('that missed a new group is loaded again', async (test) => {
     const service = await started(test);
     service.made.load = (order, worker) => {
       // The new group was added after worker 3 had listed the folder, and was requested before it reported its load.
@@ -106,7 +106,7 @@ describe('a generation', () => {
     assert.equal(service.supervisor.status().generation, 3);
   });
 
-  it('that did not see a group which serves, and is in the folder, is made again', async (test) => {
+  it('that missed a group of an old worker is loaded again', async (test) => {
     const service = await started(test);
     service.made.load = (order, worker) => {
       if (worker.pid === 3) {
@@ -123,7 +123,7 @@ describe('a generation', () => {
     assert.ok(service.story.includes('quit 3'));
   });
 
-  it('of which one worker fails where another does not loads once more there, in a new process, before it serves', async (test) => {
+  it('retries a failed load in a new worker when another worker succeeded', async (test) => {
     const service = await started(test);
     service.made.load = (order, worker) =>
       loaded(order, worker.pid === 4 ? { 'AController.js': 'database is locked' } : {});
@@ -137,7 +137,7 @@ describe('a generation', () => {
     assert.equal(service.logged('generation-rejected').length, 0);
   });
 
-  it('that cannot start with what hung before is made without it, and without waiting for it', async (test) => {
+  it('skips a file that hung in the last generation', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     const skipped: string[][] = [];
     service.made.load = (order) => {
@@ -153,7 +153,7 @@ describe('a generation', () => {
     assert.equal(service.supervisor.status().generation, 2);
   });
 
-  it('that is out of date and hangs is given up for the next, once', async (test) => {
+  it('that hangs too long is given up for the next change', async (test) => {
     const service = await started(test);
     service.made.load = (order, worker) => (worker.pid === 3 ? new Promise(() => {}) : loaded(order));
     service.change('AController.js');
@@ -161,7 +161,7 @@ describe('a generation', () => {
     (service.workers[2] as FakeWorker).stepAge = 700;
     service.change('AController.js');
     await service.settled();
-    assert.deepEqual(service.story, [], 'it may yet finish');
+    assert.deepEqual(service.story, [], 'a young load is not given up');
     (service.workers[2] as FakeWorker).stepAge = 701;
     service.change('AController.js');
     await service.settled();
@@ -182,7 +182,7 @@ describe('a generation', () => {
     assert.equal(service.logged('generation-rejected').length, 0);
   });
 
-  it('ends all of its workers when one of them ends in its second try, and is made again', async (test) => {
+  it('ends all its workers when a worker dies in its second load, and is loaded again', async (test) => {
     const service = await started(test);
     service.made.load = (order, { pid }) =>
       pid === 5
@@ -197,7 +197,7 @@ describe('a generation', () => {
     );
   });
 
-  it('is rejected when the system throws instead of a process', async (test) => {
+  it('is rejected when fork throws', async (test) => {
     const service = await started(test);
     service.made.forkError = new Error('spawn ENOMEM');
     service.change('AController.js');
@@ -206,7 +206,7 @@ describe('a generation', () => {
     assert.equal(service.serving().length, 2);
   });
 
-  it('that cannot listen is rejected and ended, and the old one serves on', async (test) => {
+  it('that cannot listen is rejected, and the old generation keeps serving', async (test) => {
     const service = await started(test);
     service.made.listen = () => ({ code: 'EADDRINUSE' });
     service.change('AController.js');
@@ -216,7 +216,7 @@ describe('a generation', () => {
     assert.equal(service.supervisor.status().rejected?.error, 'cannot listen: EADDRINUSE');
   });
 
-  it('is not made of a folder that is away', async (test) => {
+  it('is not started while the folder is missing', async (test) => {
     const service = await started(test);
     service.made.isFolderThere = false;
     service.supervisor.renew();
@@ -230,7 +230,7 @@ describe('a generation', () => {
 });
 
 describe('a replacement', () => {
-  it('takes the place of a worker that died, or was faulty', async (test) => {
+  it('serves instead of a worker that died or is faulty', async (test) => {
     const service = await started(test);
     const [first, second] = service.workers as [FakeWorker, FakeWorker];
     service.die(first);
@@ -250,7 +250,7 @@ describe('a replacement', () => {
     assert.equal(service.supervisor.status().workersReplaced, 2);
   });
 
-  it('that loaded other code is not let in: a generation is made', async (test) => {
+  it('that loaded other code is rejected, and a new generation starts', async (test) => {
     const service = await started(test);
     service.made.agrees = false;
     service.die(service.workers[0] as FakeWorker);
@@ -261,7 +261,7 @@ describe('a replacement', () => {
     assert.ok(service.story.includes('quit 3'));
   });
 
-  it('that could not load what serves is not let in, and is tried again by the clock', async (test) => {
+  it('that cannot load a serving group is rejected and retried later', async (test) => {
     const service = await started(test);
     service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
     service.die(service.workers[0] as FakeWorker);
@@ -269,7 +269,7 @@ describe('a replacement', () => {
     assert.equal(service.logged('replacement-rejected').length, 1);
     assert.equal(service.serving().length, 1);
     await service.pass(5000);
-    assert.equal(service.logged('replacement-rejected').length, 1, 'the log says it once');
+    assert.equal(service.logged('replacement-rejected').length, 1, 'the rejection is logged once');
     service.made.load = (order) => loaded(order);
     await service.pass(10_000);
     assert.equal(service.serving().length, 2);
@@ -306,7 +306,7 @@ describe('a replacement', () => {
       );
     });
 
-  it('is not made while a generation is refused; with nobody left the service goes on with what loads', async (test) => {
+  it('is not started after a rejected generation; without a worker the service serves the groups that load', async (test) => {
     const service = await started(test, { groups: ['A', 'B'] });
     service.made.load = (order) => loaded(order, { 'AController.js': 'broken' });
     service.change('AController.js');
@@ -321,7 +321,7 @@ describe('a replacement', () => {
     assert.equal(service.serving().length, 2);
   });
 
-  it('comes after ever longer pauses when workers die again and again', async (test) => {
+  it('starts after growing pauses when workers die repeatedly', async (test) => {
     const service = await started(test, { workers: 1 });
     const pauses: number[] = [];
     for (let death = 0; death < 6; death++) {
@@ -335,8 +335,8 @@ describe('a replacement', () => {
   });
 });
 
-describe('what has not loaded', () => {
-  it('is probed after five seconds, and a generation is made only when it is a gain', async (test) => {
+describe('a file that has not loaded', () => {
+  it('is probed after five seconds, and a generation starts only when the file loads', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
     await service.supervisor.start();
@@ -349,7 +349,7 @@ describe('what has not loaded', () => {
     assert.deepEqual(service.supervisor.status().notLoadable, []);
   });
 
-  it('gives way to a change at once', async (test) => {
+  it('has its probe interrupted by a change', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
     await service.supervisor.start();
@@ -360,10 +360,10 @@ describe('what has not loaded', () => {
     await service.settled();
     assert.equal(service.story[0], 'quit 3');
     assert.equal(service.supervisor.status().generation, 2);
-    assert.equal(service.workers.length, 6, 'a probe that was interrupted is due as soon as nothing else is');
+    assert.equal(service.workers.length, 6, 'an interrupted probe starts again after the change');
   });
 
-  it('stays in quarantine when it ends the worker of a probe, too', async (test) => {
+  it('stays in quarantine when it ends the worker of a probe', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     const deadly = 'BController.js';
     service.made.seen = { 'file:/lib.js': 'deadly' };
@@ -379,9 +379,9 @@ describe('what has not loaded', () => {
     const { length } = service.workers;
     service.made.seen = { 'file:/lib.js': 'still deadly' };
     await service.pass(5000);
-    assert.ok(service.workers.length > length, 'a change makes a probe due');
+    assert.ok(service.workers.length > length, 'a change of a file starts a probe');
     assert.ok(service.logged('probe-worker-exited').length > 0);
-    assert.equal(service.supervisor.status().workersDied, deaths, 'the end of its worker is not counted');
+    assert.equal(service.supervisor.status().workersDied, deaths, 'the death of a probe worker is not counted');
     service.made.load = (order) => {
       assert.ok(order.skip.has(deadly));
       return loaded(order);
@@ -391,7 +391,7 @@ describe('what has not loaded', () => {
     assert.equal(service.supervisor.status().generation, 2);
   });
 
-  it('is rejected with its reason when no worker can start for the probe', async (test) => {
+  it('has its probe rejected with an error when no worker can start', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     service.made.load = (order) => loaded(order, { 'BController.js': 'no database' });
     await service.supervisor.start();
@@ -401,7 +401,7 @@ describe('what has not loaded', () => {
     assert.equal(service.supervisor.status().rejected?.error, 'Cannot start a worker: EAGAIN');
   });
 
-  it('and ended its process is probed as soon as anything has changed since before it was loaded', async (test) => {
+  it('and ended its process is probed when another file changed during its load', async (test) => {
     const service = await started(test, { workers: 1, groups: ['A', 'B'] });
     service.made.seen = { 'file:/lib.js': 'deadly' };
     service.made.load = (order) => {
@@ -416,7 +416,7 @@ describe('what has not loaded', () => {
     assert.deepEqual(service.supervisor.status().notLoadable, []);
   });
 
-  it('and ended a worker that served is not imported by another, nor by a replacement', async (test) => {
+  it('and ended a serving worker is skipped by the other workers and the replacement', async (test) => {
     const service = await started(test);
     write(service.dir, 'ExitController.js', 'process.exit(1);\n');
     service.die(service.workers[0] as FakeWorker, ['ExitController.js']);
@@ -436,7 +436,7 @@ describe('what has not loaded', () => {
 });
 
 describe('the agenda', () => {
-  it('makes a generation again, after a second, when its step failed with an exception', async (test) => {
+  it('retries a generation after one second when its step threw', async (test) => {
     const service = await started(test);
     service.made.snapshotError = new Error('a mistake of ours');
     service.change('AController.js');
@@ -450,7 +450,7 @@ describe('the agenda', () => {
     assert.equal(service.logged('generation-serving').at(-1)?.cause, 'AController.js');
   });
 
-  it('makes no generation of a folder that is away, although a retry is due', { timeout: 10_000 }, async (test) => {
+  it('starts no retry while the folder is missing', { timeout: 10_000 }, async (test) => {
     const service = await started(test);
     service.made.load = (order) => loaded(order, { 'AController.js': 'no database' });
     service.change('AController.js');
@@ -461,7 +461,7 @@ describe('the agenda', () => {
     assert.equal(service.workers.length, length);
   });
 
-  it('waits four minutes after a probe whose gain the generation did not have', async (test) => {
+  it('waits four minutes after a probe that loaded a file and a generation that did not', async (test) => {
     const service = createFakeService(test, { groups: ['A', 'B'] });
     const isProbe = (pid: number | undefined) => pid === 3;
     service.made.load = (order, { pid }) => loaded(order, isProbe(pid) ? {} : { 'BController.js': 'no database' });
@@ -475,7 +475,7 @@ describe('the agenda', () => {
     assert.equal(service.workers.length, length + 1);
   });
 
-  it('wants a generation when a replacement ended at a file that the others serve', async (test) => {
+  it('starts a generation when a serving file ended a replacement', async (test) => {
     const service = await started(test);
     service.made.load = (order, { pid }) =>
       pid === 3 ? { kind: 'ended', file: 'AController.js', reason: 'it ended' } : loaded({ ...order, skip: new Map() });
@@ -486,8 +486,8 @@ describe('the agenda', () => {
   });
 });
 
-describe('a worker on its way out', () => {
-  it('adds nothing to what is watched, whatever it imports', async (test) => {
+describe('a draining worker', () => {
+  it('adds none of its imports to the watch', async (test) => {
     const service = await started(test);
     service.change('AController.js');
     await service.settled();
@@ -504,17 +504,17 @@ describe('a worker on its way out', () => {
 });
 
 describe('stop', () => {
-  it('lets go of the socket before any worker is told to leave it', async (test) => {
+  it('closes the port before the workers drain', async (test) => {
     const service = await started(test);
     await service.supervisor.stop();
     assert.deepEqual(service.story, ['close port', 'drain 1', 'drain 2']);
     service.change('AController.js');
     service.die(service.workers[0] as FakeWorker);
     await service.pass(60_000);
-    assert.equal(service.workers.length, 2, 'nothing is started any more');
+    assert.equal(service.workers.length, 2, 'the supervisor starts no worker after stop');
   });
 
-  it('lets no new worker serve that begins to listen after it', async (test) => {
+  it('counts no new generation whose workers listen after it', async (test) => {
     const service = await started(test, { workers: 1 });
     let answer = (_: ListenOutcome) => {};
     service.made.listen = () => new Promise((resolve) => (answer = resolve));
@@ -527,14 +527,14 @@ describe('stop', () => {
     assert.equal(service.logged('generation-rejected').length, 0);
   });
 
-  it('reports the workers that do not end', async (test) => {
+  it('logs the workers that do not end', async (test) => {
     const service = await started(test);
     service.made.survivors = [service.workers[1] as FakeWorker];
     await service.supervisor.stop();
     assert.deepEqual(service.logged('workers-still-running')[0]?.workers, [2]);
   });
 
-  it('ends a load that is under way', async (test) => {
+  it('ends the workers of a running load', async (test) => {
     const service = await started(test);
     service.made.load = () => new Promise(() => {});
     service.change('AController.js');

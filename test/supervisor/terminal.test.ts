@@ -11,9 +11,12 @@ const CONTROLLER = 'export default class { index() { return { supervisor: proces
 // The terminal is made by `script` of util-linux. Those of other systems take other arguments.
 const noScript = String(spawnSync('script', ['--version']).stdout).includes('util-linux')
   ? false
-  : 'no script of util-linux is installed';
+  : 'the script command of util-linux is not installed';
 
-it('a service whose terminal is closed ends', { skip: noScript, timeout: 110_000 }, async (test) => {
+it('a service reloads on SIGHUP, and ends when its terminal is closed', {
+  skip: noScript,
+  timeout: 110_000,
+}, async (test) => {
   const dir = createFolder(test, { 'TestController.js': CONTROLLER });
   const env = {
     PATH: process.env.PATH,

@@ -30,7 +30,7 @@ describe('createFolderWatch', () => {
     return { dir, watch, lines, changed, logged, polled };
   }
 
-  it('reports a change of a file that was loaded, and none of other files', async (test) => {
+  it('reports a change of a loaded file, but not of other files', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1', 'lib/a.js': '1', 'lib/other.js': '1' });
     const before = watch.takeSnapshot() ?? new Map();
     watch.endLoad({
@@ -48,7 +48,7 @@ describe('createFolderWatch', () => {
     assert.equal(await change, join(dir, 'lib/a.js'));
   });
 
-  it('counts a file that changed during the load as changed', async (test) => {
+  it('reports a file that changed during the load', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     const before = watch.takeSnapshot() ?? new Map();
     const read = file(dir, 'AController.js');
@@ -65,7 +65,7 @@ describe('createFolderWatch', () => {
     assert.equal(await changed(), join(dir, 'AController.js'));
   });
 
-  it('counts a file that the snapshot lacks as changed if it is younger than the load', async (test) => {
+  it('reports a file that is newer than the load and missing in the snapshot', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     const before = watch.takeSnapshot() ?? new Map();
     const outside = join(dir, '..', 'outside.js');
@@ -76,7 +76,7 @@ describe('createFolderWatch', () => {
     assert.equal(await changed(), outside);
   });
 
-  it('watches a new group from its import on, and reports any change of a tree that is broken', async (test) => {
+  it('watches a new group after its import, and any file of the tree after a broken load', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     const look = () => watch.takeSnapshot() ?? new Map();
     watch.endLoad({
@@ -105,7 +105,7 @@ describe('createFolderWatch', () => {
     assert.match(await change, /lib\/missing\.js/);
   });
 
-  it('reports a file that is never stable after a second', async (test) => {
+  it('reports a file that keeps changing after one second', async (test) => {
     const { dir, watch, changed } = watched(test, { 'AController.js': '1' });
     watch.endLoad({
       snapshot: watch.takeSnapshot() ?? new Map(),
@@ -119,10 +119,10 @@ describe('createFolderWatch', () => {
     const writing = setInterval(() => writeFileSync(join(dir, 'AController.js'), `${performance.now()}`), 5);
     test.after(() => clearInterval(writing));
     assert.equal(await changed(), join(dir, 'AController.js'));
-    assert.ok(performance.now() - begun >= 1000, 'a file that is still being written is not stable');
+    assert.ok(performance.now() - begun >= 1000, 'the file is reported only after one second');
   });
 
-  it('a folder that goes is logged once, and is no change; one that comes back is', async (test) => {
+  it('logs a missing folder once, and reports a change when the folder returns', async (test) => {
     const { dir, watch, lines, changed, logged, polled } = watched(test, { 'AController.js': '1' });
     const load = {
       snapshot: watch.takeSnapshot() ?? new Map(),

@@ -51,11 +51,11 @@ function create() {
   return { worker, process, say, die, serve, fake, killed, sent, log };
 }
 
-describe('createWorkerHandle', () => {
+describe('a worker process', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('goes from booting to gone by way of standby, loading, loaded, serving and draining', async () => {
+  it('goes through booting, standby, loading, loaded, serving, draining and gone', async () => {
     const { worker, say, die } = create();
     const states: string[] = [worker.state];
     const note = () => states.push(worker.state);
@@ -75,7 +75,7 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(states, ['booting', 'standby', 'loading', 'loaded', 'serving', 'draining', 'gone']);
   });
 
-  it('is killed after five pings without an answer, ten while it loads, and any answer begins the count again', async () => {
+  it('is killed after five unanswered pings, or ten during a load', async () => {
     const { worker, say, killed, die, log } = create();
     say({ kind: 'booted' });
     const loaded = worker.load(1, ORDER);
@@ -96,7 +96,7 @@ describe('createWorkerHandle', () => {
     worker.ping();
   });
 
-  it('a worker that reports file after file is alive, and one that stays at a file is not', async () => {
+  it('is killed when it stays at one file, but not while it reports new files', async () => {
     const { worker, say, killed } = create();
     say({ kind: 'booted' });
     void worker.load(1, ORDER);
@@ -110,7 +110,7 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(killed, ['SIGKILL']);
   });
 
-  it('a worker that names no files is alive while it reports that it loads, and no file is blamed for its end', async () => {
+  it('stays alive while it reports its load without file names, and its end names no file', async () => {
     const { worker, say, die } = create();
     const loading = worker.load(1, { ...ORDER, namesFiles: false });
     say({ kind: 'booted' });
@@ -123,7 +123,7 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(await loading, { kind: 'ended', file: undefined, reason: 'it was ended by SIGKILL' });
   });
 
-  it('load and listen of a worker that is gone end at once, with the file that it was importing', async () => {
+  it('that dies ends load and listen at once, with the file of its import', async () => {
     const { worker, say, die } = create();
     const loading = worker.load(3, ORDER);
     say({ kind: 'booted' });
@@ -139,7 +139,7 @@ describe('createWorkerHandle', () => {
     assert.equal(worker.state, 'gone');
   });
 
-  it('is gone when the system refuses to start it: Node then tells of an error, and never of an exit', async () => {
+  it('is gone when the system refuses to start it and Node emits only an error', async () => {
     const { worker, process, fake, log } = create();
     const loading = worker.load(1, ORDER);
     process.pid = undefined;
@@ -151,7 +151,7 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(await worker.load(2, ORDER), { kind: 'ended', file: undefined, reason });
   });
 
-  it('an error of its channel is not its end', () => {
+  it('stays alive after an error of its channel', () => {
     const { worker, fake } = create();
     fake.emit('error', Object.assign(new Error('write'), { code: 'EPIPE' }));
     assert.equal(worker.state, 'booting');
@@ -179,7 +179,7 @@ describe('createWorkerHandle', () => {
         ({ worker, say }) => [say({ kind: 'booted' }), void worker.load(1, ORDER), worker.quit()],
         200,
       ],
-      ['it has closed its channel before it served', ({ fake }) => fake.emit('disconnect'), 2000],
+      ['it has closed its channel before it serves and does not exit', ({ fake }) => fake.emit('disconnect'), 2000],
     ];
   for (const [name, begin, limit] of ENDS) {
     it(`is killed when ${name} in time`, () => {
@@ -192,7 +192,7 @@ describe('createWorkerHandle', () => {
     });
   }
 
-  it('each file that it begins to import gives it the whole time again', () => {
+  it('gets the full load timeout again with each file', () => {
     const { worker, say, killed } = create();
     say({ kind: 'booted' });
     void worker.load(1, ORDER);
@@ -203,7 +203,7 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(killed, []);
   });
 
-  it('one that closes its channel while it serves is drained by nobody, and counts as gone from the service at once', async () => {
+  it('counts as draining when it closes its channel while it serves', async () => {
     const { worker, serve, fake, killed, log } = create();
     await serve();
     fake.emit('disconnect');
@@ -214,7 +214,7 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(killed, ['SIGKILL']);
   });
 
-  it('its last words are waited for, and not for long', async () => {
+  it('waits 200 ms after the exit for last messages', async () => {
     const { worker, say, fake } = create();
     const loading = worker.load(1, ORDER);
     say({ kind: 'booted' });
@@ -225,7 +225,7 @@ describe('createWorkerHandle', () => {
     assert.equal((await loading).kind === 'ended' && worker.state, 'gone');
   });
 
-  it('names the files of new groups that it was importing when it died', async () => {
+  it('reports the file of a new group whose import ended it', async () => {
     const { serve, say, die, log } = create();
     await serve();
     for (const file of ['AController.js', 'BController.js']) say({ kind: 'loading', file });
@@ -234,7 +234,7 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(log, ['imported AController.js', 'serving: it was ended by SIGKILL: BController.js', 'gone']);
   });
 
-  it('a worker that cannot listen says why, and is not killed for it', async () => {
+  it('returns the error when it cannot listen, and is not killed', async () => {
     const { worker, say, killed } = create();
     say({ kind: 'booted' });
     void worker.load(1, ORDER);
@@ -246,7 +246,7 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(killed, []);
   });
 
-  it('is gone once, although its channel ends long after its exit', async () => {
+  it('reports its end once, even if its channel ends after its exit', async () => {
     const { fake, log } = create();
     fake.emit('exit');
     mock.timers.tick(200);
@@ -254,7 +254,7 @@ describe('createWorkerHandle', () => {
     assert.deepEqual(log, ['booting: it was ended by SIGKILL', 'gone']);
   });
 
-  it('importGroup ends with the answer, with the worker, or after two seconds', async () => {
+  it('ends importGroup with its answer, with its death, or after two seconds', async () => {
     const dying = create();
     await dying.serve();
     const interrupted = dying.worker.importGroup('A');
@@ -273,7 +273,7 @@ describe('createWorkerHandle', () => {
     await hanging;
   });
 
-  it('what it says out of turn changes nothing, and what a controller sends is none of its words', () => {
+  it('ignores messages out of order and messages of a controller', () => {
     const { worker, say, fake, log } = create();
     say({ kind: 'listening' });
     say({ kind: 'loaded', groups: [], files: [] });

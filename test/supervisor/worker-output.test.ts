@@ -17,7 +17,7 @@ const TALKER = `export default class {
   }`;
 
 describe('the output of workers that share a socket', { timeout: 110_000 }, () => {
-  it('is passed on line by line, to the last one', async (test) => {
+  it('arrives line by line, up to the last line', async (test) => {
     const service = spawnService(test, { files: { 'TestController.mjs': TALKER } });
     const port = await service.listening;
     const asked = 300;
@@ -42,7 +42,7 @@ describe('the output of workers that share a socket', { timeout: 110_000 }, () =
     assert.equal(service.lines.at(-1)?.event, 'stopped');
   });
 
-  it('does not fill the memory of a worker whose controller prints while nobody reads', async (test) => {
+  it('is not buffered in a worker while nobody reads it', async (test) => {
     const service = await startService(test, { files: { 'TestController.mjs': TALKER }, env: { WORKERS: '1' } });
     service.process.stderr?.pause();
     // 12 MB are more than the service buffers.

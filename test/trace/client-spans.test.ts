@@ -110,7 +110,7 @@ function assertChild(child: ReceivedSpan | undefined, parent: ReceivedSpan): ass
 
 describe('a request that a controller sends', () => {
   for (const by of ['fetch', 'http'] as const) {
-    it(`by ${by} is a span below that of its request, and gets the trace`, async (test) => {
+    it(`by ${by} has a child span of its request, and carries traceparent where Node can add the header`, async (test) => {
       const peer = await startPeer(test);
       const service = await startTraced(test, { controllers });
       const { server, only } = await ask(service, `${by}/${peer.port}/there`, 2);
@@ -128,7 +128,7 @@ describe('a request that a controller sends', () => {
       assert.equal(only.attributes['gatefold.traceparent_sent'], isSent ? undefined : false);
     });
 
-    it(`by ${by} passes tracestate on, and sends the flags of an unsampled trace`, async (test) => {
+    it(`by ${by} carries tracestate and the flags of an unsampled trace`, async (test) => {
       const peer = await startPeer(test);
       const service = await startTraced(test, { controllers, env: { OTEL_TRACES_SAMPLER: 'always_off' } });
       await fetch(`${service.url}/api/ask/${by}/${peer.port}/there`, {
@@ -143,7 +143,7 @@ describe('a request that a controller sends', () => {
       assert.equal(tracestate, 'a=1,b=2');
     });
 
-    it(`by ${by} that gets a 404 is an error of the client alone`, async (test) => {
+    it(`by ${by} with the answer 404 marks its own span as failed, but not the span of the server`, async (test) => {
       const peer = await startPeer(test);
       const service = await startTraced(test, { controllers });
       const { server, only } = await ask(service, `${by}/${peer.port}/absent`, 2);
@@ -153,7 +153,7 @@ describe('a request that a controller sends', () => {
     });
   }
 
-  it('that is cut off has the code of the error', async (test) => {
+  it('has the error code in its span when the connection is cut off', async (test) => {
     const peer = await startPeer(test);
     const service = await startTraced(test, { controllers });
     const { only } = await ask(service, `http/${peer.port}/cut`, 2);
@@ -162,7 +162,7 @@ describe('a request that a controller sends', () => {
     assert.equal(only.attributes['http.response.status_code'], undefined);
   });
 
-  it('that nobody takes has the code of the error', async (test) => {
+  it('has the error code in its span when the connection is refused', async (test) => {
     const service = await startTraced(test, { controllers });
     const { only } = await ask(service, `refused/${(await freePorts(1))[0]}`, 2);
     assert.deepEqual(only.status, { code: 2 });
@@ -173,27 +173,27 @@ describe('a request that a controller sends', () => {
     ['::1', '8', 'http://[::1]:8'],
     ['127.0.0.1', '80', 'http://127.0.0.1'],
   ] as const)
-    it(`to ${host} and port ${port} has the whole address`, async (test) => {
+    it(`to host ${host} and port ${port} has the full URL in its span`, async (test) => {
       const service = await startTraced(test, { controllers });
       const { only } = await ask(service, `host/${encodeURIComponent(host)}/${port}`, 2);
       assert.deepEqual([only.attributes['url.full'], only.attributes['server.port']], [`${origin}/`, port]);
     });
 
-  it('is not traced when a program publishes it in another form', async (test) => {
+  it('is not traced when its diagnostics event has an unknown form', async (test) => {
     const service = await startTraced(test, { controllers });
     for (const name of ['undici:request:create', 'http.client.request.start']) channel(name).publish({});
     await fetch(`${service.url}/api/ask/spans`);
     await service.collector.until(({ length }) => length === 3);
   });
 
-  it('whose author has set the header keeps it', async (test) => {
+  it('keeps a traceparent header that the controller has set', async (test) => {
     const peer = await startPeer(test);
     const service = await startTraced(test, { controllers });
     await ask(service, `own/${peer.port}`, 2);
     assert.equal(peer.requests[0]?.traceparent, 'own');
   });
 
-  it('whose head is written already says so', async (test) => {
+  it('has gatefold.traceparent_sent=false in its span when its head was written before', async (test) => {
     const peer = await startPeer(test);
     const service = await startTraced(test, { controllers });
     const { only } = await ask(service, `late/${peer.port}`, 2);
@@ -201,7 +201,7 @@ describe('a request that a controller sends', () => {
     assert.equal(only.attributes['gatefold.traceparent_sent'], false);
   });
 
-  it('with an unknown method is _OTHER', async (test) => {
+  it('with an unknown method has a span with the name HTTP and the original method', async (test) => {
     const peer = await startPeer(test);
     const service = await startTraced(test, { controllers });
     const { only } = await ask(service, `odd/${peer.port}`, 2);
@@ -209,7 +209,7 @@ describe('a request that a controller sends', () => {
     assert.equal(only.attributes['http.request.method_original'], 'PURGE');
   });
 
-  it('has its parent behind a body, too, when the bytes came on a connection that is used again', async (test) => {
+  it('is a child of the right request when requests with bodies share a connection', async (test) => {
     const peer = await startPeer(test);
     const service = await startTraced(test, { controllers });
     for (let count = 2; count <= 6; count += 2) {
@@ -234,7 +234,7 @@ describe('a request that a controller sends', () => {
     ['127.0.0.2,localhost', false],
     ['*.0.0.1', true],
   ] as const)
-    it(`TRACE_PROPAGATE=${hosts} ${isSent ? 'sends' : 'keeps'} the header, and the span is there`, async (test) => {
+    it(`with TRACE_PROPAGATE=${hosts} ${isSent ? 'carries' : 'omits'} traceparent, and has a span`, async (test) => {
       const peer = await startPeer(test);
       const service = await startTraced(test, { controllers, settings: { TRACE_PROPAGATE: hosts } });
       const { server, only } = await ask(service, `fetch/${peer.port}/there`, 2);
@@ -242,7 +242,7 @@ describe('a request that a controller sends', () => {
       assert.equal(peer.requests[0]?.traceparent !== undefined, isSent);
     });
 
-  it('TRACE_CAPTURE=query asks for the query', async (test) => {
+  it('has the query in its span with TRACE_CAPTURE=query', async (test) => {
     const peer = await startPeer(test);
     const service = await startTraced(test, { controllers, settings: { TRACE_CAPTURE: 'query' } });
     const { only } = await ask(service, `fetch/${peer.port}/there`, 2);
@@ -251,7 +251,7 @@ describe('a request that a controller sends', () => {
 });
 
 describe('params.waitUntil', () => {
-  it('is a span, and what it calls belongs to the request', async (test) => {
+  it('makes a span below the request, and so does a fetch in the background work', async (test) => {
     const peer = await startPeer(test);
     const service = await startTraced(test, { controllers });
     const { server, others } = await ask(service, `after/${peer.port}`, 3);
@@ -262,7 +262,7 @@ describe('params.waitUntil', () => {
     ]);
   });
 
-  it('that is rejected is an error', async (test) => {
+  it('makes a failed span when its promise rejects', async (test) => {
     const service = await startTraced(test, { controllers, expectedErrors: ['background-work-failed'] });
     const { only } = await ask(service, 'after-fails', 2);
     assert.deepEqual(only.status, { code: 2 });
@@ -273,7 +273,7 @@ describe('params.waitUntil', () => {
 });
 
 describe('params.trace', () => {
-  it('makes spans inside of spans, with the attributes that are given', async (test) => {
+  it('makes nested spans with the given attributes', async (test) => {
     const service = await startTraced(test, { controllers });
     const { server, others, body } = await ask(service, 'spans', 3);
     const outer = others.find(({ name }) => name === 'outer');
@@ -298,7 +298,7 @@ describe('params.trace', () => {
   });
 
   for (const path of ['span-fails', 'span-throws'])
-    it(`${path}: the span has the class of the error, and not its message`, async (test) => {
+    it(`${path}: sends the class of the error, but not its message`, async (test) => {
       const service = await startTraced(test, { controllers });
       const { only, body } = await ask(service, path, 2);
       assert.deepEqual(body, { data: 'caught' });
@@ -307,13 +307,13 @@ describe('params.trace', () => {
       assert.doesNotMatch(JSON.stringify(service.collector.bodies), /secret/);
     });
 
-  it('halves of characters in names and values of attributes are replaced: they would cost the whole batch', async (test) => {
+  it('replaces lone surrogates in names and values of attributes', async (test) => {
     const service = await startTraced(test, { controllers });
     const { only } = await ask(service, 'halves', 2);
     assert.deepEqual(only.attributes, { 'text\ufffd': 'x', 'list\ufffd': ['y\ufffd'] });
   });
 
-  it('a thenable of a library is returned itself', async (test) => {
+  it('returns the same thenable that the work returned, and runs it once', async (test) => {
     const service = await startTraced(test, { controllers });
     const { only, body } = await ask(service, 'thenable', 2);
     // A library such as Knex runs the query at each call of `then`.
@@ -321,14 +321,14 @@ describe('params.trace', () => {
     assert.equal(only.name, 'query');
   });
 
-  it('a thenable that fails ends its span once, however often it is awaited', async (test) => {
+  it('ends the span of a failed thenable once, however often the thenable is awaited', async (test) => {
     const service = await startTraced(test, { controllers });
     const { only, body } = await ask(service, 'failing-thenable', 2);
     assert.deepEqual(body, { reasons: ['RangeError', 'RangeError', 'RangeError'], runs: 3 });
     assert.equal(only.attributes['error.type'], 'RangeError');
   });
 
-  it('a thenable that cannot be observed ends its span at once', async (test) => {
+  it('ends the span of a frozen thenable at once', async (test) => {
     const service = await startTraced(test, { controllers });
     const { only, body } = await ask(service, 'frozen-thenable', 2);
     assert.deepEqual(body, { value: 7 });

@@ -40,9 +40,9 @@ const sendTo = (endpoint: URL) => createConnection({ endpoint, headers: { 'api-k
 describe('parseAnswer', () => {
   const whole: readonly (readonly [what: string, text: string, status: number, body: string, isKept: boolean])[] = [
     ['a length', OK, 200, '{}', true],
-    ['no body by its length', 'HTTP/1.1 200 \r\nContent-Length:0\r\n\r\n', 200, '', true],
+    ['the length 0', 'HTTP/1.1 200 \r\nContent-Length:0\r\n\r\n', 200, '', true],
     ['a status without a reason', 'HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n', 200, '', true],
-    ['no body by its status', 'HTTP/1.1 204 No Content\r\n\r\n', 204, '', true],
+    ['a status that allows no body', 'HTTP/1.1 204 No Content\r\n\r\n', 204, '', true],
     [
       'chunks',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n1\r\n{\r\n01;x=y\r\n}\r\n0\r\n\r\n',
@@ -51,13 +51,19 @@ describe('parseAnswer', () => {
       true,
     ],
     ['a trailer', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: y\r\n\r\n', 200, '', true],
-    ['an interim answer', `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nlink: x\r\n\r\n${OK}`, 200, '{}', true],
-    ['HTTP/1.0', OK.replace('1.1', '1.0'), 200, '{}', false],
-    ['close', OK.replace('\r\n\r\n', '\r\nConnection: Close\r\n\r\n'), 200, '{}', false],
+    [
+      'interim answers before it',
+      `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nlink: x\r\n\r\n${OK}`,
+      200,
+      '{}',
+      true,
+    ],
+    ['the version HTTP/1.0', OK.replace('1.1', '1.0'), 200, '{}', false],
+    ['Connection: close', OK.replace('\r\n\r\n', '\r\nConnection: Close\r\n\r\n'), 200, '{}', false],
     ['bytes after the body', `${OK}HTTP/1.1 200 OK`, 200, '{}', false],
   ];
   for (const [what, text, status, body, isKept] of whole)
-    it(`reads ${what}, however the bytes arrive`, () => {
+    it(`reads an answer with ${what}, and waits for its last byte`, () => {
       const bytes = Buffer.from(text);
       const answer = parseAnswer(bytes, false);
       assert.deepEqual([answer?.status, answer?.text, answer?.keepsConnection], [status, body, isKept]);
@@ -66,7 +72,7 @@ describe('parseAnswer', () => {
         assert.equal(parseAnswer(bytes.subarray(0, length), false), undefined, `after ${length} bytes`);
     });
 
-  it('reads a body that ends with the connection, and one that is cut off', () => {
+  it('reads a body up to the end of the connection, even when the body is cut off', () => {
     for (const field of ['', 'content-length: 9\r\n', 'transfer-encoding: gzip\r\n']) {
       const bytes = Buffer.from(`HTTP/1.1 200 OK\r\n${field}\r\n{}`);
       assert.equal(parseAnswer(bytes, false), undefined);
@@ -110,14 +116,14 @@ describe('parseAnswer', () => {
     assert.throws(() => parseAnswer(Buffer.from(text), false), /the head of the answer has more than 65536 bytes/);
   });
 
-  it('says that the connection was closed before the answer had come', () => {
+  it('reports a connection that was closed before the whole head arrived', () => {
     for (const text of ['', 'HTTP/1.1 200 OK\r\ncontent-'])
       assert.throws(() => parseAnswer(Buffer.from(text), true), /closed the connection/);
   });
 });
 
 describe('createConnection', () => {
-  it('sends the bytes of a request, and the next one on the same connection', async (test) => {
+  it('sends two requests on the same connection', async (test) => {
     let received = '';
     let connections = 0;
     const endpoint = await listen(test, (socket, number) => {
@@ -135,7 +141,7 @@ describe('createConnection', () => {
     assert.equal(connections, 1);
   });
 
-  it('opens another connection after one that the collector has closed', async (test) => {
+  it('opens a new connection after the collector has closed the old connection', async (test) => {
     const closed: Promise<unknown>[] = [];
     const endpoint = await listen(test, (socket) => {
       closed.push(new Promise((resolve) => socket.on('close', resolve)));
@@ -149,7 +155,7 @@ describe('createConnection', () => {
     assert.equal(closed.length, 3);
   });
 
-  it('closes a connection on which bytes come that nothing asked for', async (test) => {
+  it('closes an idle connection that receives bytes', async (test) => {
     // Simulated timers never fire, so nothing else closes the connection.
     test.mock.timers.enable({ apis: ['setTimeout'] });
     const ends: Promise<unknown>[] = [];
@@ -169,7 +175,7 @@ describe('createConnection', () => {
     assert.equal(ends.length, 2);
   });
 
-  it('waits longer for an answer, which comes in pieces, than it keeps an unused connection', async (test) => {
+  it('waits longer for an answer in pieces than for the next request on an idle connection', async (test) => {
     test.mock.timers.enable({ apis: ['setTimeout'] });
     let count = 0;
     const endpoint = await listen(test, (socket) =>
@@ -185,7 +191,7 @@ describe('createConnection', () => {
     for (let i = 0; i < 2; i++) assert.equal((await send(Buffer.from('{}'), LONG)).text, '{}');
   });
 
-  it('closes a connection that is not used', async (test) => {
+  it('closes an idle connection', async (test) => {
     let closed: Promise<unknown> = Promise.resolve();
     const endpoint = await listen(test, (socket) => {
       closed = new Promise((resolve) => socket.on('close', resolve));
@@ -195,7 +201,7 @@ describe('createConnection', () => {
     await closed;
   });
 
-  it('does not send the rest of a body that is answered early, and sends the next one whole', async (test) => {
+  it('stops sending a body that the collector answers early, and sends the next body whole', async (test) => {
     const firstSocket = { bytes: 0, resume: (): void => {}, closed: Promise.resolve<unknown>(undefined) };
     let second = '';
     const endpoint = await listen(test, (socket, number) => {
@@ -229,7 +235,7 @@ describe('createConnection', () => {
     ['resets', (socket: Socket) => socket.resetAndDestroy(), /ECONNRESET|closed the connection/],
     ['is no web server', (socket: Socket) => socket.write('220 mail.example ESMTP\r\n'), /did not answer in HTTP/],
   ] as const)
-    it(`fails when the collector ${what}, and then begins again`, async (test) => {
+    it(`rejects when the collector ${what}, and sends the next request`, async (test) => {
       let isBroken = true;
       const endpoint = await listen(test, (socket) =>
         socket.once('data', () => (isBroken ? serve(socket) : socket.write(OK))),
@@ -246,14 +252,14 @@ describe('createBatchSender', () => {
     ...{ headers: {}, compress: false, caFile: undefined, clientCertificateFile: undefined, clientKeyFile: undefined },
   };
 
-  it('reports a batch that cannot be compressed, and does not reject', async (test) => {
+  it('returns a retryable outcome when a batch cannot be compressed', async (test) => {
     test.mock.method(zlib(), 'gzip', (_body: Buffer, done: (error: Error) => void) => done(new Error('no memory')));
     const endpoint = new URL('http://127.0.0.1:9');
     const outcome = await createBatchSender({ ...settings, endpoint, compress: true }, 'test')(Buffer.from('{}'), LONG);
     assert.deepEqual(outcome, { kind: 'retryable', reason: 'no memory', retryAfter: 0 });
   });
 
-  it('sends the user and the password of the URL, unless a header has others', async (test) => {
+  it('sends the user and the password of the URL, unless the header Authorization is configured', async (test) => {
     let received = '';
     const endpoint = await listen(test, (socket) => {
       socket.on('data', (bytes) => {
@@ -275,7 +281,7 @@ describe('createBatchSender', () => {
     assert.ok(received.includes('authorization: Bearer x\r\n') && !received.includes('Basic'), received);
   });
 
-  it('by TLS goes to the collector with the right certificate alone, and shows its own', async (test) => {
+  it('sends over TLS only to a collector with a trusted certificate, and presents the client certificate', async (test) => {
     const folder = mkdtempSync(join(tmpdir(), 'gatefold-collector-'));
     test.after(() => rmSync(folder, { recursive: true }));
     const save = (name: string, text: string): string => {

@@ -12,7 +12,7 @@ import {
 import { errorType } from '../../src/trace/span.ts';
 
 for (const kind of ['toString', 'constructor', '__proto__', 'none', undefined, null, 7])
-  it(`sends a span of the kind ${kind} as internal`, () => {
+  it(`writes a span of the unknown kind ${kind} as internal`, () => {
     const span = JSON.parse(`{"id":1${encodeNameAndKind('name', kind as Kind)}]}`) as { kind: number };
     assert.equal(span.kind, 1);
   });
@@ -32,15 +32,15 @@ for (const [value, encoded] of values)
 
 const unreadable = new Proxy({}, { get: () => assert.fail('this field cannot be read') });
 const errors: readonly (readonly [title: string, error: unknown, type: string])[] = [
-  ['a code', { code: 'E_CODE', name: 'Name' }, 'E_CODE'],
-  ['a name', new RangeError('x'), 'RangeError'],
-  ['a code with other characters', { code: 'a b', name: 'Name' }, 'Name'],
+  ['an error with a code', { code: 'E_CODE', name: 'Name' }, 'E_CODE'],
+  ['an error with a name', new RangeError('x'), 'RangeError'],
+  ['an error with a space in its code', { code: 'a b', name: 'Name' }, 'Name'],
   ['null', null, '_OTHER'],
   ['undefined', undefined, '_OTHER'],
-  ['fields that throw', unreadable, '_OTHER'],
+  ['an error whose fields throw', unreadable, '_OTHER'],
 ];
 for (const [title, error, type] of errors)
-  it(`takes the type of an error from ${title}`, () => assert.equal(errorType(error), type));
+  it(`returns ${type} as the error type of ${title}`, () => assert.equal(errorType(error), type));
 
 it('corrects the times of spans after the clock of the machine was set', (test) => {
   test.after(updateClockOffset);
@@ -51,7 +51,7 @@ it('corrects the times of spans after the clock of the machine was set', (test) 
   assert.ok(Math.abs(difference) < 60_000, String(difference));
 });
 
-it('frees the memory of a large body before the next one', () => {
+it('frees the memory of a large batch before a later batch', () => {
   const writeBatch = createBatchWriter(['[', ']']);
   const write = (json: string) => writeBatch([{ size: json.length, encode: () => json }]);
   assert.equal(write('1'.repeat(1_000_000)).length, 1_000_002);

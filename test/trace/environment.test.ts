@@ -54,7 +54,7 @@ describe('readTraceSettings', () => {
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user%:20@c.test' }, /has a user name or a password/, false],
   ];
   for (const [env, reason, isDeliberate] of off)
-    it(`${JSON.stringify(env)} is off`, () => {
+    it(`turns tracing off with ${JSON.stringify(env)}`, () => {
       const reading = readTraceSettings({ ...BASE, ...env });
       assert.equal(reading.kind, 'off');
       assert.match(reading.reason, reason);
@@ -62,7 +62,7 @@ describe('readTraceSettings', () => {
       assert.doesNotMatch(reading.reason, /secret=|%zz|no-value/);
     });
 
-  it('is off where another tracer is registered, and not by its logger alone', () => {
+  it('turns tracing off when another tracer is registered, but not when only a logger is registered', () => {
     const key = Symbol.for('opentelemetry.js.api.1');
     const globals = globalThis as Record<symbol, unknown>;
     try {
@@ -77,7 +77,7 @@ describe('readTraceSettings', () => {
     }
   });
 
-  it('has the defaults of the specification', () => {
+  it('uses the defaults of the specification', () => {
     const { timeout, delay, queueSize, batchSize, samplerName, headers, compress, ignored } = settingsOf({});
     assert.deepEqual(
       { timeout, delay, queueSize, batchSize, samplerName, headers, compress, ignored },
@@ -121,26 +121,26 @@ describe('readTraceSettings', () => {
     ['OTEL_BSP_SCHEDULE_DELAY', 'soon', 'delay', 5000],
   ];
   for (const [variable, text, key, value] of ignored)
-    it(`${variable}=${text} is ignored, and named`, () => {
+    it(`ignores ${variable}=${text}, and reports the variable`, () => {
       const settings = settingsOf({ [variable]: text });
       assert.deepEqual(settings.ignored, [variable]);
       assert.equal(settings[key], value);
     });
 
-  it('drops all attributes of the resource where one is malformed', () => {
+  it('drops all resource attributes when one attribute is malformed', () => {
     const settings = settingsOf({ OTEL_RESOURCE_ATTRIBUTES: 'a=1,b=%zz' });
     assert.deepEqual([...settings.resource], []);
     assert.deepEqual(settings.ignored, ['OTEL_RESOURCE_ATTRIBUTES']);
   });
 
   for (const text of ['', '2', '-0.1', 'half', '0,5', 'NaN'])
-    it(`OTEL_TRACES_SAMPLER_ARG=${text} of a ratio is ignored: 1 holds`, () => {
+    it(`ignores OTEL_TRACES_SAMPLER_ARG=${text}, and uses the ratio 1`, () => {
       const settings = settingsOf({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: text });
       assert.deepEqual(settings.ignored, ['OTEL_TRACES_SAMPLER_ARG']);
       assert.equal(settings.sampler(0, undefined), true);
     });
 
-  it('takes the name of a sampler in any case', () => {
+  it('accepts the name of a sampler in upper and lower case', () => {
     const env = { OTEL_TRACES_SAMPLER: 'Parentbased_TraceIdRatio', OTEL_TRACES_SAMPLER_ARG: '.25' };
     const settings = settingsOf(env);
     assert.equal(settings.samplerName, 'parentbased_traceidratio');
@@ -167,7 +167,7 @@ describe('createSampler', () => {
     ['parentbased_traceidratio', 0.5, [false, true], true, false],
   ];
   for (const [name, ratio, [low, high], sampled, notSampled] of rows)
-    it(`${name} decides by the id, or by the parent`, () => {
+    it(`${name} decides by the trace id or by the parent`, () => {
       const sampler = createSampler(name, ratio);
       assert.equal(sampler(LOW, undefined), low);
       assert.equal(sampler(HIGH, undefined), high);
@@ -175,13 +175,13 @@ describe('createSampler', () => {
       assert.equal(sampler(LOW, parent(0)), notSampled);
     });
 
-  it('has a row for each name', () =>
+  it('has a test row for each name of a sampler', () =>
     assert.deepEqual(
       SAMPLER_NAMES,
       rows.map(([name]) => name),
     ));
 
-  it('takes none of the ids at 0, all at 1, and the named part between', () => {
+  it('samples the configured ratio of trace ids', () => {
     const ids = Array.from({ length: 1000 }, (_, i) => newTraceId((i + 0.5) / 1000));
     for (const id of ids) assert.match(id, /^[0-9a-f]{32}$/);
     for (const ratio of [0, 0.25, 1]) {

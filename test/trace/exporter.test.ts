@@ -36,7 +36,7 @@ function createBench(collector: Collector | undefined, { compress = false, url, 
 
 const until = async (condition: () => boolean): Promise<void> => {
   for (const end = Date.now() + 60_000; !condition(); ) {
-    assert.ok(Date.now() < end, 'it never came');
+    assert.ok(Date.now() < end, 'the condition was false for 60 seconds');
     await new Promise((turn) => setTimeout(turn, 5));
   }
 };
@@ -57,7 +57,7 @@ describe('createExporter', () => {
     assert.equal(exporter.status().dropped, 0);
   });
 
-  it('sends each batch whole, whatever the batch before it had', async (test) => {
+  it('sends each batch whole after a batch with other lengths and characters', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     const { exporter } = createBench(collector, { batchSize: 2 });
@@ -75,7 +75,7 @@ describe('createExporter', () => {
     ['a full batch', { batchSize: 1 }],
     ['the delay', { delay: 1 }],
   ] as const)
-    it(`begins to send outside of the request that ended a span, after ${what}`, async () => {
+    it(`sends after ${what} outside of the async context of the request that ended a span`, async () => {
       const storage = new AsyncLocalStorage<string>();
       const contexts: unknown[] = [];
       const send: SendBatch = async () => {
@@ -88,7 +88,7 @@ describe('createExporter', () => {
       assert.deepEqual(contexts, [undefined]);
     });
 
-  it('sends no empty batch when full batches were faster than the delay', async () => {
+  it('sends no empty batch when full batches were sent before the delay has passed', async () => {
     const releases: (() => void)[] = [];
     const send: SendBatch = () =>
       new Promise((resolve) => releases.push(() => resolve({ kind: 'sent', rejected: 0, reason: '' })));
@@ -106,7 +106,7 @@ describe('createExporter', () => {
     assert.equal(releases.length, 2);
   });
 
-  it('sends headers, and bodies in gzip', async (test) => {
+  it('sends the configured headers, and compresses the body with gzip', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     const { exporter } = createBench(collector, { compress: true, headers: { 'api-key': 'k' } });
@@ -124,7 +124,7 @@ describe('createExporter', () => {
     ['503', { status: 503, headers: { 'retry-after': new Date(0).toUTCString() } }],
     ['504', { status: 504, headers: { 'retry-after': 'soon' } }],
   ] as const)
-    it(`sends again after ${what}, loses nothing, and logs the series once`, async (test) => {
+    it(`retries a batch after ${what}, loses no span, and logs one failure`, async (test) => {
       const collector = await startCollector();
       test.after(() => collector.close());
       collector.answer(answer);
@@ -142,7 +142,7 @@ describe('createExporter', () => {
     });
 
   for (const status of [400, 401, 404, 413, 500, 302])
-    it(`drops and counts a batch that is refused by ${status}`, async (test) => {
+    it(`drops and counts a batch that the collector refuses with ${status}`, async (test) => {
       const collector = await startCollector();
       test.after(() => collector.close());
       collector.answer({ status });
@@ -155,7 +155,7 @@ describe('createExporter', () => {
       assert.equal(lines[0]?.reason, `the collector answered ${status}`);
     });
 
-  it('waits as long as Retry-After says, and drops what that would make too late', async (test) => {
+  it('drops a batch when Retry-After is longer than the timeout of the batch', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     collector.answer({ status: 503, headers: { 'retry-after': '3600' } });
@@ -170,7 +170,7 @@ describe('createExporter', () => {
     ['""', 'the collector rejected spans'],
     ['null', 'the collector rejected spans'],
   ] as const)
-    it(`counts spans that a partial success rejects with ${message}, and does not send them again`, async (test) => {
+    it(`counts spans that a partial success rejects with the message ${message}, and does not retry the batch`, async (test) => {
       const collector = await startCollector();
       test.after(() => collector.close());
       collector.answer({ body: `{"partialSuccess":{"rejectedSpans":"2","errorMessage":${message}}}` });
@@ -183,7 +183,7 @@ describe('createExporter', () => {
     });
 
   for (const body of ['', 'ok', '[]', 'null', '{"partialSuccess":null}', '{"partialSuccess":{"rejectedSpans":"-1"}}'])
-    it(`takes any other body of a 200 for success: ${body}`, async (test) => {
+    it(`counts a batch as exported after a 200 with the body '${body}'`, async (test) => {
       const collector = await startCollector();
       test.after(() => collector.close());
       collector.answer({ body });
@@ -193,7 +193,7 @@ describe('createExporter', () => {
       assert.equal(exporter.status().dropped, 0);
     });
 
-  it('holds queueSize spans while the collector is away, drops and counts the rest, and sends when it is back', async (test) => {
+  it('keeps queueSize spans while the collector is unreachable, counts dropped spans, and sends the queue when the collector is back', async (test) => {
     const [port = 0] = await freePorts(1);
     const { exporter, lines } = createBench(undefined, { url: `http://127.0.0.1:${port}/v1/traces` });
     for (let i = 0; i < 500; i++) exporter.add(span(i));
@@ -211,7 +211,7 @@ describe('createExporter', () => {
     assert.equal(exporter.status().dropped, dropped);
   });
 
-  it('bounds the characters that wait, too', async () => {
+  it('limits the total size of queued spans', async () => {
     const [port = 0] = await freePorts(1);
     const { exporter } = createBench(undefined, { url: `http://127.0.0.1:${port}/`, queueSize: 1000, batchSize: 1000 });
     for (let i = 0; i < 100; i++) exporter.add(ended('x'.repeat(1024 * 1024)));
@@ -219,7 +219,7 @@ describe('createExporter', () => {
     await exporter.close(1);
   });
 
-  it('gives up a batch that the collector never answers', async (test) => {
+  it('drops a batch that the collector never answers', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     collector.answer('hang');
@@ -228,7 +228,7 @@ describe('createExporter', () => {
     await until(() => exporter.status().dropped === 1);
   });
 
-  it('sends all that waits when it closes', async (test) => {
+  it('sends all queued spans when it closes', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     const { exporter, lines } = createBench(collector, { delay: 3_600_000 });
@@ -238,7 +238,7 @@ describe('createExporter', () => {
     assert.deepEqual([exporter.status(), lines], [{ exported: 35, dropped: 0 }, []]);
   });
 
-  it('closes during a pause by one last try', async (test) => {
+  it('retries a batch once when it closes during the pause before a retry', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     collector.answer({ status: 503, headers: { 'retry-after': '30' } });
@@ -250,7 +250,7 @@ describe('createExporter', () => {
     assert.equal(collector.spans.length, 1);
   });
 
-  it('closes in time, counts what is lost, and says so, where the collector hangs', async (test) => {
+  it('closes in time while the collector hangs, and logs and counts the lost spans', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     collector.answer('hang');

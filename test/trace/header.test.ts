@@ -9,20 +9,20 @@ const SPAN = '00f067aa0ba902b7';
 
 describe('parseTraceparent', () => {
   const good: readonly (readonly [what: string, header: string, flags: number])[] = [
-    ['not sampled', `00-${TRACE}-${SPAN}-00`, 0],
-    ['sampled', `00-${TRACE}-${SPAN}-01`, 1],
+    ['the flags of an unsampled trace', `00-${TRACE}-${SPAN}-00`, 0],
+    ['the flags of a sampled trace', `00-${TRACE}-${SPAN}-01`, 1],
     ['the random flag of Level 2', `00-${TRACE}-${SPAN}-03`, 3],
-    ['reserved flags are zeros to us', `00-${TRACE}-${SPAN}-ff`, 3],
+    ['reserved flags as zeros', `00-${TRACE}-${SPAN}-ff`, 3],
     ['a reserved flag alone', `00-${TRACE}-${SPAN}-fc`, 0],
     ['a later version of the same length', `cc-${TRACE}-${SPAN}-01`, 1],
     ['a later version with more fields', `01-${TRACE}-${SPAN}-01-what-the-future-brings`, 1],
     ['a later version that ends with its separator', `01-${TRACE}-${SPAN}-01-`, 1],
   ];
   for (const [what, header, flags] of good)
-    it(`takes ${what}`, () => assert.deepEqual(parseTraceparent(header), { traceId: TRACE, spanId: SPAN, flags }));
+    it(`accepts ${what}`, () => assert.deepEqual(parseTraceparent(header), { traceId: TRACE, spanId: SPAN, flags }));
 
   const bad: readonly (readonly [what: string, header: string])[] = [
-    ['nothing', ''],
+    ['an empty header', ''],
     ['version ff', `ff-${TRACE}-${SPAN}-01`],
     ['a version in upper case', `CC-${TRACE}-${SPAN}-01`],
     ['a version of one digit', `0-${TRACE}-${SPAN}-01`],
@@ -30,7 +30,7 @@ describe('parseTraceparent', () => {
     ['a version that is no number', `.0-${TRACE}-${SPAN}-01`],
     ['version 00 with more fields', `00-${TRACE}-${SPAN}-01-more`],
     ['version 00 with a separator at its end', `00-${TRACE}-${SPAN}-01-`],
-    ['a later version with text behind its flags', `01-${TRACE}-${SPAN}-01.more`],
+    ['a later version with text after its flags', `01-${TRACE}-${SPAN}-01.more`],
     ['a trace id of zeros', `00-${'0'.repeat(32)}-${SPAN}-01`],
     ['a trace id in upper case', `00-${TRACE.toUpperCase()}-${SPAN}-01`],
     ['a trace id that is too short', `00-${TRACE.slice(1)}-${SPAN}-01`],
@@ -45,9 +45,9 @@ describe('parseTraceparent', () => {
     ['flags of three digits', `00-${TRACE}-${SPAN}-001`],
     ['flags in upper case', `00-${TRACE}-${SPAN}-0F`],
     ['other separators', `00_${TRACE}_${SPAN}_01`],
-    ['a space before it', ` 00-${TRACE}-${SPAN}-01`],
-    ['a space behind it', `00-${TRACE}-${SPAN}-01 `],
-    ['two of them', `00-${TRACE}-${SPAN}-01,00-${TRACE}-${SPAN}-01`],
+    ['a space before the header', ` 00-${TRACE}-${SPAN}-01`],
+    ['a space after the header', `00-${TRACE}-${SPAN}-01 `],
+    ['two headers in one', `00-${TRACE}-${SPAN}-01,00-${TRACE}-${SPAN}-01`],
   ];
   for (const [what, header] of bad) it(`refuses ${what}`, () => assert.equal(parseTraceparent(header), undefined));
 
@@ -67,7 +67,7 @@ describe('parseTracestate', () => {
     ['several header lines, in their order', ['a=1,b=2', 'c=3'], 'a=1,b=2,c=3'],
     ['white space around members', ['a=1 ,\t b=2'], 'a=1,b=2'],
     ['empty members', [',a=1,,b=2,', ''], 'a=1,b=2'],
-    ['no member', [' , '], ''],
+    ['a list without members', [' , '], ''],
     ['a tenant', ['fw529a3039@dt=FfWq7'], 'fw529a3039@dt=FfWq7'],
     ['all characters of a key', ['a-z_0*/9=1'], 'a-z_0*/9=1'],
     ['all characters of a value', ['a= !"#$%&\'()*+-./:;<>?@[\\]^_`{|}~'], 'a= !"#$%&\'()*+-./:;<>?@[\\]^_`{|}~'],
@@ -105,12 +105,12 @@ describe('parseTracestate', () => {
       `a=${'1'.repeat(250)},b=${'2'.repeat(255)}`,
     ],
     [
-      'a longer list loses long members first',
+      'a list of more than 512 characters without its last long member',
       [`a=${'1'.repeat(200)},b=2,c=${'3'.repeat(200)},d=${'4'.repeat(200)}`],
       `a=${'1'.repeat(200)},b=2,c=${'3'.repeat(200)}`,
     ],
     [
-      'then its last members',
+      'a list of more than 512 characters in short members without its last members',
       [members(30, (i) => `k${i}=${'v'.repeat(20)}`)],
       members(20, (i) => `k${i}=${'v'.repeat(20)}`),
     ],

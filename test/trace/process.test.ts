@@ -12,7 +12,7 @@ export default class HelloController {
 const files = { 'HelloController.js': HELLO };
 
 describe('a service with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
-  it('sends at the drain all that waits, also the span of a request that the drain has waited for', async (test) => {
+  it('sends all queued spans at the drain, and the span of a request that ends during the drain', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '3600000' };
@@ -30,7 +30,7 @@ describe('a service with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     assert.equal(names.filter((name) => name === 'GET /api/hello/slow').length, 1);
   });
 
-  it('ends in time where the collector hangs, and says what is lost', async (test) => {
+  it('exits while the collector hangs, and logs the number of lost spans', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     collector.answer('hang');
@@ -44,16 +44,16 @@ describe('a service with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   });
 
   for (const [what, env, event, reason] of [
-    ['the protocol of gRPC', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'traces-off', /http\/json/],
+    ['the protocol grpc', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'traces-off', /http\/json/],
     ['OTEL_SDK_DISABLED', { OTEL_SDK_DISABLED: 'true' }, 'traces-disabled', /OTEL_SDK_DISABLED/],
     [
-      'a file of a certificate that is missing',
+      'a missing certificate file',
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://127.0.0.1:1', OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere/ca.pem' },
       'traces-off',
       /a certificate cannot be used/,
     ],
   ] as const)
-    it(`is not traced with ${what}, and one line says why`, async (test) => {
+    it(`sends no spans with ${what}, and logs the reason once`, async (test) => {
       const collector = await startCollector();
       test.after(() => collector.close());
       const service = await startService(test, { files, env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env } });

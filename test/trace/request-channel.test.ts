@@ -103,7 +103,7 @@ describe("tracingChannel('gatefold:request')", () => {
     ['a refusal', '/refuse', 409, ['start', 'end', 'asyncStart', 'asyncEnd'], '/api/shop/refuse', 'GET refuse'],
   ] as const;
   for (const [what, path, status, phases, route, operation] of rows)
-    it(`publishes one object for ${what}, in the order of Node`, async (test) => {
+    it(`publishes one event object for ${what}, in the order of the phases of Node`, async (test) => {
       const service = await start(test, { expectedErrors: ['request-failed'] });
       // The first request of a group waits for its import.
       await (await service.get(path)).text();
@@ -139,7 +139,7 @@ describe("tracingChannel('gatefold:request')", () => {
       assert.equal(event.trace, undefined);
     });
 
-  it('has the same route for each path of a key with a handler', async (test) => {
+  it('publishes the route /api/{params} for a key with a handler', async (test) => {
     const row = { application: { id: 'a', name: 'a' }, handler: 'Shop', methods: undefined };
     const service = await start(test, { parts: { credentials: { identify: () => ({ kind: 'row', row }) } } });
     const ended = follow<RequestEvent>(test, 'gatefold:request', () => {});
@@ -147,7 +147,7 @@ describe("tracingChannel('gatefold:request')", () => {
     assert.equal(((await ended) as RequestEvent).route, '/api/{params}');
   });
 
-  it('a subscriber may set the trace of a request', async (test) => {
+  it('uses the trace that a subscriber has set', async (test) => {
     const service = await start(test);
     const trace = { traceId: TRACE, spanId: SPAN, traceparent: PARENT, span: () => undefined as never };
     follow<RequestEvent>(test, 'gatefold:request', (phase, event) => {
@@ -160,7 +160,7 @@ describe("tracingChannel('gatefold:request')", () => {
     }
   });
 
-  it('subscribers and stores that throw hurt no request', async (test) => {
+  it('does not fail a request when subscribers and stores throw', async (test) => {
     const service = await start(test);
     const thrown: unknown[] = [];
     const count = () => thrown.length;
@@ -195,7 +195,7 @@ describe("tracingChannel('gatefold:request')", () => {
   });
 });
 
-describe('log lines of a request that brings a traceparent, without an exporter', () => {
+describe('log lines of a request, without an exporter', () => {
   for (const [path, event] of [
     ['', 'request'],
     ['/7', 'operation-info'],
@@ -203,7 +203,7 @@ describe('log lines of a request that brings a traceparent, without an exporter'
     ['/header', 'header-dropped'],
     ['/refuse', 'header-dropped'],
   ] as const)
-    it(`${event} of ${path || '/'} has its ids`, async (test) => {
+    it(`${event} of ${path || '/'} has the ids of the header traceparent`, async (test) => {
       const service = await start(test, { expectedErrors: ['request-failed'] });
       const answer = await service.get(path, { traceparent: PARENT });
       await answer.text();
@@ -217,7 +217,7 @@ describe('log lines of a request that brings a traceparent, without an exporter'
     ['a malformed traceparent', { traceparent: `${PARENT}0` }],
     ['a traceparent of zeros', { traceparent: `00-${'0'.repeat(32)}-${SPAN}-01` }],
   ] as const)
-    it(`there are none with ${what}`, async (test) => {
+    it(`have no trace ids with ${what}`, async (test) => {
       const service = await start(test);
       await (await service.get('/7', headers)).text();
       for (const event of ['operation-info', 'request']) {
@@ -228,7 +228,7 @@ describe('log lines of a request that brings a traceparent, without an exporter'
 });
 
 describe('the call of a tool', () => {
-  it('is a span below the request of its message, and its line has the ids', async (test) => {
+  it('has a span below the span of the request with its message', async (test) => {
     const collector = await startCollector();
     test.after(() => collector.close());
     startTracer(test, collector);
@@ -246,7 +246,7 @@ describe('the call of a tool', () => {
     assert.equal(call.attributes['http.response.status_code'], '200');
   });
 
-  it('keeps the trace of its message where a tool follows requests, and traces none', async (test) => {
+  it('has the trace of its message when a subscriber follows requests without tracing them', async (test) => {
     const traces: unknown[] = [];
     follow<RequestEvent>(test, 'gatefold:request', (phase, { trace, tool }) => {
       if (phase === 'start') traces.push([tool, trace?.traceId, trace?.spanId]);
@@ -260,7 +260,7 @@ describe('the call of a tool', () => {
   });
 });
 
-it('the throw that ends an operation has the ids of its request', async (test) => {
+it('an uncaught error has the ids of the request whose operation threw it', async (test) => {
   const service = await start(test, { expectedErrors: ['request-failed'] });
   const listeners = process.listeners('uncaughtException');
   process.removeAllListeners('uncaughtException');

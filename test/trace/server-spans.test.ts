@@ -63,7 +63,7 @@ describe('the span of a request', () => {
     ['GET /api/%zz', 'GET', '400', { 'url.path': '/api/%zz' }],
   ];
   for (const [request, name, status, attributes] of rows) {
-    it(`${request} is '${name}'`, async (test) => {
+    it(`for ${request} has the name '${name}'`, async (test) => {
       const service = await startTraced(test, { controllers, expectedErrors: ['request-failed'] });
       await service.raw(
         `${request} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nUser-Agent: me\r\nX-Key: secret\r\n\r\n`,
@@ -124,7 +124,7 @@ describe('the span of a request', () => {
     assert.equal(line?.span_id, span?.spanId);
   });
 
-  it('two headers traceparent, or a malformed one, begin a new trace, whatever tracestate says', async (test) => {
+  it('starts a new trace without tracestate when traceparent is repeated or malformed', async (test) => {
     const service = await startTraced(test, { controllers });
     for (const lines of [
       `traceparent: ${PARENT}\r\nTraceparent: ${PARENT}`,
@@ -142,7 +142,7 @@ describe('the span of a request', () => {
     }
   });
 
-  it('a parent that is not sampled is followed, and not exported', async (test) => {
+  it('is not exported when the parent is not sampled, but the log has the trace id of the parent', async (test) => {
     const service = await startTraced(test, { controllers });
     await fetch(`${service.url}/api/order/7`, { headers: { traceparent: PARENT.replace(/01$/, '00') } });
     await service.flush();
@@ -154,7 +154,7 @@ describe('the span of a request', () => {
     ['slow', undefined],
     ['stream', '200'],
   ] as const)
-    it(`a client that leaves is an error: ${path}`, async (test) => {
+    it(`has the error type client_disconnected when the client leaves: ${path}`, async (test) => {
       const service = await startTraced(test, { controllers });
       const stop = new AbortController();
       const answer = fetch(`${service.url}/api/order/${path}`, { signal: stop.signal });
@@ -169,7 +169,7 @@ describe('the span of a request', () => {
       assert.deepEqual(span?.status, { code: 2 });
     });
 
-  it('TRACE_CAPTURE asks for the query and for headers', async (test) => {
+  it('has the query and the headers that TRACE_CAPTURE lists', async (test) => {
     const settings = { TRACE_CAPTURE: 'query,user-agent,host,x-tenant' };
     const service = await startTraced(test, { controllers, settings });
     await service.raw(
@@ -184,7 +184,7 @@ describe('the span of a request', () => {
     assert.deepEqual(attributes['http.request.header.x-tenant'], ['1', '2']);
   });
 
-  it('client.address is that of the client behind trusted proxies', async (test) => {
+  it('has the address of the client behind trusted proxies in client.address', async (test) => {
     const service = await startTraced(test, { controllers, settings: { TRUSTED_PROXIES: '127.0.0.1' } });
     await fetch(`${service.url}/api/order`, { headers: { 'x-forwarded-for': '192.0.2.9' } });
     await service.collector.until((spans) => spans.length > 0);
@@ -192,7 +192,7 @@ describe('the span of a request', () => {
     assert.equal(service.collector.spans[0]?.attributes['network.peer.address'], '127.0.0.1');
   });
 
-  it('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS replaces the list of methods', async (test) => {
+  it('has one of the methods that OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS lists, or HTTP', async (test) => {
     const service = await startTraced(test, { controllers, env: { OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS: 'PURGE' } });
     await service.raw('PURGE /api/loose HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
     await service.raw('GET /api/loose HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
@@ -204,7 +204,7 @@ describe('the span of a request', () => {
   });
 });
 
-it('two answers on one connection have a status and a version each', async (test) => {
+it('requests on one connection have the status and HTTP version of their own answers in their spans', async (test) => {
   const service = await startTraced(test, { controllers });
   await service.raw(
     'GET /api/order HTTP/1.1\r\nHost: a.test\r\n\r\nGET /api/absent HTTP/1.1\r\nHost: a.test\r\n\r\nGET /api/order HTTP/1.0\r\nHost: a.test\r\n\r\n',

@@ -27,14 +27,14 @@ describe('drain', () => {
     return { ask, begin, server, port };
   }
 
-  it('where others accept, refuses from its beginning on', async (test) => {
+  it('refuses connections at once when other workers accept', async (test) => {
     const { ask, begin } = await start(test);
     const drained = begin(null);
     assert.equal(await ask(), 'ECONNREFUSED');
     await drained;
   });
 
-  it('where nobody else accepts, serves who still comes, and refuses only then', async (test) => {
+  it('serves new connections for acceptFor when no other worker accepts, and then refuses', async (test) => {
     const { ask, begin } = await start(test);
     const drained = begin(100);
     // The client connects after the drain has begun, and the kernel completes the connection at once.
@@ -43,7 +43,7 @@ describe('drain', () => {
     assert.equal(await ask(), 'ECONNREFUSED');
   });
 
-  it('waits for work after the answers, and for no longer than its time', async (test) => {
+  it('waits for pending work, but not beyond its timeout', async (test) => {
     let looks = 0;
     const pendingWork = (): number => (++looks < 3 ? 1 : 0);
     await (await start(test)).begin(null, { pendingWork });
@@ -57,7 +57,7 @@ describe('drain', () => {
     assert.deepEqual(steps, ['given up']);
   });
 
-  it('is held up beyond its time by no connection that does not close', async (test) => {
+  it('ends after its timeout despite an open connection', async (test) => {
     const { begin, server, port } = await start(test);
     const socket = connect(port, '127.0.0.1');
     test.after(() => socket.destroy());
@@ -65,6 +65,6 @@ describe('drain', () => {
     let cuts = 0;
     server.closeAllConnections = () => void cuts++;
     await begin(null, { timeout: 60 });
-    assert.ok(cuts > 1, 'it had the time to close');
+    assert.ok(cuts > 1, 'the drain cut the connections before its end');
   });
 });

@@ -65,7 +65,7 @@ async function start(
 }
 
 for (const namesFiles of [true, false])
-  test(`a worker that loads ${namesFiles ? 'names each file' : 'reports from time to time that it loads'}`, async (t) => {
+  test(`a loading worker reports ${namesFiles ? 'each file' : 'its load at intervals without file names'}`, async (t) => {
     // The first import takes longer than the shortest time between two reports.
     const slow = `await new Promise((done) => setTimeout(done, 150));\n${controller('a')}`;
     const reports: unknown[] = [];
@@ -84,7 +84,7 @@ for (const namesFiles of [true, false])
     );
   });
 
-test('a new group answers when the supervisor has said that every worker has it, and not before', async (t) => {
+test('a new group answers only after the supervisor has shared it', async (t) => {
   const { dir, url, worker, order } = await start(t, { 'SteadyController.js': controller('steady') });
   write(dir, 'NewController.js', controller('new'));
   let isAnswered = false;
@@ -101,7 +101,7 @@ test('a new group answers when the supervisor has said that every worker has it,
   assert.equal(await answer, 200);
 });
 
-test('a worker reports the files of a new group, and no others again', async (t) => {
+test('a worker reports only the files of the new group', async (t) => {
   const { dir, url, worker, order } = await start(t, { 'SteadyController.js': controller('steady') });
   const reported: string[] = [];
   worker.on('message', (envelope: unknown) => {
@@ -124,7 +124,7 @@ test('a worker reports the files of a new group, and no others again', async (t)
   );
 });
 
-test('what is thrown outside of any request is logged with its place, whatever it is, and the worker serves on', async (t) => {
+test('an exception outside a request is logged with its place, and the worker keeps serving', async (t) => {
   const source = `
     const odd = Object.defineProperty(new Error('odd'), 'stack', { get() { throw new Error('no stack'); } });
     const thrown = {
@@ -153,7 +153,7 @@ test('what is thrown outside of any request is logged with its place, whatever i
   );
 });
 
-test('a worker whose supervisor is gone answers the requests that it holds, and ends', async (t) => {
+test('a worker whose supervisor is gone answers its held requests and exits with 0', async (t) => {
   const { dir, url, worker } = await start(t, { 'SteadyController.js': controller('steady') });
   write(dir, 'NewController.js', controller('new'));
   const imported = heard(worker, 'imported');

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { seal, unseal } from '../../src/worker/messages.ts';
 
-describe('messages', () => {
-  it('are told from what a controller may send over the same channel', () => {
+describe('messages between supervisor and worker', () => {
+  it('are distinguished from messages that a controller sends over the same channel', () => {
     assert.deepEqual(unseal(seal({ kind: 'booted' })), { kind: 'booted' });
     for (const foreign of [
       { kind: 'load-failed', reason: 'x' },

@@ -43,7 +43,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
   await add({ title: 'Persuasion', isbn: '9780141439686', price: 7, inPrint: false });
   await add({ title: 'Dracula', author: 'Stoker', isbn: '9780141439846', price: 10.5 });
 
-  test('201 with Location and ETag', () => {
+  test('POST /book returns 201 with Location and ETag', () => {
     assert.deepEqual(
       [made.status, made.headers.get('location'), made.headers.get('etag')],
       [201, `/api/book/${book.id}`, '"1"'],
@@ -51,23 +51,23 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.deepEqual(book, { ...emma, id: book.id, version: 1 });
   });
 
-  test('a list with pages', async () => {
+  test('GET /book returns a page of the list', async () => {
     const { books, page, total } = await list('?page=2&size=2');
     assert.deepEqual([books.length, page, total], [1, 2, 3]);
   });
 
-  test('a list that is filtered', async () => {
+  test('GET /book filters the list', async () => {
     assert.deepEqual(await titles('?author=austen'), ['Emma', 'Persuasion']);
     assert.deepEqual(await titles('?title=mm'), ['Emma']);
     assert.deepEqual(await titles('?inPrint=false'), ['Persuasion']);
     assert.deepEqual(await titles('?maxPrice=8'), ['Persuasion']);
   });
 
-  test('a list that is sorted', async () => {
+  test('GET /book sorts the list', async () => {
     assert.deepEqual(await titles('?sort=price&descending=true'), ['Dracula', 'Emma', 'Persuasion']);
   });
 
-  test('numbers and booleans of the query are checked', async () => {
+  test('GET /book refuses invalid query values with 422', async () => {
     const answer = await api.fetch('/book?page=0&size=many&inPrint=perhaps&sort=colour');
     const { errors } = (await answer.json()) as { errors: { in: string; pointer: string }[] };
     assert.equal(answer.status, 422);
@@ -79,7 +79,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     ]);
   });
 
-  test('404', async () => {
+  test('an unknown book is 404, an invalid id 422, and a wrong method 405', async () => {
     assert.equal((await api.fetch('/book/999')).status, 404);
     assert.equal((await api.fetch(`${one}/nothing`)).status, 404);
     assert.equal((await api.fetch('/book/seven')).status, 422);
@@ -90,12 +90,12 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     );
   });
 
-  test('a client that has it already gets 304', async () => {
+  test('GET /book/{id} with the current ETag returns 304', async () => {
     const answer = await api.fetch(one, { headers: { 'If-None-Match': '"1"' } });
     assert.deepEqual([answer.status, await answer.text()], [304, '']);
   });
 
-  test('PATCH with If-Match', async () => {
+  test('PATCH needs the current ETag in If-Match', async () => {
     const patch = (etag?: string) =>
       writer.fetch(one, {
         method: 'PATCH',
@@ -112,7 +112,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.equal((await patch('"1"')).status, 412);
   });
 
-  test('PATCH with the version in the body, which refuses the ISBN of another book', async () => {
+  test('PATCH with a version refuses an old version and the ISBN of another book', async () => {
     const patch = (json: object) => writer.fetch(one, { method: 'PATCH', json });
     assert.equal((await patch({ price: 8, version: 1 })).status, 412);
     assert.equal((await patch({ isbn: '9780141439686', version: 2 })).status, 409);
@@ -120,14 +120,14 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.deepEqual([changed.status, ((await changed.json()) as Book).version], [200, 3]);
   });
 
-  test('DELETE is 204', async () => {
+  test('DELETE /book/{id} returns 204 and removes the book', async () => {
     const { id } = await add({ isbn: '9780000000002' });
     const gone = await writer.fetch(`/book/${id}`, { method: 'DELETE' });
     assert.deepEqual([gone.status, await gone.text()], [204, '']);
     assert.equal((await api.fetch(`/book/${id}`)).status, 404);
   });
 
-  test('nested items', async () => {
+  test('the reviews of a book are added, listed and found', async () => {
     const review = await api.fetch(`${one}/reviews`, { method: 'POST', json: { stars: 5, text: 'Badly done, Emma' } });
     assert.equal(review.status, 201);
     const url = review.headers.get('location') ?? '';
@@ -136,7 +136,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.equal((await api.fetch(`${one}/reviews/99`)).status, 404);
   });
 
-  test('a cover goes up and comes down byte for byte', async () => {
+  test('a cover is stored and returned byte for byte', async () => {
     const image = randomBytes(2_000_000);
     const upload = await writer.fetch(`${one}/cover`, {
       method: 'PUT',
@@ -155,7 +155,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.equal(text.status, 415);
   });
 
-  test('CSV with Content-Disposition', async () => {
+  test('GET /book/export.csv returns CSV with Content-Disposition', async () => {
     const csv = await api.fetch('/book/export.csv');
     assert.equal(csv.headers.get('content-disposition'), 'attachment; filename="books.csv"');
     const lines = (await csv.text()).split('\r\n');
@@ -163,13 +163,13 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.match(lines[1] ?? '', /^"1","Emma","Austen"/);
   });
 
-  test('a redirect', async () => {
+  test('GET /book/latest redirects with 303', async () => {
     const answer = await api.fetch('/book/latest', { redirect: 'manual' });
     assert.equal(answer.status, 303);
     assert.match(answer.headers.get('location') ?? '', /^\/api\/book\/\d+$/);
   });
 
-  test('a webhook is signed over its raw bytes', async () => {
+  test('the webhook checks the signature of its raw bytes', async () => {
     const order = (await (
       await api.fetch('/order', { method: 'POST', json: { book: book.id, copies: 1 } })
     ).json()) as { id: number };
@@ -194,7 +194,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.equal(((await (await api.fetch(`/order/${order.id}`)).json()) as { paid: boolean }).paid, true);
   });
 
-  test('server-sent events go on where the client was', async () => {
+  test('server-sent events resume after Last-Event-ID', async () => {
     const order = () => api.fetch('/order', { method: 'POST', json: { book: book.id, copies: 2 } });
     const { id } = (await (await order()).json()) as { id: number };
     await order();
@@ -213,7 +213,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     stop.abort();
   });
 
-  test('a session by cookie', async () => {
+  test('a session cookie signs a user in and out', async () => {
     const signIn = (password: string) => api.fetch('/session', { method: 'POST', json: { user: 'ada', password } });
     assert.equal((await signIn('wrong')).status, 401);
     const [cookie = ''] = (await signIn('notes')).headers.getSetCookie();
@@ -224,7 +224,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.equal((await api.fetch('/session/me', { headers })).status, 401);
   });
 
-  test('a rate limit', async () => {
+  test('repeated logins are refused with 429 and Retry-After', async () => {
     for (let i = 0; i < 6; i++)
       await api.fetch('/session', { method: 'POST', json: { user: 'eve', password: 'guess' } });
     const answer = await api.fetch('/session', { method: 'POST', json: { user: 'eve', password: 'guess' } });
@@ -235,14 +235,14 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.ok(Number(answer.headers.get('retry-after')) > 0);
   });
 
-  test('a scope for each credential', async () => {
+  test('POST /book needs a credential with the scope books:write', async () => {
     const reader = api.as({ application: { name: 'front end', scopes: ['books:read'] } });
     assert.equal((await api.fetch('/book', { method: 'POST', json: emma })).status, 401);
     assert.equal((await reader.fetch('/book', { method: 'POST', json: emma })).status, 403);
     assert.equal((await reader.fetch('/book')).status, 200);
   });
 
-  test('ten fields are checked, and each wrong one is named', async () => {
+  test('POST /book reports each of ten invalid fields, and a taken ISBN as 409', async () => {
     const wrong = {
       title: '',
       author: 7,
@@ -271,7 +271,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     );
   });
 
-  test('work after the answer, and a log line of its own', async () => {
+  test('an order logs a line, and sends a mail after the answer', async () => {
     const { database } = await import('../lib/database.ts');
     const mails = () => (database.prepare('SELECT count(*) AS count FROM mail').get() as { count: number }).count;
     const before = mails();
@@ -285,7 +285,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     while (mails() <= before) await new Promise((later) => setTimeout(later, 10));
   });
 
-  test('tools for agents', async () => {
+  test('the MCP endpoint lists and calls tools', async () => {
     const ask = async (caller: Pick<TestApi, 'fetch'>, method: string, params: object = {}) => {
       const answer = await caller.fetch('/mcp', {
         method: 'POST',
@@ -307,9 +307,9 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     );
     assert.ok(
       tools.every(({ description }) => !/^[A-Z]+ \//.test(description)),
-      'each tool says what it is for',
+      'each tool has a description',
     );
-    assert.equal((await ask(api, 'tools/list')).tools.length, 7, 'nobody sees what the key does not allow');
+    assert.equal((await ask(api, 'tools/list')).tools.length, 7, 'a caller without a key sees only the public tools');
     const change = (body: object) =>
       ask(writer, 'tools/call', { name: 'change_book', arguments: { path: { id: book.id }, body } });
     const { content, isError } = await change({ price: 9 });
@@ -321,7 +321,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     assert.equal((await change({ price: 8, version })).isError, true);
   });
 
-  test('the OpenAPI document', async () => {
+  test('the OpenAPI document lists the methods of a book', async () => {
     const document = (await (await api.fetch('/openapi.json')).json()) as {
       openapi: string;
       paths: Record<string, Record<string, unknown>>;
@@ -335,7 +335,7 @@ describe('bookshop', { skip: hasSqlite ? false : 'node:sqlite needs Node 22.13' 
     );
   });
 
-  test('a typed client', async () => {
+  test('the typed client returns a book, and throws for an unknown book', async () => {
     const { book: books } = writer.client<{ book: typeof BookController }>();
     const found: Book = await books['GET {id}']({ path: { id: book.id } });
     assert.equal(found.title, 'Emma');

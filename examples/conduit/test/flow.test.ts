@@ -13,7 +13,7 @@ describe('conduit', { skip: noPostgres }, async () => {
   const ann = await register('ann');
   const bob = await register('bob');
 
-  test('registration, login, and the current user', async () => {
+  test('a user registers, signs in, and changes the bio and the password', async () => {
     const user = { username: 'Zoë', email: 'Zoe@Example.com', password: 'pässwörd' };
     const made = await ask('POST', '/users', undefined, { user });
     assert.equal(made.status, 201);
@@ -30,21 +30,21 @@ describe('conduit', { skip: noPostgres }, async () => {
     assert.equal((await ask('POST', '/users/login', undefined, { user })).status, 401);
   });
 
-  test('a profile, followed and no longer', async () => {
+  test('a user follows and unfollows a profile', async () => {
     const following = async (verb: string, path: string, token?: string) =>
       (await ask(verb, path, token)).body.profile.following;
     assert.deepEqual((await ask('GET', '/profiles/bob')).body, {
       profile: { username: 'bob', bio: null, image: null, following: false },
     });
     assert.equal(await following('POST', '/profiles/bob/follow', ann), true);
-    assert.equal(await following('POST', '/profiles/bob/follow', ann), true, 'once more');
+    assert.equal(await following('POST', '/profiles/bob/follow', ann), true, 'a second follow changes nothing');
     assert.equal(await following('GET', '/profiles/bob', ann), true);
     assert.equal(await following('GET', '/profiles/bob', bob), false);
     assert.equal(await following('DELETE', '/profiles/bob/follow', ann), false);
-    assert.equal(await following('DELETE', '/profiles/bob/follow', ann), false, 'once more');
+    assert.equal(await following('DELETE', '/profiles/bob/follow', ann), false, 'a second unfollow changes nothing');
   });
 
-  test('an article, from its first to its last day', async () => {
+  test('an author creates, changes, renames and deletes an article', async () => {
     const made = await ask('POST', '/articles', ann, {
       article: { ...dragon, tagList: ['training', 'dragons', 'training'] },
     });
@@ -72,7 +72,7 @@ describe('conduit', { skip: noPostgres }, async () => {
     assert.deepEqual([changed.slug, changed.body, changed.tagList], [article.slug, 'With two hands', article.tagList]);
     assert.ok(changed.updatedAt >= updatedAt);
     const renamed = (await ask('PUT', one, ann, { article: { title: 'Feed' } })).body.article;
-    assert.match(renamed.slug, /^feed-/, 'feed is a route');
+    assert.match(renamed.slug, /^feed-/, 'a slug never equals the route feed');
     assert.equal((await ask('GET', one)).status, 404);
     for (const { slug } of [renamed, second]) {
       const gone = await ask('DELETE', `/articles/${slug}`, ann);
@@ -81,7 +81,7 @@ describe('conduit', { skip: noPostgres }, async () => {
     assert.deepEqual((await ask('GET', '/articles')).body, { articles: [], articlesCount: 0 });
   });
 
-  test('lists by tag, author and favourite, page by page; the feed', async () => {
+  test('articles are listed by tag, author, favourite and feed, page by page', async () => {
     const add = async (title: string, token: string, tagList: string[]) =>
       (await ask('POST', '/articles', token, { article: { ...dragon, title, tagList } })).body.article.slug as string;
     await add('one', ann, ['a']);
@@ -99,7 +99,11 @@ describe('conduit', { skip: noPostgres }, async () => {
     assert.deepEqual(await list('?favorited=ann'), [0]);
     const liked = (await ask('POST', `/articles/${three}/favorite`, ann)).body.article;
     assert.deepEqual([liked.favorited, liked.favoritesCount], [true, 1]);
-    assert.equal((await ask('POST', `/articles/${three}/favorite`, ann)).body.article.favoritesCount, 1, 'once more');
+    assert.equal(
+      (await ask('POST', `/articles/${three}/favorite`, ann)).body.article.favoritesCount,
+      1,
+      'a second favourite is not counted',
+    );
     assert.deepEqual(await list('?favorited=ann'), [1, 'three']);
     assert.deepEqual(await list('/feed', ann), [0]);
     await ask('POST', '/profiles/bob/follow', ann);
@@ -111,7 +115,7 @@ describe('conduit', { skip: noPostgres }, async () => {
     assert.deepEqual((await ask('GET', '/tags')).body, { tags: ['a', 'b'] });
   });
 
-  test('many articles of one title at once: each has a slug of its own, or is refused', async () => {
+  test('concurrent articles with the same title get different slugs or are refused', async () => {
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => ask('POST', '/articles', bob, { article: { ...dragon, title: 'At once' } })),
     );
@@ -121,7 +125,7 @@ describe('conduit', { skip: noPostgres }, async () => {
       assert.deepEqual([status, body], [422, { errors: { body: ['slug has already been taken'] } }]);
   });
 
-  test('comments', async () => {
+  test('a user adds, lists and deletes a comment', async () => {
     const slug = (await ask('POST', '/articles', ann, { article: dragon })).body.article.slug;
     const path = `/articles/${slug}/comments`;
     const made = await ask('POST', path, bob, { comment: { body: 'Thank you so much!' } });
@@ -136,7 +140,7 @@ describe('conduit', { skip: noPostgres }, async () => {
     assert.deepEqual((await ask('GET', path)).body, { comments: [] });
   });
 
-  test('the document has the scheme of the specification, where a user is needed, and its error body', async () => {
+  test('the OpenAPI document has the Token scheme for users, and the error body of the specification', async () => {
     const { paths, components } = (await ask('GET', '/openapi.json')).body;
     assert.deepEqual(Object.keys(components.securitySchemes), ['application', 'Token']);
     const operations = Object.entries(paths as Record<string, Record<string, { security?: object }>>).flatMap(

@@ -35,40 +35,53 @@ const odd = { ...nobody, request: ['GET', '/user'] } as const;
 
 const ROWS: readonly Row[] = [
   // 401: each operation that needs a user, whatever the body.
-  { ...nobody, title: 'the current user', request: ['GET', '/user'] },
-  { ...nobody, title: 'a change of nobody', request: ['PUT', '/user', { user: { email: 7 } }] },
-  { ...nobody, title: 'a follower who is nobody', request: ['POST', '/profiles/ann/follow'] },
-  { ...nobody, title: 'a follower who leaves, and is nobody', request: ['DELETE', '/profiles/ann/follow'] },
-  { ...nobody, title: 'the feed', request: ['GET', '/articles/feed?limit=0'] },
-  { ...nobody, title: 'a new article', request: ['POST', '/articles', { article: {} }] },
-  { ...nobody, title: 'a new article that is no JSON', request: ['POST', '/articles'], text: '{' },
-  { ...nobody, title: 'a change of an article', request: ['PUT', '/articles/nothing', { article: NEW }] },
-  { ...nobody, title: 'the end of an article', request: ['DELETE', '/articles/tea'] },
-  { ...nobody, title: 'a favourite', request: ['POST', '/articles/tea/favorite'] },
-  { ...nobody, title: 'a favourite no longer', request: ['DELETE', '/articles/tea/favorite'] },
-  { ...nobody, title: 'a comment', request: ['POST', '/articles/tea/comments', { comment: {} }] },
-  { ...nobody, title: 'the end of a comment', request: ['DELETE', '/articles/tea/comments/one'] },
+  { ...nobody, title: 'the current user without a token', request: ['GET', '/user'] },
+  { ...nobody, title: 'a change of the user without a token', request: ['PUT', '/user', { user: { email: 7 } }] },
+  { ...nobody, title: 'a follow without a token', request: ['POST', '/profiles/ann/follow'] },
+  { ...nobody, title: 'an unfollow without a token', request: ['DELETE', '/profiles/ann/follow'] },
+  { ...nobody, title: 'the feed without a token', request: ['GET', '/articles/feed?limit=0'] },
+  { ...nobody, title: 'a new article without a token', request: ['POST', '/articles', { article: {} }] },
+  {
+    ...nobody,
+    title: 'a new article without a token and with invalid JSON',
+    request: ['POST', '/articles'],
+    text: '{',
+  },
+  {
+    ...nobody,
+    title: 'a change of an article without a token',
+    request: ['PUT', '/articles/nothing', { article: NEW }],
+  },
+  { ...nobody, title: 'the deletion of an article without a token', request: ['DELETE', '/articles/tea'] },
+  { ...nobody, title: 'a favourite without a token', request: ['POST', '/articles/tea/favorite'] },
+  { ...nobody, title: 'the removal of a favourite without a token', request: ['DELETE', '/articles/tea/favorite'] },
+  { ...nobody, title: 'a comment without a token', request: ['POST', '/articles/tea/comments', { comment: {} }] },
+  { ...nobody, title: 'the deletion of a comment without a token', request: ['DELETE', '/articles/tea/comments/one'] },
   // 401: invalid tokens.
-  { ...odd, title: 'a token that is none', authorization: 'Token nonsense' },
+  { ...odd, title: 'a token that is not a JWT', authorization: 'Token nonsense' },
   { ...odd, title: 'a scheme without a token', authorization: 'Token' },
   { ...odd, title: 'two tokens', authorization: 'Token a.b.c d.e.f' },
   {
     ...odd,
-    title: 'another scheme',
+    title: 'a Bearer token',
     authorization: tokenOf({ sub: 1, exp: LATER }, 'of the tests').replace('Token', 'Bearer'),
   },
   {
     ...odd,
-    title: 'a token with the secret of somebody else',
+    title: 'a token signed with another secret',
     authorization: tokenOf({ sub: 1, exp: LATER }, 'another'),
   },
-  { ...odd, title: 'a token that has expired', authorization: tokenOf({ sub: 1, exp: LATER - 2000 }, 'of the tests') },
+  { ...odd, title: 'an expired token', authorization: tokenOf({ sub: 1, exp: LATER - 2000 }, 'of the tests') },
   {
     ...odd,
-    title: 'a token of the algorithm none',
+    title: 'a token with the algorithm none',
     authorization: tokenOf({ sub: 1, exp: LATER }, 'of the tests', 'none'),
   },
-  { ...odd, title: 'a token of a user who is gone', authorization: tokenOf({ sub: 999, exp: LATER }, 'of the tests') },
+  {
+    ...odd,
+    title: 'a token of a user who does not exist',
+    authorization: tokenOf({ sub: 999, exp: LATER }, 'of the tests'),
+  },
   {
     title: 'a wrong password',
     request: ['POST', '/users/login', { user: { email: 'ann@example.com', password: 'wrong' } }],
@@ -89,9 +102,9 @@ const ROWS: readonly Row[] = [
     status: 403,
     errors: ['this article belongs to somebody else'],
   },
-  { title: 'the end of a foreign article', request: ['DELETE', '/articles/tea'], as: 'bob', status: 403 },
+  { title: 'the deletion of a foreign article', request: ['DELETE', '/articles/tea'], as: 'bob', status: 403 },
   {
-    title: 'the end of a foreign comment',
+    title: 'the deletion of a foreign comment',
     request: ['DELETE', '/articles/tea/comments/1'],
     as: 'bob',
     status: 403,
@@ -105,10 +118,10 @@ const ROWS: readonly Row[] = [
     errors: ['there is no such article'],
   },
   { title: 'a change of an unknown article', request: ['PUT', '/articles/nothing', { article: NEW }], status: 404 },
-  { title: 'the end of an unknown article', request: ['DELETE', '/articles/nothing'], status: 404 },
+  { title: 'the deletion of an unknown article', request: ['DELETE', '/articles/nothing'], status: 404 },
   { title: 'an unknown article as a favourite', request: ['POST', '/articles/nothing/favorite'], status: 404 },
   {
-    title: 'an unknown article as a favourite no longer',
+    title: 'the removal of an unknown article as a favourite',
     request: ['DELETE', '/articles/nothing/favorite'],
     status: 404,
   },
@@ -129,15 +142,19 @@ const ROWS: readonly Row[] = [
     request: ['DELETE', '/articles/tea/comments/9007199254740991'],
     status: 404,
   },
-  { title: 'the comment of another article', request: ['DELETE', '/articles/coffee/comments/1'], status: 404 },
+  {
+    title: 'a comment, deleted under another article',
+    request: ['DELETE', '/articles/coffee/comments/1'],
+    status: 404,
+  },
   { title: 'an unknown profile', request: ['GET', '/profiles/who'], status: 404, errors: ['there is no such profile'] },
   { title: 'an unknown profile to follow', request: ['POST', '/profiles/who/follow'], status: 404 },
-  { title: 'an unknown profile to leave', request: ['DELETE', '/profiles/who/follow'], status: 404 },
+  { title: 'an unknown profile to unfollow', request: ['DELETE', '/profiles/who/follow'], status: 404 },
   { title: 'an unknown group', request: ['GET', '/nothing'], status: 404 },
-  { title: 'an unknown group for nobody', request: ['GET', '/nothing'], as: 'nobody', status: 404 },
+  { title: 'an unknown group without a token', request: ['GET', '/nothing'], as: 'nobody', status: 404 },
   { title: 'a path below the tags', request: ['GET', '/tags/what/ever'], status: 404 },
   { title: 'the name of an operation as a path', request: ['POST', '/users/POST', {}], status: 404 },
-  { title: 'a path that goes too far', request: ['GET', '/articles/tea/comments/1/2'], status: 404 },
+  { title: 'a path with an extra segment', request: ['GET', '/articles/tea/comments/1/2'], status: 404 },
   { title: 'HEAD of an unknown article', request: ['HEAD', '/articles/nothing'], status: 404 },
   // 405
   { title: 'DELETE of the tags', request: ['DELETE', '/tags'], status: 405, headers: { allow: 'GET, HEAD, OPTIONS' } },
@@ -146,7 +163,7 @@ const ROWS: readonly Row[] = [
   { title: 'GET of a favourite', request: ['GET', '/articles/tea/favorite'], status: 405 },
   { title: 'PUT of the login', request: ['PUT', '/users/login', {}], status: 405 },
   // 400, 413, 415
-  { title: 'a body that is no JSON', request: ['POST', '/articles'], text: '{"article":', status: 400 },
+  { title: 'a body with invalid JSON', request: ['POST', '/articles'], text: '{"article":', status: 400 },
   {
     title: 'a body that is too large',
     request: ['POST', '/articles'],
@@ -182,12 +199,12 @@ const ROWS: readonly Row[] = [
     errors: ['article.title must be a string'],
   },
   {
-    title: 'tags that are no list',
+    title: 'a text as the list of tags',
     request: ['POST', '/articles', { article: { ...NEW, tagList: 'a' } }],
     status: 422,
   },
   {
-    title: 'a tag that is none',
+    title: 'a tag that is null',
     request: ['POST', '/articles', { article: { ...NEW, tagList: ['a', null] } }],
     status: 422,
   },
@@ -204,7 +221,7 @@ const ROWS: readonly Row[] = [
     errors: ['user.username is missing', 'user.email is missing', 'user.password is missing'],
   },
   {
-    title: 'an email that is none',
+    title: 'an invalid email',
     request: ['POST', '/users', { user: { username: 'x', email: 'x', password: 'x' } }],
     status: 422,
   },
@@ -215,14 +232,14 @@ const ROWS: readonly Row[] = [
     errors: ['user.password is missing'],
   },
   {
-    title: 'a change of nothing',
+    title: 'a change without a field',
     request: ['PUT', '/user', { user: {} }],
     status: 422,
     errors: ['user needs one field at least'],
   },
-  { title: 'no email', request: ['PUT', '/user', { user: { email: null } }], status: 422 },
+  { title: 'an email that is null', request: ['PUT', '/user', { user: { email: null } }], status: 422 },
   {
-    title: 'a NUL',
+    title: 'a NUL in a text',
     request: ['PUT', '/user', { user: { bio: 'a\u0000b' } }],
     status: 422,
     errors: ['a text has a character that cannot be stored'],
@@ -235,7 +252,7 @@ const ROWS: readonly Row[] = [
     errors: ['username has already been taken'],
   },
   {
-    title: 'an email that is taken, in other letters',
+    title: 'an email that is taken, in other letter case',
     request: ['POST', '/users', { user: { username: 'x', email: 'ANN@example.com', password: 'x' } }],
     status: 422,
     errors: ['email has already been taken'],
@@ -247,16 +264,16 @@ const ROWS: readonly Row[] = [
     errors: ['email has already been taken'],
   },
   // 422: queries and paths
-  { title: 'a page of no articles', request: ['GET', '/articles?limit=0'], status: 422 },
-  { title: 'a page before the first', request: ['GET', '/articles?offset=-1'], status: 422 },
-  { title: 'a page that is no number', request: ['GET', '/articles/feed?limit=many'], status: 422 },
+  { title: 'a limit of 0', request: ['GET', '/articles?limit=0'], status: 422 },
+  { title: 'a negative offset', request: ['GET', '/articles?offset=-1'], status: 422 },
+  { title: 'a limit that is not a number', request: ['GET', '/articles/feed?limit=many'], status: 422 },
   { title: 'two authors', request: ['GET', '/articles?author=ann&author=bob'], status: 422 },
-  { title: 'a comment that is no number', request: ['DELETE', '/articles/tea/comments/one'], status: 422 },
+  { title: 'a comment id that is not a number', request: ['DELETE', '/articles/tea/comments/one'], status: 422 },
   { title: 'a NUL in a query', request: ['GET', '/articles?tag=%00'], status: 422 },
   { title: 'a NUL in a path', request: ['GET', '/profiles/%00'], status: 400 },
 ];
 
-describe('conduit refuses', { skip: noPostgres }, async () => {
+describe('conduit answers', { skip: noPostgres }, async () => {
   if (noPostgres) return;
   const { api, ask, register } = await startConduit();
   const tokens = { ann: await register('ann'), bob: await register('bob'), nobody: undefined };
@@ -286,7 +303,7 @@ describe('conduit refuses', { skip: noPostgres }, async () => {
     });
   }
 
-  test('what is no HTTP', async () => {
+  test('a request that is not HTTP: 400 with the error format', async () => {
     const answer = await new Promise<string>((resolve, reject) => {
       let text = '';
       const socket = connect(api.port, '127.0.0.1', () => socket.end('NONSENSE\r\n\r\n'));
@@ -299,17 +316,17 @@ describe('conduit refuses', { skip: noPostgres }, async () => {
     assert.deepEqual(Object.keys(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n'))).errors), ['body']);
   });
 
-  test('a path outside of /api, with the same format', async () => {
+  test('a path outside /api: 404 with the error format', async () => {
     const answer = await fetch(`${api.url}/other`);
     assert.deepEqual([answer.status, Object.keys((await answer.json()) as object)], [404, ['errors']]);
   });
 
-  test('nothing of a token that is none where nobody needs one', async () => {
+  test('an invalid token on a public operation: 200', async () => {
     assert.equal((await ask('GET', '/tags', 'nonsense')).status, 200);
     assert.equal((await ask('GET', '/articles/tea', 'nonsense')).status, 200);
   });
 
-  test('nothing of HEAD, of a slash at the end, and of a preflight', async () => {
+  test('HEAD, a slash at the end and a CORS preflight: success', async () => {
     assert.equal((await ask('HEAD', '/articles')).status, 200);
     assert.equal((await ask('GET', '/tags/')).status, 200);
     const preflight = await ask('OPTIONS', '/user', undefined, undefined, {
@@ -323,7 +340,7 @@ describe('conduit refuses', { skip: noPostgres }, async () => {
     assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /authorization.*content-type/i);
   });
 
-  test('the 51st login in a second, with Retry-After', async () => {
+  test('too many logins in a second: 429 with Retry-After', async () => {
     const logins = Array.from({ length: 60 }, () => ask('POST', '/users/login', undefined, {}));
     const late = (await Promise.all(logins)).filter(({ status }) => status === 429);
     assert.ok(late.length > 0);

@@ -7,13 +7,13 @@ const api = await startTest({ controllers: './controllers' });
 after(() => api.close());
 const { hello } = api.client<{ hello: typeof HelloController }>();
 
-test('GET /api/hello answers', async () => {
+test('GET /api/hello greets the world', async () => {
   const response = await api.fetch('/hello');
   assert.equal(response.status, 200);
   assert.deepEqual(await response.json(), { hello: 'world' });
 });
 
-test('POST /api/hello greets who is named', async () => {
+test('POST /api/hello greets the name in the body', async () => {
   assert.deepEqual(await hello.POST({ body: { name: 'Ada' } }), { hello: 'Ada' });
 });
 

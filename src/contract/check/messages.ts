@@ -59,16 +59,23 @@ export const KIND_DESCRIPTIONS = {
   file: 'a file',
 } as const;
 
-/** Maximum number of literals that a message lists. */
-const MAX_LITERALS = 10;
+/** Maximum number of alternatives (literals, or kinds of values) that a message lists. */
+const MAX_ALTERNATIVES = 10;
 /** Maximum characters of one literal or pattern that a message shows. */
 const MAX_LITERAL_LENGTH = 100;
 
 /** Lists the literals of an enumeration: `"a" or "b"`, `one of "a", "b", "c"`. */
 export function listLiterals(literals: readonly unknown[]): string {
-  const shown = literals.slice(0, MAX_LITERALS).map((literal) => cut(JSON.stringify(literal)));
-  if (literals.length > MAX_LITERALS) return `one of ${shown.join(', ')}, … (${literals.length} in all)`;
+  const shown = literals.slice(0, MAX_ALTERNATIVES).map((literal) => cut(JSON.stringify(literal)));
+  if (literals.length > MAX_ALTERNATIVES) return `one of ${shown.join(', ')}, … (${literals.length} in all)`;
   return shown.length <= 2 ? shown.join(' or ') : `one of ${shown.join(', ')}`;
+}
+
+/** Joins the alternatives of a union: `a string or null`. */
+export function joinAlternatives(descriptions: readonly string[]): string {
+  return descriptions.length > MAX_ALTERNATIVES
+    ? `one of ${descriptions.length} kinds of value`
+    : descriptions.join(' or ');
 }
 
 const cut = (text: string): string =>

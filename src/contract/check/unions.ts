@@ -9,7 +9,7 @@
 import type { Schema } from '../contract.ts';
 import { IS_DATE, IS_FILE } from '../schema/schema.ts';
 import { LIMITS } from '../types/limits.ts';
-import { FORMAT_DESCRIPTIONS, KIND_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
+import { FORMAT_DESCRIPTIONS, joinAlternatives, KIND_DESCRIPTIONS, listLiterals, MESSAGES } from './messages.ts';
 import type { Check, CheckRun, Compiler, Mistake } from './run.ts';
 import { emptyLike, setField } from './structures.ts';
 
@@ -191,5 +191,5 @@ function describeParts(schemas: readonly Schema[], compiler: Compiler): string {
     else if ('const' in target) descriptions.add(listLiterals([target.const]));
     else for (const kind of kindsOf(target, compiler)) descriptions.add(describeKind(kind, target));
   }
-  return [...descriptions].join(' or ');
+  return joinAlternatives([...descriptions]);
 }

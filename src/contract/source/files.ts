@@ -131,7 +131,7 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): Sourc
     files.watch(runningPath);
     const [running, read] = [basename(runningPath), basename(readPath)];
     throw new Unsupported(
-      `Node runs ${running} for '${specifier}', but the types are read from ${read}`,
+      `'${specifier}' is ${running} for Node, but ${read} for tsx and for the types`,
       importer,
       textOf(importer).indexOf(specifier),
       `import ${read} by its name, or delete ${running}`,

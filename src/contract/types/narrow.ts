@@ -21,23 +21,30 @@ import {
 /**
  * Computes `A & B`. The order of the cases matters: a record is taken for a brand only when no earlier case fits.
  *
- * @param metPairs the pairs of records that the outer intersections have met, as texts. In `A & B` of two recursive
- *   types, the fields can have the type `A & B` again, without end. So a pair that is met again is computed later
+ * @param met the pairs of records that the outer intersections have met. In `A & B` of two recursive types, the fields
+ *   can have the type `A & B` again, without end. So a pair that is met again is computed later
  */
-export function intersect(a: Shape, b: Shape, fail: Fail, metPairs: Set<string> = new Set()): Shape {
+export function intersect(a: Shape, b: Shape, fail: Fail, met: MetPairs = { texts: new Set(), laterCount: 0 }): Shape {
   if (idOf(a) === idOf(b)) return a;
   const left = resolve(a);
   const right = resolve(b);
   if (left.kind === 'any') return b;
   if (right.kind === 'any') return a;
-  if (left.kind === 'union') return unite(left.parts.map((part) => intersect(part, b, fail, metPairs)));
-  if (right.kind === 'union') return unite(right.parts.map((part) => intersect(a, part, fail, metPairs)));
+  if (left.kind === 'union') return unite(left.parts.map((part) => intersect(part, b, fail, met)));
+  if (right.kind === 'union') return unite(right.parts.map((part) => intersect(a, part, fail, met)));
   if (isNullish(left) || isNullish(right)) return left.kind === right.kind ? a : NEVER;
   if (left.kind === 'record' && right.kind === 'record') {
     const pair = `${idOf(a)} & ${idOf(b)}`;
-    if (metPairs.has(pair)) return intersectLater(a, b, pair, fail);
-    metPairs.add(pair);
-    return intersectRecords(left, right, fail, metPairs);
+    if (met.texts.has(pair)) {
+      met.laterCount++;
+      return intersectLater(a, b, pair, fail);
+    }
+    const laterCount = met.laterCount;
+    met.texts.add(pair);
+    const shape = intersectRecords(left, right, fail, met);
+    // Nothing in this shape is recursive. If another field has the same pair, it gets the same shape, without a name.
+    if (met.laterCount === laterCount) met.texts.delete(pair);
+    return shape;
   }
   if (isEmptyRecord(left)) return b;
   if (isEmptyRecord(right)) return a;
@@ -53,6 +60,12 @@ export function intersect(a: Shape, b: Shape, fail: Fail, metPairs: Set<string> 
   return isPrimitive(left) && isPrimitive(right) ? NEVER : fail('this intersection is not understood');
 }
 
+interface MetPairs {
+  readonly texts: Set<string>;
+  /** The number of pairs that were met again. */
+  laterCount: number;
+}
+
 /** Returns a named shape that computes `A & B` when it is first needed. @param id the same for the same two types */
 function intersectLater(a: Shape, b: Shape, id: string, fail: Fail): NamedShape {
   let shape: Shape | undefined;
@@ -63,16 +76,16 @@ function intersectLater(a: Shape, b: Shape, id: string, fail: Fail): NamedShape 
   return { kind: 'named', name: `${nameOf(a)}_${nameOf(b)}`, id, notes: NO_NOTES, target };
 }
 
-function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail, metPairs: Set<string>): Shape {
+function intersectRecords(left: RecordShape, right: RecordShape, fail: Fail, met: MetPairs): Shape {
   const props = new Map(left.props);
   for (const [key, prop] of right.props)
-    props.set(key, intersectProps(left.props.get(key), prop, indexTypeOf(left, key), fail, metPairs));
+    props.set(key, intersectProps(left.props.get(key), prop, indexTypeOf(left, key), fail, met));
   for (const [key, prop] of left.props) {
     const index = indexTypeOf(right, key);
     if (index !== undefined && !right.props.has(key))
-      props.set(key, { ...prop, shape: intersect(prop.shape, index, fail, metPairs) });
+      props.set(key, { ...prop, shape: intersect(prop.shape, index, fail, met) });
   }
-  const { index, isNumberIndex } = intersectIndexes(left, right, fail, metPairs);
+  const { index, isNumberIndex } = intersectIndexes(left, right, fail, met);
   return { kind: 'record', props, index, isNumberIndex };
 }
 
@@ -81,12 +94,12 @@ export function intersectIndexes(
   left: RecordShape,
   right: RecordShape,
   fail: Fail,
-  metPairs?: Set<string>,
+  met?: MetPairs,
 ): Omit<RecordShape, 'props'> {
   if (left.index === undefined || right.index === undefined) return left.index === undefined ? right : left;
   if (Boolean(left.isNumberIndex) !== Boolean(right.isNumberIndex))
     fail('index signatures by string and by number together are not understood');
-  return { ...left, index: intersect(left.index, right.index, fail, metPairs) };
+  return { ...left, index: intersect(left.index, right.index, fail, met) };
 }
 
 /** Returns the type that an index signature gives to a field. `[key: number]` gives none to a field `name`. */
@@ -99,12 +112,12 @@ function intersectProps(
   prop: Prop,
   index: Shape | undefined,
   fail: Fail,
-  metPairs: Set<string>,
+  met: MetPairs,
 ): Prop {
   const other = existing?.shape ?? index;
   if (other === undefined) return prop;
   const isOptional = prop.isOptional && (existing?.isOptional ?? true);
-  const shape = intersect(other, prop.shape, fail, metPairs);
+  const shape = intersect(other, prop.shape, fail, met);
   return { shape, isOptional, notes: { ...existing?.notes, ...prop.notes } };
 }
 

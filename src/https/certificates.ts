@@ -12,9 +12,9 @@ import { warningPeriod } from './acme/renewal-times.ts';
 import { createRenewals, type Renewals } from './acme/renewals.ts';
 import { createSend } from './acme/request.ts';
 import { createTlsFolder } from './acme/tls-folder.ts';
+import { createHttpPort } from './http-port.ts';
+import { createLivePair, type LivePair } from './live-pair.ts';
 import type { CertificateFacts, CertificatePair } from './pair.ts';
-import { createHttpPort } from './serve/http-port.ts';
-import { createLivePair, type LivePair } from './serve/live-pair.ts';
 import type { SecureChallenge, SecureState } from './serve/secure-state.ts';
 import { TICKET_KEY_BYTES } from './serve/ticket-keys.ts';
 

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { createHttpPort } from '../../src/https/serve/http-port.ts';
+import { createHttpPort } from '../../src/https/http-port.ts';
 import { moduleUrl } from '../support/own-modules.ts';
 import { freePorts } from '../support/ports.ts';
 
@@ -251,7 +251,7 @@ describe('createHttpPort', () => {
     const limit = 128;
     const [flooded = 0] = await freePorts(1);
     const script = `import { readdirSync } from 'node:fs';
-      import { createHttpPort } from ${JSON.stringify(moduleUrl('src/https/serve/http-port'))};
+      import { createHttpPort } from ${JSON.stringify(moduleUrl('src/https/http-port'))};
       const options = { port: ${flooded}, host: '127.0.0.1', httpsPort: () => 443, isServed: () => true, timeoutMs: 60_000 };
       await createHttpPort(options).listen();
       process.stdin.on('data', () => console.log(readdirSync('/proc/self/fd').length));

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { createLog } from '../../src/base/log.ts';
-import { createLivePair, type LivePair } from '../../src/https/serve/live-pair.ts';
+import { createLivePair, type LivePair } from '../../src/https/live-pair.ts';
 import { makePair, type TestPair } from '../support/tls.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'gatefold-pair-'));

@@ -6,7 +6,7 @@ import { tls } from '../../base/builtins.ts';
 import { maxSupervisorConnections } from '../../base/descriptors.ts';
 import { listen } from '../../base/listen.ts';
 import { createRecentConnections } from '../../base/recent-connections.ts';
-import type { HttpPort } from '../serve/http-port.ts';
+import type { HttpPort } from '../http-port.ts';
 import { ACME_TLS, type SecureChallenge } from '../serve/secure-state.ts';
 import { createChallengeCertificate } from './certificate-writer.ts';
 import type { ChallengeType, PresentChallenge } from './client.ts';

@@ -1,9 +1,9 @@
 // Reloads a certificate and its key when their files change. The files may change at any time, together or one by one.
 // A valid pair is "live", that is in use, within a second. An invalid pair is logged once, and the last valid pair
 // stays live. base/live-file.ts decides when the files are read.
-import { type Content, createLiveFile, type LiveFile, readContent } from '../../base/live-file.ts';
-import type { Log } from '../../base/log.ts';
-import { type CertificatePair, readPair } from '../pair.ts';
+import { type Content, createLiveFile, type LiveFile, readContent } from '../base/live-file.ts';
+import type { Log } from '../base/log.ts';
+import { type CertificatePair, readPair } from './pair.ts';
 
 export interface LivePair extends LiveFile {
   /** Returns the pair that is in use; undefined until the files contain a valid pair. */

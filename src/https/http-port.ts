@@ -3,11 +3,11 @@
 // time and bytes are bounded.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { createServer, STATUS_CODES } from '../../base/builtins.ts';
-import { maxSupervisorConnections } from '../../base/descriptors.ts';
-import { listen } from '../../base/listen.ts';
-import { createRecentConnections } from '../../base/recent-connections.ts';
-import type { Challenge } from '../acme/client.ts';
+import { createServer, STATUS_CODES } from '../base/builtins.ts';
+import { maxSupervisorConnections } from '../base/descriptors.ts';
+import { listen } from '../base/listen.ts';
+import { createRecentConnections } from '../base/recent-connections.ts';
+import type { Challenge } from './acme/client.ts';
 
 export interface HttpPort {
   /** @throws Error of the system when the port is taken or not permitted */

@@ -9,7 +9,7 @@ import type { Problem } from '../contract/contract.ts';
 import type { OperationSettings } from '../controller/operations.ts';
 import { identifyCaller, whyNotLive } from '../credentials/identify.ts';
 import { readTable } from '../credentials/table/live-table.ts';
-import { tablePath } from '../credentials/write/store.ts';
+import { tablePath } from '../credentials/write/table-file.ts';
 import type { Group, Operation } from '../groups/operations.ts';
 import type { Groups, ServiceState } from '../groups/registry.ts';
 import { createApp } from '../http/app.ts';

@@ -10,7 +10,7 @@ import { checkSessionToken, deriveSessionKey, hasSessionShape, readSessionKey } 
 import type { ListedRow } from '../credentials/table/listing.ts';
 import { hasTokenShape, parseToken } from '../credentials/token.ts';
 import { createRow, revokeRow, rotateRow } from '../credentials/write/changes.ts';
-import { tablePath } from '../credentials/write/store.ts';
+import { tablePath } from '../credentials/write/table-file.ts';
 import { listControllers } from '../groups/naming.ts';
 import { type Answer, type Command, type CommandCall, CommandError, UsageError } from './command.ts';
 import { parseIssueFlags, parseOverlap } from './credential-flags.ts';

@@ -6,7 +6,7 @@ import { groupNameOf } from '../base/page-name.ts';
 import { trustedMode } from '../base/system.ts';
 import { readSessionKey } from '../credentials/session.ts';
 import { type ListedRow, listCredentials } from '../credentials/table/listing.ts';
-import { tablePath } from '../credentials/write/store.ts';
+import { tablePath } from '../credentials/write/table-file.ts';
 import { WRITABLE_BY_EVERYONE } from '../groups/naming.ts';
 import type { Installation, Report } from './doctor.ts';
 import type { Inspection } from './inspection.ts';

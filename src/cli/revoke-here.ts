@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import type { RawRow } from '../credentials/table/table.ts';
 import { readRevokedHere, writeRevokedHere } from '../credentials/write/revoked-here.ts';
-import { tablePath, updateTable } from '../credentials/write/store.ts';
+import { tablePath, updateTable } from '../credentials/write/table-file.ts';
 import type { Answer } from './command.ts';
 
 /** @param isUndo for `--undo`, which removes an earlier revocation by this command */

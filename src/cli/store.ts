@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { crypto } from '../base/builtins.ts';
 import { makeFolder } from '../base/make-folder.ts';
 import { writeSessionKey } from '../credentials/session.ts';
-import { tablePath, updateTable } from '../credentials/write/store.ts';
+import { tablePath, updateTable } from '../credentials/write/table-file.ts';
 import { readTableFile } from '../store/entries.ts';
 import type { PostgresStore } from '../store/postgres.ts';
 import { SCHEMA } from '../store/schema.ts';

@@ -5,7 +5,7 @@ import { type ListedRow, listCredentials, listRows } from '../credentials/table/
 import { readTable } from '../credentials/table/live-table.ts';
 import { type CredentialTable, parseTable } from '../credentials/table/table.ts';
 import type { EditableTable } from '../credentials/write/editable-table.ts';
-import { tablePath, updateTable } from '../credentials/write/store.ts';
+import { tablePath, updateTable } from '../credentials/write/table-file.ts';
 import type { PostgresStore } from '../store/postgres.ts';
 import { CommandError } from './command.ts';
 

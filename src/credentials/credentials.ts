@@ -10,7 +10,7 @@ import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, t
 import { createLiveTable, type TableStatus } from './table/live-table.ts';
 import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
 import { createRow, type NewRow, refuseRegistration } from './write/changes.ts';
-import { ChangeRefused, tablePath, updateTable } from './write/store.ts';
+import { ChangeRefused, tablePath, updateTable } from './write/table-file.ts';
 
 /**
  * Maximum number of requests that wait at the same time until the file of the table is read again. Further requests are

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import { parseTableText, refuseRepeatedFields } from '../credentials/table/text.ts';
 import { sha256 } from '../credentials/token.ts';
-import { tablePath } from '../credentials/write/store.ts';
+import { tablePath } from '../credentials/write/table-file.ts';
 
 /** Matches an id that can be the name of its row. Names that are made contain `~`, which no such id contains. */
 const PLAIN_ID = /^[0-9A-Za-z._-]{1,200}$/;

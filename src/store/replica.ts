@@ -11,7 +11,7 @@ import { errorCode } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import { replaceFile } from '../base/system.ts';
 import { readRevokedHere, revokedHerePath } from '../credentials/write/revoked-here.ts';
-import { tablePath } from '../credentials/write/store.ts';
+import { tablePath } from '../credentials/write/table-file.ts';
 import { readTableFile, tableText } from './entries.ts';
 import type { Changes, Snapshot } from './store.ts';
 

@@ -21,7 +21,7 @@ import { type TestContext, test } from 'node:test';
 import type { HttpError } from '../../src/base/errors.ts';
 import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
 import { createLiveTable } from '../../src/credentials/table/live-table.ts';
-import { updateTable } from '../../src/credentials/write/store.ts';
+import { updateTable } from '../../src/credentials/write/table-file.ts';
 import {
   createFolder,
   createMemoryLog,

@@ -8,7 +8,7 @@ import { MAX_BYTES } from '../../src/credentials/table/live-table.ts';
 import { runAtOnce, runInSlices } from '../../src/credentials/table/slices.ts';
 import { compileTable } from '../../src/credentials/table/table.ts';
 import { createRow, MAX_APPLICATIONS } from '../../src/credentials/write/changes.ts';
-import { updateTable } from '../../src/credentials/write/store.ts';
+import { updateTable } from '../../src/credentials/write/table-file.ts';
 import { createFolder, createMemoryLog, makeRow, until, writeTable } from '../support/credentials-bench.ts';
 
 /** The rows as one text, because creating so many rows takes long. */

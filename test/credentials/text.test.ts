@@ -12,7 +12,7 @@ import {
   rotateRow,
 } from '../../src/credentials/write/changes.ts';
 import { type EditableTable, editTableText } from '../../src/credentials/write/editable-table.ts';
-import { ChangeRefused } from '../../src/credentials/write/store.ts';
+import { ChangeRefused } from '../../src/credentials/write/table-file.ts';
 import { makeRow, tableText } from '../support/credentials-bench.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');

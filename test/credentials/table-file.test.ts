@@ -22,7 +22,7 @@ import { parseTable } from '../../src/credentials/table/table.ts';
 import { createRow } from '../../src/credentials/write/changes.ts';
 import { acquireLock, isDead } from '../../src/credentials/write/lock.ts';
 import { readRevokedHere, revokedHerePath, writeRevokedHere } from '../../src/credentials/write/revoked-here.ts';
-import { ChangeRefused, updateTable } from '../../src/credentials/write/store.ts';
+import { ChangeRefused, updateTable } from '../../src/credentials/write/table-file.ts';
 import { createFolder, makeRow, spawnFixture, tableText, writeTable } from '../support/credentials-bench.ts';
 import { LOADER, modulePath } from '../support/own-modules.ts';
 

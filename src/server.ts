@@ -59,7 +59,5 @@ async function createStore({ settings, log, sink }: ProcessBasics): Promise<Shar
 async function createCertificates({ settings, log }: ProcessBasics): Promise<Certificates | undefined> {
   if (!isSecure(settings)) return undefined;
   const { createCertificates } = await import('./https/certificates.ts');
-  const { createTryLock } = await import('./https/acme/order-lock.ts');
-  const { acquireLock } = await import('./credentials/write/lock.ts');
-  return createCertificates({ settings, log, version: version(), tryLock: createTryLock(acquireLock) });
+  return createCertificates({ settings, log, version: version() });
 }

@@ -26,7 +26,7 @@ export function crypto(): typeof Crypto {
 }
 
 /** Hashes with `crypto.hash` of Node 20.12 and later, or else with a Hash object, which takes three times as long. */
-export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1' | 'base64url'): string {
+export function hash(algorithm: string, data: string | Buffer, encoding: 'latin1' | 'base64url' | 'hex'): string {
   const { hash: hashOnce, createHash } = crypto();
   return hashOnce === undefined
     ? createHash(algorithm).update(data).digest(encoding)

@@ -7,7 +7,7 @@ import type { Log } from '../base/log.ts';
 import type { Settings } from '../base/settings.ts';
 import { createChallenges } from './acme/challenges.ts';
 import { createAcmeClient } from './acme/client.ts';
-import type { TryLock } from './acme/order-lock.ts';
+import { createTryLock } from './acme/order-lock.ts';
 import { warningPeriod } from './acme/renewal-times.ts';
 import { createRenewals, type Renewals } from './acme/renewals.ts';
 import { createSend } from './acme/request.ts';
@@ -57,7 +57,6 @@ export interface CertificatesOptions {
   >;
   readonly version: string;
   readonly log: Log;
-  readonly tryLock: TryLock;
   /** The only root certificate that the ACME client trusts, in PEM form. Only tests set `ca`. */
   readonly ca?: string;
   /** Returns Unix milliseconds. */
@@ -71,7 +70,7 @@ const DAY = 86_400_000;
 const TICKET_KEY_LIFETIME = DAY / 2;
 
 export function createCertificates(options: CertificatesOptions): Certificates {
-  const { settings, version, log, tryLock, ca, now = Date.now } = options;
+  const { settings, version, log, ca, now = Date.now } = options;
   const { tlsCert, tlsKey, domains, dataDir, host } = settings;
   const usesAcme = domains.length > 0;
   const folder = createTlsFolder(dataDir);
@@ -152,6 +151,7 @@ export function createCertificates(options: CertificatesOptions): Certificates {
     const isServing = () => onChange !== undefined;
     const challenges = createChallenges({ httpPort, port: settings.port, host, isServing, publish });
     const onStored = () => void livePair?.look();
+    const tryLock = createTryLock();
     return createRenewals({ domains, directory, folder, client, challenges, tryLock, onStored, log, now });
   }
 

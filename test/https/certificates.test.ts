@@ -55,7 +55,6 @@ async function createBench(test: TestContext, days: number, httpPort?: number): 
     },
     version: '0',
     log: createLog({ level: 'debug', sink: { write: (line) => void events.push(JSON.parse(line)), flush: () => {} } }),
-    tryLock: async () => undefined,
     now: () => START + passed,
   });
   await certificates.start();

@@ -7,7 +7,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { acquireLock } from '../../src/credentials/write/lock.ts';
 import { adviceFor } from '../../src/https/acme/advice.ts';
 import {
   createCertificateRequest,
@@ -194,7 +193,7 @@ describe('the files of DATA_DIR/tls', () => {
   test('include a lock with one holder at a time, which may be broken after five minutes', async () => {
     let clock = 0;
     const path = join(dir, 'order.lock');
-    const [first, second] = [createTryLock(acquireLock), createTryLock(acquireLock)];
+    const [first, second] = [createTryLock(), createTryLock()];
     const release = await first(path);
     assert.ok(release !== undefined);
     assert.equal(await second(path), undefined);

@@ -5,7 +5,7 @@
 import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure } from '../../base/failure.ts';
-import { acquireLock } from '../../credentials/write/lock.ts';
+import { acquireLock } from '../../base/folder-lock.ts';
 import type { GenerationRecord } from '../../supervisor/generation-file.ts';
 import { lineOf } from '../command.ts';
 import {

@@ -7,17 +7,17 @@ import { open, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isHttpError } from '../../base/errors.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
+import { acquireLock, isDead, type Lock, type LockOptions } from '../../base/folder-lock.ts';
 import { readContent } from '../../base/live-file.ts';
 import { replaceFile, syncFolder } from '../../base/system.ts';
 import { MAX_BYTES } from '../table/live-table.ts';
 import { type EditableTable, editTableText } from './editable-table.ts';
-import { acquireLock, isDead, type Lock, type LockOptions } from './lock.ts';
 
 /** Used in place of a missing file. */
 const TEXT_WITHOUT_ROWS = Buffer.from('{ "production": [] }\n');
 /**
- * The age in milliseconds after which the draft of a lock (lock.ts) is removed when another machine has written the
- * draft. The processes of that machine cannot be checked, but a process waits for a lock only for seconds.
+ * The age in milliseconds after which the draft of a lock (base/folder-lock.ts) is removed when another machine has
+ * written the draft. The processes of that machine cannot be checked, but a process waits for a lock only for seconds.
  */
 const DRAFT_LIFETIME_MS = 10 * 60_000;
 

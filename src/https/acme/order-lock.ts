@@ -2,15 +2,7 @@
 // when the lock of an unseen holder is broken. An unseen holder is a process in another container or on another
 // machine, so this process cannot check whether it is alive.
 import { errorCode } from '../../base/failure.ts';
-
-/**
- * Acquires the lock. `waitMs` is the longest wait. During the wait, the lock of an unseen holder is broken when the
- * same process has held it for `unseenHolderMs`. Rejects when another process still holds the lock after the wait.
- */
-export type AcquireLock = (
-  path: string,
-  options: { readonly waitMs: number; readonly unseenHolderMs: number },
-) => Promise<{ release(): Promise<void> }>;
+import { acquireLock, type Lock, type LockOptions } from '../../base/folder-lock.ts';
 
 /** Resolves to a function that releases the lock, or to undefined when another process holds the lock. */
 export type TryLock = (path: string) => Promise<(() => Promise<void>) | undefined>;
@@ -25,7 +17,11 @@ const OVERDUE_WAIT_MS = 5000;
 /** Milliseconds of such a wait after which the lock of an unseen holder is broken. */
 const UNSEEN_HOLDER_MS = 1000;
 
-export function createTryLock(acquire: AcquireLock, clock: () => number = () => performance.now()): TryLock {
+/** @param acquire `acquireLock`, except in tests */
+export function createTryLock(
+  acquire: (path: string, options: Required<LockOptions>) => Promise<Pick<Lock, 'release'>> = acquireLock,
+  clock: () => number = () => performance.now(),
+): TryLock {
   /** The time of `clock` since which every attempt has been refused; undefined after a success. */
   let refusedSince: number | undefined;
   let lastAttempt = Number.NEGATIVE_INFINITY;

@@ -10,10 +10,9 @@ import { mkdir, readdir, rename, rm, rmdir, unlink, writeFile } from 'node:fs/pr
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { crypto } from '../../base/builtins.ts';
-import { errorCode } from '../../base/failure.ts';
-import { BUSY_CODES, FOLDER_NOT_EMPTY_CODES, isAlive } from '../../base/system.ts';
-import { sha256 } from '../token.ts';
+import { crypto, hash } from './builtins.ts';
+import { errorCode } from './failure.ts';
+import { BUSY_CODES, FOLDER_NOT_EMPTY_CODES, isAlive } from './system.ts';
 
 export interface LockOptions {
   /** Maximum milliseconds to wait for a living holder. */
@@ -151,7 +150,7 @@ function machineName(): string {
   } catch {
     // Without /proc (not Linux), the host's name is used.
   }
-  cachedMachineName = sha256(name).toString('hex').slice(0, 16);
+  cachedMachineName = hash('sha256', name, 'hex').slice(0, 16);
   return cachedMachineName;
 }
 

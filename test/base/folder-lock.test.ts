@@ -1,0 +1,92 @@
+// The lock that is a folder: living holders, dead holders, holders of another machine.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { acquireLock, isDead } from '../../src/base/folder-lock.ts';
+import { createFolder } from '../support/credentials-bench.ts';
+
+test('acquireLock waits for a living holder up to a limit, then names the holder', async (t) => {
+  const path = join(createFolder(t), 'x.lock');
+  const lock = await acquireLock(path);
+  assert.equal(await lock.isHeld(), true);
+  await assert.rejects(acquireLock(path, { waitMs: 30 }), {
+    message: `Cannot lock ${path}: process ${process.pid} has held it for 0.03 s`,
+  });
+  assert.equal(readdirSync(dirname(path)).length, 1);
+  const second = acquireLock(path);
+  await lock.release();
+  assert.equal(await (await second).isHeld(), true);
+  assert.equal(await lock.isHeld(), false);
+  await (await second).release();
+  assert.deepEqual(readdirSync(dirname(path)), []);
+});
+
+/** Leaves a lock like a process that ended while it held the lock. */
+function leaveLock(path: string, holder: string): void {
+  mkdirSync(path);
+  writeFileSync(join(path, holder), '');
+}
+
+async function ownName(folder: string): Promise<string[]> {
+  const lock = await acquireLock(join(folder, 'own'));
+  await lock.release();
+  return lock.holder.split('-');
+}
+
+test('acquireLock fails at once when its path is a file, and leaves no draft', async (t) => {
+  const folder = createFolder(t);
+  const path = join(folder, 'lock');
+  writeFileSync(path, '');
+  await assert.rejects(acquireLock(path), { code: 'ENOTDIR' });
+  assert.deepEqual(readdirSync(folder), ['lock']);
+});
+
+test('acquireLock breaks the lock of a dead process, and an overdue lock of another machine', async (t) => {
+  const folder = createFolder(t);
+  const [pid = '', started = '', machine = ''] = await ownName(folder);
+  const gone = spawnSync(process.execPath, ['-e', '']).pid;
+  const rows: [string, string, boolean][] = [
+    ['a dead process', `${gone}-${started}-${machine}-ab`, true],
+    ['a process id that was reused', `${pid}-1-${machine}-ab`, true],
+    ['a living process', `${pid}-${started}-${machine}-ab`, false],
+    ['another machine', `${pid}-${started}-0123456789abcdef-ab`, false],
+    ['a name of another format', 'x', false],
+  ];
+  for (const [name, holder, dead] of rows) {
+    const path = join(folder, `${holder}.lock`);
+    leaveLock(path, holder);
+    assert.equal(isDead(holder, false), dead, name);
+    if (dead) await (await acquireLock(path, { waitMs: 100 })).release();
+    else await assert.rejects(acquireLock(path, { waitMs: 20 }), /has held it/, name);
+  }
+  const path = join(folder, 'overdue.lock');
+  leaveLock(path, `1-1-0123456789abcdef-ab`);
+  await (await acquireLock(path, { unseenHolderMs: 30 })).release();
+  assert.equal(existsSync(path), false);
+});
+
+test('acquireLock never returns two holders when many callers break one dead lock', async (t) => {
+  const path = join(createFolder(t), 'x.lock');
+  for (let round = 0; round < 20; round++) {
+    leaveLock(path, `${2 ** 22 + 1}-1-${(await ownName(dirname(path)))[2]}-ab`);
+    let holders = 0;
+    await Promise.all(
+      Array.from({ length: 6 }, async () => {
+        const lock = await acquireLock(path);
+        assert.equal(++holders, 1);
+        await new Promise(setImmediate);
+        assert.equal(await lock.isHeld(), true);
+        holders--;
+        await lock.release();
+      }),
+    );
+  }
+});
+
+test('acquireLock takes over an empty lock folder that a dead holder left', async (t) => {
+  const path = join(createFolder(t), 'x.lock');
+  mkdirSync(path);
+  await (await acquireLock(path, { waitMs: 100 })).release();
+});

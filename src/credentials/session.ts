@@ -6,9 +6,8 @@ import { linkSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../base/builtins.ts';
 import { describeFailure, errorCode } from '../base/failure.ts';
-import { replaceFile } from '../base/system.ts';
 import { unixTime } from '../base/time.ts';
-import { writePrivateFile } from './write/private-file.ts';
+import { writeNewFile, writeWholeFile } from '../base/whole-file.ts';
 
 const SESSION_LIFETIME_SECONDS = 3600;
 
@@ -90,9 +89,7 @@ export function readSessionKey(dataDir: string): string | undefined {
 
 /** Replaces the key file, for a key that several machines share. @throws the error of a system call */
 export function writeSessionKey(dataDir: string, text: string): void {
-  const draft = join(dataDir, `.session.key.${process.pid}.tmp`);
-  writePrivateFile(draft, `${text}\n`);
-  replaceFile(draft, join(dataDir, 'session.key'));
+  writeWholeFile(join(dataDir, 'session.key'), `${text}\n`);
 }
 
 /**
@@ -107,7 +104,7 @@ export function makeSessionKey(dataDir: string): string {
   const draft = join(dataDir, `.session.key.${process.pid}-${crypto().randomBytes(6).toString('hex')}.tmp`);
   try {
     try {
-      writePrivateFile(draft, `${crypto().randomBytes(32).toString('base64url')}\n`);
+      writeNewFile(draft, `${crypto().randomBytes(32).toString('base64url')}\n`);
       linkSync(draft, path);
     } finally {
       rmSync(draft, { force: true });

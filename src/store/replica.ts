@@ -9,7 +9,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import { replaceFile } from '../base/system.ts';
+import { writeWholeFile } from '../base/whole-file.ts';
 import { readRevokedHere, revokedHerePath } from '../credentials/write/revoked-here.ts';
 import { tablePath } from '../credentials/write/table-file.ts';
 import { readTableFile, tableText } from './entries.ts';
@@ -148,9 +148,9 @@ export function openReplica(dataDir: string, log: Log): Replica {
       // The empty version makes the next process read all rows of the store. Only a comparison of all rows finds the
       // lost revocations again.
       const copyMark = { version: lostRevocations.size > 0 ? '' : (version as string) };
+      // A writer of the table removes all drafts whose names begin like that of the table.
       const draft = join(dataDir, '.replica.tmp');
-      writeFileSync(draft, tableText(fileRows, copyMark), { mode: 0o600 });
-      replaceFile(draft, path);
+      writeWholeFile(path, tableText(fileRows, copyMark), { isDurable: false, draft });
       syncLater();
       publishedListTime = listTime;
       isDirty = false;

@@ -1,11 +1,10 @@
 // Writes the file `DATA_DIR/generation.json`, in which a deployment reads whether its new release serves. The file is
 // replaced as a whole, so a reader never sees half of it. A missing data folder is not created. A generation is one
 // load of the controllers folder by a new set of workers.
-import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeFailure, errorCode } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
-import { replaceFile } from '../base/system.ts';
+import { writeWholeFile } from '../base/whole-file.ts';
 import type { StepResult } from './service.ts';
 import type { SupervisorStatus } from './status.ts';
 
@@ -107,15 +106,12 @@ export function createGenerationFile({ dataDir, folder, packageFolder, log }: Ge
     const text = `${JSON.stringify(record, null, 2)}\n`;
     clearTimeout(retryTimer);
     if (text === writtenText) return;
-    const draft = join(dataDir, `.generation.json.${process.pid}.tmp`);
     try {
-      writeFileSync(draft, text, { mode: 0o644 });
-      replaceFile(draft, path);
+      writeWholeFile(path, text, { mode: 0o644, isDurable: false });
       writtenText = text;
       loggedReason = '';
     } catch (error) {
       if (SILENT_ERRORS.has(errorCode(error))) return;
-      rmSync(draft, { force: true });
       const reason = describeFailure(error);
       if (reason !== loggedReason) log.warn('generation-file-not-written', { file: path, reason });
       loggedReason = reason;

@@ -4,9 +4,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorCode } from '../../base/failure.ts';
-import { replaceFile } from '../../base/system.ts';
 import { parseObject } from '../../base/values.ts';
-import { writePrivateFile } from './private-file.ts';
+import { writeWholeFile } from '../../base/whole-file.ts';
 
 export function revokedHerePath(dataDir: string): string {
   return join(dataDir, 'revoked-here.json');
@@ -31,7 +30,6 @@ export function readRevokedHere(dataDir: string): ReadonlyMap<string, string> {
 }
 
 export function writeRevokedHere(dataDir: string, revoked: ReadonlyMap<string, string>): void {
-  const draft = `${revokedHerePath(dataDir)}.${process.pid}.tmp`;
-  writePrivateFile(draft, `${JSON.stringify(Object.fromEntries(revoked), undefined, 1)}\n`);
-  replaceFile(draft, revokedHerePath(dataDir));
+  const text = `${JSON.stringify(Object.fromEntries(revoked), undefined, 1)}\n`;
+  writeWholeFile(revokedHerePath(dataDir), text);
 }

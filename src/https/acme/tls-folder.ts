@@ -3,12 +3,12 @@
 // renamed. Each function throws an Error whose message is one line. order-lock.ts keeps other supervisors from writing
 // at the same time.
 import type { KeyObject } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { crypto } from '../../base/builtins.ts';
 import { describeFailure, errorCode } from '../../base/failure.ts';
 import { makeFolder } from '../../base/make-folder.ts';
-import { replaceFile, syncFolder } from '../../base/system.ts';
+import { writeWholeFile } from '../../base/whole-file.ts';
 import { createKeyPair } from './certificate-writer.ts';
 
 export interface StoredCertificate {
@@ -64,23 +64,12 @@ export function createTlsFolder(dataDir: string): TlsFolder {
   };
 
   function write(file: string, text: string): void {
-    const draft = `${file}.${process.pid}.tmp`;
     try {
       makeFolder(path, 0o700);
-      rmSync(draft, { force: true });
-      const handle = openSync(draft, 'wx', 0o600);
-      try {
-        writeFileSync(handle, text);
-        fsyncSync(handle);
-      } finally {
-        closeSync(handle);
-      }
-      replaceFile(draft, file);
+      writeWholeFile(file, text);
     } catch (error) {
-      rmSync(draft, { force: true });
       throw new Error(`Cannot write ${file}: ${describeFailure(error)}`);
     }
-    syncFolder(path);
   }
 }
 

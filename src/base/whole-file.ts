@@ -1,0 +1,45 @@
+// Writes a file as a whole. The text is written to a draft, which is a temporary file in the same folder, and the draft
+// is renamed to the path of the file. So a reader sees the old or the new text, never a part, even if the process is
+// killed or the disk is full. credentials/write/table-file.ts has its own way, which needs a lock and blocks no thread.
+import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { replaceFile, syncFolder } from './system.ts';
+
+export interface WholeFileOptions {
+  /** The permissions of the file. By default, only its owner may read it. */
+  readonly mode?: number;
+  /** Whether the file is synced to disk, so that it survives a power cut. The default is true. */
+  readonly isDurable?: boolean;
+  /** The path of the draft, which no other process may use at the same time. */
+  readonly draft?: string;
+}
+
+/** Creates a file or replaces it. @throws the error of a system call; then no draft is left */
+export function writeWholeFile(path: string, text: string, options: WholeFileOptions = {}): void {
+  const { mode, isDurable = true, draft = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`) } = options;
+  try {
+    // A killed process can have left a draft, with any mode.
+    rmSync(draft, { force: true });
+    writeNewFile(draft, text, mode, isDurable);
+    replaceFile(draft, path);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+  if (isDurable) syncFolder(dirname(path));
+}
+
+/**
+ * Creates a file, which can be a draft. Its name survives a power cut only after `syncFolder`.
+ *
+ * @throws the error of a system call, EEXIST when there is a file; a part of the text can then be on the disk
+ */
+export function writeNewFile(path: string, text: string, mode = 0o600, isDurable = true): void {
+  const file = openSync(path, 'wx', mode);
+  try {
+    writeFileSync(file, text);
+    if (isDurable) fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

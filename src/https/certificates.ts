@@ -47,6 +47,7 @@ export interface Certificates {
   status(): CertificateStatus | undefined;
   /** Repeats a failed order now, without waiting for the end of its pause. */
   retryNow(): void;
+  /** Closes HTTP_PORT, and ends the checks of files and times. */
   close(): void;
 }
 

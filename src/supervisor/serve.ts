@@ -54,6 +54,7 @@ export interface ServeOptions {
 export async function serve(options: ServeOptions): Promise<void> {
   const { settings, earlyWorkers, log, flush, output, opsServer, certificates, store, announcer } = options;
   const { workers: workerCount, host, drainTimeout, controllersDir, dataDir } = settings;
+  const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
   const generationFile = createGenerationFile({ dataDir, folder: controllersDir, packageFolder: packagePath(), log });
   let supervisor: Supervisor | undefined;
   let isServing = false;
@@ -92,7 +93,6 @@ export async function serve(options: ServeOptions): Promise<void> {
     if (isStopping()) return;
     const port = await openPort(settings.port, host);
     if (isStopping()) return;
-    const acceptFor = opsServer === undefined ? ACCEPT_TIME : ACCEPT_TIME_WITH_OPS_PORT;
     const onMetrics = (worker: WorkerHandle, metrics: unknown) => opsServer?.addReport(worker.pid ?? 0, metrics);
     const hints = createHints(controllersDir, log, settings.mcp !== 'off');
     const onSpent = (worker: WorkerHandle, spendings: readonly Spending[]) =>
@@ -181,6 +181,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     }
     stoppingSince = performance.now();
     opsServer?.setStopping();
+    // HTTP_PORT closes like PORT: a redirect would lead to a closed port, and the next service needs both ports.
+    setTimeout(() => certificates?.close(), acceptFor);
     log.info('stopping', { signal });
     void stopParts()
       .catch((error: unknown) => {

@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileS
 import { get } from 'node:http';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { ask, json, startLoad } from '../support/cluster-client.ts';
@@ -124,6 +125,28 @@ describe('HTTPS by files', () => {
     }
     assert.ok(pids.size >= 3, `answered by ${[...pids]}`);
     assert.equal(resumed, 40);
+  });
+
+  test('closes HTTP_PORT soon after SIGTERM, while a request is still under way', async (test) => {
+    const dir = createFolder(test, FILES);
+    const pair = makePair('localhost');
+    const [httpPort = 0] = await freePorts(1);
+    const env = { ...install(dirname(dir), pair), HTTP_PORT: String(httpPort) };
+    const service = await startService(test, { dir, env });
+    assert.equal((await fetchPlain(httpPort, '/api/test', 'localhost')).status, 308);
+    const socket = await connectTo(service.port, { ca: pair.cert, servername: 'localhost' });
+    socket.on('error', () => {});
+    await new Promise((resolve) => socket.write('GET /api/test HTTP/1.1\r\n', resolve));
+    service.process.kill('SIGTERM');
+    await service.logged('stopping');
+    const closed = (async () => {
+      while (await fetchPlain(httpPort, '/api/test', 'localhost').catch(() => undefined)) await sleep(10);
+      return 'closed';
+    })();
+    assert.equal(await Promise.race([closed, service.exited, sleep(5000)]), 'closed');
+    assert.equal(service.process.exitCode, null);
+    socket.destroy();
+    assert.equal((await service.exited).code, 0);
   });
 
   test('refuses to start with a pair that does not fit, and reports the reason', async (test) => {

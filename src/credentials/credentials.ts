@@ -51,8 +51,8 @@ export interface Credentials {
    */
   identify(authorization: string): IdentificationOrAway | Promise<IdentificationOrAway>;
   /**
-   * Returns the current table. Each change of the file makes a new object. A caller who was identified with another
-   * object must be identified again.
+   * Returns the current table. Each change of the file makes a new object. While the table is too old, returns
+   * undefined. A caller who was identified with another value must be identified again.
    */
   table(): unknown;
   /**
@@ -125,7 +125,7 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
 
   return {
     identify: (authorization) => (shared?.isTooOld() ? identifyUnlessTooOld(authorization) : identify(authorization)),
-    table: table.current,
+    table: () => (shared?.isTooOld() ? undefined : table.current()),
     issueSession(rowId) {
       try {
         return createSessionToken(keys.findOrMakeKey(), rowId, now());

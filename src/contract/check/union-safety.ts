@@ -7,7 +7,7 @@ import { resolveReference } from './run.ts';
 import { findTag, flattenParts, kindsOf } from './unions.ts';
 
 /**
- * Finds the first recursive union whose parts cannot be told apart by a field. Returns a line that describes the union
+ * Finds the first recursive union with parts that no field distinguishes. Returns a line that describes the union
  * and says what to write instead, or undefined when there is no such union.
  */
 export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<string, Schema>>): string | undefined {

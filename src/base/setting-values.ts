@@ -172,8 +172,8 @@ export function duration(min: number) {
 const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2 };
 
 /** Parses `65536`, `65536b`, `64KiB`, `2MiB` to bytes. `k` and `kb` also mean KiB, and `m` and `mb` also mean MiB. */
-export function size(min: number, max = Number.POSITIVE_INFINITY) {
-  const limits = Number.isFinite(max) ? `from ${min} to ${max} bytes` : `${min} bytes at least`;
+export function size(min: number, max = Number.MAX_SAFE_INTEGER) {
+  const limits = max === Number.MAX_SAFE_INTEGER ? `${min} bytes at least` : `from ${min} to ${max} bytes`;
   return (text: string): number => {
     const match = /^(\d{1,10})(?:([km])(?:i?b)?|b)?$/i.exec(text);
     const unit = (match?.[2] ?? '').toLowerCase();

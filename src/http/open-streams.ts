@@ -24,7 +24,8 @@ interface OpenStream {
 
 /**
  * Milliseconds between two sweeps. New requests notice a change of the credentials table within one second. Streams
- * that the change forbids end within another second.
+ * that the change forbids end within another second. Because the sweep and the slow parse of a large table can be late,
+ * docs/CREDENTIALS.md promises three seconds in all.
  */
 const SWEEP_INTERVAL = 1000;
 /** Maximum number of checks in one turn of the event loop. Each check hashes a secret, and other work has to wait. */

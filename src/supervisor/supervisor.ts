@@ -44,7 +44,7 @@ export interface Supervisor {
   renew(): void;
   /** Sends `secureState` to every worker. Called when the certificates or keys have changed. */
   sendSecureState(): void;
-  /** Drains every worker. Resolves when all workers have ended, or 8 s after `drainTimeout` at the latest. */
+  /** Drains every worker. Resolves when all workers have ended, or 13 s after `drainTimeout` at the latest. */
   stop(): Promise<void>;
   kill(): void;
   status(): SupervisorStatus;

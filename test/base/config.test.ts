@@ -2,7 +2,8 @@
 // table.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { describe, test } from 'node:test';
 import { flagOf, parseSettings, SettingsError, secretFlags } from '../../src/base/config.ts';
 import { ignoredVariables } from '../../src/base/ignored-variables.ts';
@@ -56,6 +57,30 @@ test('parseSettings resolves folders to absolute paths', () => {
   const { controllersDir, dataDir } = parse({ CONTROLLERS_DIR: '../other', DATA_DIR: '/var/lib/gatefold/' });
   assert.deepEqual([controllersDir, dataDir], ['/srv/other', '/var/lib/gatefold']);
   assert.equal(parseSettings({}, [], { cores: 1 }).dataDir, join(process.cwd(), 'data'));
+});
+
+test('a later process.chdir moves no path of the settings', () => {
+  const start = process.cwd();
+  const env = {
+    CONTROLLERS_DIR: 'controllers',
+    DATA_DIR: './data',
+    TLS_CERT: 'tls/cert.pem',
+    TLS_KEY: '../key.pem',
+    STORE: 'postgres://u:p@db.example/g?sslrootcert=tls/root.pem',
+  };
+  const settings = parseSettings(env, [], { cores: 1 });
+  const { controllersDir, dataDir, tlsCert = '', tlsKey = '', store } = settings;
+  const paths = [controllersDir, dataDir, tlsCert, tlsKey, store?.rootCertificate ?? ''];
+  try {
+    process.chdir(tmpdir());
+    assert.notEqual(process.cwd(), start);
+    assert.deepEqual(
+      paths.map((path) => resolve(path)),
+      ['controllers', 'data', 'tls/cert.pem', '../key.pem', 'tls/root.pem'].map((path) => join(start, path)),
+    );
+  } finally {
+    process.chdir(start);
+  }
 });
 
 test('secretFlags finds secrets on a command line, in both spellings', () => {
@@ -146,6 +171,7 @@ describe('parseSettings refuses a wrong setting, in one line that names it', () 
     [{}, ['--ops-host', '[]'], /^--ops-host: "\[\]" is not a host name or address$/],
     [{ BODY_LIMIT: '0' }, [], /^BODY_LIMIT/],
     [{ BODY_BUDGET: '1' }, [], /^BODY_BUDGET: "1" is not auto or a size such as .*, 65536 bytes at least$/],
+    [{ BODY_BUDGET: '9999999999m' }, [], /^BODY_BUDGET: "9999999999m" is not auto or a size/],
     [{ BODY_LIMIT: '1TB' }, [], /^BODY_LIMIT/],
     [{ BODY_LIMIT: '513MiB' }, [], /^BODY_LIMIT/],
     [{ BODY_LIMIT: 'lots' }, [], /^BODY_LIMIT/],

@@ -99,17 +99,33 @@ describe('prettyLine', () => {
     ]);
   });
 
-  it('omits the error and the stack of a request for a group that does not load', () => {
+  it('shows why a group does not load in the event of the group, and not in its failed requests', () => {
+    const why = 'the group has no operations';
+    const event = { event: 'group-not-loadable', level: 'error', file: 'UserController.ts', error: why };
+    assert.deepEqual(show(event).split('\n'), [
+      `${clock}  error   UserController.ts does not load, and answers 500`,
+      '          UserController.ts',
+      `          ${why}`,
+      '',
+    ]);
     const line = {
       event: 'request-failed',
-      page: '',
-      operation: '',
+      page: 'user',
+      operation: 'index',
       error_code: 'GROUP_NOT_LOADABLE',
       request_id: 'r-1',
-      error: 'x',
-      stack: 'x',
+      error: why,
+      cause: 'a cause',
+      stack: 'Error: x\n    at load (/srv/app/controllers/UserController.ts:6:9)',
     };
-    assert.equal(show(line), `${clock}  error   GROUP_NOT_LOADABLE  request r-1\n`);
+    assert.equal(show(line), `${clock}  error   user.index  GROUP_NOT_LOADABLE  request r-1\n`);
+    assert.equal(show({ ...line, page: '', operation: '' }), `${clock}  error   GROUP_NOT_LOADABLE  request r-1\n`);
+    assert.deepEqual(
+      show({ ...line, error_code: 'INTERNAL_ERROR' })
+        .split('\n')
+        .slice(1),
+      [`          ${why}`, '          because a cause', '          at load (controllers/UserController.ts:6:9)', ''],
+    );
   });
 
   it('shows the source of a file that does not load, with a caret at the error', (test) => {
@@ -256,21 +272,37 @@ describe('prettyLine', () => {
 });
 
 describe('createPrettyWriter', () => {
-  it('formats a line, and returns the dropped lines of its sink', () => {
-    const written: string[] = [];
-    const add = (line: string) => void written.push(line);
+  function makeWriter() {
+    const calls: [method: string, text?: string][] = [];
     const sink = {
-      write: add,
-      pass: add,
-      isShared: false,
-      flush() {},
-      close() {},
+      write: (line: string) => void calls.push(['write', line]),
+      pass: (lines: string) => void calls.push(['pass', lines]),
+      isShared: true,
+      flush: () => void calls.push(['flush']),
+      close: () => void calls.push(['close']),
       droppedLines: () => 3,
     };
-    const writer = createPrettyWriter(sink, options);
-    const line = `${JSON.stringify({ time, level: 'info', event: 'stopped' })}\n`;
+    return { calls, writer: createPrettyWriter(sink, options) };
+  }
+  const line = `${JSON.stringify({ time, level: 'info', event: 'stopped' })}\n`;
+
+  it('formats a line, and passes every other call to its sink', () => {
+    const { calls, writer } = makeWriter();
     writer.write(line);
-    assert.deepEqual(written, [`${clock}  stopped\n`]);
-    assert.equal(writer.droppedLines(), 3);
+    writer.flush();
+    writer.close();
+    assert.deepEqual(calls, [['write', `${clock}  stopped\n`], ['flush'], ['close']]);
+    assert.deepEqual([writer.droppedLines(), writer.isShared], [3, true]);
+  });
+
+  it('passes the lines of other processes unchanged, because those processes format their lines', () => {
+    const { calls, writer } = makeWriter();
+    // A line that looks like JSON stays as it is, too.
+    const texts = [`${clock}  stopped\n          a second line of text\n`, line, `${line}${line}`];
+    for (const text of texts) writer.pass(text);
+    assert.deepEqual(
+      calls,
+      texts.map((text) => ['pass', text]),
+    );
   });
 });

@@ -1,11 +1,12 @@
 // The table in memory follows its file, which people and programs change in every possible way. The files and the
 // poll's clock are real.
 import assert from 'node:assert/strict';
-import {
+import fs, {
   chmodSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -14,8 +15,10 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { HttpError } from '../../src/base/errors.ts';
 import { type Credentials, createCredentials } from '../../src/credentials/credentials.ts';
 import { createLiveTable } from '../../src/credentials/table/live-table.ts';
 import { updateTable } from '../../src/credentials/write/store.ts';
@@ -377,15 +380,40 @@ test('register throws a 503 when the table cannot be written, and a 400 for an i
   assert.equal(readFileSync(file, 'utf8'), '{"production":');
 });
 
-test('register returns a token or throws a 503 when the table loses the row at the same time', async (t) => {
+test('register throws a 503 without a token when the table loses the row right after the write', async (t) => {
   const { credentials, folder } = await start(t);
-  const registering = credentials.register({ owner: OWNER, name: 'app' });
-  // The removal is the next change after the registration, and waits for the same lock. In either order, no client may
-  // get a token without a row.
-  const removing = updateTable(folder, () => {}).then(() => writeTable(folder));
-  const outcome = await registering.then(({ token }) => token).catch((error: { code: string }) => error.code);
-  await removing;
-  assert.match(outcome, /^gfk_|^REGISTRATION_UNAVAILABLE$/);
+  const path = join(realpathSync(folder), 'production.json');
+  const { renameSync: rename } = fs;
+  let written = '';
+  t.mock.method(fs, 'renameSync', (from: string, to: string) => {
+    rename(from, to);
+    if (to !== path) return;
+    written = readFileSync(path, 'utf8');
+    writeTable(folder);
+  });
+  syncBuiltinESMExports();
+  try {
+    await assert.rejects(credentials.register({ owner: OWNER, name: 'app' }), (error: HttpError) => {
+      assert.deepEqual([error.code, error.status], ['REGISTRATION_UNAVAILABLE', 503]);
+      assert.match(String(error.cause), /another change removed it from the table/);
+      return true;
+    });
+  } finally {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  }
+  assert.equal(JSON.parse(written).production.length, 1);
+  assert.deepEqual(await credentials.findByOwner(OWNER), []);
+});
+
+test('register returns a token that is accepted at once, and refused when the table loses the row after it', async (t) => {
+  const { credentials, folder } = await start(t);
+  const { row, token } = await credentials.register({ owner: OWNER, name: 'app' });
+  assert.equal(await kindOf(credentials, token), 'row');
+  assert.equal(row.application.name, 'app');
+  writeTable(folder);
+  await becomes(credentials, token, 'refused');
+  assert.deepEqual(await credentials.findByOwner(OWNER), []);
 });
 
 test('a store without a session key and without the new row makes issueSession and register throw', async (t) => {

@@ -14,7 +14,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const DEFAULTS = parseSettings({}, [], { cores: 1 });
 const SETTING_NAMES = settingRows({ cores: 1 }).map(({ name }) => name);
 /** The milliseconds after DRAIN_TIMEOUT until the service has ended at the latest (KILL_GRACE of workers/pool.ts). */
-const GRACE = 8000;
+const GRACE = 13_000;
 
 describe('gatefold.service', () => {
   const unit = new Map<string, string[]>();

@@ -13,7 +13,7 @@ import { type Plain, parsePlainYaml } from '../support/plain-yaml.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 const SETTING_NAMES = settingRows({ cores: 1 }).map(({ name }) => name);
 /** The milliseconds after DRAIN_TIMEOUT until the service has ended at the latest (KILL_GRACE of workers/pool.ts). */
-const GRACE = 8000;
+const GRACE = 13_000;
 
 describe('kubernetes', () => {
   const folder = join(DEPLOY, 'kubernetes');

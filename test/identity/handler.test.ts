@@ -211,36 +211,6 @@ describe('signin', () => {
       assert.equal((body.user as Json).issuer, 'https://accounts.google.com');
     }));
 
-  for (const [name, claims, user] of [
-    [
-      'the claims of the token',
-      { email: 'a@b.example', email_verified: false, name: 'A' },
-      { email: 'a@b.example', email_verified: false, name: 'A' },
-    ],
-    [
-      'no field for a claim that is null',
-      { email: null, email_verified: null, name: null, picture: null, hd: null },
-      {},
-    ],
-    [
-      'no email_verified when the claim is a text',
-      { email: 'a@b.example', email_verified: 'true' },
-      { email: 'a@b.example' },
-    ],
-    ['a picture with an https address', { picture: 'https://p.example/a.png' }, { picture: 'https://p.example/a.png' }],
-    ['no picture when the address is a script', { picture: 'javascript:alert(1)' }, {}],
-    ['no picture when the address is a data URL', { picture: 'data:image/svg+xml,<svg/>' }, {}],
-  ] as const) {
-    test(`register returns ${name}`, () =>
-      withIdentity([google], async ({ identity }) => {
-        const { body } = await identity.register(
-          { credential: await tokenWith(claims), application: { name: 'A' } },
-          json,
-        );
-        assert.deepEqual(JSON.parse(JSON.stringify(body.user)), { issuer: google.issuer, subject: 'u-1', ...user });
-      }));
-  }
-
   for (const [name, given, claim, passes] of [
     ['the same nonce', 'n-1', 'n-1', true],
     ['a nonce that the client did not send', undefined, 'n-1', true],
@@ -305,6 +275,38 @@ describe('register', () => {
       const attempt = identity.register({ credential: await tokenWith(), application: { name: 'A' } }, json);
       await assert.rejects(attempt, { status: 403, code: 'REGISTRATION_CLOSED' });
     }));
+});
+
+describe('the user in the answers of register and signin', () => {
+  for (const [name, claims, user] of [
+    [
+      'the claims of the token',
+      { email: 'a@b.example', email_verified: false, name: 'A' },
+      { email: 'a@b.example', email_verified: false, name: 'A' },
+    ],
+    [
+      'no field for a claim that is null',
+      { email: null, email_verified: null, name: null, picture: null, hd: null },
+      {},
+    ],
+    [
+      'no email_verified when the claim is a text',
+      { email: 'a@b.example', email_verified: 'true' },
+      { email: 'a@b.example' },
+    ],
+    ['a picture with an https address', { picture: 'https://p.example/a.png' }, { picture: 'https://p.example/a.png' }],
+    ['no picture when the address is a script', { picture: 'javascript:alert(1)' }, {}],
+    ['no picture when the address is a data URL', { picture: 'data:image/svg+xml,<svg/>' }, {}],
+  ] as const) {
+    test(`has ${name}`, () =>
+      withIdentity([google], async ({ identity }) => {
+        const credential = await tokenWith(claims);
+        const registered = await identity.register({ credential, application: { name: 'A' } }, json);
+        const signedIn = await identity.signin({ credential }, json);
+        for (const { body } of [registered, signedIn])
+          assert.deepEqual(JSON.parse(JSON.stringify(body.user)), { issuer: google.issuer, subject: 'u-1', ...user });
+      }));
+  }
 });
 
 describe('status', () => {

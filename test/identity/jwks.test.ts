@@ -171,6 +171,22 @@ describe('createKeySets', () => {
     await sets.find(provider, wish('first'));
     assert.equal(bench.asked.length, 2);
   });
+
+  test('retain drops the keys of a removed provider, and keeps those of another issuer with the same keys', async () => {
+    const { bench, sets, provider } = makeBench();
+    const other = makeProvider({ name: 'other', issuer: 'https://other.example' });
+    const countFetches = async (of: Provider) => {
+      const before = bench.asked.length;
+      assert.ok(await sets.find(of, wish('first')));
+      return bench.asked.length - before;
+    };
+    assert.deepEqual([await countFetches(provider), await countFetches(other)], [1, 1]);
+    sets.retain([other]);
+    assert.deepEqual([await countFetches(other), await countFetches(provider)], [0, 1]);
+    sets.retain([]);
+    assert.deepEqual([await countFetches(other), await countFetches(provider)], [1, 1]);
+    assert.deepEqual([await countFetches(other), await countFetches(provider)], [0, 0]);
+  });
 });
 
 describe('createKeySets, discovery', () => {
@@ -205,6 +221,30 @@ describe('createKeySets, discovery', () => {
     state.now += KEY_TIMES.coolDown;
     assert.ok(await sets.find(provider, wish('first')));
     assert.deepEqual(state.asked, both);
+  });
+
+  test('find uses a discovered key address for a day, then discovers the address again', async () => {
+    const [discovery, oldKeys, newKeys] = [
+      'https://id.acme.example/.well-known/openid-configuration',
+      'https://old.acme.example/',
+      'https://new.acme.example/',
+    ];
+    const issuer = 'https://id.acme.example/';
+    const { state, sets, provider } = makeDiscovery({ issuer, jwks_uri: oldKeys });
+    const askedBy = async (kid: string) => {
+      state.asked = [];
+      await sets.find(provider, wish(kid));
+      return state.asked;
+    };
+    assert.deepEqual(await askedBy('first'), [discovery, oldKeys]);
+    state.document = { issuer, jwks_uri: newKeys };
+    state.now += 24 * 60 * MINUTE - 1;
+    assert.deepEqual(await askedBy('first'), [oldKeys]);
+    // The keys are new, so only an unknown kid causes a fetch.
+    state.now += 1;
+    assert.deepEqual(await askedBy('unknown'), [discovery, newKeys]);
+    state.now += KEY_TIMES.fresh;
+    assert.deepEqual(await askedBy('first'), [newKeys]);
   });
 
   for (const [name, document, reason] of [

@@ -8,6 +8,8 @@ import { createSharedLedger, type SharedRatesOptions } from '../../src/limits/sh
 
 const RATE: Rate = { count: 100, seconds: 1, burst: 100 };
 
+const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
+
 interface Run {
   /** How many requests each machine gets in a second. */
   readonly offered: readonly number[];
@@ -17,7 +19,7 @@ interface Run {
   readonly isUp?: (time: number) => boolean;
 }
 
-/** @returns how many requests passed on each machine, and how many statements the store got */
+/** @returns how many requests passed in all and in each second, and how many statements the store got */
 async function simulate({ offered, seconds, rate = RATE, isUp = () => true }: Run) {
   let time = 0;
   let statements = 0;
@@ -39,7 +41,7 @@ async function simulate({ offered, seconds, rate = RATE, isUp = () => true }: Ru
     });
     return limiter;
   });
-  const passed = offered.map(() => 0);
+  const passedInSecond = Array.from({ length: seconds }, () => 0);
   const due = offered.map(() => 0);
   for (; time < seconds * 1000; time++) {
     for (const timer of timers.filter(({ at }) => at <= time)) {
@@ -47,12 +49,13 @@ async function simulate({ offered, seconds, rate = RATE, isUp = () => true }: Ru
       timer.callback();
     }
     await Promise.resolve();
+    const second = Math.floor(time / 1000);
     for (const [index, limiter] of machines.entries()) {
       due[index] = (due[index] ?? 0) + (offered[index] ?? 0) / 1000;
       for (; (due[index] ?? 0) >= 1; due[index] = (due[index] ?? 0) - 1) {
         try {
           limiter.check('credential', 'caller', rate);
-          passed[index] = (passed[index] ?? 0) + 1;
+          passedInSecond[second] = (passedInSecond[second] ?? 0) + 1;
         } catch {
           // Refused.
         }
@@ -60,7 +63,7 @@ async function simulate({ offered, seconds, rate = RATE, isUp = () => true }: Ru
     }
     if (time % 10 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
-  return { passed: passed.reduce((sum, count) => sum + count, 0), statements };
+  return { passed: sumOf(passedInSecond), passedInSecond, statements };
 }
 
 describe('machines that share a rate', () => {
@@ -75,7 +78,7 @@ describe('machines that share a rate', () => {
     it(`allow together what one machine would allow: ${name}`, async () => {
       const { count, burst } = run.rate ?? RATE;
       const { passed, statements } = await simulate(run);
-      const offered = run.offered.reduce((sum, rate) => sum + rate, 0) * run.seconds;
+      const offered = sumOf(run.offered) * run.seconds;
       const right = Math.min(offered, count * run.seconds + burst);
       assert.ok(passed >= least * right && passed <= most * right, `${passed} of ${right}`);
       assert.ok(statements <= 40 * run.offered.length * run.seconds, `${statements} statements`);
@@ -87,5 +90,41 @@ describe('machines that share a rate', () => {
     const { passed } = await simulate({ offered: [67, 67, 67], seconds: 60, isUp });
     const right = 60 * 100;
     assert.ok(passed > 0.6 * right && passed <= right + 2 * 100 + 100, `${passed} of ${right}`);
+  });
+
+  it('enforce a third of the rate each while the store is unreachable, and share the rate again afterwards', async () => {
+    const isUp = (time: number) => time < 20_000 || time >= 60_000;
+    const { passedInSecond } = await simulate({ offered: [160, 20, 20], seconds: 100, isUp });
+    // The first ten seconds after each change are left out, because tokens of before are spent in them.
+    const perSecond = (from: number, to: number) => sumOf(passedInSecond.slice(from, to)) / (to - from);
+    const [before, during, after] = [perSecond(10, 20), perSecond(30, 60), perSecond(70, 100)];
+    const isNear = (rate: number, expected: number) => Math.abs(rate - expected) <= 0.02 * expected;
+    assert.ok(isNear(before, 100), `${before} a second before`);
+    // The first machine is limited to its third, and the two others get less than theirs.
+    assert.ok(isNear(during, 100 / 3 + 20 + 20), `${during} a second while the store is unreachable`);
+    assert.ok(isNear(after, 100), `${after} a second afterwards`);
+  });
+
+  it('divide a burst by the machines only from a report without a reply to the next reply', async () => {
+    const timers: (() => void)[] = [];
+    const replies: (readonly number[] | undefined)[] = [[80], undefined, [50], undefined, [20]];
+    const ledger = createSharedLedger({
+      spend: async () => replies.shift(),
+      machineCount: () => 4,
+      now: () => 0,
+      later: (callback) => void timers.push(callback),
+    });
+    /** Spends ten tokens, and waits until the store has replied or not. @returns the tokens left before the reply */
+    const spendTen = async () => {
+      const [[, tokens] = []] = ledger.spend([['caller', 10, RATE.count, RATE.seconds, RATE.burst]]);
+      for (const callback of timers.splice(0)) callback();
+      await new Promise((resolve) => setImmediate(resolve));
+      return tokens;
+    };
+    const balances: unknown[] = [];
+    for (let i = 0; i < 6; i++) balances.push(await spendTen());
+    // A quarter of the burst is 25 tokens. The third and the fifth number come after a report without a reply.
+    assert.deepEqual(balances, [90, 70, 15, 40, 15, 10]);
+    assert.deepEqual(replies, []);
   });
 });

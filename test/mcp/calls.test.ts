@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createFolder, makeRow, writeTable } from '../support/credentials-bench.ts';
 import { GATEFOLD } from '../support/service.ts';
 import { callTool, listTools, META, post, send, startShop, textOf } from './shop.ts';
 
@@ -176,6 +177,34 @@ test('a message of a page is refused without cors, and a key in keyHeader is che
   assert.equal((await send(api, 'tools/list', {}, { origin: 'https://b.example' })).status, 200);
   const refused = await send(api, 'tools/list', {}, { 'x-api-key': 'none of ours' });
   assert.deepEqual([refused.status, refused.body.error?.code], [401, -32_600]);
+});
+
+test('a tool call with a revoked, expired or unknown key gets a JSON-RPC error, and runs no operation', async (t) => {
+  const data = createFolder(t);
+  const good = makeRow({ groups: '*' });
+  const past = '2026-01-02T00:00:00Z';
+  const revoked = makeRow({ groups: '*', revoked_at: past });
+  const expired = makeRow({ groups: '*', expires_at: past });
+  writeTable(data, good.row, revoked.row, expired.row);
+  const api = await startShop(t, { 'DeskController.ts': GUARDED }, { data });
+  const call = (token: string) =>
+    send(api, 'tools/call', { name: 'desk_GET_open' }, { authorization: `Bearer ${token}` });
+  for (const [name, token] of [
+    ['revoked', revoked.token],
+    ['expired', expired.token],
+    ['unknown', makeRow().token],
+    ['a wrong secret', `${good.token.slice(0, -1)}${good.token.endsWith('A') ? 'B' : 'A'}`],
+  ] as const) {
+    const { status, headers, body } = await call(token);
+    const request = await api.fetch('/desk/open', { headers: { authorization: `Bearer ${token}` } });
+    assert.deepEqual([request.status, headers.get('www-authenticate')], [401, request.headers.get('www-authenticate')]);
+    assert.deepEqual([status, body.result, body.error?.code], [401, undefined, -32_600], name);
+    assert.equal((body.error?.data as { error_code?: string } | undefined)?.error_code, 'INVALID_CREDENTIAL', name);
+  }
+  const toolsInLog = () => api.lines.filter(({ tool }) => tool !== undefined).map(({ tool }) => tool);
+  assert.deepEqual(toolsInLog(), []);
+  assert.deepEqual((await call(good.token)).body.result?.structuredContent, { open: true });
+  assert.deepEqual(toolsInLog(), ['desk_GET_open']);
 });
 
 test('an operation gets its own request, with only the headers of the message that concern it', async (t) => {

@@ -124,18 +124,26 @@ for (const [what, settings, methods, expected] of REFUSED) {
   });
 }
 
-test('a group does not load when its tool returns events or has the name of another tool', async (t) => {
-  const events = `import type { EventStream } from 'gatefold';
+for (const MCP of ['on', 'application', 'off']) {
+  test(`a group does not load with MCP=${MCP} when its tool returns events`, async (t) => {
+    const events = `import type { EventStream } from 'gatefold';
     export default class AController { static operations = { 'GET a': { tool: true } }; 'GET a'(): EventStream { return null as never; } }`;
-  await assert.rejects(
-    startShop(t, { 'AController.ts': events }, { env: { MCP: 'off' } }),
-    /no tool returns a stream of/,
-  );
-  const named = (group: string) =>
-    `export default class ${group}Controller { static operations = { index: { tool: 'same' } }; index() {} }`;
-  const files = { 'AController.ts': named('A'), 'BController.ts': named('B') };
-  await assert.rejects(startShop(t, files), /BController.ts.*the tool same is already that of group A/s);
-});
+    await assert.rejects(
+      startShop(t, { 'AController.ts': events }, { env: { MCP } }),
+      /AController.ts.*no tool returns a stream of/s,
+    );
+  });
+
+  test(`a group does not load with MCP=${MCP} when its tool has the name of another group's tool`, async (t) => {
+    const named = (group: string) =>
+      `export default class ${group}Controller { static operations = { index: { tool: 'same' } }; index() {} }`;
+    const files = { 'AController.ts': named('A'), 'BController.ts': named('B') };
+    await assert.rejects(
+      startShop(t, files, { env: { MCP } }),
+      /BController.ts.*the tool same is already that of group A/s,
+    );
+  });
+}
 
 test('a path argument stays one segment, and reaches no other operation', async (t) => {
   const source = `import type { ControllerParams } from 'gatefold';

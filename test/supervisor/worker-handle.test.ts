@@ -172,7 +172,7 @@ describe('a worker process', () => {
         30_000,
       ],
       ['it does not listen', async ({ worker, serve }) => [serve(), void worker.listen(SOCKET)], 10_000],
-      ['it does not drain', ({ worker }) => worker.drain(1000), 8000],
+      ['it does not drain', ({ worker }) => worker.drain(1000), 13_000],
       ['it does not quit', ({ worker }) => worker.quit(), 2000],
       [
         'it does not quit in the middle of a load',
@@ -210,7 +210,7 @@ describe('a worker process', () => {
     assert.equal(worker.state, 'draining');
     mock.timers.tick(200);
     assert.deepEqual(log, ['disconnected']);
-    mock.timers.tick(7800);
+    mock.timers.tick(12_800);
     assert.deepEqual(killed, ['SIGKILL']);
   });
 

@@ -37,10 +37,10 @@ const RESERVE_DELAY = 250;
 /** Maximum number of workers in the reserve. Each one takes memory, only to make the next generation faster. */
 const MAX_RESERVE = 8;
 /**
- * Milliseconds that the pool waits for workers after `drainTimeout`. A worker is killed 7 s after `drainTimeout`
+ * Milliseconds that the pool waits for workers after `drainTimeout`. A worker is killed 12 s after `drainTimeout`
  * (worker-limits.ts), so only a process that hangs in the kernel is still there.
  */
-const KILL_GRACE = 8000;
+const KILL_GRACE = 13_000;
 /** Milliseconds for which the reserve is kept, because a file that was edited is likely to be edited again soon. */
 const RESERVE_LIFETIME = 5 * 60_000;
 

@@ -21,8 +21,8 @@ export const LIMITS = {
   importGroup: 2000,
   /** Time until a worker has ended, after an order or after the end of its channel. */
   end: 2000,
-  /** Time until the controllers of a worker that served have closed their resources. */
-  dispose: 5000,
+  /** Time until a worker that served has disposed of its controllers, 5 s, and then run `close` of the service, 5 s. */
+  dispose: 10_000,
   /** Time until a worker that loads has ended. The worker may be in an endless loop, which would keep a core busy. */
   endWhileLoading: 200,
   /** Time until the last messages of a worker have arrived, after its exit. */

@@ -1,12 +1,12 @@
-// Shortens a log line that is too long for one write. The result is still one JSON object. Each try allows texts, lists
-// and objects half the size that the try before has allowed.
+// Shortens a log line that is too long for one write, so that it is still one JSON object. If the line is still too
+// long after its texts, lists and objects were cut, they are cut to half of that size, and so on.
 import { parseObject } from './values.ts';
 
-/** Characters that a text keeps in the first try. Each further try halves the number. */
+/** Characters that a text keeps at first. Each further try halves the number. */
 const FIRST_TEXT_LENGTH = 2000;
-/** No try allows a text fewer characters. */
+/** The shortest length to which texts are cut. */
 const MIN_TEXT_LENGTH = 40;
-/** In the first try, a text keeps 2000 characters, and a list keeps 100 items. */
+/** How many items a list keeps for each character that a text keeps: at first 100 items and 2000 characters. */
 const ITEMS_PER_CHARACTER = 1 / 20;
 /** Values below this depth are cut, because JSON.stringify of deep values is slow. */
 const MAX_DEPTH = 4;
@@ -40,13 +40,13 @@ function shorten(value: unknown, length: number, depth: number): unknown {
   if (typeof value === 'string') return value.length > length ? `${value.slice(0, length)}…` : value;
   if (typeof value !== 'object' || value === null) return value;
   if (depth === 0) return '…';
-  const items = Math.floor(length * ITEMS_PER_CHARACTER);
+  const itemCount = Math.floor(length * ITEMS_PER_CHARACTER);
   if (Array.isArray(value)) {
-    const keptItems = value.slice(0, items).map((item) => shorten(item, length, depth - 1));
-    return value.length > items ? [...keptItems, `… and ${value.length - items} more`] : keptItems;
+    const keptItems = value.slice(0, itemCount).map((item) => shorten(item, length, depth - 1));
+    return value.length > itemCount ? [...keptItems, `… and ${value.length - itemCount} more`] : keptItems;
   }
-  // The fields that identify a line are among its first ones, so they are kept even when `items` is small.
-  const fields = Object.entries(value).slice(0, items + IDENTITY_FIELDS.length);
+  // The fields that identify a line are among its first ones, so they are kept even when `itemCount` is small.
+  const fields = Object.entries(value).slice(0, itemCount + IDENTITY_FIELDS.length);
   return Object.fromEntries(fields.map(([name, field]) => [name.slice(0, length), shorten(field, length, depth - 1)]));
 }
 

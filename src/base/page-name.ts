@@ -2,8 +2,9 @@
 // `v2/Order`, and URLs name this group `v2/order`. The field `page` of the log and the metrics has the name in URLs.
 
 /**
- * The name of the service file in a list of groups. No URL can name the service file, because `groupNameOf` makes the
- * first letter upper case: `service` in a URL names the group `Service`.
+ * The name that stands for `service.ts` in lists of groups. `service.ts` has the rules for all controllers and is no
+ * group. No URL leads to it, because `groupNameOf` makes the first letter upper case: the URL `service` names the group
+ * `Service`.
  */
 export const SERVICE = 'service';
 
@@ -25,13 +26,13 @@ export function groupNameOf(urlName: string): string | undefined {
   return first === undefined ? undefined : `${folder}${first.toUpperCase()}${rest}`;
 }
 
-/** The names of groups in URLs, by the names of the groups. A cache, because each request needs such a name. */
-const pagesByGroup = new Map<string, string>();
+/** A cache of `urlNameOf`, because each request needs the name: `User` → `user`. */
+const urlNamesByGroup = new Map<string, string>();
 
 /**
  * Returns the `page` of a request, for the log and the metrics:
- * - the name in URLs of the group that served the request,
- * - or the path of the route of Gatefold itself that served the request: `openapi.json`,
+ * - the URL name of the group that served the request: `user`,
+ * - or, for a route of Gatefold itself, the path of the route: `openapi.json`,
  * - or '' when nothing served the request.
  */
 export function servingPage({
@@ -41,10 +42,10 @@ export function servingPage({
 }: Record<'group' | 'groupInUrl' | 'operation', string>): string {
   // Without an operation, `groupInUrl` is any text of a client, which would make the number of metrics unlimited.
   if (group === '') return operation === '' ? '' : groupInUrl;
-  let page = pagesByGroup.get(group);
+  let page = urlNamesByGroup.get(group);
   if (page === undefined) {
     page = urlNameOf(group);
-    pagesByGroup.set(group, page);
+    urlNamesByGroup.set(group, page);
   }
   return page;
 }

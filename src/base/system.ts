@@ -49,7 +49,9 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** Returns whether a process runs, also one of another user (EPERM). @param pid positive; others mean process groups */
+/**
+ * Whether a process runs, also one of another user (EPERM). @param pid more than 0; other numbers mean process groups
+ */
 export function isAlive(pid: number): boolean {
   try {
     // The signal 0 only asks whether the process exists.
@@ -60,8 +62,8 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * The error codes of removing a folder that has content, and of renaming a folder to the path of such a folder. Windows
- * also refuses the rename with one of these codes when the existing folder is empty.
+ * The error codes for a folder that is not empty: it cannot be removed, and no other folder can be renamed to its path.
+ * On Windows, a rename to the path of an empty folder fails with one of these codes, too.
  */
 export const FOLDER_NOT_EMPTY_CODES: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST', ...BUSY_CODES]);
 

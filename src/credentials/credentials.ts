@@ -5,7 +5,7 @@
 // - registration (write/)
 import { isHttpError, refusal } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { type Caller, identifyCaller, whyNotLive } from './identify.ts';
+import { type Identification, identifyCaller, whyNotLive } from './identify.ts';
 import { createSessionToken, deriveSessionKey, makeSessionKey, readSessionKey, type Session } from './session.ts';
 import { createLiveTable, type TableStatus } from './table/live-table.ts';
 import { type CredentialRow, findByOwner, type Owner } from './table/table.ts';
@@ -21,7 +21,7 @@ export const MAX_WAITING = 100;
 export type Registration = Pick<NewRow, 'name' | 'description'> & { readonly owner: Owner };
 
 /** The kind `away`: the table is older than the setting STORE_MAX_AGE, so no credential is accepted. */
-type CallerOrAway = Caller | { readonly kind: 'away' };
+type IdentificationOrAway = Identification | { readonly kind: 'away' };
 
 /**
  * The connection of a worker to the store: a PostgreSQL database whose rows several machines share (src/store). On a
@@ -49,10 +49,10 @@ export interface Credentials {
    * Identifies the caller of a request with an Authorization header. Returns a promise only when the file must be read
    * first, or when the table is too old. Never throws or rejects.
    */
-  identify(authorization: string): CallerOrAway | Promise<CallerOrAway>;
+  identify(authorization: string): IdentificationOrAway | Promise<IdentificationOrAway>;
   /**
-   * Returns the current table. Each change of the file makes a new object. A caller who was identified with another
-   * object must be identified again.
+   * Returns the current table. Each change of the file makes a new object. While the table is too old, returns
+   * undefined. A caller who was identified with another value must be identified again.
    */
   table(): unknown;
   /**
@@ -101,10 +101,10 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
   /** Reads the file again. With a store, the file is first made equal to the store. */
   const refresh = shared === undefined ? table.look : () => shared.refresh().then(table.lookNow);
 
-  const identifyNow = (authorization: string): Caller =>
+  const identifyNow = (authorization: string): Identification =>
     identifyCaller(authorization, { table: table.current(), now: now(), sessionKey: keys.findKey });
 
-  function identify(authorization: string): Caller | Promise<Caller> {
+  function identify(authorization: string): Identification | Promise<Identification> {
     const caller = identifyNow(authorization);
     if (caller.kind !== 'refused' || !caller.mayBeInFile || waitingRequests >= MAX_WAITING) return caller;
     waitingRequests++;
@@ -118,14 +118,14 @@ export async function createCredentials(options: CredentialsOptions): Promise<Cr
    * Refuses all credentials while the table is too old, because any of them may have been revoked since the last
    * update. Authorization values of other services (kind `foreign`) are not refused.
    */
-  async function identifyUnlessTooOld(authorization: string): Promise<CallerOrAway> {
+  async function identifyUnlessTooOld(authorization: string): Promise<IdentificationOrAway> {
     const caller = await identify(authorization);
     return shared?.isTooOld() && caller.kind !== 'foreign' ? { kind: 'away' } : caller;
   }
 
   return {
     identify: (authorization) => (shared?.isTooOld() ? identifyUnlessTooOld(authorization) : identify(authorization)),
-    table: table.current,
+    table: () => (shared?.isTooOld() ? undefined : table.current()),
     issueSession(rowId) {
       try {
         return createSessionToken(keys.findOrMakeKey(), rowId, now());

@@ -6,7 +6,8 @@ import { checkSessionToken } from './session.ts';
 import { type CredentialRow, type CredentialTable, literalKey } from './table/table.ts';
 import { parseToken, sha256 } from './token.ts';
 
-export type Caller =
+/** The answer of the table to an Authorization value, before the age of the table counts (kind `away`). */
+export type Identification =
   /** The value belongs to a live row. The value is valid until `expiresAt` (Unix milliseconds, or `Infinity`). */
   | { readonly kind: 'row'; readonly row: CredentialRow; readonly expiresAt: number }
   /** The value is no Gatefold token and belongs to no row. The controllers decide what it means. */
@@ -30,12 +31,12 @@ export interface IdentifyContext {
   readonly sessionKey: () => Buffer | undefined;
 }
 
-const FOREIGN: Caller = Object.freeze({ kind: 'foreign' });
+const FOREIGN: Identification = Object.freeze({ kind: 'foreign' });
 /** When no row has the token's id, the secret is compared with this digest, so that the time reveals no ids. */
 const NO_DIGEST = Buffer.alloc(32);
 
 /** @param authorization the header value as it was received, without spaces and tabs around it */
-export function identifyCaller(authorization: string, context: IdentifyContext): Caller {
+export function identifyCaller(authorization: string, context: IdentifyContext): Identification {
   const caller = identifyGatefoldToken(authorization, context);
   if (caller.kind === 'row' || context.table.literals.size === 0) return caller;
   // Node decodes header values as Latin-1, so `Buffer.from` restores the bytes that were received.
@@ -45,14 +46,14 @@ export function identifyCaller(authorization: string, context: IdentifyContext):
   return row === undefined ? refused('its row is quarantined') : liveOrRefused(row, row.id, context.now);
 }
 
-function identifyGatefoldToken(authorization: string, context: IdentifyContext): Caller {
+function identifyGatefoldToken(authorization: string, context: IdentifyContext): Identification {
   const token = authorization.replace(BEARER, '');
   if (token.startsWith('gfk_')) return identifyCredential(token, context);
   if (token.startsWith('gfs_')) return identifySession(token, context);
   return looksDamaged(authorization) ? refused('it looks like a damaged token') : FOREIGN;
 }
 
-function identifyCredential(text: string, { table, now }: IdentifyContext): Caller {
+function identifyCredential(text: string, { table, now }: IdentifyContext): Identification {
   const token = parseToken(text);
   if (token === undefined) return refused('its shape or checksum is wrong');
   const { id } = token;
@@ -69,7 +70,7 @@ function identifyCredential(text: string, { table, now }: IdentifyContext): Call
   return liveOrRefused(row, id, now, previous.expiresAt);
 }
 
-function identifySession(token: string, { table, now, sessionKey }: IdentifyContext): Caller {
+function identifySession(token: string, { table, now, sessionKey }: IdentifyContext): Identification {
   const key = sessionKey();
   if (key === undefined) return refused('there is no session key');
   const check = checkSessionToken(key, token, now);
@@ -80,7 +81,12 @@ function identifySession(token: string, { table, now, sessionKey }: IdentifyCont
 }
 
 /** @param tokenExpiresAt Unix milliseconds; the row may expire earlier */
-function liveOrRefused(row: CredentialRow, id: string, now: number, tokenExpiresAt = Number.POSITIVE_INFINITY): Caller {
+function liveOrRefused(
+  row: CredentialRow,
+  id: string,
+  now: number,
+  tokenExpiresAt = Number.POSITIVE_INFINITY,
+): Identification {
   const reason = whyNotLive(row, now);
   if (reason !== undefined) return refused(reason, id);
   return { kind: 'row', row, expiresAt: Math.min(row.expiresAt, tokenExpiresAt) };

@@ -40,8 +40,8 @@ export type DocumentedService = Pick<
 >;
 
 /**
- * With the default base path, the paths of the document begin with `/api`, because generated clients that are older
- * than the setting BASE_PATH rely on these paths. Any other base path is in `servers`.
+ * With the default base path, each path of the document begins with `/api`: clients that were generated before the
+ * setting BASE_PATH existed rely on that. Any other base path is in `servers`, and the paths begin after it.
  *
  * @param service undefined when there is no service file
  */
@@ -74,9 +74,9 @@ export function createDocument(
       const operationContract = contract.operations.get(operation.name);
       const parts = { operation, contract: operationContract, endpoint, group, components, access };
       const operationId = reserveId(`${groupInUrl.replace('/', '_')}_${operationIdOf(operation.name)}`, ids);
-      const methods = paths[endpoint.path] ?? {};
-      methods[endpoint.verb.toLowerCase()] = { operationId, tags: [groupInUrl], ...describeOperation(parts) };
-      paths[endpoint.path] = methods;
+      const operationsByVerb = paths[endpoint.path] ?? {};
+      operationsByVerb[endpoint.verb.toLowerCase()] = { operationId, tags: [groupInUrl], ...describeOperation(parts) };
+      paths[endpoint.path] = operationsByVerb;
     }
   }
   return {
@@ -121,7 +121,7 @@ function createEndpointFinder(
       return { verb: verbForName(name, method, isStrict), path: `${groupPath}/${name}`, names: [] };
     }
     const declaredNames = namesOf(route.segments);
-    // In OpenAPI 3.1 (Paths Object), `/{id}` and `/{name}` are the same path. So the names in the first route count.
+    // In OpenAPI 3.1 (Paths Object), `/{id}` and `/{name}` are the same path. So both get the names of the first route.
     const pathShape = route.segments.map(({ literal }) => literal ?? '{}').join('/');
     const shownNames = namesByPathShape.get(pathShape) ?? declaredNames;
     namesByPathShape.set(pathShape, shownNames);
@@ -132,10 +132,11 @@ function createEndpointFinder(
   };
 }
 
-/** Chooses the method that the document shows for an operation such as `publish`, which may take several methods. */
+/** Chooses the verb that the document shows for an operation such as `publish`, which answers several verbs. */
 function verbForName(name: string, method: (...args: never[]) => unknown, isStrict: boolean): string {
   if (isStrict) return 'POST';
-  // A credential may call `updated` only if it has the permission for PUT.
+  // The reference ties the name `updated` to the permission for PUT, whatever the verb. Strict groups have no such
+  // names.
   if (name === 'updated') return 'PUT';
   return method.length === 0 ? 'GET' : 'POST';
 }

@@ -1,15 +1,15 @@
-// Imports the controllers of a large folder without the search and the read of Node's own loader. For each file, Node
-// follows links in its path and looks for the package.json above it. The caller has followed the links already, and all
-// files of one folder are below the same package.json. So Node searches only for the first file of a folder, and the
-// other files get the format of that file. This halves the time of Node for each file.
+// Speeds up the imports of a large folder's controllers. For each file, Node's loader follows links in the path and
+// looks for the package.json above it. The caller has already followed the links and read the file, and all files of a
+// folder have the same package.json. So Node searches only for the first file of a folder. The others get its format,
+// and hooks return their path and text. This halves the time of Node for each file.
 import { dirname, extname } from 'node:path';
 import { onHooksRegistered } from '../base/node-internals.ts';
 
 export interface DirectImports {
   /**
-   * Begins to import directly. Does nothing in a process that may have other hooks than ours, because a direct import
-   * calls none of the hooks that were registered before. The first `module.register` of a controller ends direct
-   * imports, because its hooks come after ours, too.
+   * Begins to import directly. Our hooks answer without a call of the next hook, so hooks of others would be skipped.
+   * So this does nothing in a process that may have hooks of others, and direct imports end with the first
+   * `module.register` of a controller.
    */
   start(): void;
   stop(): void;
@@ -29,10 +29,10 @@ export interface DirectImport {
 }
 
 /**
- * The formats whose text Node takes from a hook. Node reads CommonJS by itself. When no package.json above the file has
- * a `type`, Node finds no format before it has read the file.
+ * The formats of files that are imported directly. Other files are imported as usual: Node reads a CommonJS file by
+ * itself, and it knows no format before the read when no package.json above the file has a `type`.
  */
-const FORMATS: ReadonlySet<unknown> = new Set(['module', 'module-typescript']);
+const DIRECT_FORMATS: ReadonlySet<unknown> = new Set(['module', 'module-typescript']);
 
 export function createDirectImports(): DirectImports {
   /** Folder and extension → format. Node itself reads a package.json once in the life of a process. */
@@ -61,7 +61,7 @@ export function createDirectImports(): DirectImports {
     },
     learn(url, found) {
       const path = paths.get(url);
-      if (path !== undefined && found.url === url && FORMATS.has(found.format))
+      if (path !== undefined && found.url === url && DIRECT_FORMATS.has(found.format))
         formats.set(formatKeyOf(path), found.format as string);
     },
     delete: (url) => void paths.delete(url),

@@ -68,8 +68,6 @@ export interface Groups {
   all(): Promise<readonly Group[]>;
   /** Disposes of the controllers, and runs `close` of the service file. The promise never rejects. */
   dispose(): Promise<void>;
-  /** Returns the names of the groups that serve at the moment. */
-  names(): string[];
   /** See ModuleLoader. */
   closure(): LoadedFile[];
 }
@@ -255,7 +253,6 @@ export function createGroups({
       if (serviceState.kind === 'loaded' && serviceState.service.close !== undefined)
         await closeService(serviceState.service.close, log);
     },
-    names: () => [...new Set(Array.from(groupsByUrl.values(), (group) => group.name))].sort(),
     closure: files.closure,
   };
 }

@@ -2,7 +2,7 @@
 // the method and the group of the URL. A key is the credential of a registered application, sent as `Authorization` or
 // in another header that the service file names.
 import { refusal } from '../base/errors.ts';
-import { type CallerRow, checkGroup, checkVerb, invalidCredential } from './credential-rights.ts';
+import { type CallerRow, checkGroup, checkVerb, invalidCredential, storeAway } from './credential-rights.ts';
 import type { Exchange, Outcome, Step } from './exchange.ts';
 
 /** The answer of the credentials table to an `Authorization` header. */
@@ -19,7 +19,10 @@ export type Caller =
 export interface CallerTable {
   /** Returns a promise only when the table must be read first. Neither throws nor rejects. */
   identify(authorization: string): Caller | Promise<Caller>;
-  /** Returns the present table: another object after each change. This method is absent if the table never changes. */
+  /**
+   * Returns the present table: another object after each change, and undefined while it is too old to accept any key.
+   * This method is absent if the table never changes.
+   */
   table?(): unknown;
 }
 
@@ -33,7 +36,7 @@ export function createIdentifyCaller(credentials: CallerTable, checkRate: Step, 
     } else if (caller.kind === 'refused') {
       exchange.credentialId = caller.id ?? '';
       refuseKey(exchange, caller.reason);
-    } else if (caller.kind === 'away') throw refusal('STORE_AWAY', undefined, { headers: { 'Retry-After': '5' } });
+    } else if (caller.kind === 'away') throw storeAway();
     else exchange.foreignAuthorization = authorization;
   }
 

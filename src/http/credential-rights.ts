@@ -80,6 +80,11 @@ export function invalidCredential(reason: string): Error {
   });
 }
 
+/** Refuses a key while this machine's copy of the credentials table is too old to accept any. */
+export function storeAway(): Error {
+  return refusal('STORE_AWAY', undefined, { headers: { 'Retry-After': '5' } });
+}
+
 /** Checks a rule that asks for a key or a scope. @throws HttpError `CREDENTIAL_REQUIRED`, `SCOPE_MISSING` */
 export function checkAccess(
   application: CallingApplication | undefined,

@@ -1,9 +1,9 @@
 // Ends a streamed answer whose key (the credential of an application) no longer allows the request. The rights of the
 // key are checked when the request comes, but the stream can outlast these rights. So each second, a sweep looks at all
-// streams. A stream is checked again when the credentials table has changed, or when its key has expired.
-import { refusal } from '../base/errors.ts';
+// streams. A stream is checked again in three cases: the credentials table has changed, the table has become too old to
+// accept any key (kind `away`), or the key has expired.
 import type { Caller, CallerTable } from './caller.ts';
-import { checkStillAllowed, invalidCredential } from './credential-rights.ts';
+import { checkStillAllowed, invalidCredential, storeAway } from './credential-rights.ts';
 import type { Exchange } from './exchange.ts';
 
 /**
@@ -16,7 +16,7 @@ export type WatchStream = (exchange: Exchange, end: (refusal: unknown) => void) 
 interface OpenStream {
   readonly exchange: Exchange;
   readonly end: (refusal: unknown) => void;
-  /** `credentials.table()` at the last check, or NOT_CHECKED. Each change of the table makes a new object. */
+  /** `credentials.table()` at the last check, or NOT_CHECKED. A table that changes or gets too old is another value. */
   checkedTable: unknown;
   /** When the key expires, in Unix milliseconds; Infinity when never. */
   expiresAt: number;
@@ -24,7 +24,8 @@ interface OpenStream {
 
 /**
  * Milliseconds between two sweeps. New requests notice a change of the credentials table within one second. Streams
- * that the change forbids end within another second.
+ * that the change forbids end within another second. Because the sweep and the slow parse of a large table can be late,
+ * docs/CREDENTIALS.md promises three seconds in all.
  */
 const SWEEP_INTERVAL = 1000;
 /** Maximum number of checks in one turn of the event loop. Each check hashes a secret, and other work has to wait. */
@@ -53,7 +54,7 @@ export function createStreamWatch(credentials: CallerTable): WatchStream {
 
   function endIfRefused(stream: OpenStream, caller: Caller): void {
     try {
-      if (caller.kind === 'away') throw refusal('STORE_AWAY');
+      if (caller.kind === 'away') throw storeAway();
       if (caller.kind !== 'row')
         throw invalidCredential(caller.kind === 'refused' ? caller.reason : 'no row has it any more');
       checkStillAllowed(caller.row, stream.exchange);

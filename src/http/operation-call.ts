@@ -106,7 +106,7 @@ export function createCallSteps(options: CallOptions) {
   }
 
   /** Wraps a step that runs before the body is read, so that the operation's time limit also covers the step. */
-  function withTimeLimit(step: Step): Step {
+  function createTimedStep(step: Step): Step {
     return function timedStep(exchange): Outcome {
       const outcome = step(exchange);
       return outcome instanceof Promise ? withinTimeLimit(exchange, outcome, pauseTimeLimit) : outcome;
@@ -140,7 +140,7 @@ export function createCallSteps(options: CallOptions) {
     else log.warn('operation-failed-late', { ...facts, ...describeError(error) });
   }
 
-  return { withTimeLimit, checkTypes, callOperation };
+  return { createTimedStep, checkTypes, callOperation };
 }
 
 /** The values of the path are taken from `input`, because the check may have converted them. */

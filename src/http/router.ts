@@ -12,7 +12,7 @@ export interface ResolvedPath {
 
 export interface RouteMatch {
   readonly route: Route;
-  /** The group that the path names: `order` for `/api/order/7`. The path `/api/docs` names `docs`, no group. */
+  /** The first segment, which names a group unless it is `docs` or its like: `order` for `/api/order/7`. */
   readonly groupInUrl: string;
   /** The decoded segments after `groupInUrl`. */
   readonly slugs: readonly string[];
@@ -23,7 +23,9 @@ export interface Router {
   resolve(rawPath: string): ResolvedPath;
 }
 
-/** Maximum number of paths in the cache. After a flood of made-up paths, the usual paths are only resolved again. */
+/**
+ * Maximum number of paths in the cache. A flood of made-up paths costs no more than resolving the usual paths again.
+ */
 const MAX_CACHED_PATHS = 1000;
 /** Maximum characters of a cached path. A character takes up to 30 bytes of segments, so the cache takes up to 4 MB. */
 const MAX_CACHED_PATH_LENGTH = 128;

@@ -26,7 +26,7 @@ export function createRequestServer(
       IncomingMessage: Request,
       // The milliseconds between two checks of the time limits below. Node's default is 30 s.
       connectionsCheckingInterval: 1000,
-      // 0 turns Node's timer off, because connections/ ends idle connections.
+      // 0 turns Node's timer off, because http/connections ends idle connections.
       keepAliveTimeout: 0,
       // With this option, a request without a body is not a stream that has to be read to its end. Node before 24
       // ignores the option.

@@ -51,7 +51,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
   const { checkRate, checkLimit } = createRateSteps(parts);
   const readData = createReadData(parts);
   const locateGroup = createLocateGroup(groups);
-  const { withTimeLimit, checkTypes, callOperation } = createCallSteps(parts);
+  const { createTimedStep, checkTypes, callOperation } = createCallSteps(parts);
   const messageSteps = createMessageSteps(parts);
 
   function answerSecret(exchange: Exchange, result: unknown): void {
@@ -63,7 +63,7 @@ export function prepareSteps(parts: StepParts): (service: LoadedService | undefi
     const checkOrigin = createOriginSteps(service?.cors, parts.isSecure);
     const identifyCaller = createIdentifyCaller(credentials, checkRate, service?.keyHeader);
     const findOperation = createFindOperation(groups, service?.strict);
-    const checkCaller = withTimeLimit(createCheckCaller(service, parts, parts.contexts));
+    const checkCaller = createTimedStep(createCheckCaller(service, parts, parts.contexts));
     // A comment begins with the statuses of the answers with which the step refuses.
     const callerSteps: readonly Step[] = [
       ...checkOrigin, //                403: a page of another origin, when browsers send cookies

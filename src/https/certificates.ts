@@ -1,6 +1,6 @@
 // The supervisor's half of HTTPS. Gets the certificate from TLS_CERT and TLS_KEY, or by ACME for DOMAINS. Replaces the
 // key of session tickets twice a day. Logs a warning before a certificate expires. Gives the certificate and the ticket
-// keys to the workers as one `SecureState`. The workers' half is in serve/.
+// keys to the workers as one `SecureState`. The workers' half is serve/tls-server.ts.
 import { crypto } from '../base/builtins.ts';
 import { describeFailure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -39,7 +39,11 @@ export interface Certificates {
    * @throws Error with a message of one line, when TLS_CERT or TLS_KEY cannot be used, or HTTP_PORT is taken
    */
   start(): Promise<void>;
-  /** Called when workers are about to serve PORT. @param listener called whenever `state` returns something new */
+  /**
+   * Called when PORT is bound for the workers, before any of them loads.
+   *
+   * @param listener called whenever `state` returns something new
+   */
   handOverPort(port: number, listener: () => void): void;
   /** Returns the state for a worker. @throws Error before `start` has resolved */
   state(): SecureState;
@@ -81,7 +85,7 @@ export function createCertificates(options: CertificatesOptions): Certificates {
   let ticketKeys: readonly string[] = [newTicketKey()];
   /** The answer to the challenge that the directory, the ACME server, checks at the moment. */
   let challenge: SecureChallenge | undefined;
-  /** The listener of `handOverPort`; undefined until workers serve PORT. */
+  /** The listener of `handOverPort`; undefined before that call. */
   let onChange: (() => void) | undefined;
   /** Resolves the promise of `start`; undefined when nobody waits for the first certificate. */
   let resolveFirstPair: (() => void) | undefined;
@@ -149,8 +153,8 @@ export function createCertificates(options: CertificatesOptions): Certificates {
       challenge = next;
       onChange?.();
     };
-    const isServing = () => onChange !== undefined;
-    const challenges = createChallenges({ httpPort, port: settings.port, host, isServing, publish });
+    const isHandedOver = () => onChange !== undefined;
+    const challenges = createChallenges({ httpPort, port: settings.port, host, isHandedOver, publish });
     const onStored = () => void livePair?.look();
     const tryLock = createTryLock();
     return createRenewals({ domains, directory, folder, client, challenges, tryLock, onStored, log, now });

@@ -4,7 +4,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createServer, STATUS_CODES } from '../base/builtins.ts';
+import { refusalCodeOf } from '../base/client-error.ts';
 import { maxSupervisorConnections } from '../base/descriptors.ts';
+import { CATALOGUE } from '../base/errors.ts';
 import { listen } from '../base/listen.ts';
 import { createRecentConnections } from '../base/recent-connections.ts';
 import type { Challenge } from './acme/client.ts';
@@ -93,9 +95,9 @@ export function createHttpPort(options: HttpPortOptions): HttpPort {
 }
 
 /** Answers a request that Node's parser cannot read, or that has not arrived in time. */
-function refuse({ code }: NodeJS.ErrnoException, socket: Duplex): void {
+function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (!socket.writable) return void socket.destroy();
-  const status = code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
+  const { status } = CATALOGUE[refusalCodeOf(error)];
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n`;
   socket.end(head, () => socket.destroy());
 }

@@ -40,7 +40,7 @@ const MAX_NAMED_ROWS = 20;
 
 export function createWorkerMetrics(): WorkerMetrics {
   const requests = createRequestCounts();
-  /** Created for the first report. Before that, the worker loads the controllers, and no request can be delayed. */
+  /** Created for the first report, so that the load of the controllers, when no request waits, is not measured. */
   let loopDelay: LoopDelay | undefined;
   const growthOf = createGrowthCounter();
   const memoryBytes = createMemoryReader();
@@ -55,7 +55,7 @@ export function createWorkerMetrics(): WorkerMetrics {
     },
     takeReport({ app, credentials, identity, limiter, logWriter, tracing }) {
       loopDelay ??= createLoopDelay();
-      const table = credentials.status();
+      const credentialsStatus = credentials.status();
       const providers = identity.status();
       const { refused, callers } = limiter.status();
       const { user, system } = process.cpuUsage();
@@ -65,8 +65,8 @@ export function createWorkerMetrics(): WorkerMetrics {
         requestsByCredential: requests.takeCredentials(),
         ...loopDelay.take(),
         cpuSeconds: growthOf('cpu', user + system) / 1e6,
-        credentialReloads: growthOf('reloads', table.reloads),
-        credentialReloadFailures: growthOf('reload failures', table.reloadFailures),
+        credentialReloads: growthOf('reloads', credentialsStatus.reloads),
+        credentialReloadFailures: growthOf('reload failures', credentialsStatus.reloadFailures),
         identityKeyFetches: growthOf('key fetches', providers.keyFetches),
         identityKeyFailures: growthOf('key failures', providers.keyFailures),
         rateLimited: {
@@ -80,10 +80,12 @@ export function createWorkerMetrics(): WorkerMetrics {
         inFlight: app.inFlight(),
         rateLimitCallers: callers,
         memoryBytes: memoryBytes(),
-        credentialRows: table.rows,
-        quarantinedRows: table.quarantined.length,
-        quarantineReasons: table.quarantined.slice(0, MAX_NAMED_ROWS).map(({ name, reason }) => ({ name, reason })),
-        credentialsFailure: table.lastFailure ?? '',
+        credentialRows: credentialsStatus.rows,
+        quarantinedRows: credentialsStatus.quarantined.length,
+        quarantineReasons: credentialsStatus.quarantined
+          .slice(0, MAX_NAMED_ROWS)
+          .map(({ name, reason }) => ({ name, reason })),
+        credentialsFailure: credentialsStatus.lastFailure ?? '',
         providers: providers.providers.length,
         refusedProviderRows: providers.refusedRows,
       };

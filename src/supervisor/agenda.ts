@@ -58,7 +58,7 @@ export function createAgenda({ workerCount, log, pool, table, quarantine, watch,
    * The names of the files that did not load when a probe was last planned, a line each. When this list changes, the
    * pauses between probes become short again.
    */
-  let brokenFiles = '';
+  let brokenFileNames = '';
 
   return {
     get rejection() {
@@ -111,8 +111,8 @@ export function createAgenda({ workerCount, log, pool, table, quarantine, watch,
   function timeUntilProbe(): number {
     const files = Array.from(table.current.groups.values()).flatMap(({ ok, file }) => (ok ? [] : [file]));
     const names = files.sort().join('\n');
-    if (names !== brokenFiles) {
-      brokenFiles = names;
+    if (names !== brokenFileNames) {
+      brokenFileNames = names;
       retries.forget('probe');
       retries.recordFailure('probe');
     }
@@ -156,8 +156,8 @@ export function createAgenda({ workerCount, log, pool, table, quarantine, watch,
         return;
     }
     if (step.kind !== 'generation' || step.expected === undefined || result.kind === 'outdated') return;
-    // The probe loaded these groups, but they failed again in this generation. So the pause before the next probe
-    // becomes much longer.
+    // If groups that the probe has loaded failed again in this generation, the pause before the next probe becomes much
+    // longer.
     if (hasMoreGroups(table.current.groups, step.expected)) retries.recordFailureInUse('probe');
   }
 
@@ -180,9 +180,9 @@ export function createAgenda({ workerCount, log, pool, table, quarantine, watch,
 
   function postponeReplacement(result: Extract<StepResult, { kind: 'differs' }>, duration: number): void {
     const { difference, groups } = result;
-    // After an added or a removed group, the pause is short. The next replacement also loads an added group. A removed
-    // group is a change of the folder, which makes a new generation due. For any other difference, the pauses grow: the
-    // cause may be a database that is down, and no event reports that the database is back.
+    // After an added or a removed group, the pause is short: the next replacement loads the added group, too, and the
+    // watch reports the removed one as a change. For any other difference, the pauses grow: the cause may be a database
+    // that is down, and no event reports that the database is back.
     if (difference === 'group-added' || difference === 'group-removed') retries.recordFailure('lostWorker');
     else retries.recordFailure('replacement', duration);
     if (difference === 'other-code') nextGeneration ??= generationFor('the folder has changed');

@@ -1,7 +1,8 @@
 // A new group is a group that is added while workers serve. The worker that gets the first request for the group
 // imports it, and then all other workers import it. The requests for the group wait until every worker has imported it,
 // has failed to import it, or has taken too long. Without this wait, somebody could break the file between the first
-// answer and the last import. Then a group that has answered would fail in the other workers.
+// answer and the last import. Then a group that has answered would fail in the other workers. docs/LIVE.md has
+// drawings of the way of a new group through all files.
 import type { WorkerHandle } from './workers/worker-handle.ts';
 
 export interface NewGroups {

@@ -29,18 +29,18 @@ export async function rollOut(service: Service, cause: string): Promise<StepResu
   if (outcome.kind === 'aborted') return { kind: 'outdated' };
   const { workers, groups, files } = outcome;
   if (isServing() && !isReadable(dir)) {
-    // The folder was removed during the load. Every folder differs from an empty snapshot, so the watch reports a
+    // The folder was removed during the load. The watch now compares the folder with an empty snapshot, so it reports a
     // change as soon as the folder is back.
     quitAll(workers);
     watch.beginLoad(new Map());
     return { kind: 'no-change' };
   }
-  const failures = findLostGroups(table.current.groups, groups);
+  const lostGroups = findLostGroups(table.current.groups, groups);
   watch.endLoad({ snapshot, begunAt, groups, files, broken: snapshot.size === 0 || groups.some(({ ok }) => !ok) });
-  if (failures.length > 0 && isServing()) {
+  if (lostGroups.length > 0 && isServing()) {
     quitAll(workers);
     pool.keepReserve(workerCount);
-    return { kind: 'groups-lost', failures, release };
+    return { kind: 'groups-lost', failures: lostGroups, release };
   }
   // If the old workers imported a new group after the new workers had listed the folder, the new workers lack that
   // group. The generation must then be loaded again.

@@ -47,7 +47,10 @@ export type StepResult =
   | { readonly kind: 'failed'; readonly error: string; readonly release?: string }
   /** A replacement differs from the workers that serve, so the replacement was ended. */
   | { readonly kind: 'differs'; readonly difference: Difference; readonly groups: readonly GroupLoad[] }
-  /** The step threw an exception, or the folder changed during a generation. An outdated generation is due again. */
+  /**
+   * The step threw an exception, a change of the folder aborted a load that hung, or the new workers lack a group that
+   * serves. An outdated generation is due again.
+   */
   | { readonly kind: 'outdated' }
   /** A probe loaded these groups. At least one of them failed to load in the generation that serves. */
   | { readonly kind: 'more-groups'; readonly groups: readonly GroupLoad[] }
@@ -55,7 +58,10 @@ export type StepResult =
   /** The step was given up because the service stops, or because another step is due first. */
   | { readonly kind: 'interrupted' };
 
-/** Sends certificates and keys to workers: before the workers listen, and after each change. */
+/**
+ * Sends certificates and keys to workers: before the workers listen, and after each change. A worker takes messages in
+ * their order, so a worker that gets `listen` after `secure` accepts no connection without a certificate.
+ */
 export function sendSecureState({ secureState }: Pick<Service, 'secureState'>, workers: readonly WorkerHandle[]): void {
   if (secureState === undefined) return;
   const state = secureState();

@@ -82,10 +82,7 @@ export function updateClockOffset(): void {
   if (Math.abs(current - clockOffset) > MAX_DRIFT) clockOffset = current;
 }
 
-/**
- * For each microsecond of a millisecond (0 to 999), the six digits that follow the millisecond in a time in
- * nanoseconds: `042000` for 42.
- */
+/** The last six digits of a time in nanoseconds, by the microsecond of its millisecond (0 to 999): `042000` for 42. */
 const MICROSECOND_DIGITS = Array.from({ length: 1000 }, (_, i) => `${String(i).padStart(3, '0')}000`);
 let cachedMillisecond = 0;
 let cachedText = '';

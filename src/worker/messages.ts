@@ -10,10 +10,12 @@ import type { ToWorkerStore, WorkerCall } from '../store/messages.ts';
 
 export type ToWorker =
   /**
-   * Load the folder. Sent once to each worker. `files` are the names in the folder, the same for all workers of a
-   * generation. The worker must not import the files of `skip`, which ended or hung an earlier worker. With
-   * `namesFiles`, the worker sends `loading` before each file. Without, it sends `still-loading` from time to time,
-   * because a message for each file of a large folder takes a tenth of the load.
+   * Load the folder. Sent once to each worker.
+   * - `files`: the names in the folder, the same for all workers of a generation.
+   * - `skip`: files that the worker must not import, because an earlier worker ended or hung in their import.
+   * - `namesFiles`: whether the worker sends `loading` before each file. Otherwise it sends `still-loading` from time
+   * to
+   *   time. In a large folder, a message for each file would take a tenth of the load's time.
    */
   | {
       readonly kind: 'load';
@@ -50,7 +52,7 @@ export type FromWorker =
   | { readonly kind: 'loading'; readonly file: string }
   /** The worker has loaded some more files of the folder. */
   | { readonly kind: 'still-loading' }
-  /** The worker cannot load, and no controller is to blame: a table of the data folder exists but cannot be read. */
+  /** The worker cannot load, and no controller is to blame: a JSON file in DATA_DIR exists but cannot be read. */
   | { readonly kind: 'load-failed'; readonly reason: string }
   | { readonly kind: 'loaded'; readonly groups: readonly GroupLoad[]; readonly files: readonly LoadedFile[] }
   | { readonly kind: 'listening' }
@@ -63,8 +65,8 @@ export type FromWorker =
   /** Files that an operation imported when it was called, after the load. */
   | { readonly kind: 'imported-on-call'; readonly files: readonly LoadedFile[] }
   /**
-   * The reply to `import`, sent in every case: no `imported` comes when the worker has the group already, or when the
-   * file has vanished.
+   * The reply to `import`. Sent in every case, because `imported` is not sent when the worker already has the group or
+   * when the file has vanished.
    */
   | { readonly kind: 'import-finished'; readonly group: string }
   /** Something was thrown outside of any request, and has been logged. */

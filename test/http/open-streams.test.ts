@@ -1,11 +1,16 @@
 // The reasons why an open stream ends. test/credentials/open-streams.test.ts ends real streams by changes of the table.
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { HttpError } from '../../src/controller.ts';
-import type { Caller } from '../../src/http/caller.ts';
+import { createCredentials } from '../../src/credentials/credentials.ts';
+import type { Caller, CallerTable } from '../../src/http/caller.ts';
+import type { CallerRow } from '../../src/http/credential-rights.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { createStreamWatch } from '../../src/http/open-streams.ts';
+import { createFolder, createMemoryLog, makeRow, tableText } from '../support/credentials-bench.ts';
 
 const rows: readonly (readonly [caller: Caller, code: string, reason: RegExp])[] = [
   [{ kind: 'away' }, 'STORE_AWAY', /^$/],
@@ -27,22 +32,66 @@ for (const [caller, code, reason] of rows)
     assert.match((refusals[0]?.cause as Error | undefined)?.message ?? '', reason);
   });
 
-test('a stream whose row allows the group continues, and is not checked again while the table is unchanged', (context) => {
-  context.mock.timers.enable({ apis: ['setInterval'] });
-  const refusals: unknown[] = [];
-  const row = {
-    application: { id: 'a', name: 'a' },
-    handler: undefined,
-    groups: new Set(['Order']),
-    methods: undefined,
-  };
-  const watch = createStreamWatch({ identify: () => ({ kind: 'row', row }) });
+/** Watches a stream of the group Order. Returns the refusals that have ended it. */
+function watchOrders(credentials: CallerTable, row: CallerRow, key = 'k'): HttpError[] {
+  const refusals: HttpError[] = [];
   const call = { verb: 'GET', groupInUrl: 'order', group: 'Order', operation: 'index', application: row.application };
-  const exchange = { ...call, caller: row, key: 'k', response: new EventEmitter() } as unknown as Exchange;
-  watch(exchange, (refusal) => refusals.push(refusal));
+  const exchange = { ...call, caller: row, key, response: new EventEmitter() } as unknown as Exchange;
+  createStreamWatch(credentials)(exchange, (refusal) => refusals.push(refusal as HttpError));
+  return refusals;
+}
+
+test('a stream whose row allows the group is checked again only when the table has changed', (context) => {
+  context.mock.timers.enable({ apis: ['setInterval'] });
+  const groups = new Set(['Order']);
+  const row = { application: { id: 'a', name: 'a' }, handler: undefined, groups, methods: undefined };
+  let table = {};
+  let checks = 0;
+  const identify = (): Caller => {
+    checks++;
+    return { kind: 'row', row };
+  };
+  const refusals = watchOrders({ identify, table: () => table }, row);
   context.mock.timers.tick(1000);
-  assert.deepEqual(refusals, []);
-  row.groups.clear();
+  assert.deepEqual([checks, refusals], [1, []]);
+  // The next check will end the stream, so the stream shows whether there was one.
+  groups.clear();
+  context.mock.timers.tick(5000);
+  assert.deepEqual([checks, refusals], [1, []]);
+  table = {};
   context.mock.timers.tick(1000);
+  assert.deepEqual([checks, refusals.map(({ code }) => code)], [2, ['GROUP_NOT_ALLOWED']]);
+});
+
+test('a stream ends with STORE_AWAY when the copy of the table gets too old, although the table is the same', async (context) => {
+  const dataDir = createFolder(context);
+  const { row, token } = makeRow({ groups: ['order'] });
+  writeFileSync(join(dataDir, 'production.json'), tableText(row));
+  let isTooOld = false;
+  const shared = { refresh: async () => {}, register: async () => {}, onChange() {}, isTooOld: () => isTooOld };
+  const credentials = await createCredentials({
+    ...{ dataDir, sessionKey: undefined, log: createMemoryLog() },
+    shared: { ...shared, sharesSessionKey: true },
+  });
+  context.after(() => credentials.close());
+  const caller = (await credentials.identify(token)) as Caller;
+  assert.equal(caller.kind, 'row');
+  context.mock.timers.enable({ apis: ['setInterval'] });
+  const refusals = watchOrders(credentials, caller.row, token);
+  const sweep = async () => {
+    context.mock.timers.tick(1000);
+    await new Promise(setImmediate);
+  };
+  await sweep();
   assert.deepEqual(refusals, []);
+  isTooOld = true;
+  await sweep();
+  assert.deepEqual(
+    refusals.map(({ code }) => code),
+    ['STORE_AWAY'],
+  );
+  isTooOld = false;
+  const later = watchOrders(credentials, caller.row, token);
+  await sweep();
+  assert.deepEqual(later, []);
 });

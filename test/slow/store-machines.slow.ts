@@ -91,14 +91,29 @@ describe('machines that share a store', { skip: noPostgres }, () => {
     await until('the key is valid again, as in the store', async () => (await again.ask(token)) === 200);
   });
 
-  it('refuse credentials when the table is older than STORE_MAX_AGE, and serve public pages', async (test) => {
+  it('refuse credentials and end their streams when the table is older than STORE_MAX_AGE, and serve public pages', async (test) => {
     const { database, url } = await startOwnStore(test);
     const machine = await startMachine(test, url, { env: { STORE_MAX_AGE: '10s' } });
     const { token } = await issue(machine.env);
     assert.equal(await machine.ask(token), 200);
+    const open = async (headers: Record<string, string>) => {
+      const { body } = await fetch(`http://127.0.0.1:${machine.port}/api/order/endless`, { headers });
+      const reader = (body as ReadableStream<Uint8Array>).getReader();
+      test.after(() => reader.cancel().catch(() => {}));
+      assert.equal((await reader.read()).value?.length, 100);
+      const stream = { isCut: false };
+      reader.read().catch(() => {
+        stream.isCut = true;
+      });
+      return stream;
+    };
+    const [ofKey, ofNobody] = [await open({ authorization: `Bearer ${token}` }), await open({})];
     await database.stop();
     await until('the table is too old', async () => (await machine.ask(token)) === 503);
     assert.deepEqual((({ http, status }) => [http, status])(await machine.ready()), [503, 'store-too-old']);
+    await until('the stream of the key is cut', () => ofKey.isCut);
+    await machine.logged('stream-ended-early', ({ error }) => /STORE_AWAY|cannot be checked/.test(String(error)));
+    assert.equal(ofNobody.isCut, false);
     const anonymous = await fetch(`http://127.0.0.1:${machine.port}/api/openapi.json`);
     assert.equal(anonymous.status, 200);
     await database.start();

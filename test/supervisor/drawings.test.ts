@@ -65,6 +65,44 @@ describe('the drawings in the docs', () => {
     assertFiles(Array.from(lines.matchAll(/^ +([\w/-]+)/gm), ([, name]) => `supervisor/${name}`));
   });
 
+  it('show a new group with the messages, functions and files of the code', () => {
+    const text = section('How a new group begins to answer');
+    const drawn = text.split('```').filter((_, i) => i % 2 === 1);
+    assert.equal(drawn.length, 2);
+    const messages = wordsIn(
+      'src/worker/messages.ts',
+      'export type ToWorker',
+      'interface Envelope',
+      /kind: '([\w-]+)'/g,
+    );
+    const quoted = Array.from(text.matchAll(/"([a-z-]+)"/g), ([, word = '']) => word);
+    assert.deepEqual(
+      quoted.filter((word) => !messages.has(word)),
+      [],
+    );
+    const paths = text.match(/\b(?:supervisor|worker|groups)\/[\w/-]+/g) ?? [];
+    assertFiles(paths);
+    const code = [...new Set(paths), 'supervisor/rollout', 'supervisor/group-table', 'supervisor/workers/worker-handle']
+      .map((path) => read(`src/${path}.ts`))
+      .join();
+    const names = new Set(text.match(/\b[a-z]+[A-Z]\w*/g));
+    assert.ok(names.size > 8);
+    assert.deepEqual(
+      [...names].filter((name) => !code.includes(name)),
+      [],
+    );
+  });
+
+  it('name existing files for a request, a key and a certificate', () => {
+    const drawn = read('docs/ARCHITECTURE.md')
+      .split('```')
+      .filter((_, i) => i % 2 === 1)
+      .join();
+    const paths = drawn.match(/\b[a-z]+\/[\w/-]+(?=\.ts\b)/g) ?? [];
+    assert.ok(paths.length > 30);
+    assertFiles(paths);
+  });
+
   it('name every result of a step', () => {
     const results = wordsIn('src/supervisor/service.ts', 'export type StepResult =', '\n\n', /kind: '([\w-]+)'/g);
     const text = section('How a generation takes over');

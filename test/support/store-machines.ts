@@ -12,8 +12,12 @@ import { freePorts } from './ports.ts';
 const COMMAND = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
 const CONTROLLERS = {
-  'OrderController.mjs':
-    "export default class { static operations = { index: { access: 'application' } }; index() { return { pid: process.pid }; } }",
+  'OrderController.mjs': `
+    export default class {
+      static operations = { index: { access: 'application' } };
+      index() { return { pid: process.pid }; }
+      endless() { return new ReadableStream({ start(stream) { stream.enqueue(new Uint8Array(100)); } }); }
+    }`,
 };
 
 export interface Machine extends Service {

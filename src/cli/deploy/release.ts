@@ -1,6 +1,6 @@
 // Makes a release on the target machine: receives the files of the project, and installs the packages or copies them
-// from the release before. Hard links instead of copies would change the ctime of files in the release that serves, and
-// the service would take this for an edit. A release gets its final name when it is complete.
+// from the previous release. Hard links instead of copies would change the ctime of files in the release that serves,
+// and the service would take this for an edit. A release gets its final name when it is complete.
 import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -32,7 +32,7 @@ export interface ReleaseOptions {
   readonly report: (step: string) => Promise<void>;
 }
 
-/** @throws Error with a message of one line. Then no folder has the final name of the release. */
+/** @throws Error with a message of one line. A release that failed never has its final name. */
 export async function makeRelease({ order, before, env, report }: ReleaseOptions): Promise<void> {
   const path = releasePath(order.dir, order.releaseName);
   // A name with a dot marks an incomplete folder, which the next deployment removes.
@@ -40,7 +40,7 @@ export async function makeRelease({ order, before, env, report }: ReleaseOptions
   if (existsSync(path)) throw new Error(`${path} exists already`);
   mkdirSync(draft);
   await extract(process.stdin, draft);
-  acceptFiles(draft, order);
+  setModesAndCount(draft, order);
   const packages = await installPackages(draft, { order, before, env, report });
   if (typeof manifestField(draft, 'scripts').predeploy === 'string') {
     await report('npm run predeploy');
@@ -92,8 +92,12 @@ export function isDiskFull(folder: string): boolean {
 /** Bytes. A disk with less free space counts as full. */
 const MIN_FREE_SPACE = 64 * 1024;
 
-/** Lets the user of the service read every file. @throws Error when a file or a part of a file has not arrived */
-function acceptFiles(folder: string, { fileCount, bytes }: Order): void {
+/**
+ * Sets the modes of all files, so that the account that runs the service can read them, and counts the files.
+ *
+ * @throws Error when a file or a part of a file has not arrived
+ */
+function setModesAndCount(folder: string, { fileCount, bytes }: Order): void {
   let count = 0;
   let size = 0;
   chmodSync(folder, 0o755);
@@ -120,19 +124,21 @@ function* walk(folder: string): Generator<{ path: string; stat: Stats }> {
   }
 }
 
-/** Installs the packages, or copies those of the release before. Returns the field `packages` of the release's note. */
+/**
+ * Installs the packages, or copies those of the previous release. Returns the field `packages` of the release's note.
+ */
 async function installPackages(draft: string, { order, before, env, report }: ReleaseOptions): Promise<string> {
   const { dir, hasTypeScript } = order;
   const needsTsx = hasTypeScript && !process.features.typescript;
   const keepsDev = needsTsx && 'tsx' in manifestField(draft, 'devDependencies');
   const { modules: abiVersion } = process.versions;
-  const packages = [abiVersion, process.platform, process.arch, ...(keepsDev ? ['dev'] : [])].join(' ');
+  const packagesKey = [abiVersion, process.platform, process.arch, ...(keepsDev ? ['dev'] : [])].join(' ');
   const npmLock = npmLockOf(draft);
   const previousPath = before === undefined ? undefined : releasePath(dir, before);
   const canCopy =
     previousPath !== undefined &&
     npmLockOf(previousPath) === npmLock &&
-    readNote(dir, before as string)?.packages === packages &&
+    readNote(dir, before as string)?.packages === packagesKey &&
     existsSync(join(previousPath, 'node_modules'));
   if (npmLock !== undefined && canCopy)
     cpSync(join(previousPath, 'node_modules'), join(draft, 'node_modules'), {
@@ -149,10 +155,12 @@ async function installPackages(draft: string, { order, before, env, report }: Re
     throw new Error(
       `Node ${process.versions.node} cannot load TypeScript: install Node 22.18 or later on this machine, or tsx in the project (npm install tsx)`,
     );
-  return packages;
+  return packagesKey;
 }
 
-/** @throws Error of one line, which has up to four lines of npm's output, those about errors if there are any */
+/**
+ * @throws Error whose one line has up to four lines of npm's output, joined by ` | `; lines about errors are preferred
+ */
 function runNpm(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): void {
   const { status, signal, error, stdout, stderr } = spawnSync('npm', args, {
     cwd,

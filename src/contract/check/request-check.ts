@@ -20,8 +20,8 @@ export interface RequestSchemas {
   readonly path: Schema | undefined;
   readonly compilers: Compilers;
   /**
-   * The schemas of validation libraries, such as zod. Each replaces the schema that was made from the TypeScript types
-   * of the same part. `queryAsData` says which requests pass their query as `data` (library.ts).
+   * The schemas of validation libraries, such as zod. A part with such a schema has no schema from its TypeScript
+   * types. `body` is for `data`. `queryAsData` says which requests pass their query as `data` (library.ts).
    */
   readonly librarySchemas: {
     readonly body?: StandardSchema | undefined;
@@ -55,7 +55,7 @@ type Problems = readonly Problem[] | undefined;
 export type RequestCheck = (parts: RequestParts, dataSource: DataSource, verb: string) => Problems | Promise<Problems>;
 
 /** Methods whose body has no defined meaning (RFC 9110, 9.3.1). */
-const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
+const METHODS_WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
 
 /** @returns undefined when the operation declares nothing to check */
 export function createRequestCheck(schemas: RequestSchemas): RequestCheck | undefined {
@@ -63,21 +63,22 @@ export function createRequestCheck(schemas: RequestSchemas): RequestCheck | unde
   const { body, query, queryAsData } = schemas.librarySchemas;
   if (body === undefined && query === undefined) return checkTypes;
   return async (parts, dataSource, verb) => {
-    // Whether the operation gets the query as its `data`, after the library's schema has converted it.
+    // Whether the operation gets the query as its `data`. GET, HEAD and DELETE have no body to check, so without a
+    // schema for the body they get the query, too.
     const dataIsQuery =
       queryAsData === 'always' ||
-      (queryAsData !== 'never' && (dataSource === 'query' || (body === undefined && BODILESS.has(verb))));
+      (queryAsData !== 'never' && (dataSource === 'query' || (body === undefined && METHODS_WITHOUT_BODY.has(verb))));
     const problems = [...(checkTypes?.(parts, dataIsQuery ? undefined : dataSource) ?? [])];
     const convert = async (part: keyof RequestParts, validation: Validated | Promise<Validated>) => {
       const outcome = await validation;
       if ('problems' in outcome) problems.push(...outcome.problems);
       else parts[part] = outcome.value;
     };
-    const sentData = parts.data;
+    const dataBeforeSchemas = parts.data;
     if (query !== undefined) await convert('query', validate(query, parts.query, 'query'));
     if (dataIsQuery) parts.data = parts.query;
     else if (body !== undefined)
-      await convert('data', validate(body, sentData, dataSource === 'query' ? 'query' : 'body'));
+      await convert('data', validate(body, dataBeforeSchemas, dataSource === 'query' ? 'query' : 'body'));
     return problems.length === 0 ? undefined : problems.slice(0, LIMITS.mistakes);
   };
 }
@@ -103,7 +104,8 @@ function createTypeCheck(schemas: RequestSchemas): TypeCheck | undefined {
     else if (checkDataAsTexts !== undefined && dataSource !== undefined) {
       const problemsBefore = problems;
       problems = checkPart(parts, 'data', dataSource === 'query' ? 'query' : 'body', checkDataAsTexts, problems);
-      // For `data?: { a: number }`, a request without a query is valid: its data is undefined, and `a` is not missing.
+      // For `data?: { a: number }`, a request without a query is valid, and its data is undefined. The mistake that `a`
+      // is missing is dropped.
       if (dataIsOptional && problems !== problemsBefore && dataSource === 'query' && isEmpty(parts.data))
         [parts.data, problems] = [undefined, problemsBefore];
     }

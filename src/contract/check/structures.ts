@@ -65,7 +65,7 @@ function canonicalText(value: unknown, depth: number): string | undefined {
   return Array.isArray(value) ? `[${parts.join()}]` : `{${parts.join()}}`;
 }
 
-/** The converted fields that differ from the sent fields, by the index of their name in `names`. */
+/** The converted fields that differ from the sent fields, by the index of the field in the schema's properties. */
 type Conversions = readonly unknown[] | undefined;
 
 export function compileObject(schema: Schema, { compile, parsesText }: Compiler): Check {
@@ -77,8 +77,8 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
   const checks = Object.values(properties ?? {}).map(compile);
   const required = new Set(schema.required);
   const isRequired = names.map((name) => required.has(name));
-  // A declared field can have the name of a property that every object inherits, such as `toString`. For such a field,
-  // only an own property of the object has been sent by the client.
+  // A declared field can have the name of a property that every object inherits, such as `toString`. Such a field
+  // counts as sent only when it is an own property of the object.
   const isInherited = names.map((name) => name in Object.prototype);
   const declared = new Set(names);
   const undeclaredCheck = typeof undeclaredSchema === 'object' ? compile(undeclaredSchema) : undefined;
@@ -89,11 +89,11 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
   return (fields, run) => {
     if (!hasFields(fields)) return run.report(MESSAGES.notObject);
     const mistakesAtStart = run.mistakes.length;
-    // Nearly every field of a query or a form is converted, so the object is copied from the start. The fields are not
-    // counted here, because the parser of the query or the form has already limited their number.
+    // Nearly every field of a query or a form is converted, so the object is copied from the start. LIMITS.properties
+    // is not checked for a copy, because the parser of the query or the form has its own limit.
     const copy: Record<string, unknown> | undefined = alwaysCopies ? Object.create(null) : undefined;
     let conversions: unknown[] | undefined;
-    let presentCount = 0;
+    let declaredCount = 0;
     for (let i = 0; i < names.length; i++) {
       const name = names[i] as string;
       const field = isInherited[i] && !Object.hasOwn(fields, name) ? undefined : fields[name];
@@ -101,7 +101,7 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
         if (isRequired[i]) run.reportField(name, MESSAGES.missing);
         continue;
       }
-      presentCount++;
+      declaredCount++;
       const mistakesBefore = run.mistakes.length;
       const converted = (checks[i] as Check)(field, run);
       if (run.mistakes.length > mistakesBefore) run.prefixPointers(name, mistakesBefore);
@@ -114,10 +114,10 @@ export function compileObject(schema: Schema, { compile, parsesText }: Compiler)
     if (copy !== undefined) return copy;
     let sentCount = 0;
     for (const _ in fields) if (++sentCount > LIMITS.properties) return run.report(MESSAGES.tooManyFields);
-    if (sentCount === presentCount && conversions === undefined) return fields;
-    if (sentCount > presentCount && undeclaredCheck !== undefined)
+    if (sentCount === declaredCount && conversions === undefined) return fields;
+    if (sentCount > declaredCount && undeclaredCheck !== undefined)
       return checkUndeclared(fields, conversions, run, mistakesAtStart);
-    if (sentCount > presentCount && keepsUndeclared && conversions === undefined) return fields;
+    if (sentCount > declaredCount && keepsUndeclared && conversions === undefined) return fields;
     return run.mistakes.length > mistakesAtStart ? undefined : copyFields(fields, conversions, keepsUndeclared);
   };
 

@@ -7,8 +7,8 @@ import { resolveReference } from './run.ts';
 import { findTag, flattenParts, kindsOf } from './unions.ts';
 
 /**
- * Describes the first recursive union whose parts no field distinguishes, in one line and with its cure. Returns
- * undefined when the schemas have no such union.
+ * Finds the first recursive union with parts that no field distinguishes. Returns a line that describes the union
+ * and says what to write instead, or undefined when there is no such union.
  */
 export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<string, Schema>>): string | undefined {
   const resolver = { resolve: (schema: Schema): Schema => resolveReference(schema, defs) };
@@ -37,9 +37,9 @@ export function findAmbiguity(schemas: readonly Schema[], defs: Readonly<Record<
     // The set grows while the loop runs, and the loop also visits what was added.
     for (const schema of reached) {
       const { $ref, items, additionalProperties, properties, patternProperties, prefixItems, anyOf } = schema;
-      const lists = [properties, patternProperties, prefixItems, anyOf].flatMap((list) => Object.values(list ?? {}));
+      const listed = [properties, patternProperties, prefixItems, anyOf].flatMap((list) => Object.values(list ?? {}));
       const target = $ref === undefined ? undefined : resolver.resolve(schema);
-      for (const child of [target, ...lists, items, additionalProperties])
+      for (const child of [target, ...listed, items, additionalProperties])
         if (typeof child === 'object') reached.add(child);
     }
     return reached;

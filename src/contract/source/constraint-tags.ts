@@ -41,8 +41,8 @@ const LIBRARY_SCHEMA = 'a schema of a library in `static operations`';
 const NUMBER_TYPE = /^\{?\s*(?:u?int(?:eger|\d+)?|u?long|float|double)\b/i;
 
 /**
- * Constraints of class-validator, tsoa, typia and JSON Schema that are not read. A row of the source is
- * `cure: names`: what to write instead, and the tags in lower case. The map leads from each name to its cure.
+ * Constraints of class-validator, tsoa, typia and JSON Schema that are not read. The map leads from the name of a tag,
+ * in lower case, to its cure: the text to write instead. Each line below has a cure and, after a colon, its tags.
  */
 const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
   [
@@ -84,7 +84,7 @@ const FOREIGN_TAGS: ReadonlyMap<string, string> = new Map(
 
 /** @returns the error for a tag that only looks like a constraint; undefined for a constraint, and for a remark */
 export function findTagMistake(name: string, text: string): string | undefined {
-  // typescript-json-schema reads `@TJS-minLength` like `@minLength`. Here, the error names the tag without the prefix.
+  // typescript-json-schema reads `@TJS-minLength` like `@minLength`. Here, the error says to write `@minLength`.
   const bareName = name.replace(/^TJS-/i, '');
   if (bareName === name && CONSTRAINTS[name] !== undefined) return undefined;
   const lower = bareName.toLowerCase();
@@ -119,13 +119,16 @@ export const isConstraint = ({ name, text }: Tag): boolean =>
 export function findUnreadConstraint(doc: string | undefined, isScript = false): string | undefined {
   if (doc?.includes('@') !== true) return undefined;
   const { tags } = readDoc(doc);
-  // In JavaScript, js-types.ts reads the constraints of a `@typedef`, and `@type` declares a type. Both are understood.
+  // In JavaScript, constraints beside a `@typedef` have an effect (js-types.ts), and `@type` is no constraint.
   if (isScript && tags.some(({ name }) => name === 'typedef')) return undefined;
   const tag = tags.find((tag) => isConstraint(tag) && !(isScript && tag.name === 'type'));
   return tag === undefined ? undefined : unreadConstraintMessage(tag);
 }
 
-/** Whether the tags of a comment apply to the next token even if another comment comes between. */
+/**
+ * Whether a comment must be kept for the next token even if another comment is between: its tags declare a type, or it
+ * has a constraint that must then be refused. A `@typedef` and its like stand for themselves.
+ */
 export function appliesAcrossComments(doc: string): boolean {
   const { tags } = readDoc(doc);
   if (tags.some(({ name }) => /^(?:typedef|callback|import)$/.test(name))) return false;
@@ -155,10 +158,10 @@ export function readConstraints(doc: string | undefined): Constraints {
     const mistake = findTagMistake(tag, value);
     if (mistake !== undefined) throw new Error(mistake);
     if (row !== undefined) {
-      const keyword = readConstraintValue(tag, row, value, tags[i + 1]);
-      if (tag in keywords && keywords[tag] !== keyword)
+      const keywordValue = readConstraintValue(tag, row, value, tags[i + 1]);
+      if (tag in keywords && keywords[tag] !== keywordValue)
         throw new Error(`@${tag} is written twice with different values: write it once`);
-      keywords[tag] = keyword;
+      keywords[tag] = keywordValue;
     } else if (tag === 'default') notes.default = parseLooseValue(value.replace(/^'([^'"\\]*)'$/, '"$1"'));
     else if (tag === 'deprecated') notes.deprecated = true;
     else if (tag === 'title' || tag === 'description') notes[tag] = value;
@@ -200,7 +203,8 @@ function refuseMisreadPattern(text: string, next: Tag | undefined): void {
   if (/^(["'`]).*\1$/.test(text)) fail('write the pattern without quotes');
   if (TEXT_AFTER_DOLLAR.test(text))
     fail('nothing can follow the $; write text above the tags, and \\$ for a dollar sign');
-  // The text of a tag ends before ` @`. In `^\S+ @\S+$`, that at sign belongs to the pattern, so the pattern is cut.
+  // The text of a tag ends before ` @`, where the next tag begins. So `@pattern ^\S+ @\S+$` is read as the pattern
+  // `^\S+`.
   const isCutByTag = next?.isFirstOnLine === false;
   if (isCutByTag && !ENDS_WITH_DOLLAR.test(text))
     fail(`@${next.name} ends it; write \\x40 for an at sign, or the next tag on its own line`);

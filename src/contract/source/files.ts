@@ -1,6 +1,6 @@
 // Finds and parses the source files of a controller and of its types. Only own files are parsed: TypeScript and
-// JavaScript files whose real path is outside `node_modules`. The text of a file that the process has imported is the
-// text that the process runs, so the checks fit the code.
+// JavaScript files whose real path is outside `node_modules`. For an imported file, the text that was imported is
+// parsed, even if the file on the disk has changed since. So the checks fit the code that runs.
 import { realpathSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -30,7 +30,7 @@ export interface SourceFiles {
   /**
    * @returns the path of the own file to which a specifier leads; `package` for a package, and for a module of Node or
    *   Gatefold; undefined when no source file is found, also for `./data.json`
-   * @throws Unsupported for the value of `./x.js` when there are `x.ts` and `x.js`
+   * @throws Unsupported when `use` is `value`, the specifier is `./x.js`, and both `x.ts` and `x.js` exist
    */
   locate(importer: string, specifier: string, use: ImportUse): string | undefined;
   /** Finds a file as `locate` does, and parses an own file. */
@@ -62,7 +62,9 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): Sourc
   /** The parsed files by path, from the oldest to the newest. */
   const cache = new Map<string, Module>();
   let cachedCharacters = 0;
-  /** Own files by importer, specifier and use. They stay valid, because a process imports each file only once. */
+  /**
+   * Own files by importer, specifier and use. After a change, the files are read in another process or by a new reader.
+   */
   const locations = new Map<string, string>();
 
   function textOf(path: string): string {
@@ -116,8 +118,8 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): Sourc
   function resolveRelative(importer: string, specifier: string, use: ImportUse): string | undefined {
     const namedPath = resolve(dirname(importer), specifier.replace(/[?#].*$/, ''));
     for (const path of listCandidates(namedPath)) {
-      if (isThere(path)) {
-        if (use === 'value' && path !== namedPath && !DECLARATION_FILE.test(path) && isThere(namedPath))
+      if (isFileAt(path)) {
+        if (use === 'value' && path !== namedPath && !DECLARATION_FILE.test(path) && isFileAt(namedPath))
           refuseTwoFiles(importer, specifier, namedPath, path);
         return path;
       }
@@ -129,12 +131,12 @@ export function createSourceFiles(files: Omit<ImportedFiles, 'imported'>): Sourc
 
   function refuseTwoFiles(importer: string, specifier: string, runningPath: string, readPath: string): never {
     files.watch(runningPath);
-    const [running, read] = [basename(runningPath), basename(readPath)];
+    const [runningName, readName] = [basename(runningPath), basename(readPath)];
     throw new Unsupported(
-      `'${specifier}' is ${running} for Node, but ${read} for tsx and for the types`,
+      `'${specifier}' is ${runningName} for Node, but ${readName} for tsx and for the types`,
       importer,
       textOf(importer).indexOf(specifier),
-      `import ${read} by its name, or delete ${running}`,
+      `import ${readName} by its name, or delete ${runningName}`,
     );
   }
 
@@ -157,15 +159,18 @@ function listCandidates(path: string): string[] {
   return SOURCE_FILE.test(path) ? [path] : [`${path}.ts`, `${path}.d.ts`, `${path}/index.ts`, `${path}.js`];
 }
 
-/** Whether a path is no folder. A pipe or a device counts as a file here, and `ImportedFiles.textOf` refuses it. */
-function isThere(path: string): boolean {
+/** Whether a path exists and is no folder. `ImportedFiles.textOf` refuses a pipe or a device later. */
+function isFileAt(path: string): boolean {
   return statOf(path)?.isDirectory() === false;
 }
 
-/** Whether a folder `node_modules` has the package. False for a link to own files, where a missing file is an error. */
+/**
+ * Whether a folder `node_modules` has the package itself. A link to a folder outside `node_modules`, as in a workspace,
+ * does not count: its files are own files, so a missing one is an error.
+ */
 function isInstalled(importer: string, specifier: string): boolean {
   const name = /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? '';
-  for (let folder = dirname(importer), inner = ''; folder !== inner; inner = folder, folder = dirname(folder)) {
+  for (let folder = dirname(importer), below = ''; folder !== below; below = folder, folder = dirname(folder)) {
     const path = join(folder, 'node_modules', name);
     if (statOf(path) !== undefined) return IN_NODE_MODULES.test(realpathSync(path));
   }
@@ -182,8 +187,8 @@ function parseFile(path: string, source: string): Module {
 }
 
 /**
- * Adds the types that a JavaScript file declares in comments. A type and a value can have the same name. A comment does
- * not replace an import of the code.
+ * Adds the types that a JavaScript file declares or imports in comments. A type and a value can have the same name.
+ * When a comment and the code import the same name, the import of the code counts.
  */
 function addTypedefs(module: Module): Module {
   const { declarations: typedefs, imports } = readTypedefs(module);

@@ -149,7 +149,9 @@ export function createReplies({ log, send, sendHead, complete, fail, watchStream
         if (!hasBegun) return fail(exchange, error);
         const facts = { ...requestFacts(exchange), ...describeError(error) };
         // A stream that is made from the request's body fails with the refusal of that body, such as 413.
-        if (isHttpError(error) && error.status < 500) log.info('stream-ended-early', facts);
+        // STORE_AWAY is no failure of the stream: the event `store-too-old` reports the cause.
+        if (isHttpError(error) && (error.status < 500 || error.code === 'STORE_AWAY'))
+          log.info('stream-ended-early', facts);
         else log.error('stream-failed', facts);
         complete(exchange, status, bytes);
         resetConnection(exchange);

@@ -10,8 +10,8 @@ const FREE_COST = 128 * 1024;
 /** When the pieces of one turn have cost this much, each stream beyond FREE_COST waits before its next piece. */
 const TURN_QUOTA = 256 * 1024;
 /**
- * Maximum number of waiting streams that continue in one turn. TURN_QUOTA cannot limit them, because the cost of a
- * piece is counted only after the stream has been allowed to read the piece.
+ * Maximum number of waiting streams that continue in one turn. TURN_QUOTA cannot limit them: all waiting streams would
+ * be started in one loop, before the first of them has sent its piece and its cost is counted.
  */
 const STREAMS_A_TURN = 4;
 

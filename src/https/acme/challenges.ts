@@ -1,6 +1,6 @@
 // Publishes the answers to the challenges of the directory, which is the ACME server. A challenge shows the directory
 // that this service controls a name. HTTP_PORT serves the answer to http-01, and PORT serves the answer to tls-alpn-01.
-// Usually the workers serve PORT. Before the first certificate no worker runs, so this process listens on PORT itself.
+// Usually the workers listen on PORT. Before the first certificate PORT is not bound, so this process listens itself.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tls } from '../../base/builtins.ts';
 import { maxSupervisorConnections } from '../../base/descriptors.ts';
@@ -22,8 +22,8 @@ export interface ChallengesOptions {
   /** The setting PORT. */
   readonly port: number;
   readonly host: string | undefined;
-  /** Whether workers listen on PORT. */
-  readonly isServing: () => boolean;
+  /** Whether PORT is bound for the workers. This is true before any of them has loaded, and so before one listens. */
+  readonly isHandedOver: () => boolean;
   /** Sends the answer to every worker. `undefined` withdraws the last answer. */
   readonly publish: (challenge: SecureChallenge | undefined) => void;
 }
@@ -33,13 +33,13 @@ const PUBLISH_MS = 500;
 /** Maximum connections on PORT before the first certificate. A directory checks from only a few machines. */
 const MAX_CONNECTIONS = 100;
 
-export function createChallenges({ httpPort, port, host, isServing, publish }: ChallengesOptions): Challenges {
+export function createChallenges({ httpPort, port, host, isHandedOver, publish }: ChallengesOptions): Challenges {
   return {
     types: httpPort === undefined ? ['tls-alpn-01'] : ['http-01', 'tls-alpn-01'],
     async present(challenge) {
       if (challenge.type === 'http-01' && httpPort !== undefined) return httpPort.present(challenge);
       const answer = createChallengeCertificate(challenge.domain, challenge.keyAuthorization);
-      if (!isServing()) return serveAnswer(answer, port, host);
+      if (!isHandedOver()) return serveAnswer(answer, port, host);
       publish(answer);
       await sleep(PUBLISH_MS);
       return () => publish(undefined);

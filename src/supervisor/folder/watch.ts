@@ -70,7 +70,10 @@ const NOT_CHECKED: State = { kind: 'unchanged', snapshotDue: 0 };
 const SHORTEST_INTERVAL = 100;
 /** Milliseconds between two polls of a large folder, and of a folder whose events are trusted. */
 const MAX_INTERVAL = 400;
-/** Minimum ratio of the interval to the duration of the last poll, so that polls take at most 1/30 of a core. */
+/**
+ * Ratio of the interval to the duration of the last poll, so that polls take at most 1/30 of a core. Without trusted
+ * events, MAX_INTERVAL limits the interval. Snapshots of more than 13 ms then take a larger part.
+ */
 const COST_FACTOR = 30;
 /**
  * Ratio of the interval between snapshots to the duration of the last snapshot, with trusted events. Snapshots and the

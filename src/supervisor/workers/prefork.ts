@@ -13,19 +13,20 @@ export interface EarlyWorker {
 }
 
 export function forkEarly(script: string, args: readonly string[], count: number): EarlyWorker[] {
-  // `SCHED_NONE` is for ports that controllers open. The port of the service does not pass through node:cluster.
+  // If a controller opens a port, `SCHED_NONE` lets the worker accept its connections itself. The port of the service
+  // does not pass through node:cluster.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   cluster.setupPrimary({ exec: script, args: [...args] });
   const workers: EarlyWorker[] = [];
   try {
-    while (workers.length < count) workers.push(holdMessages(cluster.fork()));
+    while (workers.length < count) workers.push(earlyWorkerOf(cluster.fork()));
   } catch {
     // The system refused one more process. The pool tries to fork it again later, and reports the error.
   }
   return workers;
 }
 
-function holdMessages(worker: Worker): EarlyWorker {
+function earlyWorkerOf(worker: Worker): EarlyWorker {
   const messages: unknown[] = [];
   const hold = (message: unknown) => messages.push(message);
   worker.on('message', hold);

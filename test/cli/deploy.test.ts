@@ -295,7 +295,7 @@ test('userOf returns a valid user name for any project name', () => {
 test('waitForRelease returns no error only while the service serves the release', async (t) => {
   const dir = makeProject(t, { 'releases/a/x': '', 'releases/b/x': '' });
   const at = join(dir, 'data/generation.json');
-  const wait = (release: string) => waitForRelease({ dir, dataDir: join(dir, 'data'), release, maxWait: 1 });
+  const wait = (release: string) => waitForRelease({ dir, dataDir: join(dir, 'data'), release, maxWait: 0 });
   const record = { pid: process.pid, folder: dir, release: join(dir, 'releases/a'), errors: [], draining: [] };
   assert.match((await wait('a'))[0] ?? '', /has not answered/);
   writeFileSync(at, JSON.stringify({ ...record, state: 'serving' }));
@@ -316,7 +316,7 @@ test('waitForRelease reports a crashed service as not answering, and a failed st
   const record = { pid, folder: dir, release: join(dir, 'releases/a'), draining: [] };
   const wait = (state: string, errors: object[]) => {
     writeFileSync(join(dir, 'data/generation.json'), JSON.stringify({ ...record, state, errors }));
-    return waitForRelease({ dir, dataDir: join(dir, 'data'), release: 'a', maxWait: 1 });
+    return waitForRelease({ dir, dataDir: join(dir, 'data'), release: 'a', maxWait: 0 });
   };
   assert.match((await wait('serving', []))[0] ?? '', /has not answered/);
   assert.deepEqual(await wait('rejected', [{ error: 'the port is taken' }]), ['the port is taken']);

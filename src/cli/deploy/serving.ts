@@ -73,7 +73,8 @@ export interface WaitOptions {
 export async function waitForRelease(options: WaitOptions): Promise<string[]> {
   const { dir, dataDir, release, replacedPid, maxWait = LOAD_WAIT } = options;
   const deadline = performance.now() + maxWait;
-  while (performance.now() < deadline) {
+  // The record is read at least once, however late this process runs.
+  for (;;) {
     const record = readRecord(dataDir);
     // A service that could not start leaves a rejected record. Any other record of an ended process is out of date,
     // because that process has crashed.
@@ -82,9 +83,9 @@ export async function waitForRelease(options: WaitOptions): Promise<string[]> {
       const errors = record.errors.map((error) => describeLoadFailure(error, dir, release));
       return record.state === 'rejected' && errors.length === 0 ? ['the service has refused it'] : errors;
     }
+    if (performance.now() >= deadline) return [`the service has not answered for ${maxWait / 1000} s: look at its log`];
     await sleep(POLL_INTERVAL);
   }
-  return [`the service has not answered for ${maxWait / 1000} s: look at its log`];
 }
 
 /** Returns one line, in which paths into the release are relative to the release: `controllers/X.ts:3: …`. */

@@ -173,13 +173,15 @@ it('gatefold deploy --setup creates a user and a unit once, and keeps those of o
   const folder = mkdtempSync(join(tmpdir(), 'gatefold-unit-'));
   test.after(() => rmSync(folder, { recursive: true, force: true }));
   const script = `
-    import { readFileSync, statSync } from 'node:fs';
+    import { mkdirSync, readFileSync } from 'node:fs';
     import { execFileSync } from 'node:child_process';
     import { setUp } from ${JSON.stringify(modulePath('src/cli/deploy/setup'))};
     const attempt = (dir, name) => {
       try { return setUp({ dir, name, controllers: 'controllers' }).length } catch (error) { return error.message }
     };
     const dir = process.argv[1];
+    // The deployment makes these folders before it calls setUp (machine.ts).
+    for (const path of [dir, dir + '2']) mkdirSync(path + '/runtime', { recursive: true });
     const results = [[dir, 'shop'], [dir, 'shop'], [dir + '2', 'shop'], [dir, 'ssh'], [dir, 'daemon'], [dir, 'root']].map(
       ([dir, name]) => attempt(dir, name));
     const owner = (name) => execFileSync('stat', ['-c', '%U:%G %a', dir + '/' + name], { encoding: 'utf8' }).trim();
